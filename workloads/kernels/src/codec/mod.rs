@@ -1,0 +1,100 @@
+//! How vectors look on the wire: dense little-endian `f32`, sparse entries, and
+//! JSON text as the published SPIRT functions store it.
+
+mod json;
+mod sparse;
+
+use crate::error::{KernelError, expect_length};
+
+pub use json::{decode_json, encode_json, json_mean};
+pub use sparse::{SparseVector, sparse_add_assign};
+
+/// Number of `f32` elements in a dense payload.
+///
+/// # Errors
+/// [`KernelError::RaggedBytes`] unless its length is a multiple of 4.
+pub const fn element_count(bytes: &[u8]) -> Result<usize, KernelError> {
+    if !bytes.len().is_multiple_of(4) {
+        return Err(KernelError::RaggedBytes { bytes: bytes.len() });
+    }
+    Ok(bytes.len() / 4)
+}
+
+/// The little-endian bytes of `values`, 4 an element, without a header.
+#[must_use]
+pub fn encode_f32(values: &[f32]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(4 * values.len());
+    encode_f32_into(values, &mut bytes);
+    bytes
+}
+
+/// Appends the little-endian bytes of `values` to `bytes`.
+pub fn encode_f32_into(values: &[f32], bytes: &mut Vec<u8>) {
+    // Zeroing first costs a pass over memory but leaves a loop of plain vector
+    // stores; extending byte by byte does not vectorise.
+    let start = bytes.len();
+    bytes.resize(start + 4 * values.len(), 0);
+    let (out, _) = bytes[start..].as_chunks_mut::<4>();
+    for (slot, value) in out.iter_mut().zip(values) {
+        *slot = value.to_le_bytes();
+    }
+}
+
+/// The values of a dense payload.
+///
+/// # Errors
+/// [`KernelError::RaggedBytes`].
+pub fn decode_f32(bytes: &[u8]) -> Result<Vec<f32>, KernelError> {
+    element_count(bytes)?;
+    let (values, _) = bytes.as_chunks::<4>();
+    Ok(values.iter().map(|x| f32::from_le_bytes(*x)).collect())
+}
+
+/// Decodes a dense payload into a buffer of exactly its length.
+///
+/// # Errors
+/// [`KernelError::RaggedBytes`] or [`KernelError::LengthMismatch`]; `out` is
+/// then unchanged.
+pub fn decode_f32_into(bytes: &[u8], out: &mut [f32]) -> Result<(), KernelError> {
+    expect_length("decode f32 values", 0, out.len(), element_count(bytes)?)?;
+    let (values, _) = bytes.as_chunks::<4>();
+    for (slot, value) in out.iter_mut().zip(values) {
+        *slot = f32::from_le_bytes(*value);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_are_little_endian() {
+        assert_eq!(encode_f32(&[1.0, -2.0]), [0, 0, 0x80, 0x3F, 0, 0, 0, 0xC0]);
+    }
+
+    #[test]
+    fn a_buffer_of_another_length_is_refused() {
+        let mut out = [7.0; 2];
+        assert!(decode_f32_into(&[0; 4], &mut out).is_err());
+        assert!(decode_f32_into(&[0; 7], &mut out).is_err());
+        assert_eq!(out, [7.0; 2]);
+    }
+
+    proptest! {
+        /// Every bit pattern survives, NaN payloads included.
+        #[test]
+        fn dense_round_trip(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            match decode_f32(&bytes) {
+                Ok(values) => {
+                    prop_assert_eq!(&encode_f32(&values), &bytes);
+                    let mut out = vec![0.0; values.len()];
+                    decode_f32_into(&bytes, &mut out).unwrap();
+                    prop_assert_eq!(encode_f32(&out), bytes);
+                }
+                Err(_) => prop_assert_ne!(bytes.len() % 4, 0),
+            }
+        }
+    }
+}

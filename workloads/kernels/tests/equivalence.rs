@@ -1,0 +1,148 @@
+//! Ways of computing the same thing give the same bits.
+
+#![allow(clippy::unwrap_used)]
+
+use epochcost_kernels::chunk_range;
+use epochcost_kernels::codec::{SparseVector, decode_f32, encode_f32};
+use epochcost_kernels::filter::significance_filter;
+use epochcost_kernels::optimizer::{Sgd, mean_sgd_step, mean_sgd_step_bytes};
+use epochcost_kernels::reduce::{
+    add_assign, add_assign_bytes, divide, mean, mean_bytes, sum, sum_bytes, trimmed_mean,
+};
+use proptest::prelude::*;
+
+/// 1 to 7 vectors of one length, sometimes longer than a block of 4,096.
+fn vectors() -> impl Strategy<Value = Vec<Vec<f32>>> {
+    let length = prop_oneof![4 => 0usize..70, 1 => 4090usize..4200, 1 => 8190usize..8200];
+    (1usize..8, length, any::<u64>()).prop_map(|(workers, n, seed)| {
+        (0..workers as u64)
+            .map(|rank| (0..n as u64).map(|j| value(seed ^ rank, j)).collect())
+            .collect()
+    })
+}
+
+/// A float of either sign whose magnitude spans six decades, so that rounding
+/// depends on the order of additions.
+fn value(seed: u64, index: u64) -> f32 {
+    use epochcost_kernels::hash::{mix, unit_f32};
+    let bits = mix(seed, index);
+    let decade = (bits % 7) as i32 - 3;
+    (unit_f32(bits) - 0.5) * 10_f32.powi(decade)
+}
+
+fn slices<T>(vectors: &[Vec<T>]) -> Vec<&[T]> {
+    vectors.iter().map(Vec::as_slice).collect()
+}
+
+/// Payloads that begin at an odd address: one byte of padding in front.
+fn unaligned(vectors: &[Vec<f32>]) -> Vec<Vec<u8>> {
+    let pad = |vector: &Vec<f32>| [&[0xFF][..], &encode_f32(vector)].concat();
+    vectors.iter().map(pad).collect()
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn adding_in_rank_order_and_dividing_is_the_mean(vectors in vectors()) {
+        let mut acc = vectors[0].clone();
+        let mut acc_bytes = acc.clone();
+        for vector in &vectors[1..] {
+            add_assign(&mut acc, vector).unwrap();
+            add_assign_bytes(&mut acc_bytes, &encode_f32(vector)).unwrap();
+        }
+        prop_assert_eq!(bits(&acc), bits(&acc_bytes));
+        prop_assert_eq!(bits(&acc), bits(&sum(&slices(&vectors)).unwrap()));
+        divide(&mut acc, vectors.len() as f32);
+        prop_assert_eq!(bits(&acc), bits(&mean(&slices(&vectors)).unwrap()));
+    }
+
+    #[test]
+    fn bytes_and_floats_agree(vectors in vectors()) {
+        let padded = unaligned(&vectors);
+        let payloads: Vec<&[u8]> = padded.iter().map(|bytes| &bytes[1..]).collect();
+        let floats = slices(&vectors);
+        prop_assert_eq!(bits(&mean_bytes(&payloads).unwrap()), bits(&mean(&floats).unwrap()));
+        prop_assert_eq!(bits(&sum_bytes(&payloads).unwrap()), bits(&sum(&floats).unwrap()));
+    }
+
+    /// AllReduce averages whole vectors at one worker, ScatterReduce a chunk at
+    /// each.
+    #[test]
+    fn scatter_reduce_is_all_reduce(vectors in vectors()) {
+        let whole = mean(&slices(&vectors)).unwrap();
+        let mut gathered = Vec::new();
+        for owner in 0..vectors.len() {
+            let range = chunk_range(whole.len(), vectors.len(), owner);
+            let chunks: Vec<&[f32]> = vectors.iter().map(|v| &v[range.clone()]).collect();
+            gathered.extend(mean(&chunks).unwrap());
+        }
+        prop_assert_eq!(bits(&gathered), bits(&whole));
+    }
+
+    #[test]
+    fn fused_is_unfused(
+        vectors in vectors(),
+        momentum in prop_oneof![Just(0.0), 0.1f64..1.0],
+        weight_decay in prop_oneof![Just(0.0), 1e-5f64..0.1],
+        seed: u64
+    ) {
+        let sgd = Sgd { learning_rate: 0.05, momentum, weight_decay };
+        let n = vectors[0].len() as u64;
+        let mut unfused: Vec<f32> = (0..n).map(|j| value(seed, j)).collect();
+        let (mut fused, mut fused_bytes) = (unfused.clone(), unfused.clone());
+        let (mut v, mut v_fused, mut v_bytes) = (vec![], vec![], vec![]);
+        let padded = unaligned(&vectors);
+        let payloads: Vec<&[u8]> = padded.iter().map(|bytes| &bytes[1..]).collect();
+        for _ in 0..2 {
+            let gradient = mean(&slices(&vectors)).unwrap();
+            sgd.step(&mut unfused, &gradient, &mut v).unwrap();
+            mean_sgd_step(&sgd, &mut fused, &slices(&vectors), &mut v_fused).unwrap();
+            mean_sgd_step_bytes(&sgd, &mut fused_bytes, &payloads, &mut v_bytes).unwrap();
+        }
+        prop_assert_eq!(bits(&fused), bits(&unfused));
+        prop_assert_eq!(bits(&fused_bytes), bits(&unfused));
+        prop_assert_eq!(bits(&v_fused), bits(&v));
+        prop_assert_eq!(bits(&v_bytes), bits(&v));
+    }
+
+    /// Exact for one and two vectors, within the rounding of W additions beyond.
+    #[test]
+    fn mean_of_equal_vectors_is_the_vector(x in prop::collection::vec(-1e3f32..1e3, 0..50), w in 1usize..40) {
+        let found = mean(&vec![x.as_slice(); w]).unwrap();
+        for (found, x) in found.iter().zip(&x) {
+            let tolerance = if w <= 2 { 0.0 } else { w as f32 * f32::EPSILON * x.abs() };
+            prop_assert!((found - x).abs() <= tolerance, "{found} is not {x}");
+        }
+    }
+
+    #[test]
+    fn trimming_nothing_is_the_mean(vectors in vectors()) {
+        let floats = slices(&vectors);
+        let (trimmed, mean) = (trimmed_mean(&floats, 0).unwrap(), mean(&floats).unwrap());
+        for (j, (a, b)) in trimmed.iter().zip(&mean).enumerate() {
+            let magnitude: f32 = vectors.iter().map(|v| v[j].abs()).sum();
+            prop_assert!((a - b).abs() <= 4.0 * f32::EPSILON * magnitude);
+        }
+    }
+
+    /// MLLess with v = 0 exchanges what a dense exchange would.
+    #[test]
+    fn a_filter_that_sends_all_is_a_dense_exchange(vectors in vectors()) {
+        let n = vectors[0].len();
+        let parameters: Vec<f32> = (0..n as u64).map(|j| value(1, j)).collect();
+        let mut received = vec![0.0; n];
+        for vector in &vectors {
+            let mut accumulated = vector.clone();
+            let sent = significance_filter(&parameters, &mut accumulated, 0.0, 0).unwrap();
+            let arrived = SparseVector::decode(&sent.encode()).unwrap();
+            epochcost_kernels::codec::sparse_add_assign(&mut received, &arrived).unwrap();
+        }
+        let dense = decode_f32(&encode_f32(&sum(&slices(&vectors)).unwrap())).unwrap();
+        prop_assert_eq!(received, dense);
+    }
+}
