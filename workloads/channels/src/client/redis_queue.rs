@@ -1,0 +1,92 @@
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::redis::{Address, Connection, blob};
+use crate::{Payload, Queue, Result};
+
+/// A queue behind the Redis protocol that knows the commands `QUEUE.*`.
+///
+/// A consume that waits has a connection to itself, so that it holds up nothing
+/// else; idle ones are used again. One that is dropped while it waits closes
+/// its connection, and the server then keeps the message for others.
+pub struct RedisQueue {
+    commands: Connection,
+    address: Address,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl RedisQueue {
+    /// Connects to `redis://HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`ChannelError::Unreachable`](crate::ChannelError::Unreachable).
+    pub async fn connect(endpoint: &str) -> Result<Self> {
+        let address = Address {
+            service: "queue",
+            endpoint: endpoint.to_owned(),
+        };
+        let commands = Connection::open(address.clone()).await?;
+        Ok(Self {
+            commands,
+            address,
+            idle: Mutex::default(),
+        })
+    }
+
+    /// An idle connection, or a new one.
+    async fn waiting_connection(&self) -> Result<Connection> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        match idle {
+            Some(connection) => Ok(connection),
+            None => Connection::open(self.address.clone()).await,
+        }
+    }
+}
+
+#[async_trait]
+impl Queue for RedisQueue {
+    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
+        self.commands
+            .done("QUEUE.PUBLISH", vec![queue.into(), blob(&message)?])
+            .await
+    }
+
+    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
+        self.commands
+            .done("QUEUE.FANOUT", vec![exchange.into(), blob(&message)?])
+            .await
+    }
+
+    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
+        self.commands
+            .done("QUEUE.BIND", vec![exchange.into(), queue.into()])
+            .await
+    }
+
+    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
+        // Rounded up: a wait under a millisecond is still a wait.
+        let milliseconds = wait.as_nanos().div_ceil(1_000_000).to_string();
+        let arguments = vec![queue.into(), milliseconds.into()];
+        let connection = self.waiting_connection().await?;
+        let message = connection.value("QUEUE.CONSUME", arguments).await?;
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
+        Ok(message)
+    }
+
+    async fn count(&self, queue: &str) -> Result<u64> {
+        self.commands.count("QUEUE.COUNT", vec![queue.into()]).await
+    }
+
+    async fn purge(&self, queue: &str) -> Result<()> {
+        self.commands.done("QUEUE.PURGE", vec![queue.into()]).await
+    }
+}

@@ -1,0 +1,222 @@
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::path::Path;
+use object_store::{ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, RetryConfig};
+
+use crate::memory::{PAGE_KEYS, check_delete, check_range};
+use crate::{ChannelError, ListPage, ObjectStore, Payload, Result};
+
+const SERVICE: &str = "object store";
+
+/// Objects behind S3's HTTP at an endpoint of one's own: path-style addresses,
+/// plain HTTP allowed.
+///
+/// Keys must be in the form that `object_store` keeps: segments parted by single
+/// slashes, no slash at either end, no control character.
+#[derive(Debug)]
+pub struct S3Objects {
+    endpoint: String,
+    buckets: Mutex<HashMap<String, Arc<AmazonS3>>>,
+}
+
+impl S3Objects {
+    /// A client of `http://HOST:PORT`. Nothing is sent yet.
+    pub fn new(endpoint: &str) -> Self {
+        Self {
+            endpoint: endpoint.to_owned(),
+            buckets: Mutex::default(),
+        }
+    }
+
+    fn bucket(&self, bucket: &str) -> Result<Arc<AmazonS3>> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = buckets.get(bucket) {
+            return Ok(Arc::clone(client));
+        }
+        let client = AmazonS3Builder::new()
+            .with_endpoint(&self.endpoint)
+            .with_allow_http(true)
+            .with_virtual_hosted_style_request(false)
+            .with_region("us-east-1")
+            .with_bucket_name(bucket)
+            // The embedded server asks for none; the client must have some.
+            .with_access_key_id("epochcost")
+            .with_secret_access_key("epochcost")
+            .with_unsigned_payload(true)
+            .with_retry(RetryConfig {
+                max_retries: 0,
+                ..RetryConfig::default()
+            })
+            .with_client_options(
+                ClientOptions::new()
+                    .with_allow_http(true)
+                    // A large object on a slow network takes longer than the default 30 s.
+                    .with_timeout(Duration::from_secs(900)),
+            )
+            .build()
+            .map_err(|error| self.error(bucket, "", error))?;
+        let client = Arc::new(client);
+        buckets.insert(bucket.to_owned(), Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// What the service said, or that it could not be reached.
+    fn error(&self, bucket: &str, key: &str, error: object_store::Error) -> ChannelError {
+        let reason = causes(&error);
+        if answered(&error) {
+            return ChannelError::Refused {
+                service: SERVICE,
+                operation: format!("request on {bucket}/{key}"),
+                reason,
+            };
+        }
+        ChannelError::Unreachable {
+            service: SERVICE,
+            endpoint: self.endpoint.clone(),
+            reason,
+        }
+    }
+
+    async fn read(&self, bucket: &str, key: &str, options: GetOptions) -> Result<Option<Payload>> {
+        let path = path(bucket, key)?;
+        let reading = async {
+            let found = self.bucket(bucket)?.get_opts(&path, options).await;
+            let bytes = match found {
+                Ok(found) => found.bytes().await,
+                Err(error) => Err(error),
+            };
+            match bytes {
+                Ok(bytes) => Ok(Some(bytes.into())),
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(self.error(bucket, key, error)),
+            }
+        };
+        reading.await
+    }
+}
+
+#[async_trait]
+impl ObjectStore for S3Objects {
+    async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
+        let (path, bytes) = (path(bucket, key)?, body.bytes()?.clone());
+        let put = self.bucket(bucket)?.put(&path, bytes.into()).await;
+        put.map(drop)
+            .map_err(|error| self.error(bucket, key, error))
+    }
+
+    async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
+        self.read(bucket, key, GetOptions::default()).await
+    }
+
+    async fn get_range(
+        &self,
+        bucket: &str,
+        key: &str,
+        range: Range<u64>,
+    ) -> Result<Option<Payload>> {
+        check_range(bucket, key, &range)?;
+        let range = Some(range.into());
+        self.read(
+            bucket,
+            key,
+            GetOptions {
+                range,
+                ..GetOptions::default()
+            },
+        )
+        .await
+    }
+
+    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
+        let options = PaginatedListOptions {
+            offset: after.map(str::to_owned),
+            max_keys: Some(PAGE_KEYS),
+            ..PaginatedListOptions::default()
+        };
+        let page = self
+            .bucket(bucket)?
+            .list_paginated(Some(prefix), options)
+            .await;
+        let page = page.map_err(|error| self.error(bucket, prefix, error))?;
+        let keys = page
+            .result
+            .objects
+            .into_iter()
+            .map(|object| object.location.into())
+            .collect();
+        Ok(ListPage {
+            keys,
+            truncated: page.page_token.is_some(),
+        })
+    }
+
+    async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
+        check_delete(bucket, keys)?;
+        let paths: Result<Vec<_>> = keys.iter().map(|key| path(bucket, key)).collect();
+        let paths = stream::iter(paths?.into_iter().map(Ok)).boxed();
+        let deleted: Result<Vec<_>, _> = self
+            .bucket(bucket)?
+            .delete_stream(paths)
+            .try_collect()
+            .await;
+        deleted
+            .map(drop)
+            .map_err(|error| self.error(bucket, "?delete", error))
+    }
+}
+
+/// The key as a path that `object_store` will not change.
+fn path(bucket: &str, key: &str) -> Result<Path> {
+    match Path::parse(key) {
+        Ok(path) if path.as_ref() == key && !key.is_empty() => Ok(path),
+        _ => Err(ChannelError::Refused {
+            service: SERVICE,
+            operation: format!("request on {bucket}/{key}"),
+            reason: "a key must be segments parted by single slashes, with no slash at its ends \
+                     and no control character"
+                .into(),
+        }),
+    }
+}
+
+/// Whether the service answered: its errors carry a status, those of the way to
+/// it do not.
+fn answered(error: &object_store::Error) -> bool {
+    match error {
+        object_store::Error::Generic { .. } => {
+            let mut cause: Option<&dyn std::error::Error> = Some(error);
+            while let Some(error) = cause {
+                if error
+                    .downcast_ref::<object_store::client::HttpError>()
+                    .is_some()
+                {
+                    return false;
+                }
+                cause = error.source();
+            }
+            true
+        }
+        _ => true,
+    }
+}
+
+/// An error with what it says of its causes, each once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            text = format!("{text}: {part}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,311 @@
+//! The server loop of the Redis protocol, shared by the tensor store and the
+//! queue.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use redis_protocol::resp2::encode::extend_encode;
+use redis_protocol::resp2::types::BytesFrame;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::debug;
+
+use super::listen;
+use super::request::{Request, RequestDecoder};
+use crate::{ChannelError, Result};
+
+/// Replies of at least this many bytes are written from where they lie.
+const WRITE_IN_PLACE_BYTES: usize = 64 << 10;
+/// What a client may send ahead while its command waits.
+const SENT_AHEAD_BYTES: usize = 1 << 20;
+
+/// A table of commands behind the Redis protocol.
+#[async_trait]
+pub(super) trait Commands: Send + Sync + 'static {
+    /// Carries out one request.
+    async fn execute(&self, request: &Request) -> BytesFrame;
+
+    /// Whether the request may wait for something to come: then it is given up
+    /// as soon as its client is gone.
+    fn waits(&self, _request: &Request) -> bool {
+        false
+    }
+
+    /// Takes back a reply that could not be written to its client.
+    fn undelivered(&self, _request: &Request, _reply: BytesFrame) {}
+}
+
+/// A running server; stops when dropped, its connections with it.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    _accepting: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    pub(super) async fn start(service: &'static str, commands: Arc<dyn Commands>) -> Result<Self> {
+        let (listener, address) = listen(service).await?;
+        let accepting = tokio::spawn(accept(listener, commands));
+        Ok(Self {
+            address,
+            _accepting: AbortOnDropHandle::new(accepting),
+        })
+    }
+}
+
+async fn accept(listener: TcpListener, commands: Arc<dyn Commands>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(Connection::new(stream, Arc::clone(&commands)).serve());
+                }
+                // Out of file handles, say: some connection must end first.
+                Err(error) => {
+                    debug!("failed to accept a connection: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+            }
+        }
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    commands: Arc<dyn Commands>,
+    input: BytesMut,
+    output: BytesMut,
+    /// Whether the client asked for RESP3; only nil and the greeting differ.
+    resp3: bool,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, commands: Arc<dyn Commands>) -> Self {
+        Self {
+            stream,
+            commands,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            resp3: false,
+        }
+    }
+
+    async fn serve(mut self) {
+        if let Err(error) = self.answer_requests().await {
+            debug!("a connection broke: {error}");
+        }
+    }
+
+    /// Answers until the client leaves, quits or sends what is no request.
+    async fn answer_requests(&mut self) -> std::io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        let mut decoder = RequestDecoder::default();
+        loop {
+            match decoder.decode(&mut self.input) {
+                Ok(Some(request)) if request.name == "QUIT" => {
+                    self.write(BytesFrame::SimpleString(Bytes::from_static(b"OK")))
+                        .await?;
+                    return self.flush().await;
+                }
+                Ok(Some(request)) if request.name == "HELLO" => self.greet(&request).await?,
+                Ok(Some(request)) => {
+                    if !self.answer(&request).await? {
+                        return Ok(());
+                    }
+                }
+                Ok(None) => {
+                    self.flush().await?;
+                    if self.stream.read_buf(&mut self.input).await? == 0 {
+                        return Ok(());
+                    }
+                }
+                Err(error) => {
+                    self.write(refusal(&error.to_string())).await?;
+                    return self.flush().await;
+                }
+            }
+        }
+    }
+
+    /// Answers HELLO, which chooses the protocol's version.
+    async fn greet(&mut self, request: &Request) -> std::io::Result<()> {
+        self.resp3 = match request.arguments.first().map(Bytes::as_ref) {
+            None => self.resp3,
+            Some(b"2") => false,
+            Some(b"3") => true,
+            Some(_) => {
+                let refused = "NOPROTO unsupported protocol version";
+                return self.write(BytesFrame::Error(refused.into())).await;
+            }
+        };
+        let greeting = greeting(if self.resp3 { 3 } else { 2 });
+        // A map in RESP3, the same fields as a flat array in RESP2.
+        let head = if self.resp3 {
+            ('%', greeting.len() / 2)
+        } else {
+            ('*', greeting.len())
+        };
+        self.output
+            .extend_from_slice(format!("{}{}\r\n", head.0, head.1).as_bytes());
+        for field in greeting {
+            self.write(field).await?;
+        }
+        Ok(())
+    }
+
+    /// Answers one request; false if its client went away while it waited.
+    async fn answer(&mut self, request: &Request) -> std::io::Result<bool> {
+        if !self.commands.waits(request) {
+            let reply = self.commands.execute(request).await;
+            self.write(reply).await?;
+            return Ok(true);
+        }
+        self.flush().await?;
+        let reply = tokio::select! {
+            // First, so that a message is not taken for a client known to be gone.
+            biased;
+            () = gone(&mut self.stream, &mut self.input) => return Ok(false),
+            reply = self.commands.execute(request) => reply,
+        };
+        let written = async {
+            self.write(reply.clone()).await?;
+            self.flush().await
+        };
+        if let Err(error) = written.await {
+            self.commands.undelivered(request, reply);
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    async fn write(&mut self, reply: BytesFrame) -> std::io::Result<()> {
+        match reply {
+            BytesFrame::BulkString(bytes) if bytes.len() >= WRITE_IN_PLACE_BYTES => {
+                self.output
+                    .extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
+                self.flush().await?;
+                self.stream.write_all(&bytes).await?;
+                self.output.extend_from_slice(b"\r\n");
+                Ok(())
+            }
+            BytesFrame::Null if self.resp3 => {
+                self.output.extend_from_slice(b"_\r\n");
+                Ok(())
+            }
+            reply => extend_encode(&mut self.output, &reply, false)
+                .map(drop)
+                .map_err(std::io::Error::other),
+        }
+    }
+
+    async fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.write_all(&self.output).await?;
+        self.output.clear();
+        Ok(())
+    }
+}
+
+/// Returns when the peer closed its side; keeps what it sends until then.
+async fn gone(stream: &mut TcpStream, input: &mut BytesMut) {
+    while input.len() < SENT_AHEAD_BYTES {
+        match stream.read_buf(input).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+    std::future::pending().await
+}
+
+/// The error reply `-ERR text`, on one line.
+pub(super) fn refusal(text: &str) -> BytesFrame {
+    let line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    BytesFrame::Error(format!("ERR {line}").into())
+}
+
+/// How an error of the store travels: see `docs/FORMAT.md`, "Errors".
+pub(super) fn error_reply(error: &ChannelError) -> BytesFrame {
+    match error {
+        ChannelError::Refused { reason, .. } if reason.starts_with("WRONGTYPE ") => {
+            BytesFrame::Error(reason.as_str().into())
+        }
+        ChannelError::Refused { reason, .. } => refusal(reason),
+        ChannelError::Missing { key, .. } => {
+            // A JSON string: any key on one line, and the client can read it back.
+            refusal(&format!(
+                "no such key {}",
+                serde_json::Value::from(key.as_str())
+            ))
+        }
+        other => refusal(&other.to_string()),
+    }
+}
+
+/// Commands that clients send when they connect, and probes: the same for both
+/// servers. `None` if the request is none of these.
+pub(super) fn housekeeping(request: &Request) -> Option<BytesFrame> {
+    Some(match (request.name.as_str(), request.arguments.as_slice()) {
+        ("PING", []) => BytesFrame::SimpleString(Bytes::from_static(b"PONG")),
+        ("PING" | "ECHO", [text]) => BytesFrame::BulkString(text.clone()),
+        ("PING" | "ECHO", _) => wrong_count(request),
+        ("SELECT", [index]) if index.as_ref() == b"0" => ok(),
+        ("SELECT", _) => refusal("DB index is out of range"),
+        ("CLIENT", [sub, ..]) if sub.eq_ignore_ascii_case(b"ID") => BytesFrame::Integer(1),
+        ("CLIENT", [sub, ..]) if sub.eq_ignore_ascii_case(b"GETNAME") => BytesFrame::Null,
+        ("CLIENT", _) => ok(),
+        ("COMMAND", [sub, ..]) if sub.eq_ignore_ascii_case(b"COUNT") => BytesFrame::Integer(0),
+        ("COMMAND", _) => BytesFrame::Array(Vec::new()),
+        ("INFO", _) => BytesFrame::BulkString(Bytes::from_static(
+            b"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrole:master\r\nloading:0\r\n",
+        )),
+        _ => return None,
+    })
+}
+
+/// What HELLO answers: names and values in turn.
+fn greeting(protocol: i64) -> Vec<BytesFrame> {
+    let bulk = |text: &'static str| BytesFrame::BulkString(Bytes::from_static(text.as_bytes()));
+    vec![
+        bulk("server"),
+        bulk("redis"),
+        bulk("version"),
+        bulk("7.0.15"),
+        bulk("proto"),
+        BytesFrame::Integer(protocol),
+        bulk("id"),
+        BytesFrame::Integer(1),
+        bulk("mode"),
+        bulk("standalone"),
+        bulk("role"),
+        bulk("master"),
+        bulk("modules"),
+        BytesFrame::Array(Vec::new()),
+    ]
+}
+
+/// The reply `+OK`.
+pub(super) fn ok() -> BytesFrame {
+    BytesFrame::SimpleString(Bytes::from_static(b"OK"))
+}
+
+/// The reply to a command that this server does not know.
+pub(super) fn unknown(request: &Request) -> BytesFrame {
+    let shown: String = request.name.to_lowercase().chars().take(64).collect();
+    refusal(&format!("unknown command '{shown}'"))
+}
+
+/// The reply to a command with too few or too many arguments.
+pub(super) fn wrong_count(request: &Request) -> BytesFrame {
+    refusal(&format!(
+        "wrong number of arguments for '{}' command",
+        request.name.to_lowercase()
+    ))
+}

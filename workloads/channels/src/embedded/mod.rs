@@ -1,0 +1,42 @@
+//! Servers that run inside this process: an object store over S3's HTTP, a
+//! tensor store and a queue over the Redis protocol.
+//!
+//! They listen on a free port of 127.0.0.1 and ask for no credentials: nothing
+//! outside this machine reaches them. A server stops when it is dropped. What
+//! they speak is written down in `docs/FORMAT.md`.
+
+mod arguments;
+mod connection;
+mod http;
+mod objects;
+mod queue;
+mod request;
+mod tensors;
+mod xml;
+
+pub use objects::ObjectServer;
+pub use queue::QueueServer;
+pub use tensors::TensorServer;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::net::TcpListener;
+
+use crate::{ChannelError, Result};
+
+/// Listens on a free port of the loopback interface.
+async fn listen(service: &'static str) -> Result<(TcpListener, SocketAddr)> {
+    let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listening = async {
+        let listener = TcpListener::bind(wanted).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    listening
+        .await
+        .map_err(|error: std::io::Error| ChannelError::Unreachable {
+            service,
+            endpoint: wanted.to_string(),
+            reason: format!("failed to listen there: {error}"),
+        })
+}

@@ -1,0 +1,124 @@
+//! The queue's commands: the table `QUEUE.*` of `docs/FORMAT.md`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis_protocol::resp2::types::BytesFrame;
+
+use super::arguments::{Arguments, Parsed};
+use super::connection::{Commands, Server, error_reply, housekeeping, ok, unknown};
+use super::request::Request;
+use crate::memory::MemoryQueue;
+use crate::{ChannelError, Queue, Result};
+
+/// A message queue on loopback, framed as the Redis protocol.
+#[derive(Debug)]
+pub struct QueueServer(Server);
+
+impl QueueServer {
+    /// Serves `queue` on a free port until dropped.
+    ///
+    /// # Errors
+    /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
+    pub async fn start(queue: Arc<MemoryQueue>) -> Result<Self> {
+        Server::start("queue", Arc::new(QueueCommands(queue)))
+            .await
+            .map(Self)
+    }
+
+    /// Where it listens: `redis://127.0.0.1:PORT`.
+    pub fn endpoint(&self) -> String {
+        format!("redis://{}", self.0.address)
+    }
+}
+
+struct QueueCommands(Arc<MemoryQueue>);
+
+const CONSUME: &str = "QUEUE.CONSUME";
+
+#[async_trait]
+impl Commands for QueueCommands {
+    async fn execute(&self, request: &Request) -> BytesFrame {
+        match housekeeping(request) {
+            Some(reply) => reply,
+            None => self.queue(request).await.unwrap_or_else(|refusal| refusal),
+        }
+    }
+
+    fn waits(&self, request: &Request) -> bool {
+        request.name == CONSUME
+    }
+
+    fn undelivered(&self, request: &Request, reply: BytesFrame) {
+        let queue = request
+            .arguments
+            .first()
+            .and_then(|queue| std::str::from_utf8(queue).ok());
+        if let (Some(queue), BytesFrame::BulkString(message)) = (queue, reply) {
+            self.0.restore(queue, message.into());
+        }
+    }
+}
+
+impl QueueCommands {
+    async fn queue(&self, request: &Request) -> Parsed<BytesFrame> {
+        let mut arguments = Arguments::of(request);
+        // Every command starts with the queue, or the exchange, that it is about.
+        let target = match request.name.strip_prefix("QUEUE.") {
+            Some("PUBLISH" | "FANOUT" | "BIND" | "CONSUME" | "COUNT" | "PURGE") => {
+                arguments.key()?
+            }
+            _ => return Err(unknown(request)),
+        };
+        let reply = match request.name.as_str() {
+            "QUEUE.PUBLISH" => {
+                let message = arguments.blob()?;
+                arguments.end()?;
+                self.0.publish(&target, message.into()).await.map(|()| ok())
+            }
+            "QUEUE.FANOUT" => {
+                let message = arguments.blob()?;
+                arguments.end()?;
+                self.0
+                    .fanout(&target, &message.into())
+                    .map(|n| BytesFrame::Integer(n as i64))
+            }
+            "QUEUE.BIND" => {
+                let queue = arguments.key()?;
+                arguments.end()?;
+                self.0.bind(&target, &queue).await.map(|()| ok())
+            }
+            CONSUME => {
+                let wait = Duration::from_millis(arguments.integer()?);
+                arguments.end()?;
+                self.consume(&target, wait).await
+            }
+            "QUEUE.COUNT" => {
+                arguments.end()?;
+                self.0
+                    .count(&target)
+                    .await
+                    .map(|n| BytesFrame::Integer(n as i64))
+            }
+            _ => {
+                arguments.end()?;
+                self.0.purge(&target).await.map(|()| ok())
+            }
+        };
+        reply.map_err(|error| error_reply(&error))
+    }
+
+    async fn consume(&self, queue: &str, wait: Duration) -> Result<BytesFrame, ChannelError> {
+        let Some(message) = self.0.consume(queue, wait).await? else {
+            return Ok(BytesFrame::Null);
+        };
+        match message.bytes() {
+            Ok(bytes) => Ok(BytesFrame::BulkString(bytes.clone())),
+            Err(phantom) => {
+                self.0.restore(queue, message);
+                Err(phantom)
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The XML documents of the S3 subset.
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use serde::Serialize;
+
+/// The answer to ListObjectsV2.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename = "ListBucketResult", rename_all = "PascalCase")]
+pub(super) struct Listing {
+    pub(super) name: String,
+    pub(super) prefix: String,
+    pub(super) key_count: usize,
+    pub(super) max_keys: usize,
+    pub(super) is_truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) encoding_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_continuation_token: Option<String>,
+    pub(super) contents: Vec<Entry>,
+}
+
+/// One object of a listing.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) last_modified: &'static str,
+    #[serde(rename = "ETag")]
+    pub(super) etag: String,
+    pub(super) size: u64,
+    pub(super) storage_class: &'static str,
+}
+
+/// The answer to DeleteObjects.
+#[derive(Debug, Serialize)]
+#[serde(rename = "DeleteResult", rename_all = "PascalCase")]
+pub(super) struct Deletion {
+    pub(super) deleted: Vec<Deleted>,
+}
+
+/// One key that is gone.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Deleted {
+    pub(super) key: String,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Serialize)]
+#[serde(rename = "Error", rename_all = "PascalCase")]
+pub(super) struct Refusal {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) resource: String,
+}
+
+/// A document with its declaration.
+pub(super) fn document(content: &impl Serialize) -> String {
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    // Strings and numbers in named fields: nothing that XML cannot hold.
+    if let Err(error) = quick_xml::se::to_writer(&mut text, content) {
+        tracing::error!("failed to write XML: {error}");
+    }
+    text
+}
+
+/// The keys that a DeleteObjects request names, or `None` if it is malformed.
+///
+/// Read event by event: a key's leading and trailing spaces are part of it, and
+/// deserializing trims them.
+pub(super) fn keys_to_delete(body: &[u8]) -> Option<Vec<String>> {
+    let mut reader = Reader::from_reader(body);
+    let (mut keys, mut key) = (Vec::new(), None::<String>);
+    let mut depth = 0_usize;
+    loop {
+        match reader.read_event().ok()? {
+            Event::Start(tag) => {
+                depth += 1;
+                if tag.local_name().as_ref() == b"Key" {
+                    key = Some(String::new());
+                }
+            }
+            Event::End(tag) => {
+                depth = depth.checked_sub(1)?;
+                if tag.local_name().as_ref() == b"Key" {
+                    keys.push(key.take()?);
+                }
+            }
+            Event::Text(text) => {
+                if let Some(key) = &mut key {
+                    key.push_str(&text.decode().ok()?);
+                }
+            }
+            Event::GeneralRef(reference) => {
+                if let Some(key) = &mut key {
+                    match reference.resolve_char_ref().ok()? {
+                        Some(character) => key.push(character),
+                        None => key.push_str(quick_xml::escape::resolve_predefined_entity(
+                            &reference.decode().ok()?,
+                        )?),
+                    }
+                }
+            }
+            Event::Eof => return (depth == 0).then_some(keys),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_keep_their_characters() {
+        let body = b"<Delete xmlns=\"x\"><Object><Key> a&amp;b&lt;&#10;&#x41; </Key></Object>\
+                     <Object><Key>c</Key><VersionId>1</VersionId></Object><Quiet>true</Quiet></Delete>";
+        assert_eq!(keys_to_delete(body).unwrap(), [" a&b<\nA ", "c"]);
+    }
+
+    #[test]
+    fn half_a_document_is_refused() {
+        assert_eq!(keys_to_delete(b"<Delete><Object><Key>a</Key>"), None);
+        assert_eq!(
+            keys_to_delete(b"<Delete><Key>a&unknown;</Key></Delete>"),
+            None
+        );
+        assert_eq!(keys_to_delete(b"</Delete>"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_makes_it_panic(body in "[<>/&;#xDeletKyObjc \"=!\\[\\]-]{0,60}") {
+            let _ = keys_to_delete(body.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What workers talk through: an object store, a tensor store and a message
+//! queue.
+//!
+//! Each channel is a small trait ([`ObjectStore`], [`TensorStore`], [`Queue`])
+//! with an in-memory implementation ([`memory`]) that the embedded servers
+//! ([`embedded`]) put on loopback, clients that reach those servers or the
+//! real services over the same protocols ([`client`]), and one metering
+//! decorator ([`metered`]) that counts requests, messages, bytes and waits.
+//!
+//! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
+
+pub mod client;
+pub mod embedded;
+mod error;
+pub mod memory;
+pub mod metered;
+mod payload;
+mod traits;
+
+pub use error::ChannelError;
+pub use metered::{Meter, Traffic};
+pub use payload::Payload;
+pub use traits::{ListPage, ObjectStore, Queue, RobustRule, SgdStep, TensorStore};
+
+/// What every channel operation returns.
+pub type Result<T, E = ChannelError> = std::result::Result<T, E>;

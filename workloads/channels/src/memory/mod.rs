@@ -1,0 +1,25 @@
+//! The channels in this process's memory: shared by cloning an `Arc`, with no
+//! wire between.
+//!
+//! They hold [`Payload`](crate::Payload)s of either kind. The
+//! [`embedded`](crate::embedded) servers put the same stores on loopback.
+
+mod compute;
+mod key_locks;
+mod objects;
+mod queue;
+mod tensors;
+
+pub use objects::MemoryObjects;
+pub(crate) use objects::{PAGE_KEYS, StoredObject, check_delete, check_range, cut};
+pub use queue::MemoryQueue;
+pub use tensors::MemoryTensors;
+pub(crate) use tensors::check_elements;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The lock's content, also after another holder panicked: no critical section
+/// here leaves its data half changed.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

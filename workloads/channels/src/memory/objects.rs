@@ -1,0 +1,268 @@
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, Range};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+
+use super::locked;
+use crate::{ChannelError, ListPage, ObjectStore, Payload, Result};
+
+/// Keys a page of a listing holds, and keys a delete request may name: S3's
+/// limits.
+pub(crate) const PAGE_KEYS: usize = 1_000;
+
+const SERVICE: &str = "object store";
+
+/// An object store in memory. A bucket exists as soon as it is written to.
+#[derive(Debug, Default)]
+pub struct MemoryObjects {
+    buckets: Mutex<HashMap<String, BTreeMap<String, StoredObject>>>,
+    writes: AtomicU64,
+}
+
+/// An object as it lies in the store.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredObject {
+    pub(crate) body: Payload,
+    /// Which write of this store made it: tells two versions of a key apart.
+    pub(crate) version: u64,
+}
+
+impl MemoryObjects {
+    /// The object under `key` with its version.
+    pub(crate) fn find(&self, bucket: &str, key: &str) -> Option<StoredObject> {
+        locked(&self.buckets).get(bucket)?.get(key).cloned()
+    }
+
+    /// Stores `body` and returns its version.
+    pub(crate) fn store(&self, bucket: &str, key: &str, body: Payload) -> u64 {
+        let version = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        locked(&self.buckets)
+            .entry(bucket.to_owned())
+            .or_default()
+            .insert(key.to_owned(), StoredObject { body, version });
+        version
+    }
+
+    /// Deletes one object if it is there.
+    pub(crate) fn remove(&self, bucket: &str, key: &str) {
+        if let Some(objects) = locked(&self.buckets).get_mut(bucket) {
+            objects.remove(key);
+        }
+    }
+
+    /// Up to `limit` objects whose keys start with `prefix` and come after
+    /// `after`, in order, and whether more follow.
+    pub(crate) fn page(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> (Vec<(String, StoredObject)>, bool) {
+        let buckets = locked(&self.buckets);
+        let Some(objects) = buckets.get(bucket) else {
+            return (Vec::new(), false);
+        };
+        let start = match after {
+            Some(after) if after >= prefix => Bound::Excluded(after),
+            _ => Bound::Included(prefix),
+        };
+        let mut found = objects
+            .range::<str, _>((start, Bound::Unbounded))
+            .take_while(|(key, _)| key.starts_with(prefix));
+        let page: Vec<_> = found
+            .by_ref()
+            .take(limit)
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect();
+        let truncated = limit > 0 && found.next().is_some();
+        (page, truncated)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for MemoryObjects {
+    async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
+        self.store(bucket, key, body);
+        Ok(())
+    }
+
+    async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
+        Ok(self.find(bucket, key).map(|object| object.body))
+    }
+
+    async fn get_range(
+        &self,
+        bucket: &str,
+        key: &str,
+        range: Range<u64>,
+    ) -> Result<Option<Payload>> {
+        check_range(bucket, key, &range)?;
+        let Some(object) = self.find(bucket, key) else {
+            return Ok(None);
+        };
+        cut(&object.body, &range)
+            .map(Some)
+            .ok_or_else(|| refused_range(bucket, key, &range, "it starts past the object's end"))
+    }
+
+    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
+        let (page, truncated) = self.page(bucket, prefix, after, PAGE_KEYS);
+        Ok(ListPage {
+            keys: page.into_iter().map(|(key, _)| key).collect(),
+            truncated,
+        })
+    }
+
+    async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
+        check_delete(bucket, keys)?;
+        for key in keys {
+            self.remove(bucket, key);
+        }
+        Ok(())
+    }
+}
+
+/// The bytes `range` of `body`, cut at its end as S3 does; `None` if that
+/// leaves nothing.
+pub(crate) fn cut(body: &Payload, range: &Range<u64>) -> Option<Payload> {
+    let end = range.end.min(body.len());
+    if range.start >= end {
+        return None;
+    }
+    Some(match body {
+        // Both fit usize: they are at most the length of bytes in memory.
+        Payload::Bytes(bytes) => bytes.slice(range.start as usize..end as usize).into(),
+        Payload::Phantom { .. } => Payload::Phantom {
+            bytes: end - range.start,
+        },
+    })
+}
+
+/// Refuses an empty range: HTTP has no way to ask for one.
+pub(crate) fn check_range(bucket: &str, key: &str, range: &Range<u64>) -> Result<()> {
+    if range.is_empty() {
+        return Err(refused_range(bucket, key, range, "it is empty"));
+    }
+    Ok(())
+}
+
+fn refused_range(bucket: &str, key: &str, range: &Range<u64>, reason: &str) -> ChannelError {
+    ChannelError::Refused {
+        service: SERVICE,
+        operation: format!(
+            "a read of bytes {}..{} of {bucket}/{key}",
+            range.start, range.end
+        ),
+        reason: reason.to_owned(),
+    }
+}
+
+/// Refuses more keys than one S3 request deletes.
+pub(crate) fn check_delete(bucket: &str, keys: &[String]) -> Result<()> {
+    if keys.len() <= PAGE_KEYS {
+        return Ok(());
+    }
+    Err(ChannelError::Refused {
+        service: SERVICE,
+        operation: format!("delete of {} keys in {bucket}", keys.len()),
+        reason: format!("one request deletes at most {PAGE_KEYS}; send several"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    async fn filled(keys: &[&str]) -> MemoryObjects {
+        let store = MemoryObjects::default();
+        for key in keys {
+            store
+                .put("b", key, Payload::from(key.as_bytes().to_vec()))
+                .await
+                .unwrap();
+        }
+        store
+    }
+
+    #[tokio::test]
+    async fn ranges_are_cut_at_the_end_and_refused_past_it() {
+        let store = filled(&["0123456789"]).await;
+        let get = |range| store.get_range("b", "0123456789", range);
+        assert_eq!(
+            get(2..4).await.unwrap().unwrap(),
+            Payload::from(b"23".to_vec())
+        );
+        assert_eq!(
+            get(8..40).await.unwrap().unwrap(),
+            Payload::from(b"89".to_vec())
+        );
+        assert!(get(10..11).await.is_err());
+        assert!(get(3..3).await.is_err());
+        assert_eq!(store.get_range("b", "none", 0..1).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn phantoms_are_cut_like_bytes() {
+        let store = MemoryObjects::default();
+        store
+            .put("b", "k", Payload::Phantom { bytes: 10 })
+            .await
+            .unwrap();
+        let part = store.get_range("b", "k", 8..40).await.unwrap().unwrap();
+        assert_eq!(part, Payload::Phantom { bytes: 2 });
+    }
+
+    #[tokio::test]
+    async fn a_listing_starts_after_a_key_within_its_prefix() {
+        let store = filled(&["a", "b/1", "b/2", "b/3", "c"]).await;
+        let keys = |page: ListPage| page.keys;
+        assert_eq!(
+            keys(store.list("b", "b/", None).await.unwrap()),
+            ["b/1", "b/2", "b/3"]
+        );
+        assert_eq!(
+            keys(store.list("b", "b/", Some("b/1")).await.unwrap()),
+            ["b/2", "b/3"]
+        );
+        assert_eq!(
+            keys(store.list("b", "b/", Some("a")).await.unwrap()),
+            ["b/1", "b/2", "b/3"]
+        );
+        assert!(keys(store.list("b", "b/", Some("c")).await.unwrap()).is_empty());
+        assert!(keys(store.list("other", "", None).await.unwrap()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_page_holds_a_thousand_keys_and_says_if_more_follow() {
+        let store = MemoryObjects::default();
+        for i in 0..1_001 {
+            store
+                .put("b", &format!("{i:04}"), Vec::new().into())
+                .await
+                .unwrap();
+        }
+        let first = store.list("b", "", None).await.unwrap();
+        assert_eq!((first.keys.len(), first.truncated), (1_000, true));
+        let second = store
+            .list("b", "", first.keys.last().map(String::as_str))
+            .await
+            .unwrap();
+        assert_eq!(
+            (second.keys, second.truncated),
+            (vec!["1000".to_owned()], false)
+        );
+    }
+
+    #[tokio::test]
+    async fn deletes_more_than_a_page_are_refused() {
+        let store = filled(&["a"]).await;
+        let keys = vec!["a".to_owned(); PAGE_KEYS + 1];
+        assert!(store.delete("b", &keys).await.is_err());
+        store.delete("b", &keys[1..]).await.unwrap();
+        assert_eq!(store.get("b", "a").await.unwrap(), None);
+    }
+}

@@ -1,0 +1,293 @@
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use super::locked;
+use crate::{ChannelError, Payload, Queue, Result};
+
+const SERVICE: &str = "queue";
+
+/// A message queue in memory.
+///
+/// Messages leave a queue in the order they came, and consumers that wait are
+/// served in the order they came. A consumer that stops waiting takes nothing
+/// with it.
+#[derive(Debug, Default)]
+pub struct MemoryQueue {
+    queues: Mutex<HashMap<String, Arc<Messages>>>,
+    exchanges: Mutex<HashMap<String, BTreeSet<String>>>,
+}
+
+/// One queue: a permit for every message that no consumer was promised yet.
+/// Both grow under the lock, so that a purge sees them agree.
+///
+/// tokio's semaphore is first come, first served, and takes a permit back from
+/// a waiter that is dropped, so neither a wake-up nor a message is ever lost.
+#[derive(Debug)]
+struct Messages {
+    waiting: Mutex<VecDeque<Payload>>,
+    unclaimed: Semaphore,
+}
+
+impl Messages {
+    fn push(&self, message: Payload) {
+        let mut waiting = locked(&self.waiting);
+        waiting.push_back(message);
+        self.unclaimed.add_permits(1);
+    }
+
+    /// Puts back a message that could not be delivered, as the oldest.
+    fn restore(&self, message: Payload) {
+        let mut waiting = locked(&self.waiting);
+        waiting.push_front(message);
+        self.unclaimed.add_permits(1);
+    }
+
+    fn try_take(&self) -> Option<Payload> {
+        self.unclaimed.try_acquire().ok()?.forget();
+        locked(&self.waiting).pop_front()
+    }
+
+    async fn take(&self) -> Option<Payload> {
+        self.unclaimed.acquire().await.ok()?.forget();
+        locked(&self.waiting).pop_front()
+    }
+
+    /// Drops all messages but those that consumers about to run were promised:
+    /// these count as delivered before the purge.
+    fn purge(&self) {
+        let mut waiting = locked(&self.waiting);
+        let dropped = self.unclaimed.forget_permits(waiting.len());
+        let promised = waiting.len() - dropped;
+        waiting.truncate(promised);
+    }
+}
+
+impl MemoryQueue {
+    fn queue(&self, name: &str) -> Arc<Messages> {
+        let mut queues = locked(&self.queues);
+        if let Some(messages) = queues.get(name) {
+            return Arc::clone(messages);
+        }
+        let messages = Arc::new(Messages {
+            waiting: Mutex::default(),
+            unclaimed: Semaphore::new(0),
+        });
+        queues.insert(name.to_owned(), Arc::clone(&messages));
+        messages
+    }
+
+    /// Takes the oldest message of `queue` if one waits.
+    pub fn try_consume(&self, queue: &str) -> Option<Payload> {
+        self.queue(queue).try_take()
+    }
+
+    /// Puts back a message whose consumer went away before it was delivered.
+    pub(crate) fn restore(&self, queue: &str, message: Payload) {
+        self.queue(queue).restore(message);
+    }
+
+    /// Sends `message` to every queue bound to `exchange` and returns their
+    /// number.
+    pub(crate) fn fanout(&self, exchange: &str, message: &Payload) -> Result<usize> {
+        // Held over the pushes, so that two fan-outs reach all queues in one order.
+        let exchanges = locked(&self.exchanges);
+        let bound = exchanges
+            .get(exchange)
+            .ok_or_else(|| ChannelError::Missing {
+                service: SERVICE,
+                key: exchange.to_owned(),
+            })?;
+        for queue in bound {
+            self.queue(queue).push(message.clone());
+        }
+        Ok(bound.len())
+    }
+}
+
+#[async_trait]
+impl Queue for MemoryQueue {
+    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
+        self.queue(queue).push(message);
+        Ok(())
+    }
+
+    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
+        self.fanout(exchange, &message)?;
+        Ok(())
+    }
+
+    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
+        self.queue(queue);
+        locked(&self.exchanges)
+            .entry(exchange.to_owned())
+            .or_default()
+            .insert(queue.to_owned());
+        Ok(())
+    }
+
+    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
+        let messages = self.queue(queue);
+        if wait.is_zero() {
+            return Ok(messages.try_take());
+        }
+        if Handle::try_current().is_err() {
+            return Err(ChannelError::Refused {
+                service: SERVICE,
+                operation: format!("consume from {queue}"),
+                reason: "waiting for a message needs a tokio runtime; consume with no wait".into(),
+            });
+        }
+        Ok(tokio::time::timeout(wait, messages.take())
+            .await
+            .unwrap_or(None))
+    }
+
+    async fn count(&self, queue: &str) -> Result<u64> {
+        Ok(self.queue(queue).unclaimed.available_permits() as u64)
+    }
+
+    async fn purge(&self, queue: &str) -> Result<()> {
+        self.queue(queue).purge();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn text(text: &str) -> Payload {
+        text.as_bytes().to_vec().into()
+    }
+
+    #[tokio::test]
+    async fn messages_leave_in_the_order_they_came() {
+        let queue = MemoryQueue::default();
+        for message in ["1", "2", "3"] {
+            queue.publish("q", text(message)).await.unwrap();
+        }
+        assert_eq!(queue.count("q").await.unwrap(), 3);
+        for message in ["1", "2", "3"] {
+            assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text(message)));
+        }
+        assert_eq!(queue.consume("q", Duration::ZERO).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn consumers_are_served_in_the_order_they_came() {
+        let queue = Arc::new(MemoryQueue::default());
+        let mut consumers = Vec::new();
+        for _ in 0..3 {
+            let queue = Arc::clone(&queue);
+            consumers.push(tokio::spawn(async move { queue.consume("q", LONG).await }));
+            tokio::task::yield_now().await;
+        }
+        for message in ["1", "2", "3"] {
+            queue.publish("q", text(message)).await.unwrap();
+        }
+        // They wait already: none may take what was promised to another.
+        assert_eq!(queue.try_consume("q"), None);
+        for (consumer, message) in consumers.into_iter().zip(["1", "2", "3"]) {
+            assert_eq!(consumer.await.unwrap().unwrap(), Some(text(message)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_consumer_that_goes_away_takes_no_message() {
+        let queue = Arc::new(MemoryQueue::default());
+        let gone = tokio::spawn({
+            let queue = Arc::clone(&queue);
+            async move { queue.consume("q", LONG).await }
+        });
+        tokio::task::yield_now().await;
+        queue.publish("q", text("1")).await.unwrap();
+        // On this single-threaded runtime the consumer has had no turn yet.
+        gone.abort();
+        assert!(gone.await.is_err());
+        assert_eq!(queue.count("q").await.unwrap(), 1);
+        assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text("1")));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn every_message_reaches_one_consumer() {
+        let queue = Arc::new(MemoryQueue::default());
+        let consumers: Vec<_> = (0..8)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move {
+                    let mut taken = Vec::new();
+                    while let Some(message) = queue.consume("q", LONG).await.unwrap() {
+                        if message.is_empty() {
+                            break;
+                        }
+                        taken.push(message.bytes().unwrap().to_vec());
+                    }
+                    taken
+                })
+            })
+            .collect();
+        for i in 0..2_000_u32 {
+            queue
+                .publish("q", i.to_be_bytes().to_vec().into())
+                .await
+                .unwrap();
+        }
+        for _ in 0..8 {
+            queue.publish("q", text("")).await.unwrap();
+        }
+        let mut all = Vec::new();
+        for consumer in consumers {
+            let taken = consumer.await.unwrap();
+            assert!(taken.is_sorted(), "one consumer saw messages out of order");
+            all.extend(taken);
+        }
+        all.sort();
+        let sent: Vec<_> = (0..2_000_u32).map(|i| i.to_be_bytes().to_vec()).collect();
+        assert_eq!(all, sent);
+    }
+
+    #[tokio::test]
+    async fn fan_out_reaches_every_bound_queue_once() {
+        let queue = MemoryQueue::default();
+        queue.bind("x", "a").await.unwrap();
+        queue.bind("x", "b").await.unwrap();
+        queue.bind("x", "b").await.unwrap();
+        queue.publish_fanout("x", text("hello")).await.unwrap();
+        for name in ["a", "b"] {
+            assert_eq!(queue.count(name).await.unwrap(), 1);
+            assert_eq!(queue.try_consume(name), Some(text("hello")));
+        }
+        let unknown = queue.publish_fanout("y", text("hello")).await;
+        assert!(matches!(unknown, Err(ChannelError::Missing { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_purge_drops_what_waits_and_nothing_later() {
+        let queue = MemoryQueue::default();
+        queue.publish("q", text("1")).await.unwrap();
+        queue
+            .publish("q", Payload::Phantom { bytes: 9 })
+            .await
+            .unwrap();
+        queue.purge("q").await.unwrap();
+        assert_eq!(queue.count("q").await.unwrap(), 0);
+        queue.publish("q", text("2")).await.unwrap();
+        assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text("2")));
+    }
+
+    #[test]
+    fn waiting_without_a_runtime_is_an_error_and_no_panic() {
+        let queue = MemoryQueue::default();
+        let consume = |wait| futures_util::FutureExt::now_or_never(queue.consume("q", wait));
+        assert!(consume(LONG).unwrap().is_err());
+        assert_eq!(consume(Duration::ZERO).unwrap().unwrap(), None);
+    }
+}

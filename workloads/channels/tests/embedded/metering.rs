@@ -1,0 +1,122 @@
+//! Every field of the traffic counts what it says, over the wire.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use epochcost_channels::client::{RedisQueue, RedisTensors, S3Objects};
+use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
+use epochcost_channels::metered::Metered;
+use epochcost_channels::{Meter, ObjectStore, Queue, RobustRule, SgdStep, TensorStore, Traffic};
+
+use super::{LONG, names, payload};
+
+#[tokio::test]
+async fn objects() {
+    let server = ObjectServer::start(Arc::default()).await.unwrap();
+    let meter = Meter::default();
+    let store: Arc<dyn ObjectStore> = Arc::new(S3Objects::new(&server.endpoint()));
+    let store = Metered::new(store, meter.clone());
+    store.put("b", "k", payload("12345")).await.unwrap();
+    store.put("b", "l", payload("678")).await.unwrap();
+    store.get("b", "k").await.unwrap();
+    store.get_range("b", "k", 1..3).await.unwrap();
+    store.get("b", "none").await.unwrap();
+    store.get_range("b", "none", 0..1).await.unwrap();
+    store.list("b", "", None).await.unwrap();
+    store.delete("b", &names(&["k", "l"])).await.unwrap();
+    // Failed requests are not counted.
+    store.get_range("b", "k", 7..7).await.unwrap_err();
+    assert_eq!(
+        meter.read(),
+        Traffic {
+            puts: 2,
+            gets: 2,
+            missed_gets: 2,
+            lists: 1,
+            deletes: 1,
+            bytes_up: 8,
+            bytes_down: 7,
+            ..Traffic::default()
+        }
+    );
+}
+
+#[tokio::test]
+async fn tensors() {
+    let server = TensorServer::start(Arc::default()).await.unwrap();
+    let meter = Meter::default();
+    let client = RedisTensors::connect(&server.endpoint()).await.unwrap();
+    let store: Arc<dyn TensorStore> = Arc::new(client);
+    let store = Metered::new(store, meter.clone());
+    let step = SgdStep {
+        learning_rate: 0.1,
+        momentum: 0.0,
+        weight_decay: 0.0,
+    };
+    store.ping().await.unwrap();
+    store.set("a", payload([0; 8])).await.unwrap();
+    store.accumulate("a", payload([0; 8])).await.unwrap();
+    store.push("l", payload("[1]")).await.unwrap();
+    store.get("a").await.unwrap();
+    store.get("none").await.unwrap();
+    store.get_range("a", 0..1).await.unwrap();
+    let before = meter.read();
+    store.mean("m", &names(&["a"])).await.unwrap();
+    store
+        .robust_mean("m", RobustRule::CoordinateMedian, &names(&["a"]))
+        .await
+        .unwrap();
+    store.sgd("a", "m", step).await.unwrap();
+    store.mean_sgd("a", &names(&["m"]), step).await.unwrap();
+    assert_eq!(
+        meter.read() - before,
+        Traffic {
+            in_store: 4,
+            ..Traffic::default()
+        }
+    );
+    assert_eq!(store.json_mean("l", 1).await.unwrap(), payload("[1]"));
+    store.delete(&names(&["a", "m"])).await.unwrap();
+    assert_eq!(
+        meter.read(),
+        Traffic {
+            puts: 3,
+            gets: 2,
+            missed_gets: 1,
+            deletes: 1,
+            in_store: 5,
+            bytes_up: 19,
+            bytes_down: 15,
+            ..Traffic::default()
+        }
+    );
+}
+
+#[tokio::test]
+async fn queues() {
+    let server = QueueServer::start(Arc::default()).await.unwrap();
+    let meter = Meter::default();
+    let client = RedisQueue::connect(&server.endpoint()).await.unwrap();
+    let queue: Arc<dyn Queue> = Arc::new(client);
+    let queue = Metered::new(queue, meter.clone());
+    queue.bind("x", "a").await.unwrap();
+    queue.bind("x", "b").await.unwrap();
+    queue.publish_fanout("x", payload("12345")).await.unwrap();
+    queue.publish("a", payload("678")).await.unwrap();
+    queue.consume("a", LONG).await.unwrap();
+    queue.consume("b", LONG).await.unwrap();
+    queue.consume("b", Duration::ZERO).await.unwrap();
+    queue.count("a").await.unwrap();
+    queue.purge("a").await.unwrap();
+    assert_eq!(
+        meter.read(),
+        Traffic {
+            messages: 2,
+            deliveries: 2,
+            polls: 3,
+            bytes_up: 8,
+            bytes_down: 10,
+            ..Traffic::default()
+        }
+    );
+}

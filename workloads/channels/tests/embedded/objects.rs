@@ -1,0 +1,178 @@
+use std::sync::Arc;
+
+use epochcost_channels::client::S3Objects;
+use epochcost_channels::embedded::ObjectServer;
+use epochcost_channels::memory::MemoryObjects;
+use epochcost_channels::{ChannelError, ObjectStore, Payload};
+
+use super::{names, payload};
+
+async fn start() -> (ObjectServer, Arc<MemoryObjects>, S3Objects) {
+    let store = Arc::new(MemoryObjects::default());
+    let server = ObjectServer::start(Arc::clone(&store)).await.unwrap();
+    let client = S3Objects::new(&server.endpoint());
+    (server, store, client)
+}
+
+#[tokio::test]
+async fn odd_keys_arrive_as_they_are() {
+    let (_server, store, client) = start().await;
+    let keys = [
+        "a b",
+        " leads",
+        "trails ",
+        "a&b<c>\"'",
+        "é/ü/漢",
+        "a+b%20c",
+        "x?y=z#w",
+        "job:layer/1",
+        "a\\b|c^d`e{f}~",
+        "&amp;",
+        "..c/d..",
+    ];
+    for key in keys {
+        client.put("b", key, payload(key)).await.unwrap();
+        assert_eq!(
+            store.get("b", key).await.unwrap(),
+            Some(payload(key)),
+            "{key:?} stored"
+        );
+        assert_eq!(
+            client.get("b", key).await.unwrap(),
+            Some(payload(key)),
+            "{key:?} read"
+        );
+    }
+    let listed = client.list("b", "", None).await.unwrap();
+    assert_eq!(listed, store.list("b", "", None).await.unwrap());
+    for key in keys {
+        let before: String = key.chars().take(key.chars().count() - 1).collect();
+        let found = client.list("b", key, Some(&before)).await.unwrap();
+        assert_eq!(
+            found.keys,
+            [key],
+            "{key:?} listed by prefix and after {before:?}"
+        );
+    }
+    client.delete("b", &names(&keys)).await.unwrap();
+    assert_eq!(store.list("b", "", None).await.unwrap().keys, names(&[]));
+}
+
+#[tokio::test]
+async fn keys_that_would_be_changed_are_refused() {
+    let (_server, _store, client) = start().await;
+    for key in ["", "/a", "a/", "a//b", "a/../b", ".", "tab\there"] {
+        let put = client.put("b", key, payload("x")).await;
+        assert!(
+            matches!(put, Err(ChannelError::Refused { .. })),
+            "{key:?}: {put:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn listings_go_on_past_a_thousand_keys() {
+    let (_server, store, client) = start().await;
+    for i in 0..2_345 {
+        store
+            .put("b", &format!("g/{i:05}"), payload(""))
+            .await
+            .unwrap();
+    }
+    store.put("b", "h", payload("")).await.unwrap();
+    let (mut keys, mut pages, mut after) = (Vec::new(), 0, None::<String>);
+    loop {
+        let page = client.list("b", "g/", after.as_deref()).await.unwrap();
+        keys.extend(page.keys);
+        pages += 1;
+        if !page.truncated {
+            break;
+        }
+        after = keys.last().cloned();
+    }
+    assert_eq!(pages, 3);
+    assert_eq!(
+        keys,
+        (0..2_345).map(|i| format!("g/{i:05}")).collect::<Vec<_>>()
+    );
+    client.delete("b", &keys[..1_000]).await.unwrap();
+    assert_eq!(client.list("b", "", None).await.unwrap().keys[0], "g/01000");
+    assert!(client.delete("b", &keys[..1_001]).await.is_err());
+}
+
+#[tokio::test]
+async fn large_objects_go_through_whole_and_in_ranges() {
+    let (_server, store, client) = start().await;
+    let body: Vec<u8> = (0..45_000_000_u32).map(|i| (i % 251) as u8).collect();
+    client.put("b", "large", body.clone().into()).await.unwrap();
+    assert_eq!(
+        store.get("b", "large").await.unwrap(),
+        Some(body.clone().into())
+    );
+    let read = client.get("b", "large").await.unwrap().unwrap();
+    assert!(read == body.clone().into(), "the content changed");
+    let part = client
+        .get_range("b", "large", 44_999_990..45_000_100)
+        .await
+        .unwrap();
+    assert_eq!(part, Some(payload(&body[44_999_990..])));
+    let past = client.get_range("b", "large", 45_000_000..45_000_001).await;
+    assert!(
+        matches!(past, Err(ChannelError::Refused { .. })),
+        "{past:?}"
+    );
+    assert_eq!(client.get_range("b", "none", 0..1).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_clients_at_once_see_their_own_objects() {
+    let (server, _store, _client) = start().await;
+    let endpoint = server.endpoint();
+    let workers: Vec<_> = (0..16)
+        .map(|worker| {
+            let client = S3Objects::new(&endpoint);
+            tokio::spawn(async move {
+                for round in 0..20 {
+                    let key = format!("{worker}/{round}");
+                    client.put("b", &key, payload(&key)).await.unwrap();
+                    assert_eq!(client.get("b", &key).await.unwrap(), Some(payload(&key)));
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_phantom_does_not_cross_the_wire() {
+    let (_server, store, client) = start().await;
+    let phantom = Payload::Phantom { bytes: 8 };
+    let put = client.put("b", "k", phantom.clone()).await;
+    assert!(matches!(put, Err(ChannelError::Phantom { bytes: 8 })));
+    store.put("b", "k", phantom).await.unwrap();
+    assert!(matches!(
+        client.get("b", "k").await,
+        Err(ChannelError::Refused { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_unreachable() {
+    let (server, _store, client) = start().await;
+    client.put("b", "k", payload("x")).await.unwrap();
+    let endpoint = server.endpoint();
+    drop(server);
+    // The stop is asynchronous: the listener closes at the server's next turn.
+    let error = loop {
+        match S3Objects::new(&endpoint).get("b", "k").await {
+            Err(error) => break error,
+            Ok(_) => tokio::task::yield_now().await,
+        }
+    };
+    assert!(
+        matches!(&error, ChannelError::Unreachable { endpoint: at, .. } if *at == endpoint),
+        "{error:?}"
+    );
+}
