@@ -1,0 +1,131 @@
+//! Reading a file whole and holding it against what it must be.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::layout::Form;
+use crate::{Checksum, DatasetError, DatasetInfo};
+
+/// What a file must be.
+#[derive(Debug, Clone)]
+pub(crate) struct Expected {
+    pub(crate) name: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) checksum: ExpectedChecksum,
+}
+
+/// A [`Checksum`] that may also come from a manifest.
+#[derive(Debug, Clone)]
+pub(crate) enum ExpectedChecksum {
+    Sha1(String),
+    Sha256(String),
+}
+
+impl From<Checksum> for ExpectedChecksum {
+    fn from(checksum: Checksum) -> Self {
+        match checksum {
+            Checksum::Sha1(hex) => Self::Sha1(hex.to_owned()),
+            Checksum::Sha256(hex) => Self::Sha256(hex.to_owned()),
+        }
+    }
+}
+
+/// A file that is what it must be.
+pub(crate) struct Checked {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) sha256: String,
+}
+
+/// Reads one file of a set and checks its size, form and checksum, in that
+/// order: the first tells most about what went wrong.
+pub(crate) fn read(
+    info: &DatasetInfo,
+    dir: &Path,
+    expected: &Expected,
+    remedy: &str,
+) -> Result<Checked, DatasetError> {
+    check_size(dir, expected, remedy)?;
+    let path = dir.join(&expected.name);
+    let bytes = fs::read(&path).map_err(|source| DatasetError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    Form {
+        path: &path,
+        layout: info.layout,
+        format: info.format,
+        classes: info.classes,
+        remedy,
+    }
+    .check(&bytes)?;
+    let sha256 = sha256_hex(&bytes);
+    let (algorithm, found, wanted) = match &expected.checksum {
+        ExpectedChecksum::Sha1(wanted) => ("SHA-1", hex(&Sha1::digest(&bytes)), wanted),
+        ExpectedChecksum::Sha256(wanted) => ("SHA-256", sha256.clone(), wanted),
+    };
+    if found != *wanted {
+        return Err(DatasetError::Corrupted {
+            path,
+            algorithm,
+            found,
+            expected: wanted.clone(),
+            remedy: remedy.to_owned(),
+        });
+    }
+    Ok(Checked { bytes, sha256 })
+}
+
+/// Checks that a file is there and has the right size, without reading it.
+pub(crate) fn check_size(
+    dir: &Path,
+    expected: &Expected,
+    remedy: &str,
+) -> Result<(), DatasetError> {
+    let path = dir.join(&expected.name);
+    let found_bytes = match fs::metadata(&path) {
+        Ok(metadata) => metadata.len(),
+        Err(source) => return Err(read_error(&path, source, remedy)),
+    };
+    let expected_bytes = expected.size_bytes;
+    let remedy = remedy.to_owned();
+    match found_bytes.cmp(&expected_bytes) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Less => Err(DatasetError::Truncated {
+            path,
+            found_bytes,
+            expected_bytes,
+            remedy,
+        }),
+        std::cmp::Ordering::Greater => Err(DatasetError::Oversized {
+            path,
+            found_bytes,
+            expected_bytes,
+            remedy,
+        }),
+    }
+}
+
+/// Tells a file that is not there from one that cannot be read.
+pub(crate) fn read_error(path: &Path, source: io::Error, remedy: &str) -> DatasetError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DatasetError::Missing {
+            path,
+            remedy: remedy.to_owned(),
+        },
+        _ => DatasetError::Read { path, source },
+    }
+}
+
+/// SHA-256 in lower-case hexadecimal.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

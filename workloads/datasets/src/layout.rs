@@ -1,0 +1,220 @@
+//! The two file formats: which files a set has, and their bytes from and to
+//! records.
+
+use std::path::Path;
+
+use crate::{DatasetError, Layout, RecordFormat};
+
+const IDX_IMAGES_MAGIC: u32 = 0x0000_0803;
+const IDX_LABELS_MAGIC: u32 = 0x0000_0801;
+const IDX_IMAGES_HEADER_BYTES: usize = 16;
+const IDX_LABELS_HEADER_BYTES: usize = 8;
+
+/// Files that CIFAR-10's training records are cut into.
+const CIFAR_TRAIN_FILES: usize = 5;
+
+/// The two halves of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Train,
+    Test,
+}
+
+impl Layout {
+    /// The names of a part's files, in reading order.
+    pub(crate) fn part_files(self, part: Part) -> &'static [&'static str] {
+        match (self, part) {
+            (Self::CifarBinary, Part::Train) => &[
+                "data_batch_1.bin",
+                "data_batch_2.bin",
+                "data_batch_3.bin",
+                "data_batch_4.bin",
+                "data_batch_5.bin",
+            ],
+            (Self::CifarBinary, Part::Test) => &["test_batch.bin"],
+            (Self::Idx, Part::Train) => &["train-images-idx3-ubyte", "train-labels-idx1-ubyte"],
+            (Self::Idx, Part::Test) => &["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"],
+        }
+    }
+
+    /// All files of a set of that many samples with their sizes in bytes, in
+    /// reading order.
+    pub(crate) fn files(
+        self,
+        format: RecordFormat,
+        train: usize,
+        test: usize,
+    ) -> Vec<(String, u64)> {
+        let part = |part, samples| {
+            self.part_files(part)
+                .iter()
+                .zip(self.part_sizes(format, part, samples))
+                .map(|(&name, size)| (name.to_owned(), size as u64))
+        };
+        part(Part::Train, train)
+            .chain(part(Part::Test, test))
+            .collect()
+    }
+
+    fn part_sizes(self, format: RecordFormat, part: Part, samples: usize) -> Vec<usize> {
+        match (self, part) {
+            (Self::CifarBinary, Part::Train) => {
+                crate::partition::slice_lengths(samples, CIFAR_TRAIN_FILES)
+                    .map(|length| length * format.record_bytes())
+                    .collect()
+            }
+            (Self::CifarBinary, Part::Test) => vec![samples * format.record_bytes()],
+            (Self::Idx, _) => vec![
+                IDX_IMAGES_HEADER_BYTES + samples * format.pixel_bytes(),
+                IDX_LABELS_HEADER_BYTES + samples,
+            ],
+        }
+    }
+
+    /// The bytes of a part's files, in reading order, from its records.
+    pub(crate) fn encode(self, format: RecordFormat, part: Part, records: &[u8]) -> Vec<Vec<u8>> {
+        let samples = records.len() / format.record_bytes();
+        match self {
+            Self::CifarBinary => {
+                let mut rest = records;
+                self.part_sizes(format, part, samples)
+                    .into_iter()
+                    .map(|size| {
+                        let (file, tail) = rest.split_at(size);
+                        rest = tail;
+                        file.to_vec()
+                    })
+                    .collect()
+            }
+            Self::Idx => {
+                let dimensions = idx_dimensions(format, samples);
+                let mut images = idx_header(IDX_IMAGES_MAGIC, &dimensions);
+                let mut labels = idx_header(IDX_LABELS_MAGIC, &dimensions[..1]);
+                for record in records.chunks_exact(format.record_bytes()) {
+                    labels.push(record[0]);
+                    images.extend_from_slice(&record[1..]);
+                }
+                vec![images, labels]
+            }
+        }
+    }
+
+    /// The records in a part's files, given in reading order. Headers and
+    /// sizes have been checked.
+    pub(crate) fn decode(self, format: RecordFormat, files: &[Vec<u8>]) -> Vec<u8> {
+        match (self, files) {
+            (Self::Idx, [images, labels]) => {
+                let images = images[IDX_IMAGES_HEADER_BYTES..].chunks_exact(format.pixel_bytes());
+                let labels = &labels[IDX_LABELS_HEADER_BYTES..];
+                let mut records = Vec::with_capacity(labels.len() * format.record_bytes());
+                for (&label, pixels) in labels.iter().zip(images) {
+                    records.push(label);
+                    records.extend_from_slice(pixels);
+                }
+                records
+            }
+            _ => files.concat(),
+        }
+    }
+}
+
+/// What a file's content is checked against, beside its size and checksum.
+pub(crate) struct Form<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) layout: Layout,
+    pub(crate) format: RecordFormat,
+    pub(crate) classes: u8,
+    pub(crate) remedy: &'a str,
+}
+
+impl Form<'_> {
+    /// Checks headers and labels of a file of the right size.
+    pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), DatasetError> {
+        match self.layout {
+            Layout::CifarBinary => {
+                self.check_labels(bytes.iter().step_by(self.format.record_bytes()))
+            }
+            Layout::Idx if self.is_idx_images() => {
+                let body = bytes.len() - IDX_IMAGES_HEADER_BYTES;
+                let dimensions = idx_dimensions(self.format, body / self.format.pixel_bytes());
+                self.check_idx_header(bytes, IDX_IMAGES_MAGIC, &dimensions)
+            }
+            Layout::Idx => {
+                let samples = bytes.len() - IDX_LABELS_HEADER_BYTES;
+                let dimensions = idx_dimensions(self.format, samples);
+                self.check_idx_header(bytes, IDX_LABELS_MAGIC, &dimensions[..1])?;
+                self.check_labels(bytes[IDX_LABELS_HEADER_BYTES..].iter())
+            }
+        }
+    }
+
+    fn is_idx_images(&self) -> bool {
+        self.path.to_string_lossy().ends_with("images-idx3-ubyte")
+    }
+
+    fn check_labels<'b>(
+        &self,
+        mut labels: impl Iterator<Item = &'b u8>,
+    ) -> Result<(), DatasetError> {
+        let mut record = 0;
+        let bad = labels.find(|&&label| {
+            record += 1;
+            label >= self.classes
+        });
+        match bad {
+            None => Ok(()),
+            Some(&found) => Err(DatasetError::Label {
+                path: self.path.to_owned(),
+                record: record - 1,
+                found,
+                classes: self.classes,
+                remedy: self.remedy.to_owned(),
+            }),
+        }
+    }
+
+    fn check_idx_header(
+        &self,
+        bytes: &[u8],
+        magic: u32,
+        dimensions: &[u32],
+    ) -> Result<(), DatasetError> {
+        let words: Vec<u32> = bytes
+            .chunks_exact(4)
+            .take(1 + dimensions.len())
+            .map(|word| {
+                word.iter()
+                    .fold(0, |value, &byte| value << 8 | u32::from(byte))
+            })
+            .collect();
+        if words[0] != magic {
+            return Err(DatasetError::Magic {
+                path: self.path.to_owned(),
+                found: words[0],
+                expected: magic,
+                remedy: self.remedy.to_owned(),
+            });
+        }
+        if words[1..] != *dimensions {
+            return Err(DatasetError::Dimensions {
+                path: self.path.to_owned(),
+                found: words[1..].to_vec(),
+                expected: dimensions.to_vec(),
+                remedy: self.remedy.to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn idx_dimensions(format: RecordFormat, samples: usize) -> [u32; 3] {
+    // A set's samples are bounded far below 2³² when it is made or published.
+    [samples as u32, format.height as u32, format.width as u32]
+}
+
+fn idx_header(magic: u32, dimensions: &[u32]) -> Vec<u8> {
+    std::iter::once(&magic)
+        .chain(dimensions)
+        .flat_map(|word| word.to_be_bytes())
+        .collect()
+}

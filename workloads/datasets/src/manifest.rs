@@ -1,0 +1,118 @@
+//! `dataset.json`: what a generated directory holds.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::{self, Expected, ExpectedChecksum};
+use crate::{DatasetError, DatasetInfo, Generate};
+
+/// The manifest's name in a generated set's directory.
+pub const MANIFEST_FILE: &str = "dataset.json";
+
+/// The manifest's format as written by this version.
+const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// A format's version: a reader takes any minor of its own major.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchemaVersion {
+    /// Raised when an older reader would misread.
+    pub major: u32,
+    /// Raised when something is added.
+    pub minor: u32,
+}
+
+/// What a generated directory holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of this format.
+    pub schema_version: SchemaVersion,
+    /// The dataset's name.
+    pub name: String,
+    /// The generator that made it: the same version and specification give the
+    /// same bytes.
+    pub generator_version: u32,
+    /// What was asked for.
+    pub spec: Generate,
+    /// Every file of the set but this one, in reading order.
+    pub files: Vec<ManifestFile>,
+}
+
+/// One file of a generated set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestFile {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its SHA-256 in lower-case hexadecimal.
+    pub sha256: String,
+}
+
+impl Manifest {
+    pub(crate) fn new(
+        info: &DatasetInfo,
+        generator_version: u32,
+        spec: Generate,
+        files: Vec<ManifestFile>,
+    ) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            name: info.name.to_owned(),
+            generator_version,
+            spec,
+            files,
+        }
+    }
+
+    /// Reads the manifest of a generated set and checks that it describes a set
+    /// of that name in full.
+    pub(crate) fn read(info: &DatasetInfo, dir: &Path, remedy: &str) -> Result<Self, DatasetError> {
+        let path = dir.join(MANIFEST_FILE);
+        let text =
+            fs::read_to_string(&path).map_err(|source| files::read_error(&path, source, remedy))?;
+        let bad = |reason: String| DatasetError::Manifest {
+            path: path.clone(),
+            reason,
+            remedy: remedy.to_owned(),
+        };
+        let manifest: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        let major = manifest.schema_version.major;
+        if major != SCHEMA_VERSION.major {
+            return Err(bad(format!(
+                "its format version is {major}, this program reads {}",
+                SCHEMA_VERSION.major
+            )));
+        }
+        if manifest.name != info.name {
+            return Err(DatasetError::OtherSet {
+                path: dir.to_owned(),
+                found: manifest.name,
+                expected: info.name.to_owned(),
+            });
+        }
+        manifest.spec.check(info)?;
+        let Generate { train, test, .. } = manifest.spec;
+        let sized = |file: &ManifestFile| (file.name.clone(), file.size_bytes);
+        let listed: Vec<_> = manifest.files.iter().map(sized).collect();
+        if listed != info.layout.files(info.format, train, test) {
+            return Err(bad(format!(
+                "its list of files does not fit {train} training and {test} test samples"
+            )));
+        }
+        Ok(manifest)
+    }
+
+    pub(crate) fn expected_files(&self) -> Vec<Expected> {
+        self.files
+            .iter()
+            .map(|file| Expected {
+                name: file.name.clone(),
+                size_bytes: file.size_bytes,
+                checksum: ExpectedChecksum::Sha256(file.sha256.clone()),
+            })
+            .collect()
+    }
+}

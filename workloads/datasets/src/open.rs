@@ -1,0 +1,149 @@
+//! Opening a dataset, whatever its origin.
+
+use std::path::Path;
+
+use crate::files::{self, Expected};
+use crate::layout::Part;
+use crate::manifest::Manifest;
+use crate::{DatasetError, DatasetInfo, Generate, Origin, Split, find};
+
+/// A dataset in memory, checked in full.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    /// Its line in the table.
+    pub info: &'static DatasetInfo,
+    /// The training samples.
+    pub train: Split,
+    /// The test samples.
+    pub test: Split,
+    /// One hash over every file: the SHA-256 of the lines that `sha256sum`
+    /// prints for them in reading order (training before test, images before
+    /// labels), so that it can be had without this program.
+    pub sha256: String,
+    /// How it was generated; none for a published set.
+    pub generated: Option<Generate>,
+}
+
+/// What a dataset's directory holds, by manifest and file sizes alone.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// Its line in the table.
+    pub info: &'static DatasetInfo,
+    /// Training samples.
+    pub train: usize,
+    /// Test samples.
+    pub test: usize,
+    /// How it was generated; none for a published set.
+    pub generated: Option<Generate>,
+}
+
+/// Reads the named dataset from `dir` and checks every file's size, form and
+/// checksum.
+///
+/// # Errors
+/// A [`DatasetError`] that names the first file found wrong.
+pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
+    let contents = Contents::of(find(name)?, dir)?;
+    let info = contents.info;
+    let mut listing = String::new();
+    let mut split = |part: Part| -> Result<Split, DatasetError> {
+        let mut parts = Vec::new();
+        for name in info.layout.part_files(part) {
+            let Some(expected) = contents.files.iter().find(|file| file.name == *name) else {
+                continue;
+            };
+            let file = files::read(info, dir, expected, &contents.remedy)?;
+            listing.push_str(&format!("{}  {name}\n", file.sha256));
+            parts.push(file.bytes);
+        }
+        Ok(Split::new(
+            info.format,
+            info.layout.decode(info.format, &parts),
+        ))
+    };
+    let (train, test) = (split(Part::Train)?, split(Part::Test)?);
+    Ok(Dataset {
+        info,
+        train,
+        test,
+        sha256: files::sha256_hex(listing.as_bytes()),
+        generated: contents.generated,
+    })
+}
+
+/// Checks cheaply that the named dataset lies in `dir`: every file is there and
+/// has the right size. Contents are not read; [`open`] does that.
+///
+/// # Errors
+/// A [`DatasetError`] that names the first file found wrong.
+pub fn inspect(name: &str, dir: &Path) -> Result<Inspection, DatasetError> {
+    let contents = Contents::of(find(name)?, dir)?;
+    for file in &contents.files {
+        files::check_size(dir, file, &contents.remedy)?;
+    }
+    Ok(Inspection {
+        info: contents.info,
+        train: contents.train,
+        test: contents.test,
+        generated: contents.generated,
+    })
+}
+
+/// What a directory must hold, from the table or from its own manifest.
+struct Contents {
+    info: &'static DatasetInfo,
+    train: usize,
+    test: usize,
+    files: Vec<Expected>,
+    generated: Option<Generate>,
+    remedy: String,
+}
+
+impl Contents {
+    fn of(info: &'static DatasetInfo, dir: &Path) -> Result<Self, DatasetError> {
+        let remedy = remedy(info, dir);
+        match info.origin {
+            Origin::Published {
+                train, test, files, ..
+            } => Ok(Self {
+                info,
+                train,
+                test,
+                files: files
+                    .iter()
+                    .map(|file| Expected {
+                        name: file.name.to_owned(),
+                        size_bytes: file.size_bytes,
+                        checksum: file.checksum.into(),
+                    })
+                    .collect(),
+                generated: None,
+                remedy,
+            }),
+            Origin::Generated { .. } => {
+                let manifest = Manifest::read(info, dir, &remedy)?;
+                Ok(Self {
+                    info,
+                    train: manifest.spec.train,
+                    test: manifest.spec.test,
+                    files: manifest.expected_files(),
+                    generated: Some(manifest.spec),
+                    remedy,
+                })
+            }
+        }
+    }
+}
+
+/// What a user can do about a bad or missing file of this set.
+pub(crate) fn remedy(info: &DatasetInfo, dir: &Path) -> String {
+    let dir = dir.display();
+    match info.origin {
+        Origin::Published { url, .. } => {
+            format!("download {url} again and unpack its files into {dir}")
+        }
+        Origin::Generated { .. } => {
+            format!("delete {dir} and run `epochcost data make` again")
+        }
+    }
+}

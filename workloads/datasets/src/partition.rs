@@ -1,0 +1,167 @@
+//! Which worker sees which sample when. All functions are pure: indices in,
+//! indices out.
+//!
+//! Every permutation is [`epochcost_kernels::hash::permutation`], a
+//! Fisher–Yates shuffle driven by an integer hash, so that a seed gives the
+//! same order on every machine and in every language. A dataset holds fewer
+//! than 2³² samples; lengths beyond that are cut to it.
+
+use epochcost_kernels::hash;
+
+/// Keeps the seeds of [`shards`] and [`epoch_order`] apart: the bytes "shard".
+const SHARD_STREAM: u64 = 0x73_6861_7264;
+/// The bytes "epoch".
+const EPOCH_STREAM: u64 = 0x65_706f_6368;
+
+/// Deals `samples` indices out to `workers` shards: shuffled once with the
+/// seed, then cut into contiguous slices of ⌊N/W⌋, the first N mod W of them one
+/// longer (LambdaML's partitioner; Jiang et al. 2021).
+///
+/// Every index is in exactly one shard. Without workers there are no shards.
+#[must_use]
+pub fn shards(samples: usize, workers: usize, seed: u64) -> Vec<Vec<u32>> {
+    let order = permutation(samples, hash::mix(seed, SHARD_STREAM));
+    let mut rest = order.as_slice();
+    slice_lengths(order.len(), workers)
+        .map(|length| {
+            let (shard, tail) = rest.split_at(length);
+            rest = tail;
+            shard.to_vec()
+        })
+        .collect()
+}
+
+/// How many samples the shard of `rank` has; 0 for a rank beyond the workers.
+#[must_use]
+pub fn shard_len(samples: usize, workers: usize, rank: usize) -> usize {
+    slice_lengths(samples, workers).nth(rank).unwrap_or(0)
+}
+
+/// The lengths of [`shards`].
+pub(crate) fn slice_lengths(samples: usize, slices: usize) -> impl Iterator<Item = usize> {
+    // `max` only guards the division: without slices the range is empty.
+    let (quotient, remainder) = (samples / slices.max(1), samples % slices.max(1));
+    (0..slices).map(move |rank| quotient + usize::from(rank < remainder))
+}
+
+/// The order in which the worker of `rank` goes through its `len` samples in
+/// `epoch`: a permutation of `0..len`, another one for every rank and epoch.
+#[must_use]
+pub fn epoch_order(len: usize, seed: u64, rank: usize, epoch: usize) -> Vec<u32> {
+    let stream = hash::mix(seed, EPOCH_STREAM);
+    permutation(len, hash::mix(hash::mix(stream, rank as u64), epoch as u64))
+}
+
+/// The samples of one worker in the order of one epoch: its shard, rearranged
+/// by [`epoch_order`].
+#[must_use]
+pub fn epoch_samples(shard: &[u32], seed: u64, rank: usize, epoch: usize) -> Vec<u32> {
+    epoch_order(shard.len(), seed, rank, epoch)
+        .into_iter()
+        .map(|position| shard[position as usize])
+        .collect()
+}
+
+/// Cuts a worker's samples into full batches, in order; what is left over at
+/// the end is dropped, so that every gradient is a mean over as many samples.
+///
+/// A batch size of 0 gives no batches.
+pub fn minibatches(samples: &[u32], batch_size: usize) -> impl Iterator<Item = &[u32]> {
+    samples
+        .chunks_exact(batch_size.max(1))
+        .take(full_batches(samples.len(), batch_size))
+}
+
+/// How many full batches of `batch_size` there are in `samples`; 0 for a batch
+/// size of 0.
+#[must_use]
+pub fn full_batches(samples: usize, batch_size: usize) -> usize {
+    samples.checked_div(batch_size).unwrap_or(0)
+}
+
+fn permutation(len: usize, seed: u64) -> Vec<u32> {
+    hash::permutation(u32::try_from(len).unwrap_or(u32::MAX), seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn shards_cover_every_sample_once(samples in 0usize..3000, workers in 1usize..20, seed: u64) {
+            let mut all = shards(samples, workers, seed).concat();
+            all.sort_unstable();
+            prop_assert!(all.into_iter().eq(0..samples as u32));
+        }
+
+        #[test]
+        fn the_first_shards_take_the_remainder(samples in 0usize..3000, workers in 1usize..20, seed: u64) {
+            let shards = shards(samples, workers, seed);
+            prop_assert_eq!(shards.len(), workers);
+            for (rank, shard) in shards.iter().enumerate() {
+                let expected = samples / workers + usize::from(rank < samples % workers);
+                prop_assert_eq!(shard.len(), expected);
+                prop_assert_eq!(shard_len(samples, workers, rank), expected);
+            }
+        }
+
+        #[test]
+        fn shards_depend_on_the_seed_alone(seed: u64) {
+            prop_assert_eq!(shards(500, 4, seed), shards(500, 4, seed));
+            prop_assert_ne!(shards(500, 4, seed), shards(500, 4, seed.wrapping_add(1)));
+        }
+
+        #[test]
+        fn the_number_of_workers_changes_only_the_cuts(samples in 0usize..500, workers in 1usize..9, seed: u64) {
+            prop_assert_eq!(shards(samples, workers, seed).concat(), shards(samples, 1, seed).concat());
+        }
+
+        #[test]
+        fn an_epoch_visits_every_sample_of_the_shard(seed: u64, rank in 0usize..8, epoch in 0usize..50) {
+            let shard = &shards(1000, 8, seed)[rank];
+            let mut visited = epoch_samples(shard, seed, rank, epoch);
+            prop_assert_ne!(&visited, shard);
+            visited.sort_unstable();
+            let mut expected = shard.clone();
+            expected.sort_unstable();
+            prop_assert_eq!(visited, expected);
+        }
+
+        #[test]
+        fn ranks_and_epochs_are_shuffled_apart(seed: u64, rank in 0usize..8, epoch in 0usize..50) {
+            let order = epoch_order(200, seed, rank, epoch);
+            prop_assert_ne!(&order, &epoch_order(200, seed, rank + 1, epoch));
+            prop_assert_ne!(&order, &epoch_order(200, seed, rank, epoch + 1));
+            prop_assert_ne!(&order, &epoch_order(200, seed, epoch + 100, rank));
+        }
+
+        #[test]
+        fn minibatches_are_full_and_in_order(len in 0u32..1000, size in 1usize..200) {
+            let samples: Vec<u32> = (0..len).rev().collect();
+            let batches: Vec<&[u32]> = minibatches(&samples, size).collect();
+            prop_assert_eq!(batches.len(), len as usize / size);
+            prop_assert!(batches.iter().all(|batch| batch.len() == size));
+            prop_assert_eq!(batches.concat(), &samples[..batches.len() * size]);
+        }
+    }
+
+    #[test]
+    fn nothing_is_dealt_to_nobody() {
+        assert!(shards(10, 0, 1).is_empty());
+        assert_eq!(shard_len(10, 0, 0), 0);
+        assert_eq!(minibatches(&[1, 2], 0).count(), 0);
+        assert_eq!(full_batches(12_500, 512), 24);
+    }
+
+    /// Made once by the Python given in `epochcost_kernels::hash`.
+    #[test]
+    fn shards_are_the_documented_permutation() {
+        assert_eq!(shards(10, 3, 100), GOLDEN_SHARDS);
+        assert_eq!(epoch_order(6, 100, 2, 5), GOLDEN_ORDER);
+    }
+
+    const GOLDEN_SHARDS: [&[u32]; 3] = [&[5, 0, 3, 6], &[8, 9, 1], &[7, 4, 2]];
+    const GOLDEN_ORDER: [u32; 6] = [4, 1, 2, 0, 5, 3];
+}

@@ -1,0 +1,88 @@
+//! Records in memory.
+
+use crate::RecordFormat;
+
+/// The training or the test half of a dataset: records one after the other, a
+/// label byte and then the image, whatever the files' own format.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Split {
+    format: RecordFormat,
+    records: Vec<u8>,
+}
+
+impl Split {
+    /// `records` holds whole records only; the readers see to that.
+    pub(crate) fn new(format: RecordFormat, records: Vec<u8>) -> Self {
+        debug_assert_eq!(records.len() % format.record_bytes(), 0);
+        Self { format, records }
+    }
+
+    /// The shape of an image.
+    #[must_use]
+    pub fn format(&self) -> RecordFormat {
+        self.format
+    }
+
+    /// How many samples there are.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        self.records.len() / self.format.record_bytes()
+    }
+
+    /// All records, `samples × record_bytes` bytes.
+    #[must_use]
+    pub fn records(&self) -> &[u8] {
+        &self.records
+    }
+
+    /// One record, `record_bytes` bytes.
+    ///
+    /// # Panics
+    /// If there is no sample of that index.
+    #[must_use]
+    pub fn record(&self, index: usize) -> &[u8] {
+        let bytes = self.format.record_bytes();
+        &self.records[index * bytes..][..bytes]
+    }
+
+    /// The label of a sample.
+    ///
+    /// # Panics
+    /// If there is no sample of that index.
+    #[must_use]
+    pub fn label(&self, index: usize) -> u8 {
+        self.record(index)[0]
+    }
+
+    /// The image of a sample, `pixel_bytes` bytes.
+    ///
+    /// # Panics
+    /// If there is no sample of that index.
+    #[must_use]
+    pub fn pixels(&self, index: usize) -> &[u8] {
+        &self.record(index)[1..]
+    }
+
+    /// The records of the samples named, in that order: a batch object.
+    ///
+    /// # Panics
+    /// If there is no sample of one of the indices.
+    #[must_use]
+    pub fn gather(&self, indices: &[u32]) -> Vec<u8> {
+        let mut batch = Vec::with_capacity(indices.len() * self.format.record_bytes());
+        for &index in indices {
+            batch.extend_from_slice(self.record(index as usize));
+        }
+        batch
+    }
+}
+
+/// Sizes only: nobody wants megabytes of pixels in a message.
+impl std::fmt::Debug for Split {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Split")
+            .field("format", &self.format)
+            .field("samples", &self.samples())
+            .finish_non_exhaustive()
+    }
+}
