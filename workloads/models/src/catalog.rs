@@ -1,0 +1,129 @@
+//! The models and devices that a trainer can be made from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ModelError;
+
+/// Sizes of one model, for planning and for checking what is fed to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ModelInfo {
+    /// The name by which experiments choose the model.
+    pub name: &'static str,
+    /// Shape of one input image: channels, height, width.
+    pub input: [usize; 3],
+    /// Number of classes, the length of one output row.
+    pub classes: usize,
+    /// Number of trainable scalars: the length of the parameters and of the gradient.
+    pub parameters: usize,
+    /// Length of the batch-norm statistics, running means and variances together.
+    pub statistics: usize,
+    /// Number of tensors that the gradient is made of.
+    pub gradient_tensors: usize,
+    /// Which network it is.
+    #[serde(skip)]
+    pub(crate) architecture: Architecture,
+}
+
+/// The networks there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Architecture {
+    MobileNet,
+    ResNet18,
+    LeNet5,
+}
+
+impl ModelInfo {
+    /// Number of values in one input image.
+    #[must_use]
+    pub fn image_values(&self) -> usize {
+        self.input.iter().product()
+    }
+
+    /// The model of that name.
+    ///
+    /// # Errors
+    /// [`ModelError::UnknownModel`] lists the names there are.
+    pub fn find(name: &str) -> Result<&'static Self, ModelError> {
+        MODELS
+            .iter()
+            .find(|info| info.name == name)
+            .ok_or_else(|| ModelError::UnknownModel {
+                name: name.to_owned(),
+                known: MODELS.map(|info| info.name).join(", "),
+            })
+    }
+}
+
+/// Parameter and tensor counts are those of the reference definitions; a test
+/// holds each network to its row.
+static MODELS: [ModelInfo; 3] = [
+    ModelInfo {
+        name: "mobilenet",
+        input: [3, 32, 32],
+        classes: 10,
+        parameters: 3_217_226,
+        statistics: 21_888,
+        gradient_tensors: 83,
+        architecture: Architecture::MobileNet,
+    },
+    ModelInfo {
+        name: "resnet18",
+        input: [3, 32, 32],
+        classes: 10,
+        parameters: 11_173_962,
+        statistics: 9_600,
+        gradient_tensors: 62,
+        architecture: Architecture::ResNet18,
+    },
+    ModelInfo {
+        name: "lenet5",
+        input: [1, 28, 28],
+        classes: 10,
+        parameters: 61_706,
+        statistics: 0,
+        gradient_tensors: 10,
+        architecture: Architecture::LeNet5,
+    },
+];
+
+/// Every model that [`crate::Trainer::new`] accepts.
+#[must_use]
+pub fn models() -> &'static [ModelInfo] {
+    &MODELS
+}
+
+/// Where a trainer computes. The experiment chooses it at run time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// The processor, by burn's `flex` backend.
+    Cpu,
+    /// The first NVIDIA GPU, in builds that support it.
+    Cuda,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+        })
+    }
+}
+
+impl FromStr for Device {
+    type Err = ModelError;
+
+    fn from_str(name: &str) -> Result<Self, ModelError> {
+        match name {
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda),
+            _ => Err(ModelError::UnknownDevice {
+                name: name.to_owned(),
+            }),
+        }
+    }
+}

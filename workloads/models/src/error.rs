@@ -1,0 +1,70 @@
+//! What can be wrong with a request to train or evaluate a model.
+
+use thiserror::Error;
+
+/// A request that could not be served. Every text fits after "failed to …: ".
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// No model has this name.
+    #[error("no model is named `{name}`: choose one of {known}")]
+    UnknownModel {
+        /// The name asked for.
+        name: String,
+        /// The known names, separated by commas.
+        known: String,
+    },
+    /// No device has this name.
+    #[error("no device is named `{name}`: choose `cpu` or `cuda`")]
+    UnknownDevice {
+        /// The name asked for.
+        name: String,
+    },
+    /// CUDA was asked of a build without it.
+    #[error(
+        "this build of the worker has no CUDA support: \
+         choose the device `cpu`, or run a worker that was built with CUDA"
+    )]
+    NoCuda,
+    /// A flat vector has the wrong length for the model.
+    #[error("{what} of {model} must hold {expected} values, but {actual} were given")]
+    Length {
+        /// The model's name.
+        model: &'static str,
+        /// Which vector it is: "parameters", "statistics" or "images".
+        what: &'static str,
+        /// The length that the model needs.
+        expected: usize,
+        /// The length given.
+        actual: usize,
+    },
+    /// A batch without images has no gradient and no loss.
+    #[error("a batch must hold at least one labelled image")]
+    EmptyBatch,
+    /// A label names a class that the model does not have.
+    #[error("label {label} of image {index} is outside the model's {classes} classes")]
+    Label {
+        /// Position in the batch, from 0.
+        index: usize,
+        /// The label found.
+        label: u8,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// Bytes that are not a whole number of records.
+    #[error(
+        "{actual} bytes are not a whole number of {format} records of {record_bytes} bytes: \
+         check that the data set has the format that the experiment names"
+    )]
+    Records {
+        /// The name of the record format.
+        format: &'static str,
+        /// The length of one record, label included.
+        record_bytes: usize,
+        /// The length given.
+        actual: usize,
+    },
+    /// The compute backend returned something other than `f32` values.
+    #[error("the compute backend returned unusable data: {0}")]
+    Backend(String),
+}

@@ -1,0 +1,33 @@
+//! The fully connected layer.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use burn::tensor::backend::Backend;
+
+use crate::source::{Initial, ParameterSource};
+
+/// `y = x · weightᵀ + bias`, its weight `[out, in]` as PyTorch keeps it.
+#[derive(Module, Debug)]
+pub(crate) struct Linear<B: Backend> {
+    weight: Param<Tensor<B, 2>>,
+    bias: Param<Tensor<B, 1>>,
+}
+
+impl<B: Backend> Linear<B> {
+    pub(crate) fn new(
+        source: &mut ParameterSource<'_>,
+        [inputs, outputs]: [usize; 2],
+        device: &B::Device,
+    ) -> Self {
+        let initial = Initial::Uniform { fan_in: inputs };
+        Self {
+            weight: source.take([outputs, inputs], initial, device),
+            bias: source.take([outputs], initial, device),
+        }
+    }
+
+    /// `[batch, in]` to `[batch, out]`.
+    pub(crate) fn forward(&self, rows: Tensor<B, 2>) -> Tensor<B, 2> {
+        rows.matmul(self.weight.val().transpose()) + self.bias.val().unsqueeze()
+    }
+}

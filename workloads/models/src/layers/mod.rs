@@ -1,0 +1,12 @@
+//! The layers that networks are made of.
+//!
+//! Activations are channels-last, `[batch, height, width, channels]`: a 1×1
+//! convolution is then one matrix product and a batch norm works on rows.
+
+mod batch_norm;
+mod convolution;
+mod linear;
+
+pub(crate) use batch_norm::{BatchNorm, Normalisation, update_running};
+pub(crate) use convolution::Convolution;
+pub(crate) use linear::Linear;

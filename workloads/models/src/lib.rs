@@ -1,0 +1,51 @@
+//! The networks and their training step, built on burn and offered without it.
+//!
+//! A [`Trainer`] is made at run time from a model's name and a [`Device`]. Its
+//! step takes flat parameters, flat batch-norm statistics and a batch of images,
+//! and returns the mean cross-entropy and one flat gradient. Nothing persists
+//! between two steps: what a step depends on is in its arguments.
+//!
+//! # Flat vectors
+//!
+//! Parameters and gradients are the concatenation of the network's tensors in
+//! field order, each in row-major order. Shapes and order are those of PyTorch's
+//! `model.parameters()` for the same network: convolution weights are
+//! `[out, in / groups, height, width]`, linear weights `[out, in]`, then the
+//! bias; a batch norm is its weight and then its bias.
+//!
+//! Statistics are, for every batch norm in field order, its running mean and
+//! then its running variance, one value a channel each.
+//!
+//! # Batch-norm policy
+//!
+//! A training step normalises by the batch's own mean and biased variance (two
+//! passes, ε = 1e-5) and moves the running statistics by a momentum of 0.1
+//! towards the batch's mean and unbiased variance, as PyTorch does. The
+//! statistics are an input and an output of the step and never state of the
+//! network: a training system decides whether they are kept, replaced or
+//! exchanged. Evaluation normalises by the statistics that it is given.
+//!
+//! # Threads
+//!
+//! The CPU backend computes on rayon's global pool, whose size the parent sets
+//! by `RAYON_NUM_THREADS`. No pool is started here.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod catalog;
+mod error;
+mod flat;
+pub mod input;
+mod layers;
+mod lenet5;
+mod mobilenet;
+mod network;
+mod ops;
+mod resnet18;
+mod session;
+mod source;
+mod trainer;
+
+pub use catalog::{Device, ModelInfo, models};
+pub use error::ModelError;
+pub use trainer::{Evaluation, StepOutput, Trainer};

@@ -1,0 +1,107 @@
+//! MobileNet for 32×32 images: a 3×3 stem, 13 depthwise-separable blocks, average
+//! pool and one linear layer (Howard et al. 2017, with the strides of its CIFAR
+//! variant).
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use burn::tensor::activation::relu;
+use burn::tensor::backend::Backend;
+
+use crate::layers::{BatchNorm, Convolution, Linear, Normalisation};
+use crate::network::{Network, global_average_pool};
+use crate::ops::{ConvolutionOps, Window};
+use crate::source::ParameterSource;
+
+/// Output channels and stride of each block.
+const BLOCKS: [(usize, usize); 13] = [
+    (64, 1),
+    (128, 2),
+    (128, 1),
+    (256, 2),
+    (256, 1),
+    (512, 2),
+    (512, 1),
+    (512, 1),
+    (512, 1),
+    (512, 1),
+    (512, 1),
+    (1024, 2),
+    (1024, 1),
+];
+
+/// 3,217,226 parameters, `[batch, 32, 32, 3]` to ten classes.
+#[derive(Module, Debug)]
+pub(crate) struct MobileNet<B: Backend> {
+    stem: Convolution<B>,
+    stem_norm: BatchNorm<B>,
+    blocks: Vec<Block<B>>,
+    classifier: Linear<B>,
+}
+
+/// A 3×3 depthwise convolution, then a 1×1 convolution across channels.
+#[derive(Module, Debug)]
+struct Block<B: Backend> {
+    depthwise: Convolution<B>,
+    depthwise_norm: BatchNorm<B>,
+    pointwise: Convolution<B>,
+    pointwise_norm: BatchNorm<B>,
+}
+
+impl<B: ConvolutionOps> Network<B> for MobileNet<B> {
+    fn new(source: &mut ParameterSource<'_>, device: &B::Device) -> Self {
+        let stem = Convolution::new(source, [3, 32], Window::three(1), device);
+        let stem_norm = BatchNorm::new(source, 32, device);
+        let mut inputs = 32;
+        let blocks = BLOCKS
+            .iter()
+            .map(|&(outputs, stride)| {
+                let block = Block::new(source, [inputs, outputs], stride, device);
+                inputs = outputs;
+                block
+            })
+            .collect();
+        Self {
+            stem,
+            stem_norm,
+            blocks,
+            classifier: Linear::new(source, [inputs, 10], device),
+        }
+    }
+
+    fn forward(&self, images: Tensor<B, 4>, normalisation: &mut Normalisation<B>) -> Tensor<B, 2> {
+        let stem = self.stem.forward(images);
+        let mut features = relu(self.stem_norm.forward(stem, normalisation));
+        for block in &self.blocks {
+            features = block.forward(features, normalisation);
+        }
+        self.classifier.forward(global_average_pool(features))
+    }
+}
+
+impl<B: ConvolutionOps> Block<B> {
+    fn new(
+        source: &mut ParameterSource<'_>,
+        [inputs, outputs]: [usize; 2],
+        stride: usize,
+        device: &B::Device,
+    ) -> Self {
+        let depthwise = Window::three(stride).groups(inputs);
+        Self {
+            depthwise: Convolution::new(source, [inputs, inputs], depthwise, device),
+            depthwise_norm: BatchNorm::new(source, inputs, device),
+            pointwise: Convolution::new(source, [inputs, outputs], Window::one(1), device),
+            pointwise_norm: BatchNorm::new(source, outputs, device),
+        }
+    }
+
+    fn forward(
+        &self,
+        features: Tensor<B, 4>,
+        normalisation: &mut Normalisation<B>,
+    ) -> Tensor<B, 4> {
+        let features = self.depthwise.forward(features);
+        let features = relu(self.depthwise_norm.forward(features, normalisation));
+        let features = self.pointwise.forward(features);
+        relu(self.pointwise_norm.forward(features, normalisation))
+    }
+}

@@ -1,0 +1,119 @@
+//! Where a network under construction takes its parameters from.
+
+use burn::module::{Param, ParamId};
+use burn::tensor::backend::Backend;
+use burn::tensor::{Tensor, TensorData};
+use epochcost_kernels::hash::{mix, unit_f32};
+
+/// How a tensor of parameters begins, by PyTorch's defaults for its layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Initial {
+    /// Uniform in `[-1/√fan_in, 1/√fan_in)`: what `kaiming_uniform_(a=√5)` comes
+    /// to for the weights of convolutions and linear layers, and their biases' rule.
+    Uniform {
+        /// Inputs that one output sums over.
+        fan_in: usize,
+    },
+    /// Batch-norm weights.
+    Ones,
+    /// Batch-norm biases.
+    Zeros,
+}
+
+/// Hands out parameter tensors in field order.
+///
+/// Each network has one constructor, which takes its tensors from here, so that
+/// initial and given parameters have the same order by construction.
+pub(crate) struct ParameterSource<'a> {
+    values: Values<'a>,
+    taken: usize,
+}
+
+enum Values<'a> {
+    Given(&'a [f32]),
+    Fresh { seed: u64, start: Start },
+}
+
+/// What training begins with.
+#[derive(Debug, Default)]
+pub(crate) struct Start {
+    /// The flat parameters.
+    pub(crate) parameters: Vec<f32>,
+    /// The flat batch-norm statistics: means 0, variances 1.
+    pub(crate) statistics: Vec<f32>,
+    /// The length of each tensor that the parameters are made of.
+    pub(crate) tensor_lengths: Vec<usize>,
+}
+
+impl<'a> ParameterSource<'a> {
+    /// Parameters as given: as many as the network has.
+    pub(crate) fn given(parameters: &'a [f32]) -> Self {
+        Self {
+            values: Values::Given(parameters),
+            taken: 0,
+        }
+    }
+
+    /// Fresh parameters of that seed; see [`crate::Trainer::initial_parameters`].
+    pub(crate) fn fresh(seed: u64) -> Self {
+        Self {
+            values: Values::Fresh {
+                seed,
+                start: Start::default(),
+            },
+            taken: 0,
+        }
+    }
+
+    /// The next tensor, of that shape.
+    pub(crate) fn take<B: Backend, const D: usize>(
+        &mut self,
+        shape: [usize; D],
+        initial: Initial,
+        device: &B::Device,
+    ) -> Param<Tensor<B, D>> {
+        let range = self.taken..self.taken + shape.iter().product::<usize>();
+        self.taken = range.end;
+        let values = match &mut self.values {
+            Values::Given(parameters) => parameters[range].to_vec(),
+            Values::Fresh { seed, start } => {
+                let values: Vec<f32> = range.map(|index| draw(*seed, index, initial)).collect();
+                start.parameters.extend_from_slice(&values);
+                start.tensor_lengths.push(values.len());
+                values
+            }
+        };
+        let tensor = Tensor::from_data(TensorData::new(values, shape), device);
+        Param::initialized(ParamId::new(), tensor.require_grad())
+    }
+
+    /// Notes that a batch norm of so many channels keeps statistics.
+    pub(crate) fn keep_statistics(&mut self, channels: usize) {
+        if let Values::Fresh { start, .. } = &mut self.values {
+            for initial in [0.0, 1.0] {
+                let length = start.statistics.len() + channels;
+                start.statistics.resize(length, initial);
+            }
+        }
+    }
+
+    /// All that was handed out; empty where the parameters were given.
+    pub(crate) fn into_start(self) -> Start {
+        match self.values {
+            Values::Fresh { start, .. } => start,
+            Values::Given(_) => Start::default(),
+        }
+    }
+}
+
+/// The initial value of the parameter at that index of the flat vector.
+fn draw(seed: u64, index: usize, initial: Initial) -> f32 {
+    match initial {
+        Initial::Uniform { fan_in } => {
+            let bound = (1.0 / (fan_in as f64).sqrt()) as f32;
+            bound * (2.0 * unit_f32(mix(seed, index as u64)) - 1.0)
+        }
+        Initial::Ones => 1.0,
+        Initial::Zeros => 0.0,
+    }
+}

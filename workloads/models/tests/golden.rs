@@ -1,0 +1,178 @@
+//! Gradients against PyTorch's in float64 (`golden/`), beside PyTorch's own
+//! distance from them in float32.
+
+#![allow(clippy::unwrap_used)]
+
+use epochcost_kernels::hash::{mix, unit_f32};
+use epochcost_models::{Device, StepOutput, Trainer};
+use serde::Deserialize;
+
+// Seeds of the hash, each for one purpose, as in `golden/make.py`.
+const PERTURBATION: u64 = 101;
+const IMAGES: u64 = 102;
+const LABELS: u64 = 103;
+const SIGNS: u64 = 200;
+const SAMPLES: u64 = 300;
+
+const SIGN_WORDS: usize = 4;
+const SAMPLE_COUNT: u64 = 64;
+
+#[derive(Deserialize)]
+struct Golden {
+    batch: usize,
+    seeds: Vec<SeedGolden>,
+}
+
+#[derive(Deserialize)]
+struct SeedGolden {
+    seed: u64,
+    loss: f64,
+    gradient_norm: f64,
+    float32_distance: f64,
+    projections: Vec<f64>,
+    gradient_samples: Vec<f64>,
+    statistics_samples: Vec<f64>,
+}
+
+/// How far one step is from its golden, each a relative distance.
+#[derive(Debug)]
+struct Distance {
+    loss: f64,
+    norm: f64,
+    projections: f64,
+    samples: f64,
+    statistics: f64,
+}
+
+#[test]
+fn mobilenet_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "mobilenet",
+        include_str!("../golden/mobilenet.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn resnet18_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "resnet18",
+        include_str!("../golden/resnet18.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn lenet5_is_as_close_to_float64_as_pytorch_is() {
+    check("lenet5", include_str!("../golden/lenet5.json"), 1e-5);
+}
+
+/// A value that falls on the other side of a ReLU moves one seed's gradient by a
+/// thousandth in any implementation, so the median over the seeds is judged.
+fn check(model: &str, golden: &str, limit: f64) {
+    let golden: Golden = serde_json::from_str(golden).unwrap();
+    let mut trainer = Trainer::new(model, Device::Cpu).unwrap();
+    let mut ours = vec![];
+    for seed in &golden.seeds {
+        let (step, statistics) = step(&mut trainer, golden.batch, seed.seed);
+        let distance = distance(&step, &statistics, seed);
+        println!(
+            "{model} seed {}: PyTorch's float32 {:.1e}, ours {distance:?}",
+            seed.seed, seed.float32_distance
+        );
+        assert!(distance.loss < 1e-4, "{distance:?}");
+        assert!(distance.statistics < 1e-4, "{distance:?}");
+        assert!(distance.norm < 0.05, "{distance:?}");
+        assert!(distance.samples < 0.2, "{distance:?}");
+        ours.push(distance.projections);
+    }
+    let theirs = median(golden.seeds.iter().map(|seed| seed.float32_distance));
+    let ours = median(ours.into_iter());
+    println!("{model}: median {ours:.1e}, PyTorch's {theirs:.1e}");
+    assert!(ours <= 2.0 * theirs);
+    assert!(ours < limit);
+}
+
+fn step(trainer: &mut Trainer, batch: usize, seed: u64) -> (StepOutput, Vec<f32>) {
+    let perturbation = mix(PERTURBATION, seed);
+    let parameters: Vec<f32> = trainer
+        .initial_parameters(seed)
+        .into_iter()
+        .enumerate()
+        .map(|(index, initial)| initial + symmetric(perturbation, index) / 32.0)
+        .collect();
+    let mut statistics = trainer.initial_statistics();
+    let images: Vec<f32> = (0..batch * trainer.info().image_values())
+        .map(|index| 2.0 * symmetric(mix(IMAGES, seed), index))
+        .collect();
+    let labels: Vec<u8> = (0..batch as u64)
+        .map(|index| (mix(mix(LABELS, seed), index) % 10) as u8)
+        .collect();
+    let step = trainer
+        .gradient(&parameters, &mut statistics, &images, &labels)
+        .unwrap();
+    (step, statistics)
+}
+
+fn symmetric(seed: u64, index: usize) -> f32 {
+    2.0 * unit_f32(mix(seed, index as u64)) - 1.0
+}
+
+fn distance(step: &StepOutput, statistics: &[f32], golden: &SeedGolden) -> Distance {
+    let norm = norm(step.gradient.iter().map(|&value| f64::from(value)));
+    Distance {
+        loss: (f64::from(step.loss) / golden.loss - 1.0).abs(),
+        norm: (norm / golden.gradient_norm - 1.0).abs(),
+        projections: relative(&projections(&step.gradient), &golden.projections),
+        samples: relative(&samples(&step.gradient), &golden.gradient_samples),
+        statistics: relative(&samples(statistics), &golden.statistics_samples),
+    }
+}
+
+/// Sums of the gradient's entries under random signs: + where the hash's bit is set.
+fn projections(gradient: &[f32]) -> Vec<f64> {
+    (0..SIGN_WORDS as u64)
+        .flat_map(|word| {
+            let mut sums = [0.0f64; 64];
+            for (index, &value) in gradient.iter().enumerate() {
+                let signs = !mix(SIGNS + word, index as u64);
+                let bits = f64::from(value).to_bits();
+                for (bit, sum) in sums.iter_mut().enumerate() {
+                    *sum += f64::from_bits(bits ^ (signs >> bit << 63));
+                }
+            }
+            sums
+        })
+        .collect()
+}
+
+fn samples(values: &[f32]) -> Vec<f64> {
+    if values.is_empty() {
+        return vec![];
+    }
+    (0..SAMPLE_COUNT)
+        .map(|sample| {
+            let index = u128::from(mix(SAMPLES, sample)) * values.len() as u128 >> 64;
+            f64::from(values[index as usize])
+        })
+        .collect()
+}
+
+fn relative(ours: &[f64], golden: &[f64]) -> f64 {
+    assert_eq!(ours.len(), golden.len());
+    if golden.is_empty() {
+        return 0.0;
+    }
+    let difference = norm(ours.iter().zip(golden).map(|(ours, golden)| ours - golden));
+    difference / norm(golden.iter().copied())
+}
+
+fn norm(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|value| value * value).sum::<f64>().sqrt()
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
