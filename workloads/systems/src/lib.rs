@@ -1,0 +1,47 @@
+//! Training systems as their papers describe them, over abstract channels.
+//!
+//! A [`System`] is one file here: settings that name every difference between
+//! what a paper says and what its code does, an ordinary async function over a
+//! [`World`] that reads like the paper's numbered steps, and its traffic as a
+//! closed form. Nothing here knows where it runs: time comes from a
+//! [`Clock`], values travel as payloads that a simulation may leave empty, and
+//! gradients come from a [`Compute`].
+
+mod allreduce;
+mod data;
+mod drive;
+mod error;
+mod gpu_baseline;
+mod job;
+pub mod mlless;
+mod models;
+mod published;
+mod record;
+mod registry;
+mod scatterreduce;
+mod settings;
+pub mod spirt;
+mod synchronous;
+mod system;
+pub mod testing;
+mod vector;
+mod workflow;
+mod world;
+
+pub use data::{DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key};
+pub use drive::{DriveError, Driven, FollowUp, Functions, InvokeError, drive};
+pub use error::SystemError;
+pub use job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
+pub use models::{ModelSizes, find_model, models};
+pub use record::{
+    ChannelTraffic, Evaluation, PurposeTraffic, Record, Stage, StageSeconds, StepRecord,
+};
+pub use registry::{find, systems};
+pub use settings::SettingsError;
+pub use system::{Host, Launch, Outcome, Replicas, Sizes, System};
+pub use vector::Vector;
+pub use workflow::State;
+pub use world::{Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, World};
+
+/// What training code returns.
+pub type Result<T, E = SystemError> = std::result::Result<T, E>;

@@ -1,0 +1,88 @@
+use std::collections::BTreeMap;
+
+use super::message::Message;
+use crate::{Result, SystemError};
+
+/// Messages that came, by step.
+#[derive(Default)]
+pub(super) struct Inbox {
+    /// Ranks whose update was announced, in that order.
+    announced: BTreeMap<u64, Vec<usize>>,
+    /// Ranks that the supervisor named.
+    named: BTreeMap<u64, Vec<usize>>,
+    /// Ranks whose final model was announced.
+    pub(super) models: Vec<usize>,
+}
+
+impl Inbox {
+    /// Takes in one message.
+    pub(super) fn sort(&mut self, message: Message) -> Result<()> {
+        match message {
+            Message::Start => {}
+            Message::Update { rank, step } => self.announced.entry(step).or_default().push(rank),
+            Message::Barrier { step, senders } => {
+                self.named.insert(step, senders);
+            }
+            Message::Model { rank, .. } => self.models.push(rank),
+            Message::Report { .. } => {
+                return Err(SystemError::Malformed {
+                    what: "a message to a worker".into(),
+                    reason: "it is a report to the supervisor".into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The announced ranks of `step`, as announced, once they are the named ones.
+    pub(super) fn open(&mut self, step: u64) -> Option<Vec<usize>> {
+        let named = self.named.get(&step)?;
+        let announced = self.announced.entry(step).or_default();
+        let mut sorted = announced.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted != *named {
+            return None;
+        }
+        self.named.remove(&step);
+        self.announced.remove(&step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_barrier_opens_when_announced_and_named_agree() {
+        let mut inbox = Inbox::default();
+        // Of a worker that is a step ahead already.
+        inbox.sort(Message::Update { rank: 2, step: 1 }).unwrap();
+        inbox.sort(Message::Update { rank: 1, step: 0 }).unwrap();
+        inbox
+            .sort(Message::Barrier {
+                step: 0,
+                senders: vec![0, 1],
+            })
+            .unwrap();
+        assert_eq!(inbox.open(0), None);
+        inbox.sort(Message::Update { rank: 0, step: 0 }).unwrap();
+        assert_eq!(inbox.open(0), Some(vec![1, 0]));
+        assert_eq!(inbox.open(1), None);
+        inbox
+            .sort(Message::Barrier {
+                step: 1,
+                senders: vec![2],
+            })
+            .unwrap();
+        assert_eq!(inbox.open(1), Some(vec![2]));
+        inbox
+            .sort(Message::Barrier {
+                step: 2,
+                senders: vec![],
+            })
+            .unwrap();
+        assert_eq!(inbox.open(2), Some(vec![]));
+    }
+}

@@ -1,0 +1,354 @@
+//! ScatterReduce over the object store: worker r reduces chunk r.
+//!
+//! `paper` follows the comparison paper (Barrak et al. 2025) with the mechanics
+//! of LambdaML (Jiang et al. 2021, §3.2) on real chunks of the gradient vector.
+//! `code` follows the comparison paper's published version: the same exchange
+//! and mean, with replicas that start from different parameters, overlapping
+//! shards, listings that stop at 1,000 keys, and log objects rewritten inside
+//! the timed steps.
+//!
+//! Traffic a step, with W workers and P bytes of gradient: W² puts, 2W(W − 1)
+//! gets and (3W − 2)·P bytes: W·P up, 2(W − 1)·P down.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::{ObjectStore, Traffic};
+use epochcost_kernels::chunk::chunk_range;
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::allreduce::published_sgd;
+use crate::synchronous::{self, Exchange, Iteration, LoopOptions, key_fields, list_keys};
+use crate::{
+    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
+    Stage, System, SystemError, Vector, World, settings,
+};
+
+const NAME: &str = "scatterreduce";
+const FUNCTION: &str = "train";
+const TMP: &str = "tmp-params";
+const MERGED: &str = "merged-params";
+
+/// When merged chunks of earlier steps are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DeleteMerged {
+    /// By worker 0 at the end of each epoch (LambdaML).
+    EveryEpoch,
+    /// By worker 0 after each step (the comparison paper's code).
+    EveryStep,
+    /// Never.
+    Never,
+}
+
+/// The named differences between paper and code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// Whether all replicas start from the same parameters.
+    seeded_replicas: bool,
+    /// Whether every worker shuffles the whole dataset instead of its share.
+    overlapping_shards: bool,
+    /// Whether chunks are added in the order in which they were found.
+    arrival_order: bool,
+    /// Whether a listing stops at its first 1,000 keys; with many merged
+    /// objects a current one can then stay hidden for ever.
+    list_first_page_only: bool,
+    /// Whether log objects are rewritten inside the timed steps.
+    rewrites_log: bool,
+    /// When merged chunks of earlier steps are deleted.
+    delete_merged: DeleteMerged,
+    /// Pause between two listings, ms.
+    list_poll_ms: u64,
+    /// For how long chunks are awaited, s; null: for ever, as published.
+    list_timeout_s: Option<u64>,
+    /// After how many epochs a worker re-invokes itself; null: never.
+    epochs_per_invocation: Option<usize>,
+}
+
+impl Settings {
+    fn of(fidelity: Fidelity) -> Self {
+        let code = fidelity == Fidelity::Code;
+        Self {
+            seeded_replicas: !code,
+            overlapping_shards: code,
+            arrival_order: false,
+            list_first_page_only: code,
+            rewrites_log: code,
+            delete_merged: if code {
+                DeleteMerged::EveryStep
+            } else {
+                DeleteMerged::EveryEpoch
+            },
+            list_poll_ms: 0,
+            list_timeout_s: None,
+            epochs_per_invocation: None,
+        }
+    }
+
+    fn layout(&self) -> DataLayout {
+        if self.overlapping_shards {
+            DataLayout::Whole
+        } else {
+            DataLayout::Shards
+        }
+    }
+}
+
+/// ScatterReduce over the object store.
+pub(crate) struct ScatterReduce;
+
+struct Chunks {
+    settings: Settings,
+}
+
+#[async_trait]
+impl Exchange for Chunks {
+    async fn exchange(
+        &mut self,
+        world: &mut World,
+        gradient: Vector,
+        at: Iteration,
+    ) -> Result<Vector> {
+        let objects = world.exchange.objects.clone();
+        let (rank, workers) = (world.rank(), world.workers());
+        let chunk = |owner| gradient.slice(chunk_range(gradient.len(), workers, owner));
+        // 1. Put the chunks that others own.
+        for owner in (0..workers).filter(|owner| *owner != rank) {
+            world.enter(Stage::Serialise);
+            let body = chunk(owner)?.encode();
+            world.enter(Stage::Put);
+            objects.put(TMP, &tmp_key(owner, rank, at), body).await?;
+        }
+        // 2. Get the own chunk of everyone else, reduce, put the result.
+        let mut parts = self.collect_own_chunk(world, objects.as_ref(), at).await?;
+        parts.push((rank, chunk(rank)?));
+        if !self.settings.arrival_order {
+            parts.sort_by_key(|(sender, _)| *sender);
+        }
+        world.enter(Stage::Aggregate);
+        let parts: Vec<Vector> = parts.into_iter().map(|(_, part)| part).collect();
+        let reduced = Vector::sum(&parts)?;
+        world.enter(Stage::Serialise);
+        let body = reduced.encode();
+        world.enter(Stage::Put);
+        objects.put(MERGED, &merged_key(rank, at), body).await?;
+        // 3. Get the reduced chunks of everyone else and put them together.
+        let mut merged = self.collect_merged(world, objects.as_ref(), at).await?;
+        merged.insert(rank, reduced);
+        world.enter(Stage::Aggregate);
+        let merged: Vec<Vector> = merged.into_values().collect();
+        let mut gradient = Vector::concat(&merged);
+        // The exchange sums; its caller divides.
+        gradient.divide(workers as f32);
+        if self.settings.delete_merged == DeleteMerged::EveryStep {
+            self.delete_merged_before(world, at).await?;
+        }
+        Ok(gradient)
+    }
+
+    async fn end_epoch(&mut self, world: &mut World, epoch: usize) -> Result<()> {
+        if self.settings.delete_merged == DeleteMerged::EveryEpoch {
+            // The last step's chunks stay: a slower peer may still need them.
+            let batch = world.task.job.batches_per_worker - 1;
+            self.delete_merged_before(world, Iteration { epoch, batch })
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+impl Chunks {
+    /// Lists until the own chunk of every other worker was there, getting and
+    /// deleting each as it is found.
+    async fn collect_own_chunk(
+        &self,
+        world: &mut World,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+    ) -> Result<Vec<(usize, Vector)>> {
+        let (rank, workers) = (world.rank(), world.workers());
+        let mut parts = Vec::with_capacity(workers);
+        world.enter(Stage::Wait);
+        let waiting = self.waiting(world, "the other workers' chunks");
+        while parts.len() < workers - 1 {
+            for key in list_keys(objects, TMP, self.settings.list_first_page_only).await? {
+                let Some([owner, sender, epoch, batch]) = key_fields::<4>(&key) else {
+                    continue;
+                };
+                if owner != rank || (Iteration { epoch, batch }) != at {
+                    continue;
+                }
+                world.enter(Stage::Get);
+                if let Some(body) = objects.get(TMP, &key).await? {
+                    parts.push((sender, Vector::decode(&body)?));
+                    objects.delete(TMP, &[key]).await?;
+                }
+                world.enter(Stage::Wait);
+            }
+            if parts.len() < workers - 1 {
+                waiting.pause().await?;
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Lists until the reduced chunk of every other worker was there.
+    async fn collect_merged(
+        &self,
+        world: &mut World,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+    ) -> Result<BTreeMap<usize, Vector>> {
+        let (rank, workers) = (world.rank(), world.workers());
+        let mut merged = BTreeMap::new();
+        world.enter(Stage::Wait);
+        let waiting = self.waiting(world, "the other workers' reduced chunks");
+        while merged.len() < workers - 1 {
+            for key in list_keys(objects, MERGED, self.settings.list_first_page_only).await? {
+                let Some([owner, epoch, batch]) = key_fields::<3>(&key) else {
+                    continue;
+                };
+                let is_current = (Iteration { epoch, batch }) == at;
+                if owner == rank || !is_current || merged.contains_key(&owner) {
+                    continue;
+                }
+                world.enter(Stage::Get);
+                if let Some(body) = objects.get(MERGED, &key).await? {
+                    merged.insert(owner, Vector::decode(&body)?);
+                }
+                world.enter(Stage::Wait);
+            }
+            if merged.len() < workers - 1 {
+                waiting.pause().await?;
+            }
+        }
+        Ok(merged)
+    }
+
+    fn waiting(&self, world: &World, what: &str) -> crate::world::Waiting {
+        world.waiting(
+            what,
+            Duration::from_millis(self.settings.list_poll_ms),
+            self.settings.list_timeout_s.map(Duration::from_secs),
+        )
+    }
+
+    /// Worker 0 deletes merged chunks of steps before `at`. Everyone has read
+    /// those: a chunk of step `at` from a worker means that it finished the
+    /// step before.
+    async fn delete_merged_before(&self, world: &mut World, at: Iteration) -> Result<()> {
+        if world.rank() != 0 {
+            return Ok(());
+        }
+        world.enter(Stage::Wait);
+        let objects = &world.exchange.objects;
+        let first_page = self.settings.list_first_page_only;
+        let mut keys = list_keys(objects.as_ref(), MERGED, first_page).await?;
+        keys.retain(|key| {
+            key_fields::<3>(key).is_some_and(|[_, epoch, batch]| (Iteration { epoch, batch }) < at)
+        });
+        for keys in keys.chunks(1000) {
+            objects.delete(MERGED, keys).await?;
+        }
+        Ok(())
+    }
+}
+
+fn tmp_key(owner: usize, sender: usize, at: Iteration) -> String {
+    format!("{owner}_{sender}_{}_{}", at.epoch, at.batch)
+}
+
+fn merged_key(owner: usize, at: Iteration) -> String {
+    format!("{owner}_{}_{}", at.epoch, at.batch)
+}
+
+#[async_trait]
+impl System for ScatterReduce {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "ScatterReduce"
+    }
+
+    fn about(&self) -> &'static str {
+        "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+    }
+
+    fn host(&self) -> Host {
+        Host::Function
+    }
+
+    fn settings(
+        &self,
+        fidelity: Fidelity,
+        overrides: &Map<String, Value>,
+    ) -> Result<Value, SettingsError> {
+        settings::resolve(NAME, &Settings::of(fidelity), overrides)
+    }
+
+    fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
+        published_sgd()
+    }
+
+    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
+        Ok(settings::parse::<Settings>(NAME, &job.settings)?.layout())
+    }
+
+    fn functions(&self) -> &'static [&'static str] {
+        &[FUNCTION]
+    }
+
+    fn launch(&self, job: &Job) -> Result<Launch> {
+        Ok(Launch::Workers(
+            (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
+        ))
+    }
+
+    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
+        let workers = job.workers as u64;
+        let steps = (job.epochs * job.batches_per_worker) as u64;
+        let gradient = sizes.gradient_bytes();
+        Ok(Traffic {
+            puts: steps * workers * workers,
+            gets: steps * 2 * workers * (workers - 1),
+            bytes_up: steps * workers * gradient,
+            bytes_down: steps * 2 * (workers - 1) * gradient,
+            ..Traffic::default()
+        })
+    }
+
+    fn replicas(&self, job: &Job) -> Result<Replicas> {
+        let settings: Settings = settings::parse(NAME, &job.settings)?;
+        Ok(if settings.seeded_replicas {
+            Replicas::Identical
+        } else {
+            Replicas::Differ {
+                reason: "every replica starts from parameters of its own",
+            }
+        })
+    }
+
+    async fn run(&self, world: &mut World) -> Result<Outcome> {
+        if world.task.function != FUNCTION {
+            let function = world.task.function.clone();
+            return Err(SystemError::UnknownFunction {
+                system: NAME,
+                function,
+            });
+        }
+        let settings: Settings = world.settings(NAME)?;
+        let options = LoopOptions {
+            layout: settings.layout(),
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: settings.rewrites_log,
+            epochs_per_invocation: settings.epochs_per_invocation,
+        };
+        synchronous::train(world, &mut Chunks { settings }, options).await
+    }
+}

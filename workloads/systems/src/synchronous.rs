@@ -1,0 +1,294 @@
+//! The training loop that AllReduce, ScatterReduce and the GPU baseline share:
+//! they differ only in how gradients are exchanged.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::{ObjectStore, Payload};
+use epochcost_kernels::hash;
+use epochcost_kernels::optimizer::Optimizer;
+
+use crate::data::{self, Shard};
+use crate::{
+    Batch, DataLayout, Outcome, Result, Stage, SystemError, Task, Vector, World, published,
+};
+
+const CHECKPOINT_BUCKET: &str = "cp-model";
+const CHECKPOINT_POLL: Duration = Duration::from_millis(100);
+
+/// Which gradient exchange this is: the epoch, and the mini-batch in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Iteration {
+    pub(crate) epoch: usize,
+    pub(crate) batch: usize,
+}
+
+/// One way to exchange gradients.
+#[async_trait]
+pub(crate) trait Exchange: Send {
+    /// Gives this worker's gradient, returns the one to step with.
+    async fn exchange(
+        &mut self,
+        world: &mut World,
+        gradient: Vector,
+        at: Iteration,
+    ) -> Result<Vector>;
+
+    /// Called after the last exchange of an epoch.
+    async fn end_epoch(&mut self, _world: &mut World, _epoch: usize) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What the published versions do differently around the exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoopOptions {
+    /// Whose records a worker draws its batches from.
+    pub(crate) layout: DataLayout,
+    /// Whether all replicas start from the same parameters.
+    pub(crate) seeded_replicas: bool,
+    /// Whether the log object is rewritten inside the timed steps.
+    pub(crate) rewrites_log: bool,
+    /// After how many epochs a worker re-invokes itself.
+    pub(crate) epochs_per_invocation: Option<usize>,
+}
+
+/// A worker's model and optimizer.
+pub(crate) struct Replica {
+    pub(crate) parameters: Vector,
+    pub(crate) statistics: Vector,
+    optimizer: Optimizer,
+}
+
+impl Replica {
+    /// The initial replica. Unseeded replicas start from parameters of their
+    /// own, drawn from the job's seed and the rank so that runs repeat.
+    pub(crate) async fn initial(world: &mut World, seeded: bool) -> Result<Self> {
+        let job = &world.task.job;
+        let seed = if seeded {
+            job.seed
+        } else {
+            hash::mix(job.seed, 1 + world.rank() as u64)
+        };
+        let optimizer = Optimizer::new(job.optimizer);
+        Ok(Self {
+            parameters: world.compute.initial_parameters(seed).await?,
+            statistics: world.compute.initial_statistics(),
+            optimizer,
+        })
+    }
+
+    /// The gradient of a batch, with its loss noted; updates the statistics.
+    pub(crate) async fn gradient(&mut self, world: &mut World, batch: &Batch) -> Result<Vector> {
+        let output = world
+            .compute
+            .gradient(&self.parameters, &mut self.statistics, batch)
+            .await?;
+        world.note_loss(output.loss);
+        Ok(output.gradient)
+    }
+
+    /// One optimizer step.
+    pub(crate) fn update(&mut self, gradient: &Vector) -> Result<()> {
+        if let (Some(parameters), Some(gradient)) = (self.parameters.real_mut(), gradient.real()) {
+            self.optimizer.step(parameters, gradient)?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates on the test split and records the result.
+    pub(crate) async fn evaluate(&self, world: &mut World, epoch: usize) -> Result<()> {
+        let test = data::test_split(world, epoch).await?;
+        let evaluation = world
+            .compute
+            .evaluate(&self.parameters, &self.statistics, &test)
+            .await?;
+        if let Some(evaluation) = evaluation {
+            world.record_evaluation(epoch, evaluation);
+        }
+        Ok(())
+    }
+
+    /// Parameters, statistics and optimizer state, each preceded by its length.
+    fn checkpoint(&self) -> Result<Payload> {
+        let parameters = self.parameters.encode();
+        let statistics = self.statistics.encode();
+        let state = match self.parameters {
+            Vector::Real(_) => Payload::from(self.optimizer.state_bytes()),
+            Vector::Phantom { .. } => return Ok(parameters),
+        };
+        let mut checkpoint = Vec::new();
+        for part in [parameters, statistics, state] {
+            checkpoint.extend_from_slice(&part.len().to_le_bytes());
+            checkpoint.extend_from_slice(part.bytes()?);
+        }
+        Ok(checkpoint.into())
+    }
+
+    fn restore(&mut self, checkpoint: &Payload) -> Result<()> {
+        if let Payload::Phantom { .. } = checkpoint {
+            return Ok(());
+        }
+        let mut rest = checkpoint.bytes()?.clone();
+        let mut part = || {
+            let malformed = || SystemError::Malformed {
+                what: "a checkpoint".into(),
+                reason: "it is shorter than its lengths say".into(),
+            };
+            let (length, _) = rest.split_first_chunk::<8>().ok_or_else(malformed)?;
+            let length = u64::from_le_bytes(*length) as usize;
+            if rest.len() - 8 < length {
+                return Err(malformed());
+            }
+            let mut part = rest.split_to(8 + length);
+            Ok(part.split_off(8))
+        };
+        self.parameters = Vector::decode(&part()?.into())?;
+        self.statistics = Vector::decode(&part()?.into())?;
+        self.optimizer = Optimizer::from_state(self.optimizer.spec(), &part()?)?;
+        Ok(())
+    }
+}
+
+/// Trains from the task's epoch to the end, or to where the worker re-invokes
+/// itself (LambdaML: by number of epochs, never by remaining time).
+pub(crate) async fn train(
+    world: &mut World,
+    exchange: &mut dyn Exchange,
+    options: LoopOptions,
+) -> Result<Outcome> {
+    let (start, epochs) = (world.task.epoch, world.task.job.epochs);
+    let end = match options.epochs_per_invocation {
+        Some(slice) => epochs.min(start + slice.max(1)),
+        None => epochs,
+    };
+    let mut replica = Replica::initial(world, options.seeded_replicas).await?;
+    if start > 0 {
+        replica.restore(&load_checkpoint(world, start).await?)?;
+    }
+    let shard = Shard::fetch(world, options.layout).await?;
+    for epoch in start..end {
+        train_epoch(world, exchange, options, &mut replica, &shard, epoch).await?;
+    }
+    if end == epochs {
+        return Ok(Outcome::Finished);
+    }
+    if world.rank() == 0 {
+        let checkpoint = replica.checkpoint()?;
+        world
+            .state
+            .objects
+            .put(CHECKPOINT_BUCKET, &checkpoint_key(end), checkpoint)
+            .await?;
+    }
+    world
+        .invoke
+        .forget(Task {
+            epoch: end,
+            ..world.task.clone()
+        })
+        .await?;
+    Ok(Outcome::Continued { epoch: end })
+}
+
+async fn train_epoch(
+    world: &mut World,
+    exchange: &mut dyn Exchange,
+    options: LoopOptions,
+    replica: &mut Replica,
+    shard: &Shard,
+    epoch: usize,
+) -> Result<()> {
+    let batches = world.task.job.batches_per_worker;
+    // Workers that all hold the whole archive shuffle it independently.
+    let order = shard.batches(world, world.task.job.seed, world.rank() as u64, epoch);
+    for index in 0..batches {
+        world.at(epoch, Some(index));
+        world.enter(Stage::FetchDataset);
+        let batch = shard.batch(&order, index)?;
+        world.enter(Stage::ComputeGradients);
+        let gradient = replica.gradient(world, &batch).await?;
+        log(world, options, "gradient computed").await?;
+        let gradient = exchange
+            .exchange(
+                world,
+                gradient,
+                Iteration {
+                    epoch,
+                    batch: index,
+                },
+            )
+            .await?;
+        log(world, options, "gradients exchanged").await?;
+        world.enter(Stage::UpdateModel);
+        replica.update(&gradient)?;
+        world.note_parameters(&replica.parameters);
+        log(world, options, "model updated").await?;
+        if index + 1 == batches {
+            exchange.end_epoch(world, epoch).await?;
+            world.enter(Stage::DetectConvergence);
+            if world.rank() == 0 && world.task.job.evaluates_after(epoch) {
+                replica.evaluate(world, epoch).await?;
+            }
+        }
+        world.end_step();
+    }
+    Ok(())
+}
+
+/// The published versions write five or six lines a step; two are written at
+/// each of the three places where this is called.
+async fn log(world: &World, options: LoopOptions, text: &str) -> Result<()> {
+    if options.rewrites_log {
+        published::log_line(world, text).await?;
+        published::log_line(world, text).await?;
+    }
+    Ok(())
+}
+
+fn checkpoint_key(next_epoch: usize) -> String {
+    format!("checkpoint_{}.pt", next_epoch.saturating_sub(1))
+}
+
+/// The checkpoint that worker 0 wrote before `epoch`. The published code does
+/// not wait for it, so that a worker faster than worker 0's upload fails; here
+/// it is awaited.
+async fn load_checkpoint(world: &World, epoch: usize) -> Result<Payload> {
+    let key = checkpoint_key(epoch);
+    let waiting = world.waiting(format!("checkpoint {key}"), CHECKPOINT_POLL, None);
+    loop {
+        if let Some(checkpoint) = world.state.objects.get(CHECKPOINT_BUCKET, &key).await? {
+            return Ok(checkpoint);
+        }
+        waiting.pause().await?;
+    }
+}
+
+/// Every key under `prefix`, over all pages; only the first page if
+/// `first_page_only`, as the published wrappers do (their list never asks for
+/// the next 1,000 keys).
+pub(crate) async fn list_keys(
+    objects: &dyn ObjectStore,
+    bucket: &str,
+    first_page_only: bool,
+) -> Result<Vec<String>> {
+    let mut page = objects.list(bucket, "", None).await?;
+    let mut keys = std::mem::take(&mut page.keys);
+    while page.truncated && !first_page_only {
+        page = objects
+            .list(bucket, "", keys.last().map(String::as_str))
+            .await?;
+        keys.append(&mut page.keys);
+    }
+    Ok(keys)
+}
+
+/// The number fields of a key `a_b_c`, or nothing if it is not one.
+pub(crate) fn key_fields<const N: usize>(key: &str) -> Option<[usize; N]> {
+    let mut fields = [0; N];
+    let mut parts = key.split('_');
+    for field in &mut fields {
+        *field = parts.next()?.parse().ok()?;
+    }
+    parts.next().is_none().then_some(fields)
+}

@@ -1,0 +1,137 @@
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{DataLayout, Fidelity, Job, Result, SettingsError, State, World};
+
+/// What a system's code runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Host {
+    /// Functions: billed by memory and duration.
+    Function,
+    /// Instances: billed by the second they exist.
+    Instance,
+}
+
+/// What to start for a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Launch {
+    /// These at once, each a long invocation or an instance process that
+    /// loops over its batches. Pairs of function and rank.
+    Workers(Vec<(&'static str, usize)>),
+    /// First `bootstrap` once a peer, then one execution of the state machine
+    /// a peer an epoch; the last state starts the next.
+    Workflow {
+        /// The function that prepares a peer.
+        bootstrap: &'static str,
+        /// The states of one epoch of one peer, in order.
+        states: Vec<State>,
+    },
+}
+
+/// Whether all replicas hold bit-identical parameters after a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replicas {
+    /// They do.
+    Identical,
+    /// They need not.
+    Differ {
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+/// The sizes that traffic depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Trainable scalars (n); P = 4n bytes.
+    pub parameters: usize,
+    /// Batch-norm statistics.
+    pub statistics: usize,
+}
+
+impl Sizes {
+    /// P: bytes of one gradient.
+    pub fn gradient_bytes(&self) -> u64 {
+        4 * self.parameters as u64
+    }
+}
+
+/// How an invocation ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Nothing is left to do for this worker, or this stage is over.
+    Finished,
+    /// The worker re-invoked itself to go on at this epoch.
+    Continued {
+        /// Where it goes on.
+        epoch: usize,
+    },
+}
+
+/// One way to train.
+#[async_trait]
+pub trait System: Send + Sync {
+    /// The name used in experiments and results, lower case.
+    fn name(&self) -> &'static str;
+
+    /// The name used in reports, as in the papers.
+    fn title(&self) -> &'static str;
+
+    /// Where it comes from, and which source each fidelity follows.
+    fn about(&self) -> &'static str;
+
+    /// What its code runs on.
+    fn host(&self) -> Host;
+
+    /// The complete settings: this fidelity's, with `overrides` on top.
+    ///
+    /// # Errors
+    /// Names the field that is unknown or has the wrong type.
+    fn settings(
+        &self,
+        fidelity: Fidelity,
+        overrides: &Map<String, Value>,
+    ) -> Result<Value, SettingsError>;
+
+    /// The optimizer of the source that this fidelity follows.
+    fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec;
+
+    /// How its data must lie in the dataset bucket.
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn data_layout(&self, job: &Job) -> Result<DataLayout>;
+
+    /// Every function it is deployed as.
+    fn functions(&self) -> &'static [&'static str];
+
+    /// What to start.
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn launch(&self, job: &Job) -> Result<Launch>;
+
+    /// The exchange's traffic over all workers and epochs of one trial, in the
+    /// counts that do not depend on timing (see [`Traffic::untimed`]).
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic>;
+
+    /// Whether replicas stay bit-identical under these settings.
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn replicas(&self, job: &Job) -> Result<Replicas>;
+
+    /// Runs one invocation: the function, rank, epoch and batch of the world's task.
+    ///
+    /// # Errors
+    /// Whatever made the invocation fail.
+    async fn run(&self, world: &mut World) -> Result<Outcome>;
+}

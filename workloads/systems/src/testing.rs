@@ -1,0 +1,387 @@
+//! A platform inside one process, for tests: every invocation is a task over
+//! channels in memory, and the model is a small formula.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
+use epochcost_channels::{Payload, TensorStore, Traffic};
+use epochcost_kernels::hash;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::{
+    Batch, Channels, Clock, Compute, DATASET_BUCKET, DataLayout, DataPlan, Device, DriveError,
+    Driven, Evaluate, Evaluation, Fidelity, FollowUp, Functions, GradientOutput, Invoke,
+    InvokeError, Job, Outcome, Record, Recorder, Result, Sizes, StepRecord, System, SystemError,
+    TEST_KEY, TRAIN_KEY, Task, Vector, World, drive, find, minibatch_key, shard_key,
+};
+
+/// The sizes of the model: a prime, so that no chunking comes out even.
+pub const SIZES: Sizes = Sizes {
+    parameters: 37,
+    statistics: 6,
+};
+
+const RECORD_BYTES: usize = 3;
+
+/// A job of three epochs of three mini-batches for `system`, with `overrides`
+/// over the fidelity's settings.
+///
+/// # Errors
+/// When there is no such system, or it refuses the settings.
+pub fn job(
+    system: &str,
+    fidelity: Fidelity,
+    workers: usize,
+    overrides: &Map<String, Value>,
+) -> Result<Job> {
+    let found = known(system)?;
+    Ok(Job {
+        trial: "trial".into(),
+        system: system.into(),
+        fidelity,
+        settings: found.settings(fidelity, overrides)?,
+        model: "formula".into(),
+        data: DataPlan {
+            dataset: "numbers".into(),
+            record_bytes: RECORD_BYTES,
+            train_samples: workers * 6,
+            test_samples: 4,
+            augment: false,
+        },
+        workers,
+        batch_size: 2,
+        batches_per_worker: 3,
+        epochs: 3,
+        seed: 11,
+        optimizer: found.optimizer(fidelity),
+        evaluate: Evaluate::EveryEpoch,
+        device: Device::Cpu,
+    })
+}
+
+fn known(system: &str) -> Result<&'static dyn System> {
+    find(system).ok_or_else(|| SystemError::Malformed {
+        what: "a test's job".into(),
+        reason: format!("there is no system {system:?}"),
+    })
+}
+
+/// What a trial left behind.
+pub struct Trial {
+    /// All records, as they came.
+    pub records: Vec<Record>,
+    /// Invocations and transitions.
+    pub driven: Driven,
+    /// The channels.
+    pub channels: Channels,
+}
+
+impl Trial {
+    /// All steps, as they ended.
+    pub fn steps(&self) -> Vec<&StepRecord> {
+        self.records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Step(step) => Some(step),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Epoch and result of all evaluations, by epoch.
+    pub fn evaluations(&self) -> Vec<(usize, Evaluation)> {
+        let evaluation = |record: &Record| match record {
+            Record::Evaluated {
+                epoch, evaluation, ..
+            } => Some((*epoch, *evaluation)),
+            _ => None,
+        };
+        let mut evaluations: Vec<_> = self.records.iter().filter_map(evaluation).collect();
+        evaluations.sort_by_key(|(epoch, _)| *epoch);
+        evaluations
+    }
+
+    /// Traffic of the exchange over all steps, untimed.
+    pub fn exchange(&self) -> Traffic {
+        let mut total = Traffic::default();
+        self.steps()
+            .iter()
+            .for_each(|step| total += step.traffic.exchange.total());
+        total.untimed()
+    }
+}
+
+/// Runs a job to its end.
+///
+/// # Errors
+/// The first invocation that failed.
+pub async fn run(job: &Job) -> Result<Trial, DriveError> {
+    run_with(job, compute).await
+}
+
+/// Runs a job whose invocations compute with what `compute` makes.
+///
+/// # Errors
+/// The first invocation that failed.
+pub async fn run_with(
+    job: &Job,
+    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+) -> Result<Trial, DriveError> {
+    let system = known(&job.system)?;
+    let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
+    let channels = Channels {
+        objects: Arc::new(MemoryObjects::default()),
+        tensors: (0..job.workers).map(|_| tensors()).collect(),
+        queue: Arc::new(MemoryQueue::default()),
+    };
+    store_data(job, system.data_layout(job)?, &channels).await?;
+    let (follow_ups, received) = unbounded_channel();
+    let records = Arc::new(Records::default());
+    let platform = Platform {
+        system,
+        channels: channels.clone(),
+        compute: Box::new(compute),
+        clock: Arc::new(Since(Instant::now())),
+        records: records.clone(),
+        invoke: Arc::new(Requests(follow_ups)),
+    };
+    let driven = drive(system, job, &platform, received).await?;
+    let records = std::mem::take(&mut *records.locked());
+    Ok(Trial {
+        records,
+        driven,
+        channels,
+    })
+}
+
+/// The records of mini-batch `batch` of worker `rank`.
+pub fn minibatch_records(job: &Job, rank: usize, batch: usize) -> Payload {
+    let first = (rank * job.batches_per_worker + batch) * job.batch_size;
+    records(first, job.batch_size)
+}
+
+fn records(first: usize, count: usize) -> Payload {
+    let bytes: Vec<u8> = (first * RECORD_BYTES..(first + count) * RECORD_BYTES)
+        .map(|index| hash::splitmix64(index as u64 + 1) as u8)
+        .collect();
+    bytes.into()
+}
+
+async fn store_data(job: &Job, layout: DataLayout, channels: &Channels) -> Result<()> {
+    let share = job.batch_size * job.batches_per_worker;
+    let mut objects = vec![(TEST_KEY.to_owned(), records(0, job.data.test_samples))];
+    match layout {
+        DataLayout::Whole => objects.push((TRAIN_KEY.into(), records(0, share * job.workers))),
+        DataLayout::Shards => objects
+            .extend((0..job.workers).map(|rank| (shard_key(rank), records(rank * share, share)))),
+        DataLayout::Minibatches => {
+            for rank in 0..job.workers {
+                for batch in 0..job.batches_per_worker {
+                    let key = minibatch_key(job.workers, job.batch_size, rank, batch);
+                    objects.push((key, minibatch_records(job, rank, batch)));
+                }
+            }
+        }
+    }
+    for (key, body) in objects {
+        channels.objects.put(DATASET_BUCKET, &key, body).await?;
+    }
+    Ok(())
+}
+
+/// The model: a gradient that pulls each parameter towards a number drawn from
+/// the batch.
+pub fn compute() -> Box<dyn Compute> {
+    Box::new(Formula { is_phantom: false })
+}
+
+/// The same model where nothing but sizes exists.
+pub fn phantom() -> Box<dyn Compute> {
+    Box::new(Formula { is_phantom: true })
+}
+
+struct Formula {
+    is_phantom: bool,
+}
+
+/// Number `index` of a seed, in -0.5..0.5.
+fn draw(seed: u64, index: usize) -> f32 {
+    hash::unit_f32(hash::mix(seed, index as u64)) - 0.5
+}
+
+#[async_trait]
+impl Compute for Formula {
+    fn parameters(&self) -> usize {
+        SIZES.parameters
+    }
+
+    fn statistics(&self) -> usize {
+        SIZES.statistics
+    }
+
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
+        let len = SIZES.parameters;
+        Ok(match self.is_phantom {
+            true => Vector::Phantom { len },
+            false => Vector::Real((0..len).map(|index| draw(seed, index)).collect()),
+        })
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        match self.is_phantom {
+            true => Vector::Phantom {
+                len: SIZES.statistics,
+            },
+            false => Vector::Real(vec![0.0; SIZES.statistics]),
+        }
+    }
+
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        let Some(parameters) = parameters.real() else {
+            let gradient = Vector::Phantom {
+                len: SIZES.parameters,
+            };
+            return Ok(GradientOutput {
+                loss: None,
+                gradient,
+            });
+        };
+        let records = batch.records.bytes()?;
+        let seed = records
+            .iter()
+            .fold(0, |seed, byte| hash::mix(seed, u64::from(*byte)));
+        let gradient: Vec<f32> = parameters
+            .iter()
+            .enumerate()
+            .map(|(index, parameter)| parameter - draw(seed, index))
+            .collect();
+        if let Some(statistics) = statistics.real_mut() {
+            statistics
+                .iter_mut()
+                .for_each(|statistic| *statistic += 1.0);
+        }
+        let loss = gradient.iter().map(|g| f64::from(*g) * f64::from(*g)).sum();
+        Ok(GradientOutput {
+            loss: Some(loss),
+            gradient: Vector::Real(gradient),
+        })
+    }
+
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        _statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        let Some(parameters) = parameters.real() else {
+            return Ok(None);
+        };
+        let loss = parameters
+            .iter()
+            .map(|w| f64::from(*w) * f64::from(*w))
+            .sum();
+        let samples = test.records.len() as usize / RECORD_BYTES;
+        Ok(Some(Evaluation {
+            loss,
+            correct: samples / 2,
+            samples,
+        }))
+    }
+}
+
+struct Platform {
+    system: &'static dyn System,
+    channels: Channels,
+    compute: Box<dyn Fn() -> Box<dyn Compute> + Send + Sync>,
+    clock: Arc<Since>,
+    records: Arc<Records>,
+    invoke: Arc<Requests>,
+}
+
+#[async_trait]
+impl Functions for Platform {
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
+        let (function, rank) = (task.function.clone(), task.rank);
+        let mut world = World::new(
+            task,
+            &self.channels,
+            (self.compute)(),
+            self.invoke.clone(),
+            self.clock.clone(),
+            self.records.clone(),
+        );
+        let system = self.system;
+        let ended = tokio::spawn(async move { system.run(&mut world).await }).await;
+        let failed = |reason: String| InvokeError {
+            function,
+            rank,
+            reason,
+        };
+        match ended {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(panicked) => Err(failed(panicked.to_string())),
+        }
+    }
+}
+
+struct Since(Instant);
+
+#[async_trait]
+impl Clock for Since {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        match duration.is_zero() {
+            true => tokio::task::yield_now().await,
+            false => tokio::time::sleep(duration).await,
+        }
+    }
+}
+
+struct Requests(UnboundedSender<FollowUp>);
+
+impl Requests {
+    fn send(&self, function: String, follow_up: FollowUp) -> Result<()> {
+        let reason = "the trial is over".into();
+        self.0
+            .send(follow_up)
+            .map_err(|_| SystemError::Invoke { function, reason })
+    }
+}
+
+#[async_trait]
+impl Invoke for Requests {
+    async fn forget(&self, task: Task) -> Result<()> {
+        self.send(task.function.clone(), FollowUp::Invocation(task))
+    }
+
+    async fn start_workflow(&self, task: Task) -> Result<()> {
+        self.send(task.function.clone(), FollowUp::Workflow(task))
+    }
+}
+
+#[derive(Default)]
+struct Records(Mutex<Vec<Record>>);
+
+impl Records {
+    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Record>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recorder for Records {
+    fn record(&self, record: Record) {
+        self.locked().push(record);
+    }
+}

@@ -1,0 +1,374 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::metered::Metered;
+use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
+use serde::de::DeserializeOwned;
+
+use crate::record::ChannelTraffic;
+use crate::{
+    Evaluation, PurposeTraffic, Record, Result, SettingsError, Stage, StageSeconds, StepRecord,
+    SystemError, Task, Vector, settings,
+};
+
+/// The one source of time, real or virtual.
+#[async_trait]
+pub trait Clock: Send + Sync {
+    /// Time since an origin that all workers of a trial share.
+    fn now(&self) -> Duration;
+    /// Lets `duration` pass; zero lets others run.
+    async fn sleep(&self, duration: Duration);
+}
+
+/// Asks the platform to start other work.
+#[async_trait]
+pub trait Invoke: Send + Sync {
+    /// Invokes a function and does not wait for its answer.
+    async fn forget(&self, task: Task) -> Result<()>;
+    /// Starts the next execution of the peer's state machine, at `task.epoch`.
+    async fn start_workflow(&self, task: Task) -> Result<()>;
+}
+
+/// Takes what the harness will collect.
+pub trait Recorder: Send + Sync {
+    /// Writes one record.
+    fn record(&self, record: Record);
+}
+
+/// A mini-batch of records, or of the test split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The worker it belongs to.
+    pub rank: usize,
+    /// The epoch it is used in.
+    pub epoch: usize,
+    /// Its number in the epoch.
+    pub index: usize,
+    /// The records, one after another.
+    pub records: Payload,
+}
+
+/// What one forward and backward pass gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GradientOutput {
+    /// Mean loss of the batch; `None` where nothing was computed.
+    pub loss: Option<f64>,
+    /// The mean gradient, flat, in the model's fixed parameter order.
+    pub gradient: Vector,
+}
+
+/// The model: gradients at given parameters, and evaluation.
+///
+/// Batch-norm statistics go in and out beside the parameters and are never
+/// part of a gradient.
+#[async_trait]
+pub trait Compute: Send + Sync {
+    /// Trainable scalars (n).
+    fn parameters(&self) -> usize;
+    /// Batch-norm statistics.
+    fn statistics(&self) -> usize;
+    /// Initial parameters for a seed.
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector>;
+    /// Initial batch-norm statistics.
+    fn initial_statistics(&self) -> Vector;
+    /// Loss and gradient of a batch at `parameters`; updates `statistics`.
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput>;
+    /// Loss and accuracy on the test split; `None` where nothing is computed.
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>>;
+}
+
+/// The channels of one purpose.
+#[derive(Clone)]
+pub struct Channels {
+    /// The object store.
+    pub objects: Arc<dyn ObjectStore>,
+    /// The tensor store of each peer, by rank.
+    pub tensors: Vec<Arc<dyn TensorStore>>,
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+}
+
+#[derive(Clone, Default)]
+struct Meters {
+    objects: Meter,
+    tensors: Meter,
+    queue: Meter,
+}
+
+impl Meters {
+    fn wrap(&self, channels: &Channels) -> Channels {
+        let objects: Arc<dyn ObjectStore> =
+            Arc::new(Metered::new(channels.objects.clone(), self.objects.clone()));
+        let queue: Arc<dyn Queue> =
+            Arc::new(Metered::new(channels.queue.clone(), self.queue.clone()));
+        let tensors = channels
+            .tensors
+            .iter()
+            .map(|store| -> Arc<dyn TensorStore> {
+                Arc::new(Metered::new(store.clone(), self.tensors.clone()))
+            })
+            .collect();
+        Channels {
+            objects,
+            tensors,
+            queue,
+        }
+    }
+
+    fn read(&self) -> ChannelTraffic {
+        ChannelTraffic {
+            objects: self.objects.read(),
+            tensors: self.tensors.read(),
+            queue: self.queue.read(),
+        }
+    }
+
+    fn since(&self, earlier: &ChannelTraffic) -> ChannelTraffic {
+        let now = self.read();
+        ChannelTraffic {
+            objects: now.objects - earlier.objects,
+            tensors: now.tensors - earlier.tensors,
+            queue: now.queue - earlier.queue,
+        }
+    }
+}
+
+/// A worker's view of everything around it, for one invocation.
+pub struct World {
+    /// What it was invoked with.
+    pub task: Task,
+    /// Channels for the exchange that the papers compare.
+    pub exchange: Channels,
+    /// Channels for training and test data.
+    pub dataset: Channels,
+    /// Channels for checkpoints, batch-norm statistics and logs.
+    pub state: Channels,
+    /// The model.
+    pub compute: Box<dyn Compute>,
+    /// Starts other work.
+    pub invoke: Arc<dyn Invoke>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    recorder: Arc<dyn Recorder>,
+    meters: [Meters; 3],
+    step: Step,
+}
+
+struct Step {
+    started: Duration,
+    stage: Stage,
+    since: Duration,
+    seconds: StageSeconds,
+    traffic: PurposeTraffic,
+    epoch: usize,
+    batch: Option<usize>,
+    loss: Option<f64>,
+    update_density: Option<f64>,
+    parameters_digest: Option<String>,
+}
+
+impl World {
+    /// A view over `channels`, each purpose metered apart. The clock of the
+    /// first step starts now, at [`Stage::FetchDataset`].
+    pub fn new(
+        task: Task,
+        channels: &Channels,
+        compute: Box<dyn Compute>,
+        invoke: Arc<dyn Invoke>,
+        clock: Arc<dyn Clock>,
+        recorder: Arc<dyn Recorder>,
+    ) -> Self {
+        let meters: [Meters; 3] = Default::default();
+        let step = Step::begin(
+            clock.now(),
+            task.epoch,
+            task.batch,
+            PurposeTraffic::default(),
+        );
+        Self {
+            exchange: meters[0].wrap(channels),
+            dataset: meters[1].wrap(channels),
+            state: meters[2].wrap(channels),
+            task,
+            compute,
+            invoke,
+            clock,
+            recorder,
+            meters,
+            step,
+        }
+    }
+
+    /// This worker's rank.
+    pub fn rank(&self) -> usize {
+        self.task.rank
+    }
+
+    /// Number of workers (W).
+    pub fn workers(&self) -> usize {
+        self.task.job.workers
+    }
+
+    /// The system's settings, typed.
+    pub(crate) fn settings<S: DeserializeOwned>(
+        &self,
+        system: &'static str,
+    ) -> Result<S, SettingsError> {
+        settings::parse(system, &self.task.job.settings)
+    }
+
+    /// From now on, time counts for `stage`.
+    pub fn enter(&mut self, stage: Stage) {
+        let now = self.clock.now();
+        self.step.leave(now);
+        self.step.stage = stage;
+    }
+
+    /// Names the step in progress.
+    pub fn at(&mut self, epoch: usize, batch: Option<usize>) {
+        self.step.epoch = epoch;
+        self.step.batch = batch;
+    }
+
+    /// Notes the training loss of the step in progress.
+    pub fn note_loss(&mut self, loss: Option<f64>) {
+        self.step.loss = loss;
+    }
+
+    /// Notes which share of the gradient the step in progress sends.
+    pub fn note_density(&mut self, density: f64) {
+        self.step.update_density = Some(density);
+    }
+
+    /// Notes the parameters after the update of the step in progress.
+    pub fn note_parameters(&mut self, parameters: &Vector) {
+        self.step.parameters_digest = parameters.digest();
+    }
+
+    /// Ends the step in progress, records it and begins the next at
+    /// [`Stage::FetchDataset`].
+    pub fn end_step(&mut self) {
+        let now = self.clock.now();
+        self.step.leave(now);
+        let [exchange, dataset, state] = &self.meters;
+        let total = PurposeTraffic {
+            exchange: exchange.read(),
+            dataset: dataset.read(),
+            state: state.read(),
+        };
+        let next = Step::begin(now, self.step.epoch, None, total);
+        let step = std::mem::replace(&mut self.step, next);
+        let before = step.traffic;
+        self.recorder.record(Record::Step(StepRecord {
+            function: self.task.function.clone(),
+            rank: self.task.rank,
+            epoch: step.epoch,
+            batch: step.batch,
+            started_s: step.started.as_secs_f64(),
+            seconds: step.seconds,
+            traffic: PurposeTraffic {
+                exchange: exchange.since(&before.exchange),
+                dataset: dataset.since(&before.dataset),
+                state: state.since(&before.state),
+            },
+            loss: step.loss,
+            update_density: step.update_density,
+            parameters_digest: step.parameters_digest,
+        }));
+    }
+
+    /// Records a test result.
+    pub fn record_evaluation(&self, epoch: usize, evaluation: Evaluation) {
+        self.recorder.record(Record::Evaluated {
+            rank: self.task.rank,
+            epoch,
+            at_s: self.clock.now().as_secs_f64(),
+            evaluation,
+        });
+    }
+
+    /// Records something that a reader of the results must know.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.recorder.record(Record::Warning {
+            rank: self.task.rank,
+            text: text.into(),
+        });
+    }
+
+    /// Begins to wait for `what`, looking every `interval` for at most `limit`.
+    pub fn waiting(
+        &self,
+        what: impl Into<String>,
+        interval: Duration,
+        limit: Option<Duration>,
+    ) -> Waiting {
+        Waiting {
+            clock: self.clock.clone(),
+            what: what.into(),
+            interval,
+            limit,
+            since: self.clock.now(),
+        }
+    }
+}
+
+/// A wait in progress: look, [`pause`](Waiting::pause), look again.
+pub struct Waiting {
+    clock: Arc<dyn Clock>,
+    what: String,
+    interval: Duration,
+    limit: Option<Duration>,
+    since: Duration,
+}
+
+impl Waiting {
+    /// Lets one polling interval pass.
+    ///
+    /// # Errors
+    /// [`SystemError::TimedOut`] once the limit is over.
+    pub async fn pause(&self) -> Result<()> {
+        let waited = self.clock.now().saturating_sub(self.since);
+        if self.limit.is_some_and(|limit| waited >= limit) {
+            return Err(SystemError::TimedOut {
+                what: self.what.clone(),
+                waited,
+            });
+        }
+        self.clock.sleep(self.interval).await;
+        Ok(())
+    }
+}
+
+impl Step {
+    fn begin(now: Duration, epoch: usize, batch: Option<usize>, traffic: PurposeTraffic) -> Self {
+        Self {
+            started: now,
+            stage: Stage::FetchDataset,
+            since: now,
+            seconds: StageSeconds::default(),
+            traffic,
+            epoch,
+            batch,
+            loss: None,
+            update_density: None,
+            parameters_digest: None,
+        }
+    }
+
+    fn leave(&mut self, now: Duration) {
+        self.seconds
+            .add(self.stage, now.saturating_sub(self.since).as_secs_f64());
+        self.since = now;
+    }
+}
