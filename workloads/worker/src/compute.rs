@@ -1,0 +1,252 @@
+//! The models of this worker as a training system sees them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use epochcost_kernels::hash;
+use epochcost_models::input::{self, RecordFormat};
+use epochcost_models::{ModelError, Trainer};
+use epochcost_systems::{
+    Batch, Compute, Device, Evaluation, GradientOutput, Job, Result, SystemError, Vector,
+};
+use tokio::task::spawn_blocking;
+
+/// Keeps the seeds of augmentation apart from others drawn from the job's:
+/// the bytes "augment".
+const AUGMENT_STREAM: u64 = 0x61_7567_6d65_6e74;
+
+/// Every device that this build and this machine can compute on.
+pub fn devices() -> Vec<Device> {
+    let works = |device: &Device| Trainer::new("lenet5", of(*device)).is_ok();
+    [Device::Cpu, Device::Cuda]
+        .into_iter()
+        .filter(works)
+        .collect()
+}
+
+fn of(device: Device) -> epochcost_models::Device {
+    match device {
+        Device::Cpu => epochcost_models::Device::Cpu,
+        Device::Cuda => epochcost_models::Device::Cuda,
+    }
+}
+
+/// A model with its trainer, kept by a warm worker from one invocation to the next.
+#[derive(Clone)]
+pub struct Model {
+    trainer: Arc<Mutex<Trainer>>,
+    name: String,
+    device: Device,
+    parameters: usize,
+    statistics: usize,
+}
+
+/// A model to compute with, and what the reader of the results must know.
+pub struct Loaded {
+    /// The model.
+    pub model: Model,
+    /// Why it is not on the device that the job asks for.
+    pub warning: Option<String>,
+}
+
+impl Model {
+    /// Makes the job's model on its device, or on the CPU where it may fall back.
+    pub fn load(job: &Job, cpu_fallback: bool) -> Result<Loaded> {
+        match Trainer::new(&job.model, of(job.device)) {
+            Ok(trainer) => Ok(Loaded {
+                model: Self::of(trainer, job),
+                warning: None,
+            }),
+            Err(error @ ModelError::NoCuda) if cpu_fallback => {
+                let trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu);
+                Ok(Loaded {
+                    model: Self::of(trainer.map_err(failed)?, job),
+                    warning: Some(format!("gradients were computed on the CPU: {error}")),
+                })
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn of(trainer: Trainer, job: &Job) -> Self {
+        let info = trainer.info();
+        Self {
+            name: job.model.clone(),
+            device: job.device,
+            parameters: info.parameters,
+            statistics: info.statistics,
+            trainer: Arc::new(Mutex::new(trainer)),
+        }
+    }
+
+    /// Whether it is what `job` trains.
+    pub fn suits(&self, job: &Job) -> bool {
+        self.name == job.model && self.device == job.device
+    }
+
+    /// Runs `work` where it holds up nothing else.
+    async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Trainer) -> Result<T, ModelError> + Send + 'static,
+    ) -> Result<T> {
+        let trainer = self.trainer.clone();
+        match spawn_blocking(move || work(&mut locked(&trainer))).await {
+            Ok(result) => result.map_err(failed),
+            Err(error) => Err(SystemError::Compute(error.to_string())),
+        }
+    }
+}
+
+/// Also after a panic: a trainer keeps nothing between two steps.
+fn locked(trainer: &Mutex<Trainer>) -> MutexGuard<'_, Trainer> {
+    trainer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(error: ModelError) -> SystemError {
+    SystemError::Compute(error.to_string())
+}
+
+/// A model on the data of one job.
+pub struct JobModel {
+    model: Model,
+    format: RecordFormat,
+    augment: bool,
+    seed: u64,
+}
+
+impl JobModel {
+    /// The job's records fit its model.
+    pub fn new(model: Model, job: &Job) -> Result<Self> {
+        let formats = [RecordFormat::Cifar10, RecordFormat::Mnist];
+        let format = formats
+            .into_iter()
+            .find(|format| format.record_bytes() == job.data.record_bytes)
+            .ok_or_else(|| {
+                SystemError::Compute(format!(
+                    "records of {} bytes are of no known format",
+                    job.data.record_bytes
+                ))
+            })?;
+        Ok(Self {
+            model,
+            format,
+            augment: job.data.augment,
+            seed: job.seed,
+        })
+    }
+
+    fn decode(&self, batch: &Batch, augment: Option<u64>) -> Result<(Vec<f32>, Vec<u8>)> {
+        input::decode(batch.records.bytes()?, self.format, augment).map_err(failed)
+    }
+
+    /// Another seed for every batch of every worker and epoch.
+    fn augmentation(&self, batch: &Batch) -> Option<u64> {
+        let seed = [
+            AUGMENT_STREAM,
+            batch.rank as u64,
+            batch.epoch as u64,
+            batch.index as u64,
+        ]
+        .into_iter()
+        .fold(self.seed, hash::mix);
+        self.augment.then_some(seed)
+    }
+}
+
+#[async_trait]
+impl Compute for JobModel {
+    fn parameters(&self) -> usize {
+        self.model.parameters
+    }
+
+    fn statistics(&self) -> usize {
+        self.model.statistics
+    }
+
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
+        self.model
+            .compute(move |trainer| Ok(Vector::Real(trainer.initial_parameters(seed))))
+            .await
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        Vector::Real(locked(&self.model.trainer).initial_statistics())
+    }
+
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        let (images, labels) = self.decode(batch, self.augmentation(batch))?;
+        let parameters = real(parameters)?.to_vec();
+        let mut moved = real(statistics)?.to_vec();
+        let (output, moved) = self
+            .model
+            .compute(move |trainer| {
+                let output = trainer.gradient(&parameters, &mut moved, &images, &labels)?;
+                Ok((output, moved))
+            })
+            .await?;
+        *statistics = Vector::Real(moved);
+        let loss = f64::from(output.loss);
+        Ok(GradientOutput {
+            loss: Some(loss),
+            gradient: Vector::Real(output.gradient),
+        })
+    }
+
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        let (images, labels) = self.decode(test, None)?;
+        let (parameters, statistics) = (real(parameters)?.to_vec(), real(statistics)?.to_vec());
+        let found = self
+            .model
+            .compute(move |trainer| trainer.evaluate(&parameters, &statistics, &images, &labels))
+            .await?;
+        Ok(Some(Evaluation {
+            loss: found.loss,
+            correct: found.correct,
+            samples: found.samples,
+        }))
+    }
+}
+
+fn real(vector: &Vector) -> Result<&[f32]> {
+    vector
+        .real()
+        .ok_or_else(|| SystemError::Compute("a phantom has no values to compute with".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The harness plans with the systems' table and never links a model.
+    #[test]
+    fn the_systems_table_of_models_is_the_models_own() {
+        let known = epochcost_systems::models();
+        assert_eq!(known.len(), epochcost_models::models().len());
+        for info in epochcost_models::models() {
+            let model = epochcost_systems::find_model(info.name).unwrap();
+            assert_eq!(
+                (model.input, model.classes, model.tensors),
+                (info.input, info.classes, info.gradient_tensors)
+            );
+            assert_eq!(
+                (model.sizes.parameters, model.sizes.statistics),
+                (info.parameters, info.statistics)
+            );
+        }
+    }
+
+    #[test]
+    fn the_cpu_is_always_there() {
+        assert!(devices().contains(&Device::Cpu));
+    }
+}

@@ -1,0 +1,86 @@
+//! This process as a world's surroundings: its errors and its clock.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use epochcost_channels::ChannelError;
+use epochcost_systems::{Clock, SystemError};
+use lambda_runtime::Diagnostic;
+use thiserror::Error;
+
+/// Why a worker could not do its work.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// An unknown argument.
+    #[error("there is no argument {0:?}: give none, --instance or --describe")]
+    Usage(String),
+    /// An environment variable is missing or malformed.
+    #[error("the environment variable {name} is missing or malformed")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+    },
+    /// The task cannot be read.
+    #[error("the task is malformed: {0}")]
+    Task(String),
+    /// The job names a system that this worker does not know.
+    #[error("this worker has no system {0:?}")]
+    UnknownSystem(String),
+    /// A service could not be reached.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// The training system failed.
+    #[error(transparent)]
+    System(#[from] SystemError),
+    /// The Lambda runtime ended.
+    #[error("the Lambda runtime ended: {0}")]
+    Runtime(String),
+    /// Standard input could not be read.
+    #[error("failed to read standard input: {0}")]
+    Input(#[from] std::io::Error),
+}
+
+/// What the Runtime API is told of a failed invocation.
+impl From<WorkerError> for Diagnostic {
+    fn from(error: WorkerError) -> Self {
+        Self {
+            error_type: "WorkerError".into(),
+            error_message: error.to_string(),
+        }
+    }
+}
+
+/// Seconds since the Unix epoch that never run backwards: the system's clock
+/// at the start of the process, and the monotonic clock from there.
+pub struct HostClock {
+    origin: Duration,
+    started: Instant,
+}
+
+impl HostClock {
+    /// Starts now.
+    pub fn new() -> Self {
+        let origin = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            origin,
+            started: Instant::now(),
+        }
+    }
+}
+
+#[async_trait]
+impl Clock for HostClock {
+    fn now(&self) -> Duration {
+        self.origin + self.started.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        if duration.is_zero() {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(duration).await;
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The worker: an AWS Lambda function, the process of an instance, or either
+//! of them on the local platform.
+//!
+//! Without arguments it is a function and speaks the Lambda Runtime API. With
+//! `--instance` it runs the one task that it reads from its standard input.
+//! With `--describe` it says what it can compute on. The environment says where
+//! the services are.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod compute;
+mod control;
+mod environment;
+mod faults;
+mod host;
+mod lifeline;
+mod output;
+mod run;
+
+use std::process::ExitCode;
+
+use lambda_runtime::{LambdaEvent, service_fn};
+
+use environment::Environment;
+use host::WorkerError;
+use output::Output;
+use run::Worker;
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> ExitCode {
+    let mode = std::env::args().nth(1);
+    let ended = match mode.as_deref() {
+        None => function().await,
+        Some("--instance") => instance().await,
+        Some("--describe") => describe(),
+        Some(other) => Err(WorkerError::Usage(other.to_owned())),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bootstrap failed to run: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves invocations until the Runtime API is gone.
+async fn function() -> Result<(), WorkerError> {
+    lifeline::hold_if_piped();
+    let worker = Worker::new(Environment::read()?);
+    let handler = service_fn(|event: LambdaEvent<epochcost_systems::Task>| {
+        let worker = &worker;
+        async move {
+            let _last = output::LastLine::of(event.context.request_id);
+            worker.run(event.payload).await
+        }
+    });
+    let service = lambda_runtime::Runtime::new(handler);
+    service
+        .run()
+        .await
+        .map_err(|error| WorkerError::Runtime(error.to_string()))
+}
+
+/// Runs one task and says how it ended.
+async fn instance() -> Result<(), WorkerError> {
+    let task = lifeline::first_line()?;
+    let task = serde_json::from_str(&task).map_err(|error| WorkerError::Task(error.to_string()))?;
+    let outcome = Worker::new(Environment::read()?).run(task).await;
+    Output.outcome(&outcome.map_err(|error| error.to_string()));
+    Ok(())
+}
+
+fn describe() -> Result<(), WorkerError> {
+    let description = serde_json::json!({ "devices": compute::devices() });
+    Output.line(&description.to_string());
+    Ok(())
+}
