@@ -1,0 +1,240 @@
+//! From a run directory to figures with intervals and verdicts. Nothing here
+//! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
+
+pub mod claims;
+pub mod statistics;
+pub mod summary;
+mod trial;
+mod verdicts;
+mod warnings;
+
+use std::collections::BTreeMap;
+
+use epochcost_channels::Traffic;
+use epochcost_systems::{Host, StageSeconds, find};
+
+use self::claims::Metric;
+use self::statistics::Estimate;
+use self::summary::{
+    RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans, Verdict,
+};
+use self::verdicts::Judge;
+use crate::error::Exit;
+use crate::metering::Invocation;
+use crate::results::{PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
+
+pub use trial::{EpochAnalysis, TrialAnalysis};
+pub use verdicts::matches;
+
+/// A run, analysed.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// What `summary.json` says.
+    pub summary: Summary,
+    /// Every planned row with its trials, in the experiment's order.
+    pub rows: Vec<RowAnalysis>,
+    /// What a reader of the results must know.
+    pub warnings: Vec<String>,
+}
+
+/// A row and its trials.
+#[derive(Clone, Debug)]
+pub struct RowAnalysis {
+    /// The row.
+    pub planned: PlannedRow,
+    /// Its trials by number, failed ones included.
+    pub trials: Vec<TrialAnalysis>,
+}
+
+impl Analysis {
+    /// How a run with these results ends; see [`Summary::exit_status`].
+    pub fn exit_status(&self) -> Exit {
+        self.summary.exit_status()
+    }
+}
+
+impl RowAnalysis {
+    /// The trials that did not fail: those that figures are taken from.
+    pub fn succeeded(&self) -> impl Iterator<Item = &TrialAnalysis> {
+        self.trials
+            .iter()
+            .filter(|trial| trial.trial.failure.is_none())
+    }
+
+    /// Whether the system's code runs on functions; else, on instances.
+    pub fn on_functions(&self) -> bool {
+        find(&self.planned.row.job.system).is_none_or(|system| system.host() == Host::Function)
+    }
+
+    /// The mean of `metric` over the trials that did not fail.
+    pub fn estimate(&self, metric: Metric) -> Estimate {
+        let values: Vec<f64> = self
+            .succeeded()
+            .filter_map(|trial| trial.metric(metric, &self.planned.row.job))
+            .collect();
+        Estimate::of(&values)
+    }
+
+    /// Seconds of one stage, a worker an epoch.
+    pub fn stage(&self, stage: impl Fn(&StageSeconds) -> f64) -> Option<f64> {
+        let job = &self.planned.row.job;
+        let parts = (job.workers * job.epochs) as f64;
+        let values: Vec<f64> = self
+            .succeeded()
+            .filter(|trial| !trial.epochs.is_empty())
+            .map(|trial| stage(&trial.seconds) / parts)
+            .collect();
+        Estimate::of(&values).mean
+    }
+
+    /// The mean of a figure of an epoch over the trials that have it, by epoch.
+    pub fn by_epoch(&self, figure: impl Fn(&EpochAnalysis) -> Option<f64>) -> Vec<(usize, f64)> {
+        let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for epoch in self.succeeded().flat_map(|trial| &trial.epochs) {
+            if let Some(value) = figure(epoch) {
+                values.entry(epoch.epoch).or_default().push(value);
+            }
+        }
+        values
+            .into_iter()
+            .filter_map(|(epoch, values)| Some((epoch, Estimate::of(&values).mean?)))
+            .collect()
+    }
+}
+
+/// Analyses a run.
+///
+/// # Errors
+/// When a file of the run is missing or damaged.
+pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
+    let rows = rows(run)?;
+    let judge = Judge {
+        rows: &rows,
+        manifest: run.manifest(),
+    };
+    let verdicts: Vec<Verdict> = run
+        .claims()
+        .iter()
+        .flat_map(|claim| judge.judge(claim))
+        .collect();
+    let platform = &run.manifest().platform;
+    let summary = Summary {
+        schema_version: SUMMARY_VERSION,
+        run_id: run.manifest().run_id.clone(),
+        platform: platform.clone(),
+        rows: rows
+            .iter()
+            .map(|row| row_summary(row, platform, &verdicts))
+            .collect(),
+        verdicts,
+    };
+    let warnings = warnings::collect(run, &rows);
+    Ok(Analysis {
+        summary,
+        rows,
+        warnings,
+    })
+}
+
+fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
+    let mut calls: BTreeMap<TrialId, Vec<Invocation>> = BTreeMap::new();
+    for row in run.invocations()? {
+        calls.entry(row.trial).or_default().push(row.invocation);
+    }
+    let mut trials: BTreeMap<TrialId, TrialRow> = run
+        .trials()?
+        .into_iter()
+        .map(|trial| (trial.id.clone(), trial))
+        .collect();
+    run.rows()
+        .iter()
+        .map(|planned| {
+            let of_row: Vec<TrialId> = trials
+                .keys()
+                .filter(|id| id.row == planned.row.id)
+                .cloned()
+                .collect();
+            let trials = of_row
+                .into_iter()
+                .filter_map(|id| trials.remove(&id))
+                .map(|trial| {
+                    let calls = calls.remove(&trial.id).unwrap_or_default();
+                    let steps = run.steps(&trial)?;
+                    TrialAnalysis::new(&planned.row, trial, calls, &steps, run.prices())
+                })
+                .collect::<Result<_, _>>()?;
+            Ok(RowAnalysis {
+                planned: planned.clone(),
+                trials,
+            })
+        })
+        .collect()
+}
+
+fn row_summary(row: &RowAnalysis, platform: &str, verdicts: &[Verdict]) -> RowSummary {
+    let (plan, job) = (&row.planned.row, &row.planned.row.job);
+    let mean = |metric| row.estimate(metric).mean;
+    RowSummary {
+        id: plan.id.clone(),
+        system: job.system.clone(),
+        model: job.model.clone(),
+        dataset: job.data.dataset.clone(),
+        fidelity: job.fidelity,
+        platform: platform.to_owned(),
+        workers: job.workers,
+        batch_size: job.batch_size,
+        batches_per_worker: job.batches_per_worker,
+        epochs: job.epochs,
+        trials: row.trials.len(),
+        failed_trials: row.trials.len() - row.succeeded().count(),
+        memory_mb: row.on_functions().then_some(plan.memory_mb),
+        seconds_per_epoch: row.estimate(Metric::SecondsPerEpoch),
+        stage_seconds: StageMeans {
+            fetch_dataset: mean(Metric::FetchDataset),
+            compute_gradients: mean(Metric::ComputeGradients),
+            synchronise: mean(Metric::Synchronise),
+            update_model: mean(Metric::UpdateModel),
+            detect_convergence: mean(Metric::DetectConvergence),
+        },
+        synchronise_seconds: SynchroniseMeans {
+            serialise: row.stage(|seconds| seconds.serialise),
+            put: row.stage(|seconds| seconds.put),
+            wait: row.stage(|seconds| seconds.wait),
+            get: row.stage(|seconds| seconds.get),
+            aggregate: row.stage(|seconds| seconds.aggregate),
+        },
+        billed_ms: mean(Metric::BilledMs),
+        peak_memory_mb: mean(Metric::PeakMemoryMb),
+        cost_paper_usd: mean(Metric::CostPaperUsd),
+        cost_full_usd: mean(Metric::CostFullUsd),
+        traffic: traffic(row, TrialAnalysis::exchange),
+        closed_form: row.succeeded().find_map(|trial| trial.trial.closed_form),
+        traffic_matches: all(row, |trial| trial.traffic_matches),
+        dataset_traffic: traffic(row, |trial| trial.traffic.dataset.total()),
+        state_traffic: traffic(row, |trial| trial.traffic.state.total()),
+        train_loss: mean(Metric::TrainLoss),
+        accuracy: mean(Metric::Accuracy),
+        replicas_identical: all(row, |trial| trial.replicas_identical),
+        verdicts: verdicts
+            .iter()
+            .filter(|verdict| verdict.row.as_ref() == Some(&plan.id))
+            .cloned()
+            .collect(),
+    }
+}
+
+fn traffic(row: &RowAnalysis, purpose: impl Fn(&TrialAnalysis) -> Traffic) -> TrafficMeans {
+    let trials: Vec<Traffic> = row
+        .succeeded()
+        .filter(|trial| !trial.epochs.is_empty())
+        .map(purpose)
+        .collect();
+    TrafficMeans::of(&trials)
+}
+
+/// True if it holds in every trial that tells, null if none does.
+fn all(row: &RowAnalysis, tells: impl Fn(&TrialAnalysis) -> Option<bool>) -> Option<bool> {
+    row.succeeded()
+        .filter_map(tells)
+        .reduce(|all, one| all && one)
+}

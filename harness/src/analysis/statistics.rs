@@ -1,0 +1,120 @@
+//! Means and their intervals.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean over trials with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// The mean; null if no trial has the value.
+    pub mean: Option<f64>,
+    /// Ends of the 95 % interval of the mean; null with fewer than two trials.
+    pub ci95: Option<[f64; 2]>,
+    /// Trials that have the value.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// The mean of `values` and its interval by Student's t with n − 1 degrees
+    /// of freedom. Values that are not finite make both unknown.
+    pub fn of(values: &[f64]) -> Self {
+        let n = values.len();
+        if n == 0 || values.iter().any(|value| !value.is_finite()) {
+            return Self {
+                n,
+                ..Self::default()
+            };
+        }
+        let count = n as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let ci95 = StudentsT::new(0.0, 1.0, count - 1.0).ok().map(|t| {
+            let half = t.inverse_cdf(0.975) * (squares / (count - 1.0) / count).sqrt();
+            [mean - half, mean + half]
+        });
+        Self {
+            mean: Some(mean),
+            ci95: if n < 2 { None } else { ci95 },
+            n,
+        }
+    }
+
+    /// This divided by `other`. The interval is the widest that the two
+    /// intervals allow, and null if `other`'s reaches 0.
+    pub fn over(self, other: Self) -> Self {
+        let mean = self
+            .mean
+            .zip(other.mean)
+            .map(|(a, b)| a / b)
+            .filter(|ratio| ratio.is_finite());
+        let ci95 = self
+            .ci95
+            .zip(other.ci95)
+            .filter(|([low, _], [divisor, _])| *low >= 0.0 && *divisor > 0.0)
+            .map(|([low, high], [least, most])| [low / most, high / least]);
+        Self {
+            mean,
+            ci95: mean.and(ci95),
+            n: self.n.min(other.n),
+        }
+    }
+
+    /// Half the width of the interval.
+    pub fn half_width(self) -> Option<f64> {
+        self.ci95.map(|[low, high]| (high - low) / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Values 1, 2, 3: s = 1, t(0.975, 2) = 4.302653, half width t/√3.
+    #[test]
+    fn the_interval_is_students() {
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0]);
+        assert_eq!(estimate.mean, Some(2.0));
+        let [low, high] = estimate.ci95.unwrap();
+        assert!(
+            (high - 2.0 - 4.302_653 / 3f64.sqrt()).abs() < 1e-5,
+            "{high}"
+        );
+        assert!((low + high - 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_value_has_no_interval_and_none_no_mean() {
+        assert_eq!(
+            Estimate::of(&[5.0]),
+            Estimate {
+                mean: Some(5.0),
+                ci95: None,
+                n: 1
+            }
+        );
+        assert_eq!(Estimate::of(&[]), Estimate::default());
+        assert_eq!(Estimate::of(&[1.0, f64::NAN]).mean, None);
+        assert_eq!(Estimate::of(&[7.0, 7.0]).ci95, Some([7.0, 7.0]));
+    }
+
+    #[test]
+    fn a_ratio_keeps_the_widest_interval() {
+        let a = Estimate {
+            mean: Some(4.0),
+            ci95: Some([2.0, 6.0]),
+            n: 3,
+        };
+        let b = Estimate {
+            mean: Some(2.0),
+            ci95: Some([1.0, 3.0]),
+            n: 2,
+        };
+        let ratio = a.over(b);
+        assert_eq!((ratio.mean, ratio.n), (Some(2.0), 2));
+        assert_eq!(ratio.ci95, Some([2.0 / 3.0, 6.0]));
+        assert_eq!(a.over(Estimate::of(&[0.0])).mean, None);
+    }
+}

@@ -1,0 +1,259 @@
+//! `summary.json`: the contract with whoever reads results by program.
+
+use epochcost_channels::Traffic;
+use epochcost_systems::Fidelity;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::claims::{Metric, Word};
+use super::statistics::Estimate;
+use crate::error::Exit;
+use crate::results::SchemaVersion;
+
+/// The version of `summary.json`.
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// A run in figures. What could not be had is null, never 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The format's version.
+    pub schema_version: SchemaVersion,
+    /// The run.
+    pub run_id: String,
+    /// Where it ran.
+    pub platform: String,
+    /// One for each system × model × setting, in the experiment's order.
+    pub rows: Vec<RowSummary>,
+    /// Every verdict, in the order of the claims.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// One row: a system under one setting, over all its trials that did not fail.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowSummary {
+    /// Unique name inside the run.
+    pub id: String,
+    /// The training system.
+    pub system: String,
+    /// The model.
+    pub model: String,
+    /// The dataset.
+    pub dataset: String,
+    /// The description followed.
+    pub fidelity: Fidelity,
+    /// Where it ran.
+    pub platform: String,
+    /// Data-parallel replicas.
+    pub workers: usize,
+    /// Samples in a mini-batch.
+    pub batch_size: usize,
+    /// Mini-batches a worker an epoch.
+    pub batches_per_worker: usize,
+    /// Epochs.
+    pub epochs: usize,
+    /// Trials that ended, failed ones included.
+    pub trials: usize,
+    /// Trials that failed.
+    pub failed_trials: usize,
+    /// Memory size of its functions; null on instances.
+    pub memory_mb: Option<u32>,
+    /// Wall seconds of an epoch.
+    pub seconds_per_epoch: Estimate,
+    /// Seconds a worker an epoch.
+    pub stage_seconds: StageMeans,
+    /// The five parts of `stage_seconds.synchronise`.
+    pub synchronise_seconds: SynchroniseMeans,
+    /// Billed milliseconds over workers and epochs.
+    #[serde(serialize_with = "count")]
+    pub billed_ms: Option<f64>,
+    /// Peak resident memory of a sandbox.
+    #[serde(serialize_with = "count")]
+    pub peak_memory_mb: Option<f64>,
+    /// Cost by the paper's formula.
+    pub cost_paper_usd: Option<f64>,
+    /// Cost with everything counted.
+    pub cost_full_usd: Option<f64>,
+    /// The exchange's traffic over workers and epochs.
+    pub traffic: TrafficMeans,
+    /// The exchange's traffic by closed form, without the counts that depend on timing.
+    pub closed_form: Option<Traffic>,
+    /// Whether metered and closed form agree.
+    pub traffic_matches: Option<bool>,
+    /// Traffic for fetching data.
+    pub dataset_traffic: TrafficMeans,
+    /// Traffic of checkpoints, statistics and logs.
+    pub state_traffic: TrafficMeans,
+    /// Mean training loss of the last epoch.
+    pub train_loss: Option<f64>,
+    /// Test accuracy after the last evaluated epoch, in 0..=1.
+    pub accuracy: Option<f64>,
+    /// Whether all replicas held the same bits after every step.
+    pub replicas_identical: Option<bool>,
+    /// The verdicts on this row.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Seconds by stage, in the paper's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageMeans {
+    /// Getting training data from the store.
+    pub fetch_dataset: Option<f64>,
+    /// Forward and backward.
+    pub compute_gradients: Option<f64>,
+    /// Serialise, put, wait, get, aggregate.
+    pub synchronise: Option<f64>,
+    /// The optimizer step.
+    pub update_model: Option<f64>,
+    /// Evaluation and the decision to stop.
+    pub detect_convergence: Option<f64>,
+}
+
+/// The parts of synchronising.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SynchroniseMeans {
+    /// Turning gradients into bytes and back.
+    pub serialise: Option<f64>,
+    /// Sending.
+    pub put: Option<f64>,
+    /// Waiting for others.
+    pub wait: Option<f64>,
+    /// Fetching what others sent.
+    pub get: Option<f64>,
+    /// Reducing.
+    pub aggregate: Option<f64>,
+}
+
+/// Mean traffic of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrafficMeans {
+    /// Values written.
+    #[serde(serialize_with = "count")]
+    pub puts: Option<f64>,
+    /// Values read.
+    #[serde(serialize_with = "count")]
+    pub gets: Option<f64>,
+    /// Reads that found nothing.
+    #[serde(serialize_with = "count")]
+    pub missed_gets: Option<f64>,
+    /// LIST requests.
+    #[serde(serialize_with = "count")]
+    pub lists: Option<f64>,
+    /// Delete requests.
+    #[serde(serialize_with = "count")]
+    pub deletes: Option<f64>,
+    /// Messages published.
+    #[serde(serialize_with = "count")]
+    pub messages: Option<f64>,
+    /// Messages taken.
+    #[serde(serialize_with = "count")]
+    pub deliveries: Option<f64>,
+    /// Queue requests that move nothing.
+    #[serde(serialize_with = "count")]
+    pub polls: Option<f64>,
+    /// Commands computed inside the tensor store.
+    #[serde(serialize_with = "count")]
+    pub in_store: Option<f64>,
+    /// Bytes from workers to channels.
+    #[serde(serialize_with = "count")]
+    pub bytes_up: Option<f64>,
+    /// Bytes from channels to workers.
+    #[serde(serialize_with = "count")]
+    pub bytes_down: Option<f64>,
+}
+
+impl TrafficMeans {
+    /// The mean of the traffic of several trials; unknown without any.
+    pub fn of(trials: &[Traffic]) -> Self {
+        let mean = |field: fn(&Traffic) -> u64| {
+            let sum: f64 = trials.iter().map(|traffic| field(traffic) as f64).sum();
+            (!trials.is_empty()).then(|| sum / trials.len() as f64)
+        };
+        Self {
+            puts: mean(|t| t.puts),
+            gets: mean(|t| t.gets),
+            missed_gets: mean(|t| t.missed_gets),
+            lists: mean(|t| t.lists),
+            deletes: mean(|t| t.deletes),
+            messages: mean(|t| t.messages),
+            deliveries: mean(|t| t.deliveries),
+            polls: mean(|t| t.polls),
+            in_store: mean(|t| t.in_store),
+            bytes_up: mean(|t| t.bytes_up),
+            bytes_down: mean(|t| t.bytes_down),
+        }
+    }
+
+    /// Bytes in both directions.
+    pub fn bytes(&self) -> Option<f64> {
+        self.bytes_up
+            .zip(self.bytes_down)
+            .map(|(up, down)| up + down)
+    }
+}
+
+/// What became of one claim on one row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The claim.
+    pub claim: String,
+    /// The row; null if the claim selects none.
+    pub row: Option<String>,
+    /// What was observed.
+    pub metric: Metric,
+    /// The unit of the values.
+    pub unit: String,
+    /// Where it is published.
+    pub source: Option<String>,
+    /// The published value.
+    pub published: Option<f64>,
+    /// The observed value.
+    pub observed: Option<f64>,
+    /// Its 95 % interval.
+    pub observed_ci95: Option<[f64; 2]>,
+    /// Observed over published.
+    pub ratio: Option<f64>,
+    /// Ends of the band that the observed value had to lie in.
+    pub band: [Option<f64>; 2],
+    /// The verdict.
+    pub verdict: Word,
+    /// The verdict that the claim expects.
+    pub expect: Option<Word>,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+impl Verdict {
+    /// Whether it is as expected: equal to `expect` if that is given, else
+    /// anything but "not reproduced".
+    pub fn holds(&self) -> bool {
+        self.expect
+            .map_or(self.verdict != Word::NotReproduced, |word| {
+                word == self.verdict
+            })
+    }
+}
+
+impl Summary {
+    /// How a run with these results ends: [`Exit::Failed`] if a trial failed or
+    /// a verdict is not as expected.
+    pub fn exit_status(&self) -> Exit {
+        let failed = self.rows.iter().any(|row| row.failed_trials > 0);
+        if failed || self.verdicts.iter().any(|verdict| !verdict.holds()) {
+            Exit::Failed
+        } else {
+            Exit::Done
+        }
+    }
+}
+
+/// Writes a mean of counts, as a whole number if it is one.
+fn count<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Up to here, every whole number is an f64.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match *value {
+        Some(value) if value.fract() == 0.0 && (0.0..=EXACT).contains(&value) => {
+            serializer.serialize_some(&(value as u64))
+        }
+        Some(value) => serializer.serialize_some(&value),
+        None => serializer.serialize_none(),
+    }
+}

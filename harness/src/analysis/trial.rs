@@ -1,0 +1,238 @@
+//! One trial: from its steps and invocations to its figures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use epochcost_channels::Traffic;
+use epochcost_systems::{Job, PurposeTraffic, StageSeconds, StepRecord};
+
+use super::claims::Metric;
+use crate::cost::{self, Bill, PriceBook, Usage};
+use crate::metering::Invocation;
+use crate::plan::Row;
+use crate::results::{EvaluationRow, ResultsError, TrialRow};
+
+/// The figures of one trial.
+#[derive(Clone, Debug)]
+pub struct TrialAnalysis {
+    /// The trial.
+    pub trial: TrialRow,
+    /// Its invocations, in the order in which they ended.
+    pub invocations: Vec<Invocation>,
+    /// Its epochs, from 0; those of which nothing was recorded are left out.
+    pub epochs: Vec<EpochAnalysis>,
+    /// Seconds by stage, summed over workers and epochs.
+    pub seconds: StageSeconds,
+    /// What was sent and received, summed over workers and epochs.
+    pub traffic: PurposeTraffic,
+    /// Whether all replicas held the same bits after every step; null if not
+    /// every worker told.
+    pub replicas_identical: Option<bool>,
+    /// Whether the metered exchange equals the closed form; null without one.
+    pub traffic_matches: Option<bool>,
+    /// The paper's account.
+    pub paper: Bill,
+    /// The full account.
+    pub full: Bill,
+}
+
+/// The figures of one epoch of one trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EpochAnalysis {
+    /// The epoch.
+    pub epoch: usize,
+    /// From the start of its first step to the end of its last, over all workers.
+    pub seconds: f64,
+    /// Mean training loss over its mini-batches.
+    pub train_loss: Option<f64>,
+    /// Test loss after it.
+    pub test_loss: Option<f64>,
+    /// Test accuracy after it.
+    pub accuracy: Option<f64>,
+    /// Its steps.
+    pub steps: usize,
+}
+
+impl TrialAnalysis {
+    /// Computes the figures of a trial.
+    ///
+    /// # Errors
+    /// When the price book lacks a price.
+    pub fn new(
+        row: &Row,
+        trial: TrialRow,
+        invocations: Vec<Invocation>,
+        steps: &[StepRecord],
+        prices: &PriceBook,
+    ) -> Result<Self, ResultsError> {
+        let mut seconds = StageSeconds::default();
+        let mut traffic = PurposeTraffic::default();
+        for step in steps {
+            seconds += step.seconds;
+            traffic += step.traffic;
+        }
+        let usage = Usage {
+            system: &row.job.system,
+            workers: row.job.workers,
+            instance_type: &row.instance_type,
+            invocations: invocations.iter().collect(),
+            transitions: trial.transitions,
+            traffic,
+            wall_s: trial.wall_s,
+        };
+        let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
+        let exchange = traffic.exchange.total().untimed();
+        Ok(Self {
+            epochs: epochs(steps, &trial.evaluations),
+            replicas_identical: replicas_identical(steps, &row.job),
+            traffic_matches: trial.closed_form.map(|form| form.untimed() == exchange),
+            trial,
+            invocations,
+            seconds,
+            traffic,
+            paper,
+            full,
+        })
+    }
+
+    /// The exchange's traffic over all channels.
+    pub fn exchange(&self) -> Traffic {
+        self.traffic.exchange.total()
+    }
+
+    /// Billed time of all invocations and instances, ms; null without any.
+    pub fn billed_ms(&self) -> Option<f64> {
+        (!self.invocations.is_empty()).then(|| {
+            self.invocations
+                .iter()
+                .map(|call| call.billed_ms as f64)
+                .sum()
+        })
+    }
+
+    /// The largest resident memory of any sandbox, MB.
+    pub fn peak_memory_mb(&self) -> Option<u32> {
+        self.invocations
+            .iter()
+            .filter_map(|call| call.peak_memory_mb)
+            .max()
+    }
+
+    /// CPU milliseconds of all invocations, if every one is known.
+    pub fn cpu_ms(&self) -> Option<f64> {
+        let known: Option<Vec<f64>> = self.invocations.iter().map(|call| call.cpu_ms).collect();
+        known
+            .filter(|values| !values.is_empty())
+            .map(|values| values.iter().sum())
+    }
+
+    /// Cold starts.
+    pub fn cold_starts(&self) -> usize {
+        self.invocations.iter().filter(|call| call.cold).count()
+    }
+
+    /// The value of `metric`; null if the trial does not have it.
+    pub fn metric(&self, metric: Metric, job: &Job) -> Option<f64> {
+        let stepped = !self.epochs.is_empty();
+        let stage = |seconds: f64| stepped.then(|| seconds / (job.workers * job.epochs) as f64);
+        let count = |count: u64| stepped.then_some(count as f64);
+        let exchange = self.exchange();
+        let last = self.epochs.last();
+        match metric {
+            Metric::SecondsPerEpoch => {
+                let sum: f64 = self.epochs.iter().map(|epoch| epoch.seconds).sum();
+                stepped.then(|| sum / self.epochs.len() as f64)
+            }
+            Metric::FetchDataset => stage(self.seconds.fetch_dataset),
+            Metric::ComputeGradients => stage(self.seconds.compute_gradients),
+            Metric::Synchronise => stage(self.seconds.synchronise()),
+            Metric::UpdateModel => stage(self.seconds.update_model),
+            Metric::DetectConvergence => stage(self.seconds.detect_convergence),
+            Metric::BilledMs => self.billed_ms(),
+            Metric::PeakMemoryMb => self.peak_memory_mb().map(f64::from),
+            Metric::CostPaperUsd => self.billed_ms().map(|_| self.paper.total_usd()),
+            Metric::CostFullUsd => self.billed_ms().map(|_| self.full.total_usd()),
+            Metric::Puts => count(exchange.puts),
+            Metric::Gets => count(exchange.gets),
+            Metric::Messages => count(exchange.messages),
+            Metric::BytesUp => count(exchange.bytes_up),
+            Metric::BytesDown => count(exchange.bytes_down),
+            Metric::Bytes => count(exchange.bytes_up + exchange.bytes_down),
+            Metric::TrainLoss => last.and_then(|epoch| epoch.train_loss),
+            Metric::Accuracy => self.epochs.iter().rev().find_map(|epoch| epoch.accuracy),
+            Metric::ReplicasIdentical => self.replicas_identical.map(f64::from),
+            Metric::TrafficMatches => self.traffic_matches.map(f64::from),
+        }
+    }
+}
+
+/// Seconds of all stages of a step, which follow one another.
+fn total(seconds: &StageSeconds) -> f64 {
+    seconds.fetch_dataset
+        + seconds.compute_gradients
+        + seconds.synchronise()
+        + seconds.update_model
+        + seconds.detect_convergence
+}
+
+fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
+    let mut by_epoch: BTreeMap<usize, Vec<&StepRecord>> = BTreeMap::new();
+    for step in steps {
+        by_epoch.entry(step.epoch).or_default().push(step);
+    }
+    by_epoch
+        .into_iter()
+        .map(|(epoch, steps)| {
+            let start = steps
+                .iter()
+                .map(|step| step.started_s)
+                .fold(f64::INFINITY, f64::min);
+            let end = steps
+                .iter()
+                .map(|step| step.started_s + total(&step.seconds))
+                .fold(f64::NEG_INFINITY, f64::max);
+            let evaluation = evaluation_after(evaluations, epoch);
+            EpochAnalysis {
+                epoch,
+                seconds: end - start,
+                train_loss: mean(steps.iter().filter_map(|step| step.loss)),
+                test_loss: evaluation.map(|row| row.evaluation.loss),
+                accuracy: evaluation.map(|row| row.evaluation.accuracy()),
+                steps: steps.len(),
+            }
+        })
+        .collect()
+}
+
+/// The evaluation after `epoch` by the worker of the lowest rank.
+fn evaluation_after(evaluations: &[EvaluationRow], epoch: usize) -> Option<&EvaluationRow> {
+    evaluations
+        .iter()
+        .filter(|row| row.epoch == epoch && row.evaluation.samples > 0)
+        .min_by_key(|row| row.rank)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// Compares the digests that workers took of their parameters at the same
+/// point: same function, epoch and mini-batch.
+fn replicas_identical(steps: &[StepRecord], job: &Job) -> Option<bool> {
+    type Point<'a> = (&'a str, usize, Option<usize>);
+    let mut points: BTreeMap<Point<'_>, (BTreeSet<usize>, BTreeSet<&str>)> = BTreeMap::new();
+    for step in steps {
+        if let Some(digest) = &step.parameters_digest {
+            let (ranks, digests) = points
+                .entry((&step.function, step.epoch, step.batch))
+                .or_default();
+            ranks.insert(step.rank);
+            digests.insert(digest);
+        }
+    }
+    if points.values().any(|(_, digests)| digests.len() > 1) {
+        return Some(false);
+    }
+    let told = points.values().all(|(ranks, _)| ranks.len() == job.workers);
+    (told && !points.is_empty()).then_some(true)
+}

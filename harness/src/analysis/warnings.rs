@@ -1,0 +1,117 @@
+//! What a reader of the results must know.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::RowAnalysis;
+use crate::results::{Machine, RunDirectory};
+
+/// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
+const MB_PER_VCPU: f64 = 1769.0;
+
+/// Every warning, the most general ones first; equal texts are counted.
+pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis]) -> Vec<String> {
+    let mut warnings = run.warnings().to_vec();
+    if run.manifest().platform == "local" {
+        warnings.extend(busy_host(run.machine(), rows));
+        warnings.extend(
+            run.machine()
+                .limits
+                .iter()
+                .filter(|limit| !limit.enforced)
+                .map(|limit| {
+                    format!(
+                        "the {} limit of functions was not enforced: {}",
+                        limit.what, limit.how
+                    )
+                }),
+        );
+    }
+    if run.manifest().epochcost.profile != "release" {
+        warnings.push("epochcost was built without optimisations: its times mean nothing".into());
+    }
+    for record in run
+        .manifest()
+        .datasets
+        .iter()
+        .filter(|record| record.generated)
+    {
+        warnings.push(format!(
+            "{} is a generated set: accuracies on it compare with each other only",
+            record.name
+        ));
+    }
+    if rows.iter().any(|row| row.succeeded().count() == 1) {
+        warnings.push("rows with one trial have no interval: add --trials 3 or more".into());
+    }
+    warnings.extend(stale_prices(run));
+    warnings.extend(of_rows(rows));
+    warnings
+}
+
+fn busy_host(machine: &Machine, rows: &[RowAnalysis]) -> Vec<String> {
+    let cores = machine.cores as f64;
+    let mut warnings = Vec::new();
+    let wanted = |row: &RowAnalysis| {
+        row.planned.row.job.workers as f64 * f64::from(row.planned.row.memory_mb) / MB_PER_VCPU
+    };
+    let most = rows
+        .iter()
+        .filter(|row| row.on_functions())
+        .map(wanted)
+        .fold(0.0, f64::max);
+    if most > cores {
+        warnings.push(format!(
+            "the workers' memory sizes stand for up to {most:.1} vCPUs, and this machine has \
+             {cores}: workers that compute at the same time slow each other down, as they would \
+             not on AWS"
+        ));
+    }
+    if let Some(load) = machine.load_average.filter(|load| *load > 0.5 * cores) {
+        warnings.push(format!(
+            "the machine was busy when the run began (load {load:.2} on {cores} CPUs): times are \
+             longer than on a quiet one"
+        ));
+    }
+    warnings
+}
+
+fn stale_prices(run: &RunDirectory) -> Option<String> {
+    let created: Timestamp = run.manifest().created.parse().ok()?;
+    run.prices().stale(created.to_zoned(TimeZone::UTC).date())
+}
+
+fn of_rows(rows: &[RowAnalysis]) -> Vec<String> {
+    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows {
+        let id = &row.planned.row.id;
+        if row.trials.len() < row.planned.trials && row.planned.infeasible.is_none() {
+            let (run, planned) = (row.trials.len(), row.planned.trials);
+            counted.insert(format!("{id}: {run} of {planned} trials were run"), 1);
+        }
+        for trial in &row.trials {
+            for text in &trial.trial.warnings {
+                *counted.entry(format!("{id}: {text}")).or_default() += 1;
+            }
+            if trial.trial.failure.is_none() && trial.traffic_matches == Some(false) {
+                *counted
+                    .entry(format!(
+                        "{id}: the metered exchange differs from its closed form"
+                    ))
+                    .or_default() += 1;
+            }
+        }
+    }
+    counted
+        .into_iter()
+        .map(|(text, times)| {
+            if times > 1 {
+                format!("{text} ({times} times)")
+            } else {
+                text
+            }
+        })
+        .collect()
+}

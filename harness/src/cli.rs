@@ -1,0 +1,210 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::cmd::{self, Output};
+use crate::error::{Error, Exit};
+use crate::experiment::{Options, PlatformKind, Services};
+
+/// When does serverless training pay? Runs training systems side by side and
+/// reports time, cost, communication and accuracy.
+///
+/// Exit codes: 0 done; 1 internal error; 2 bad usage or bad experiment; 3 a
+/// trial failed or a verdict is not the one expected; 4 nothing selected; 5 the
+/// platform lacks something (`epochcost doctor` says what); 6 spending limit; 7
+/// interrupted, partial results kept.
+#[derive(Debug, Parser)]
+#[command(name = "epochcost", version, propagate_version = true)]
+pub struct Cli {
+    /// Options of every verb.
+    #[command(flatten)]
+    global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+struct Global {
+    /// Print results as JSON on standard output; messages stay on standard error.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say nothing but errors and results.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run experiments.
+    Run(RunArgs),
+    /// Validate experiments and show what they expand to.
+    Check(CheckArgs),
+    /// Write the report of runs again, from their results alone.
+    Report(cmd::report::Args),
+    /// Make and check datasets.
+    Data(cmd::data::Args),
+    /// Show the price book.
+    Prices(cmd::prices::Args),
+    /// Show what there is.
+    List(cmd::list::Args),
+    /// Show what this machine can do, and what to install for the rest.
+    Doctor,
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+/// Experiments, and what is laid over them.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// Experiment files.
+    #[arg(required = true, value_name = "EXPERIMENT.yaml")]
+    pub experiments: Vec<PathBuf>,
+    /// Set a field: a dotted path, `=` and a YAML value, as in
+    /// `--set epochs=1 --set systems.0.batch_size=16 --set 'systems.*.epochs=2'`.
+    #[arg(long, value_name = "A.B=C")]
+    pub set: Vec<String>,
+    /// Repetitions of each row.
+    #[arg(long, value_name = "N")]
+    pub trials: Option<usize>,
+    /// Where to run.
+    #[arg(long, value_enum)]
+    pub platform: Option<PlatformKind>,
+    /// What serves the channels of the local platform.
+    #[arg(long, value_enum)]
+    pub services: Option<Services>,
+}
+
+impl Selection {
+    /// What is laid over each file.
+    pub fn options(&self) -> Options {
+        Options {
+            set: self.set.clone(),
+            trials: self.trials,
+            platform: self.platform,
+            services: self.services,
+        }
+    }
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What to run.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// The run directory; by default a new one under `results/`.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with the run in `--out`: finished trials are not run again.
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Check everything and show what would be run, then stop.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Spend at most this; the local platform spends nothing.
+    #[arg(long, value_name = "USD", value_parser = non_negative)]
+    pub max_usd: Option<f64>,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// What to check.
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+impl ValueEnum for PlatformKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Local, Self::Sim, Self::Aws]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(self.as_str().into())
+    }
+}
+
+impl ValueEnum for Services {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Embedded, Self::Real]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(self.as_str().into())
+    }
+}
+
+fn non_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
+        _ => Err("give dollars, 0 or more".to_owned()),
+    }
+}
+
+/// Parses the command line, does what it says, and renders whatever went wrong.
+pub async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let verbosity = if cli.global.quiet {
+        -1
+    } else {
+        i8::try_from(cli.global.verbose).unwrap_or(1)
+    };
+    let output = Output {
+        json: cli.global.json,
+        verbosity,
+    };
+    match dispatch(cli.verb, output).await {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            cmd::complain(format_args!("error: {}", rendered(&error)));
+            error.exit().into()
+        }
+    }
+}
+
+/// An error's text; where it does not end in it, the cause.
+fn rendered(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(&format!(": {inner_text}"));
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
+    match verb {
+        Verb::Run(args) => cmd::run::run(&args, output).await,
+        Verb::Check(args) => cmd::check::run(&args, output),
+        Verb::Report(args) => cmd::report::run(&args, output),
+        Verb::Data(args) => cmd::data::run(&args, output),
+        Verb::Prices(args) => cmd::prices::run(&args, output),
+        Verb::List(args) => cmd::list::run(&args, output),
+        Verb::Doctor => cmd::doctor::run(output),
+        Verb::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Cli::command(),
+                "epochcost",
+                &mut std::io::stdout(),
+            );
+            Ok(Exit::Done)
+        }
+    }
+}

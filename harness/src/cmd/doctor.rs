@@ -1,0 +1,190 @@
+//! `doctor`: what this machine can do, and what to do about the rest.
+
+use std::path::{Path, PathBuf};
+
+use epochcost_datasets::{self as datasets, Origin};
+use serde::Serialize;
+
+use super::Output;
+use super::table::table;
+use crate::error::{Error, Exit};
+use crate::experiment::data::default_directory;
+use crate::platform::local::worker::WORKER_VARIABLE;
+use crate::results::Machine;
+
+/// One thing looked at.
+#[derive(Serialize)]
+struct Finding {
+    what: String,
+    /// Whether it is there.
+    ok: bool,
+    found: String,
+    /// What to do where it is not.
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn there(what: &str, found: impl Into<String>) -> Self {
+        Self {
+            what: what.to_owned(),
+            ok: true,
+            found: found.into(),
+            remedy: None,
+        }
+    }
+
+    fn lacking(what: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let remedy = Some(remedy.into());
+        Self {
+            what: what.to_owned(),
+            ok: false,
+            found: found.into(),
+            remedy,
+        }
+    }
+}
+
+/// Looks at everything a run may need. Nothing found missing is an error: each
+/// has a remedy, or a run that does without.
+///
+/// # Errors
+/// None of its own.
+pub fn run(output: Output) -> Result<Exit, Error> {
+    let mut findings = vec![cores(), memory(), cgroups(), cuda(), worker()];
+    findings.extend(datasets::DATASETS.iter().map(dataset));
+    let rows: Vec<[String; 4]> = findings
+        .iter()
+        .map(|finding| {
+            let mark = if finding.ok { "yes" } else { "no" };
+            let remedy = finding.remedy.clone().unwrap_or_default();
+            [
+                finding.what.clone(),
+                mark.to_owned(),
+                finding.found.clone(),
+                remedy,
+            ]
+        })
+        .collect();
+    output.text(table(["what", "", "found", "remedy"], &rows));
+    output.json(&findings);
+    Ok(Exit::Done)
+}
+
+fn cores() -> Finding {
+    let machine = Machine::here(Vec::new());
+    let found = format!(
+        "{} ({})",
+        machine.cores,
+        machine.cpu.as_deref().unwrap_or("unknown CPU")
+    );
+    match machine.cores {
+        0 | 1 => Finding::lacking(
+            "CPU cores",
+            found,
+            "use two or more: workers of one trial share this core, and their times say so",
+        ),
+        _ => Finding::there("CPU cores", found),
+    }
+}
+
+fn memory() -> Finding {
+    /// Five systems with four MobileNet workers each at a time.
+    const ENOUGH: u64 = 4_000_000_000;
+    match Machine::here(Vec::new()).memory_bytes {
+        Some(bytes) if bytes >= ENOUGH => {
+            Finding::there("memory", format!("{:.1} GB", bytes as f64 / 1e9))
+        }
+        Some(bytes) => Finding::lacking(
+            "memory",
+            format!("{:.1} GB", bytes as f64 / 1e9),
+            "keep workers and batches small: --set workers=2 --set batch_size=8",
+        ),
+        None => Finding::lacking("memory", "unknown", "none: it is read from /proc/meminfo"),
+    }
+}
+
+/// A control group is tried, not guessed: permissions do not tell.
+fn cgroups() -> Finding {
+    let name = format!("epochcost-doctor-{}", std::process::id());
+    let may = |root: &str| {
+        let group = Path::new(root).join(&name);
+        let made = std::fs::create_dir(&group).is_ok();
+        made && std::fs::remove_dir(&group).is_ok()
+    };
+    let what = "CPU and memory limits";
+    if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
+        if may("/sys/fs/cgroup") {
+            return Finding::there(what, "cgroup v2, writable");
+        }
+    } else if may("/sys/fs/cgroup/cpu") {
+        return Finding::there(what, "cgroup v1, writable");
+    }
+    Finding::lacking(
+        what,
+        "no writable cgroup",
+        "run as root or delegate a cgroup; without, functions are not held to their size, \
+         and the results say so",
+    )
+}
+
+fn cuda() -> Finding {
+    let what = "CUDA";
+    let driver = std::fs::read_to_string("/proc/driver/nvidia/version")
+        .ok()
+        .and_then(|text| text.lines().next().map(str::to_owned));
+    match driver {
+        Some(version) => Finding::there(what, version),
+        None if Path::new("/dev/nvidia0").exists() => Finding::there(what, "/dev/nvidia0"),
+        None => Finding::lacking(
+            what,
+            "no NVIDIA driver",
+            "install one to compute on a GPU; without, the GPU baseline runs on the CPU \
+             and the results say so",
+        ),
+    }
+}
+
+fn worker() -> Finding {
+    let named = std::env::var_os(WORKER_VARIABLE).map(PathBuf::from);
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|path| path.with_file_name("bootstrap"));
+    match named.or(beside) {
+        Some(path) if path.is_file() => Finding::there("worker", path.display().to_string()),
+        _ => Finding::lacking(
+            "worker",
+            "not built yet",
+            format!(
+                "none in a checkout: `epochcost run` builds it with cargo; \
+                 elsewhere, name it in {WORKER_VARIABLE}"
+            ),
+        ),
+    }
+}
+
+fn dataset(info: &datasets::DatasetInfo) -> Finding {
+    let what = format!("dataset {}", info.name);
+    let (spec, remedy) = match info.origin {
+        Origin::Generated { default } => (
+            Some(default),
+            format!(
+                "none: runs generate it; or epochcost data make {}",
+                info.name
+            ),
+        ),
+        Origin::Published { .. } => (None, format!("epochcost data fetch {}", info.name)),
+    };
+    let directory = default_directory(info.name, spec);
+    match datasets::inspect(info.name, &directory) {
+        Ok(found) => Finding::there(
+            &what,
+            format!(
+                "{} + {} samples in {}",
+                found.train,
+                found.test,
+                directory.display()
+            ),
+        ),
+        Err(_) => Finding::lacking(&what, format!("not in {}", directory.display()), remedy),
+    }
+}

@@ -1,0 +1,261 @@
+//! `list`: systems, models, datasets and experiments.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use epochcost_datasets::{DATASETS, Origin};
+use epochcost_systems::{Fidelity, models, systems};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Output;
+use super::table::table;
+use crate::error::{Error, Exit};
+use crate::experiment::{Experiment, Options};
+
+/// `list`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to show.
+    #[arg(value_enum)]
+    what: What,
+    /// Where experiments are looked for.
+    #[arg(long, default_value = "experiments", value_name = "DIR")]
+    directory: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum What {
+    /// Training systems and their settings.
+    Systems,
+    /// Models and their sizes.
+    Models,
+    /// Datasets and where they come from.
+    Datasets,
+    /// Experiments under a directory.
+    Experiments,
+}
+
+/// Shows what there is.
+///
+/// # Errors
+/// [`Error::NothingSelected`] where there is nothing to list.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    match args.what {
+        What::Systems => list_systems(output),
+        What::Models => list_models(output),
+        What::Datasets => list_datasets(output),
+        What::Experiments => list_experiments(&args.directory, output)?,
+    }
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct SystemLine {
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    host: epochcost_systems::Host,
+    /// The settings of each fidelity; null where the system has no such fidelity.
+    settings: Map<String, Value>,
+}
+
+fn list_systems(output: Output) {
+    let lines: Vec<SystemLine> = systems()
+        .iter()
+        .map(|system| SystemLine {
+            name: system.name(),
+            title: system.title(),
+            about: system.about(),
+            host: system.host(),
+            settings: [Fidelity::Paper, Fidelity::Code]
+                .into_iter()
+                .map(|fidelity| {
+                    let settings = system
+                        .settings(fidelity, &Map::new())
+                        .unwrap_or(Value::Null);
+                    (fidelity.as_str().to_owned(), settings)
+                })
+                .collect(),
+        })
+        .collect();
+    let rows: Vec<[String; 3]> = lines
+        .iter()
+        .map(|line| [line.name, line.title, line.about].map(str::to_owned))
+        .collect();
+    output.text(table(["name", "title", "about"], &rows));
+    output.json(&lines);
+}
+
+#[derive(Serialize)]
+struct ModelLine {
+    name: &'static str,
+    /// Channels, height, width.
+    input: [usize; 3],
+    classes: usize,
+    parameters: usize,
+    statistics: usize,
+    tensors: usize,
+}
+
+fn list_models(output: Output) {
+    let lines: Vec<ModelLine> = models()
+        .iter()
+        .map(|model| ModelLine {
+            name: model.name,
+            input: model.input,
+            classes: model.classes,
+            parameters: model.sizes.parameters,
+            statistics: model.sizes.statistics,
+            tensors: model.tensors,
+        })
+        .collect();
+    let rows: Vec<[String; 4]> = lines
+        .iter()
+        .map(|line| {
+            let input = line.input.map(|size| size.to_string()).join("x");
+            [
+                line.name.into(),
+                input,
+                line.parameters.to_string(),
+                line.statistics.to_string(),
+            ]
+        })
+        .collect();
+    output.text(table(
+        ["name", "input", "parameters", "batch-norm statistics"],
+        &rows,
+    ));
+    output.json(&lines);
+}
+
+#[derive(Serialize)]
+struct DatasetLine {
+    name: &'static str,
+    description: &'static str,
+    classes: u8,
+    /// Whether accuracies on it may be compared with published ones.
+    published: bool,
+    train: usize,
+    test: usize,
+    url: Option<&'static str>,
+}
+
+fn list_datasets(output: Output) {
+    let lines: Vec<DatasetLine> = DATASETS
+        .iter()
+        .map(|info| {
+            let (train, test, url) = match info.origin {
+                Origin::Published {
+                    url, train, test, ..
+                } => (train, test, Some(url)),
+                Origin::Generated { default } => (default.train, default.test, None),
+            };
+            DatasetLine {
+                name: info.name,
+                description: info.description,
+                classes: info.classes,
+                published: info.published(),
+                train,
+                test,
+                url,
+            }
+        })
+        .collect();
+    let rows: Vec<[String; 5]> = lines
+        .iter()
+        .map(|line| {
+            let origin = line.url.unwrap_or("generated: epochcost data make");
+            [
+                line.name.into(),
+                line.train.to_string(),
+                line.test.to_string(),
+                line.description.into(),
+                origin.into(),
+            ]
+        })
+        .collect();
+    output.text(table(
+        ["name", "train", "test", "description", "from"],
+        &rows,
+    ));
+    output.json(&lines);
+}
+
+#[derive(Serialize)]
+struct ExperimentLine {
+    file: PathBuf,
+    name: Option<String>,
+    description: Option<String>,
+    rows: Option<usize>,
+    error: Option<String>,
+}
+
+fn list_experiments(directory: &Path, output: Output) -> Result<(), Error> {
+    let files = yaml_files(directory)?;
+    if files.is_empty() {
+        return Err(Error::NothingSelected(format!(
+            "there is no .yaml file under {}",
+            directory.display()
+        )));
+    }
+    let lines: Vec<ExperimentLine> = files.into_iter().map(experiment_line).collect();
+    let rows: Vec<[String; 3]> = lines
+        .iter()
+        .map(|line| {
+            let about = match (&line.description, &line.error) {
+                (_, Some(_)) => "not valid: see `epochcost check`".to_owned(),
+                (description, None) => description.clone().unwrap_or_default(),
+            };
+            let rows = line.rows.map_or("-".to_owned(), |rows| rows.to_string());
+            [line.file.display().to_string(), rows, about]
+        })
+        .collect();
+    output.text(table(["file", "rows", "description"], &rows));
+    output.json(&lines);
+    Ok(())
+}
+
+fn experiment_line(file: PathBuf) -> ExperimentLine {
+    match Experiment::load(&file, &Options::default()) {
+        Ok(experiment) => ExperimentLine {
+            file,
+            name: Some(experiment.name),
+            description: Some(experiment.description.trim().to_owned()),
+            rows: Some(experiment.rows.len()),
+            error: None,
+        },
+        Err(error) => ExperimentLine {
+            file,
+            name: None,
+            description: None,
+            rows: None,
+            error: Some(error.to_string()),
+        },
+    }
+}
+
+/// Every `.yaml` file below a directory, sorted.
+///
+/// # Errors
+/// When a directory cannot be read.
+pub fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::Usage {
+        problem: format!("failed to read {}: {source}", directory.display()),
+        remedy: "name another directory with --directory".to_owned(),
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            files.extend(yaml_files(&path)?);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,73 @@
+//! `prices`: what things cost.
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::Output;
+use super::table::table;
+use crate::cost::{Price, PriceBook};
+use crate::error::{Error, Exit};
+use crate::results::ResultsError;
+
+/// `prices`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show every price, its unit and its source.
+    Show,
+}
+
+/// The price book as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    region: &'a str,
+    date: String,
+    note: &'a str,
+    prices: &'a [Price],
+}
+
+/// Shows the price book that bills are made with.
+///
+/// # Errors
+/// When the price book is unusable.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let Action::Show = args.action;
+    let book = PriceBook::shipped().map_err(ResultsError::from)?;
+    let rows: Vec<[String; 5]> = book
+        .prices()
+        .iter()
+        .map(|price| {
+            [
+                price.dimension.clone(),
+                price.usd.to_string(),
+                price.unit.clone(),
+                price.about.clone(),
+                price.source.clone(),
+            ]
+        })
+        .collect();
+    output.text(table(["dimension", "USD", "unit", "what", "source"], &rows));
+    output.message(format_args!(
+        "{}, {}: {}",
+        book.region(),
+        book.date(),
+        book.note()
+    ));
+    let today = jiff::Zoned::now().date();
+    if let Some(warning) = book.stale(today) {
+        output.message(format_args!("warning: {warning}"));
+    }
+    output.json(&Shown {
+        region: book.region(),
+        date: book.date().to_string(),
+        note: book.note(),
+        prices: book.prices(),
+    });
+    Ok(Exit::Done)
+}

@@ -1,0 +1,394 @@
+use epochcost_channels::Traffic;
+use epochcost_systems::{Host, PurposeTraffic};
+use serde::{Deserialize, Serialize};
+
+use super::{PriceBook, PriceBookError};
+use crate::metering::Invocation;
+
+/// Seconds of the month that storage is charged by: 30 days.
+const MONTH_S: f64 = 30.0 * 86_400.0;
+
+/// EC2 instances are charged for at least this long.
+const EC2_MINIMUM_S: f64 = 60.0;
+
+/// The instance that holds one peer's Redis, as in the P2P and SPIRT papers.
+const REDIS_HOST: &str = "ec2/t2.medium";
+
+/// The RabbitMQ broker.
+const BROKER: &str = "broker/mq.m5.large";
+
+/// Every dimension that a bill can name, but for the instance types of experiments.
+#[cfg(test)]
+pub(super) const DIMENSIONS: [&str; 11] = [
+    "lambda_gb_second",
+    "lambda_request",
+    "state_transition",
+    "s3_put",
+    "s3_list",
+    "s3_get",
+    "s3_delete",
+    "s3_gb_month",
+    "sqs_request",
+    REDIS_HOST,
+    BROKER,
+];
+
+/// Which account of a trial's cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Account {
+    /// The paper's formula.
+    Paper,
+    /// Everything.
+    Full,
+}
+
+/// What a trial used.
+#[derive(Clone, Debug)]
+pub struct Usage<'a> {
+    /// The training system's name.
+    pub system: &'a str,
+    /// Data-parallel replicas.
+    pub workers: usize,
+    /// The instance type of workers that run on instances.
+    pub instance_type: &'a str,
+    /// Every invocation and instance.
+    pub invocations: Vec<&'a Invocation>,
+    /// State transitions of workflows.
+    pub transitions: u64,
+    /// Everything that went over channels, for all purposes.
+    pub traffic: PurposeTraffic,
+    /// From the first worker's start to the last one's end, seconds.
+    pub wall_s: f64,
+}
+
+/// One line of a bill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LineItem {
+    /// What is charged for; a name of the price book.
+    pub dimension: String,
+    /// How much of it.
+    pub quantity: f64,
+    /// One of what.
+    pub unit: String,
+    /// US dollars a unit.
+    pub unit_price_usd: f64,
+    /// US dollars.
+    pub usd: f64,
+}
+
+/// What a trial costs by one account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bill {
+    /// Which account.
+    pub account: Account,
+    /// The lines; none has a quantity of 0.
+    pub items: Vec<LineItem>,
+}
+
+impl Bill {
+    /// The sum, US dollars.
+    pub fn total_usd(&self) -> f64 {
+        self.items.iter().map(|item| item.usd).sum()
+    }
+}
+
+/// Collects the lines of a bill.
+struct Ledger<'a> {
+    book: &'a PriceBook,
+    items: Vec<LineItem>,
+}
+
+impl Ledger<'_> {
+    /// Adds a line; `scale` converts the quantity's unit to the price's.
+    fn charge(&mut self, dimension: &str, quantity: f64) -> Result<(), PriceBookError> {
+        if quantity > 0.0 {
+            let price = self.book.price(dimension)?;
+            self.items.push(LineItem {
+                dimension: dimension.to_owned(),
+                quantity,
+                unit: price.unit.clone(),
+                unit_price_usd: price.usd,
+                usd: quantity * price.usd,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The paper's account (Barrak et al. 2025, Table 2).
+///
+/// A function costs its run time in seconds × its memory size in GB of 1,000
+/// MB × the x86 price of a GB-second; an instance its seconds at the hourly
+/// price. Init, requests, state transitions, queues, databases and storage are
+/// left out, as there.
+///
+/// # Errors
+/// When the book has no price for the instance type.
+pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError> {
+    let mut ledger = Ledger {
+        book,
+        items: Vec::new(),
+    };
+    let gb_seconds: f64 = of(usage, Host::Function)
+        .map(|call| call.duration_ms / 1e3 * f64::from(call.memory_mb.unwrap_or(0)) / 1e3)
+        .sum();
+    ledger.charge("lambda_gb_second", gb_seconds)?;
+    let hours: f64 = of(usage, Host::Instance)
+        .map(|call| call.duration_ms / 3.6e6)
+        .sum();
+    ledger.charge(&ec2(usage.instance_type), hours)?;
+    Ok(Bill {
+        account: Account::Paper,
+        items: ledger.items,
+    })
+}
+
+/// The full account: everything that AWS charges for.
+///
+/// Functions are billed by the millisecond with init included, GB of 1,024 MB,
+/// and by the request; instances by the second, at least 60; requests to the
+/// object store by class; storage as if everything written had stayed for the
+/// whole trial. Redis hosts and brokers are charged for the trial's duration
+/// if tensors or messages went over them.
+///
+/// # Errors
+/// When the book has no price for the instance type.
+pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError> {
+    let mut ledger = Ledger {
+        book,
+        items: Vec::new(),
+    };
+    let gb_seconds: f64 = of(usage, Host::Function)
+        .map(|call| call.billed_ms as f64 / 1e3 * f64::from(call.memory_mb.unwrap_or(0)) / 1024.0)
+        .sum();
+    ledger.charge("lambda_gb_second", gb_seconds)?;
+    ledger.charge("lambda_request", of(usage, Host::Function).count() as f64)?;
+    ledger.charge("state_transition", usage.transitions as f64)?;
+    let instance_hours: f64 = of(usage, Host::Instance)
+        .map(|call| ec2_hours(call.billed_ms as f64 / 1e3))
+        .sum();
+    ledger.charge(&ec2(usage.instance_type), instance_hours)?;
+    charge_objects(&mut ledger, usage)?;
+    charge_queue(&mut ledger, usage)?;
+    if moved(total(usage, |channels| channels.tensors)) {
+        let hosts = redis_hosts(usage) as f64;
+        ledger.charge(REDIS_HOST, hosts * ec2_hours(usage.wall_s))?;
+    }
+    Ok(Bill {
+        account: Account::Full,
+        items: ledger.items,
+    })
+}
+
+fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
+    let objects = total(usage, |channels| channels.objects);
+    ledger.charge("s3_put", objects.puts as f64)?;
+    ledger.charge("s3_list", objects.lists as f64)?;
+    ledger.charge("s3_get", (objects.gets + objects.missed_gets) as f64)?;
+    ledger.charge("s3_delete", objects.deletes as f64)?;
+    let gb = objects.bytes_up as f64 / f64::from(1 << 30);
+    ledger.charge("s3_gb_month", gb * usage.wall_s / MONTH_S)
+}
+
+/// SPIRT synchronises over SQS, charged by the request; the others over a
+/// RabbitMQ broker, charged by the hour.
+fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
+    let queue = total(usage, |channels| channels.queue);
+    if usage.system == "spirt" {
+        return ledger.charge(
+            "sqs_request",
+            (queue.messages + queue.deliveries + queue.polls) as f64,
+        );
+    }
+    if moved(queue) {
+        ledger.charge(BROKER, usage.wall_s / 3600.0)
+    } else {
+        Ok(())
+    }
+}
+
+/// SPIRT keeps one database a peer; the others share one.
+fn redis_hosts(usage: &Usage<'_>) -> usize {
+    if usage.system == "spirt" {
+        usage.workers
+    } else {
+        1
+    }
+}
+
+fn of<'a>(usage: &'a Usage<'_>, host: Host) -> impl Iterator<Item = &'a Invocation> {
+    usage
+        .invocations
+        .iter()
+        .copied()
+        .filter(move |call| call.host == host)
+}
+
+fn ec2(instance_type: &str) -> String {
+    format!("ec2/{instance_type}")
+}
+
+/// Hours charged for an instance that lived this long.
+fn ec2_hours(seconds: f64) -> f64 {
+    seconds.ceil().max(EC2_MINIMUM_S) / 3600.0
+}
+
+fn total(
+    usage: &Usage<'_>,
+    channel: impl Fn(&epochcost_systems::ChannelTraffic) -> Traffic,
+) -> Traffic {
+    let PurposeTraffic {
+        exchange,
+        dataset,
+        state,
+    } = &usage.traffic;
+    let mut total = channel(exchange);
+    total += channel(dataset);
+    total += channel(state);
+    total
+}
+
+fn moved(traffic: Traffic) -> bool {
+    traffic != Traffic::default()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn call(host: Host, duration_ms: f64, billed_ms: u64, memory_mb: Option<u32>) -> Invocation {
+        Invocation {
+            request_id: "r".into(),
+            host,
+            function: "worker".into(),
+            rank: 0,
+            epoch: 0,
+            batch: None,
+            sandbox: "s".into(),
+            started_s: 0.0,
+            ended_s: 0.0,
+            cold: false,
+            init_ms: None,
+            duration_ms,
+            billed_ms,
+            memory_mb,
+            peak_memory_mb: None,
+            cpu_ms: None,
+            error: None,
+        }
+    }
+
+    fn usage(invocations: &[Invocation]) -> Usage<'_> {
+        Usage {
+            system: "allreduce",
+            workers: 4,
+            instance_type: "g4dn.xlarge",
+            invocations: invocations.iter().collect(),
+            transitions: 0,
+            traffic: PurposeTraffic::default(),
+            wall_s: 36.0,
+        }
+    }
+
+    /// The formula on the paper's own inputs gives the paper's own totals
+    /// (Barrak et al. 2025, Table 2: SPIRT and MLLess; within its rounding).
+    #[test]
+    fn the_papers_formula_gives_the_papers_totals() {
+        let book = PriceBook::shipped().unwrap();
+        for (seconds, memory_mb, published) in [(15.44, 2685, 0.0660), (69.425, 3024, 0.3356)] {
+            let ms = seconds * 1e3;
+            let calls = vec![call(Host::Function, ms, ms as u64, Some(memory_mb)); 4 * 24];
+            let usd = paper(&usage(&calls), &book).unwrap().total_usd();
+            assert!(
+                (usd / published - 1.0).abs() < 0.006,
+                "{usd} against {published}"
+            );
+        }
+        let gpus = vec![call(Host::Instance, 92e3, 92_000, None); 4];
+        let usd = paper(&usage(&gpus), &book).unwrap().total_usd();
+        assert!((usd - 4.0 * 92.0 * 0.526 / 3600.0).abs() < 1e-12);
+        assert!((usd - 0.0538).abs() < 5e-5, "{usd}");
+    }
+
+    #[test]
+    fn the_full_account_counts_what_the_paper_leaves_out() {
+        let book = PriceBook::shipped().unwrap();
+        let calls = [call(Host::Function, 900.0, 1000, Some(2048))];
+        let mut usage = usage(&calls);
+        usage.transitions = 10;
+        usage.traffic.exchange.objects = Traffic {
+            puts: 3,
+            gets: 5,
+            missed_gets: 2,
+            ..Traffic::default()
+        };
+        usage.traffic.dataset.objects = Traffic {
+            gets: 4,
+            lists: 1,
+            deletes: 9,
+            ..Traffic::default()
+        };
+        usage.traffic.state.queue = Traffic {
+            messages: 1,
+            ..Traffic::default()
+        };
+        let bill = full(&usage, &book).unwrap();
+        let line = |dimension: &str| {
+            bill.items
+                .iter()
+                .find(|item| item.dimension == dimension)
+                .map(|item| item.quantity)
+        };
+        assert_eq!(line("lambda_gb_second"), Some(2.0));
+        assert_eq!(line("lambda_request"), Some(1.0));
+        assert_eq!(line("state_transition"), Some(10.0));
+        assert_eq!(line("s3_put"), Some(3.0));
+        assert_eq!(line("s3_get"), Some(11.0));
+        assert_eq!(line("s3_list"), Some(1.0));
+        assert_eq!(line("s3_delete"), Some(9.0));
+        assert_eq!(line("broker/mq.m5.large"), Some(0.01));
+        assert_eq!(line("ec2/t2.medium"), None);
+        let by_hand = 2.0 * 0.0000166667 + 2e-7 + 2.5e-4 + 2e-5 + 11.0 * 4e-7 + 0.00288;
+        assert!((bill.total_usd() - by_hand).abs() < 1e-12);
+    }
+
+    #[test]
+    fn spirt_has_a_database_a_peer_and_sqs() {
+        let book = PriceBook::shipped().unwrap();
+        let mut usage = usage(&[]);
+        usage.system = "spirt";
+        usage.traffic.exchange.tensors.puts = 1;
+        usage.traffic.exchange.queue = Traffic {
+            messages: 4,
+            polls: 6,
+            ..Traffic::default()
+        };
+        let bill = full(&usage, &book).unwrap();
+        let lines: Vec<_> = bill
+            .items
+            .iter()
+            .map(|item| (item.dimension.as_str(), item.quantity))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                ("sqs_request", 10.0),
+                ("ec2/t2.medium", 4.0 * 60.0 / 3600.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn instances_are_charged_for_a_minute_at_least() {
+        let book = PriceBook::shipped().unwrap();
+        let hours = |billed_ms| {
+            let calls = [call(Host::Instance, 0.0, billed_ms, None)];
+            full(&usage(&calls), &book).unwrap().items[0].quantity
+        };
+        assert_eq!(hours(1_000), 60.0 / 3600.0);
+        assert_eq!(hours(60_001), 61.0 / 3600.0);
+    }
+}

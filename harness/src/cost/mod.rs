@@ -1,0 +1,12 @@
+//! What a trial costs: a dated price book, and bills made of line items.
+//!
+//! Two accounts are kept of every trial: `paper`, by the formula of Barrak et
+//! al. 2025 (Table 2), and `full`, with everything that AWS would charge for.
+//! A local run's bill says what AWS would have charged for the durations that
+//! were measured here: local durations at list prices.
+
+mod bill;
+mod prices;
+
+pub use bill::{Account, Bill, LineItem, Usage, full, paper};
+pub use prices::{Price, PriceBook, PriceBookError};

@@ -1,0 +1,118 @@
+//! The exit codes, and every error a verb can end with.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use epochcost_datasets::DatasetError;
+use thiserror::Error;
+
+use crate::experiment::ExperimentError;
+use crate::platform::PlatformError;
+use crate::results::ResultsError;
+
+/// How the program ends. Scripts and CI stand on these numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything asked for was done, and every expectation met.
+    Done = 0,
+    /// A fault of this program or of the machine under it.
+    Internal = 1,
+    /// A wrong option, experiment, data file or directory.
+    Usage = 2,
+    /// A trial failed, or a verdict is not the one expected.
+    Failed = 3,
+    /// Nothing was selected.
+    NothingSelected = 4,
+    /// The platform lacks something; `epochcost doctor` says what.
+    Lacks = 5,
+    /// A spending limit would be or was passed.
+    SpendingLimit = 6,
+    /// Interrupted; finished trials are kept.
+    Interrupted = 7,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a verb could not do its work.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The experiment is unusable.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// A dataset is unusable.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// A run directory is unusable.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// The platform could not do its part.
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
+    /// The command line asks for something that cannot be.
+    #[error("{problem}\n  = help: {remedy}")]
+    Usage {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// This build or machine cannot do what was asked.
+    #[error("{what}\n  = help: {remedy}")]
+    Lacks {
+        /// What is lacking.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// Nothing to work on was found.
+    #[error("nothing selected: {0}")]
+    NothingSelected(String),
+    /// The run may cost more than the user allows.
+    #[error("the spending limit is {limit_usd} USD, and {spent_usd} USD are spent")]
+    SpendingLimit {
+        /// `--max-usd`.
+        limit_usd: f64,
+        /// What was spent.
+        spent_usd: f64,
+    },
+    /// A signal arrived.
+    #[error("interrupted; {kept} finished trials are kept in {}\n  = help: go on with --out {} --resume", directory.display(), directory.display())]
+    Interrupted {
+        /// Trials that had ended.
+        kept: usize,
+        /// Where they are.
+        directory: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("failed to {doing}: {source}")]
+    Io {
+        /// What was attempted.
+        doing: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// The exit code that it ends with.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Experiment(_) | Self::Usage { .. } => Exit::Usage,
+            Self::Dataset(DatasetError::Write { .. }) => Exit::Internal,
+            Self::Dataset(_) => Exit::Usage,
+            Self::Results(error) if error.is_usage() => Exit::Usage,
+            Self::Results(_) | Self::Io { .. } => Exit::Internal,
+            Self::Platform(PlatformError::Lacks { .. } | PlatformError::Worker(_))
+            | Self::Lacks { .. } => Exit::Lacks,
+            Self::Platform(_) => Exit::Internal,
+            Self::NothingSelected(_) => Exit::NothingSelected,
+            Self::SpendingLimit { .. } => Exit::SpendingLimit,
+            Self::Interrupted { .. } => Exit::Interrupted,
+        }
+    }
+}

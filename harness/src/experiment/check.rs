@@ -1,0 +1,394 @@
+//! From a row's fields to a job that some system can run.
+
+use epochcost_datasets as datasets;
+use epochcost_kernels::KernelError;
+use epochcost_systems::{
+    self as systems, DataLayout, DataPlan, Device, Host, Job, ModelSizes, System, SystemError,
+};
+
+use super::data::Data;
+use super::decode::decode;
+use super::document::{Document, Node};
+use super::error::ExperimentError;
+use super::expand::RawRow;
+use super::raw::{DeviceChoice, Training};
+use super::suggest::did_you_mean;
+use crate::plan::Row;
+
+/// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
+const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
+/// Time-outs of a Lambda function, seconds (AWS Lambda quotas).
+const LAMBDA_TIMEOUT_S: std::ops::RangeInclusive<u64> = 1..=900;
+
+/// What a row is checked against.
+pub struct Checker<'a> {
+    /// The file.
+    pub document: &'a Document,
+    /// The data.
+    pub data: &'a Data,
+    /// The experiment's seed.
+    pub seed: u64,
+}
+
+impl Checker<'_> {
+    /// Checks one row.
+    ///
+    /// # Errors
+    /// The first field that no platform could run.
+    pub fn row(&self, raw: &RawRow) -> Result<Row, ExperimentError> {
+        let fields = &raw.fields;
+        let training: Training = decode(self.document, fields)?;
+        let system = self.system(fields, &training)?;
+        let model = self.model(fields, &training)?;
+        self.ranges(fields, &training)?;
+        let settings = self.settings(fields, system, &training)?;
+        let device = self.device(fields, system, &training)?;
+        let optimizer = training
+            .optimizer
+            .unwrap_or_else(|| system.optimizer(training.fidelity));
+        if let Err(error) = optimizer.validate() {
+            return Err(self.optimizer(fields, &error));
+        }
+        let mut job = Job {
+            trial: String::new(),
+            system: training.system.clone(),
+            fidelity: training.fidelity,
+            settings,
+            model: training.model.clone(),
+            data: DataPlan {
+                dataset: self.data.name.to_owned(),
+                record_bytes: 1 + model.input.iter().product::<usize>(),
+                train_samples: self.data.train,
+                test_samples: self.data.test,
+                augment: training.augment,
+            },
+            workers: training.workers,
+            batch_size: training.batch_size,
+            batches_per_worker: training.batches_per_worker.unwrap_or(1),
+            epochs: training.epochs,
+            seed: self.seed,
+            optimizer,
+            evaluate: training.evaluate,
+            device: device.kind,
+        };
+        job.batches_per_worker = self.batches(fields, system, &job, training.batches_per_worker)?;
+        self.runnable(fields, system, &job, model)?;
+        self.faults(fields, &training, &job)?;
+        Ok(Row {
+            id: row_id(&training, &raw.swept),
+            job,
+            memory_mb: u32::try_from(training.memory_mb).unwrap_or(u32::MAX),
+            timeout_s: training.timeout_s,
+            instance_type: training.instance_type,
+            cpu_fallback: device.fallback,
+            faults: training.faults,
+        })
+    }
+
+    fn system(
+        &self,
+        fields: &Node,
+        row: &Training,
+    ) -> Result<&'static dyn System, ExperimentError> {
+        systems::find(&row.system).ok_or_else(|| {
+            let known: Vec<&str> = systems::systems()
+                .iter()
+                .map(|system| system.name())
+                .collect();
+            let remedy = did_you_mean(&row.system, &known);
+            self.error(
+                fields,
+                "system",
+                format!("unknown system `{}`", row.system),
+                remedy,
+            )
+        })
+    }
+
+    fn model(&self, fields: &Node, row: &Training) -> Result<&'static ModelSizes, ExperimentError> {
+        let model = systems::find_model(&row.model).ok_or_else(|| {
+            let known: Vec<&str> = systems::models().iter().map(|model| model.name).collect();
+            let remedy = did_you_mean(&row.model, &known);
+            self.error(
+                fields,
+                "model",
+                format!("unknown model `{}`", row.model),
+                remedy,
+            )
+        })?;
+        let Ok(info) = datasets::find(self.data.name) else {
+            return Ok(model);
+        };
+        let images = [info.format.channels, info.format.height, info.format.width];
+        if images == model.input && usize::from(info.classes) == model.classes {
+            return Ok(model);
+        }
+        let fitting: Vec<&str> = datasets::DATASETS
+            .iter()
+            .filter(|set| [set.format.channels, set.format.height, set.format.width] == model.input)
+            .map(|set| set.name)
+            .collect();
+        Err(self.error(
+            fields,
+            "model",
+            format!(
+                "{} takes images of {}, and {} has {}",
+                model.name,
+                shape(model.input),
+                info.name,
+                shape(images)
+            ),
+            format!(
+                "name another model, or one of the datasets {}",
+                fitting.join(", ")
+            ),
+        ))
+    }
+
+    fn ranges(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
+        let counts = [
+            ("workers", Some(row.workers)),
+            ("batch_size", Some(row.batch_size)),
+            ("batches_per_worker", row.batches_per_worker),
+            ("epochs", Some(row.epochs)),
+        ];
+        for (field, count) in counts {
+            if count == Some(0) {
+                let remedy = "give 1 or more";
+                return Err(self.error(fields, field, format!("zero {field}"), remedy));
+            }
+        }
+        if !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
+            return Err(self.error(
+                fields,
+                "memory_mb",
+                format!(
+                    "{} MB is outside Lambda's range of memory sizes",
+                    row.memory_mb
+                ),
+                "give 128 to 10240",
+            ));
+        }
+        if !LAMBDA_TIMEOUT_S.contains(&row.timeout_s) {
+            return Err(self.error(
+                fields,
+                "timeout_s",
+                format!("{} s is outside Lambda's range of time-outs", row.timeout_s),
+                "give 1 to 900",
+            ));
+        }
+        Ok(())
+    }
+
+    fn settings(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        row: &Training,
+    ) -> Result<serde_json::Value, ExperimentError> {
+        system
+            .settings(row.fidelity, &row.settings)
+            .map_err(|error| {
+                let node = fields.get("settings").unwrap_or(fields);
+                let origin = node.origin_of(error.field());
+                let remedy = match &error {
+                    systems::SettingsError::Unknown { field, known, .. } => {
+                        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                        did_you_mean(field, &known)
+                    }
+                    systems::SettingsError::Value { .. } => {
+                        format!(
+                            "`epochcost list systems --json` shows {}'s settings",
+                            system.name()
+                        )
+                    }
+                };
+                self.document.error(origin, error.to_string(), remedy)
+            })
+    }
+
+    /// Functions have no GPU; instance workers take one where there is one.
+    fn device(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        row: &Training,
+    ) -> Result<DeviceChoice, ExperimentError> {
+        let cpu = DeviceChoice {
+            kind: Device::Cpu,
+            fallback: false,
+        };
+        match (system.host(), row.device) {
+            (
+                Host::Function,
+                Some(DeviceChoice {
+                    kind: Device::Cuda, ..
+                }),
+            ) => Err(self.error(
+                fields,
+                "device",
+                format!(
+                    "{} runs on functions, and a function has no GPU",
+                    system.name()
+                ),
+                "remove `device`, or set its kind to cpu",
+            )),
+            (Host::Function, _) => Ok(cpu),
+            (Host::Instance, Some(choice)) => Ok(choice),
+            (Host::Instance, None) => Ok(DeviceChoice {
+                kind: Device::Cuda,
+                fallback: true,
+            }),
+        }
+    }
+
+    fn optimizer(&self, fields: &Node, error: &KernelError) -> ExperimentError {
+        let remedy = "give a value in that domain";
+        match error {
+            KernelError::OptimizerSetting { name, .. } => {
+                let node = fields
+                    .get("optimizer")
+                    .and_then(|node| node.entries().first());
+                let origin = node.map_or_else(
+                    || fields.origin_of("optimizer"),
+                    |variant| variant.node.origin_of(name),
+                );
+                self.document.error(origin, error.to_string(), remedy)
+            }
+            other => self.error(fields, "optimizer", other.to_string(), remedy),
+        }
+    }
+
+    /// The mini-batches of an epoch: as asked for, or one pass over the share.
+    fn batches(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        job: &Job,
+        asked: Option<usize>,
+    ) -> Result<usize, ExperimentError> {
+        let layout = system
+            .data_layout(job)
+            .map_err(|error| self.unsuitable(fields, "settings", &error))?;
+        let share = match layout {
+            DataLayout::Whole => self.data.train,
+            DataLayout::Shards | DataLayout::Minibatches => self.data.train / job.workers,
+        };
+        let fit = share / job.batch_size;
+        let held = format!(
+            "{} has {} training samples, {share} for each of {} workers",
+            self.data.name, self.data.train, job.workers
+        );
+        match asked {
+            Some(asked) if asked <= fit => Ok(asked),
+            None if fit > 0 => Ok(fit),
+            Some(asked) if fit > 0 => Err(self.error(
+                fields,
+                "batches_per_worker",
+                format!(
+                    "{asked} batches of {} are more than the data holds: {held}",
+                    job.batch_size
+                ),
+                format!("at most {fit} batches fit"),
+            )),
+            _ => Err(self.error(
+                fields,
+                "batch_size",
+                format!("not one batch of {} fits: {held}", job.batch_size),
+                "use a smaller batch, fewer workers or more data",
+            )),
+        }
+    }
+
+    /// Asks the system everything that it will be asked in the run.
+    fn runnable(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        job: &Job,
+        model: &ModelSizes,
+    ) -> Result<(), ExperimentError> {
+        let answers = system
+            .launch(job)
+            .map(drop)
+            .and_then(|()| system.traffic(job, model.sizes).map(drop))
+            .and_then(|()| system.replicas(job).map(drop));
+        answers.map_err(|error| self.unsuitable(fields, "system", &error))
+    }
+
+    fn unsuitable(&self, fields: &Node, field: &str, error: &SystemError) -> ExperimentError {
+        let remedy = "change this row's settings or fields, or leave the system out";
+        let field = match error {
+            SystemError::Settings(error) if Training::FIELDS.contains(&error.field()) => {
+                error.field()
+            }
+            _ => field,
+        };
+        self.error(
+            fields,
+            field,
+            format!("the system cannot run this row: {error}"),
+            remedy,
+        )
+    }
+
+    fn faults(&self, fields: &Node, row: &Training, job: &Job) -> Result<(), ExperimentError> {
+        let never = row.faults.iter().position(|fault| {
+            fault.rank >= job.workers
+                || fault.epoch >= job.epochs
+                || fault.batch >= job.batches_per_worker
+        });
+        match never {
+            None => Ok(()),
+            Some(index) => Err(self.error(
+                fields,
+                "faults",
+                format!("fault {index} would never happen"),
+                format!(
+                    "give rank below {}, epoch below {} and batch below {}",
+                    job.workers, job.epochs, job.batches_per_worker
+                ),
+            )),
+        }
+    }
+
+    fn error(
+        &self,
+        fields: &Node,
+        field: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> ExperimentError {
+        self.document
+            .error(fields.origin_of(field), problem, remedy)
+    }
+}
+
+fn shape([channels, height, width]: [usize; 3]) -> String {
+    format!("{channels}x{height}x{width}")
+}
+
+/// A name from the system, model and fidelity, or the row's own, and the swept values.
+fn row_id(row: &Training, swept: &[(String, String)]) -> String {
+    let base = match &row.name {
+        Some(name) => name.clone(),
+        None => format!("{}-{}-{}", row.system, row.model, row.fidelity.as_str()),
+    };
+    let mut id = base;
+    for (path, value) in swept {
+        let field = path.rsplit('.').next().unwrap_or(path);
+        if row.name.is_some() || !matches!(field, "system" | "model" | "fidelity") {
+            id.push_str(&format!("-{field}-{value}"));
+        }
+    }
+    // Ids become parts of file names and keys.
+    id.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}

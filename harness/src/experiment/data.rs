@@ -1,0 +1,165 @@
+//! The data of an experiment: what it is, and getting it from disk.
+
+use std::path::{Path, PathBuf};
+
+use epochcost_datasets::{self as datasets, Dataset, DatasetInfo, Generate, Origin as Source};
+use serde::Serialize;
+
+use super::document::{Document, Node, Origin};
+use super::error::ExperimentError;
+use super::raw::DatasetChoice;
+use super::suggest::did_you_mean;
+
+/// Where datasets lie unless an experiment names another directory.
+pub const DATA_DIRECTORY: &str = "data";
+
+/// The data that an experiment trains on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Data {
+    /// The dataset's name.
+    pub name: &'static str,
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// What to generate; none of a published set.
+    pub generate: Option<Generate>,
+    /// Training samples.
+    pub train: usize,
+    /// Test samples.
+    pub test: usize,
+    /// Where the experiment says so.
+    #[serde(skip)]
+    origin: Origin,
+}
+
+impl Data {
+    /// Checks what an experiment says about its data; nothing is read yet.
+    pub(super) fn check(
+        document: &Document,
+        choice: DatasetChoice,
+    ) -> Result<Self, ExperimentError> {
+        let node = document.root.get("dataset").unwrap_or(&document.root);
+        let info = datasets::find(&choice.name).map_err(|_| {
+            let known: Vec<&str> = datasets::DATASETS.iter().map(|info| info.name).collect();
+            document.error(
+                node.origin_of("name"),
+                format!("unknown dataset `{}`", choice.name),
+                did_you_mean(&choice.name, &known),
+            )
+        })?;
+        let generate = generate(document, node, info, &choice)?;
+        let (train, test) = match (info.origin, generate) {
+            (_, Some(spec)) => (spec.train, spec.test),
+            (Source::Published { train, test, .. }, _) => (train, test),
+            (Source::Generated { default }, None) => (default.train, default.test),
+        };
+        let origin = match &choice.directory {
+            Some(_) => node.origin_of("directory"),
+            None => node.origin_of("name"),
+        };
+        let directory = choice
+            .directory
+            .map_or_else(|| default_directory(info.name, generate), PathBuf::from);
+        Ok(Self {
+            name: info.name,
+            directory,
+            generate,
+            train,
+            test,
+            origin,
+        })
+    }
+
+    /// Checks that a published set is there: every file, with its size. A
+    /// generated one may still be missing, since a run makes it.
+    ///
+    /// # Errors
+    /// Names the file.
+    pub fn inspect(&self, document: &Document) -> Result<(), ExperimentError> {
+        if self.generate.is_some() && !self.directory.exists() {
+            return Ok(());
+        }
+        let found = datasets::inspect(self.name, &self.directory);
+        found
+            .map(drop)
+            .map_err(|error| self.error(document, &error))
+    }
+
+    /// Makes a generated set where it is missing, then reads and checks all of it.
+    ///
+    /// # Errors
+    /// Names the file that is missing, truncated or corrupted.
+    pub fn open(&self, document: &Document) -> Result<Dataset, ExperimentError> {
+        if let Some(spec) = self.generate {
+            datasets::ensure(self.name, &self.directory, spec)
+                .map_err(|error| self.error(document, &error))?;
+        }
+        datasets::open(self.name, &self.directory).map_err(|error| self.error(document, &error))
+    }
+
+    fn error(&self, document: &Document, error: &datasets::DatasetError) -> ExperimentError {
+        let mut text = error.to_string();
+        if let Some(source) = std::error::Error::source(error) {
+            text = format!("{text}: {source}");
+        }
+        // Each message of the datasets crate ends in what to do, after a semicolon.
+        let (problem, remedy) = match text.rsplit_once("; ") {
+            Some((problem, remedy)) => (problem.to_owned(), remedy.to_owned()),
+            None => (
+                text,
+                format!("check the directory {}", self.directory.display()),
+            ),
+        };
+        document.error(self.origin.clone(), problem, remedy)
+    }
+}
+
+fn generate(
+    document: &Document,
+    node: &Node,
+    info: &DatasetInfo,
+    choice: &DatasetChoice,
+) -> Result<Option<Generate>, ExperimentError> {
+    match info.origin {
+        Source::Generated { default } => {
+            let spec = Generate {
+                train: choice.train.unwrap_or(default.train),
+                test: choice.test.unwrap_or(default.test),
+                seed: choice.seed.unwrap_or(default.seed),
+            };
+            for (field, samples) in [("train", spec.train), ("test", spec.test)] {
+                if samples < usize::from(info.classes) {
+                    return Err(document.error(
+                        node.origin_of(field),
+                        format!("{samples} samples cannot hold every class"),
+                        format!("give {} or more", info.classes),
+                    ));
+                }
+            }
+            Ok(Some(spec))
+        }
+        Source::Published { .. } => {
+            let given = [
+                ("train", choice.train.is_some()),
+                ("test", choice.test.is_some()),
+                ("seed", choice.seed.is_some()),
+            ];
+            match given.iter().find(|(_, given)| *given) {
+                None => Ok(None),
+                Some((field, _)) => Err(document.error(
+                    node.origin_of(field),
+                    format!("{} is a published dataset: its size is fixed", info.name),
+                    format!("remove `{field}`, or name `synthetic-{}`", info.name),
+                )),
+            }
+        }
+    }
+}
+
+/// `data/<name>`; of a generated set, one directory for each specification.
+pub fn default_directory(name: &str, generate: Option<Generate>) -> PathBuf {
+    let leaf = match generate {
+        None => name.to_owned(),
+        Some(Generate { train, test, seed }) => format!("{name}-{train}-{test}-{seed}"),
+    };
+    Path::new(DATA_DIRECTORY).join(leaf)
+}

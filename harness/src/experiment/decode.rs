@@ -1,0 +1,361 @@
+//! From a located tree to typed values, with errors that name field and place.
+
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{
+    self, Deserialize, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+};
+
+use super::document::{Document, Entry, Node, Origin, Value, join};
+use super::error::ExperimentError;
+use super::suggest::{did_you_mean, listed};
+
+/// Reads `node`, a part of `document`, as a `T`.
+///
+/// # Errors
+/// Names the innermost field that does not fit.
+pub fn decode<'a, T: Deserialize<'a>>(
+    document: &Document,
+    node: &'a Node,
+) -> Result<T, ExperimentError> {
+    decode_with(document, node, &[])
+}
+
+/// As [`decode`], for a map whose other fields, `elsewhere`, are read by another type.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_with<'a, T: Deserialize<'a>>(
+    document: &Document,
+    node: &'a Node,
+    elsewhere: &[&str],
+) -> Result<T, ExperimentError> {
+    T::deserialize(Located(node)).map_err(|error| {
+        let origin = error.origin.unwrap_or_else(|| node.origin.clone());
+        let (problem, remedy) = error.kind.explain(elsewhere);
+        document.error(origin, problem, remedy)
+    })
+}
+
+/// Why a value does not fit, and where it is.
+#[derive(Debug)]
+struct DecodeError {
+    kind: Kind,
+    /// Filled in by the innermost value that knows its place.
+    origin: Option<Origin>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    UnknownField {
+        field: String,
+        expected: &'static [&'static str],
+    },
+    UnknownVariant {
+        variant: String,
+        expected: &'static [&'static str],
+    },
+    MissingField(&'static str),
+    Mismatch {
+        found: String,
+        expected: String,
+    },
+    Other(String),
+}
+
+impl Kind {
+    fn explain(&self, elsewhere: &[&str]) -> (String, String) {
+        match self {
+            Self::UnknownField { field, expected } => {
+                let known: Vec<&str> = expected.iter().chain(elsewhere).copied().collect();
+                (
+                    format!("unknown field `{field}`"),
+                    did_you_mean(field, &known),
+                )
+            }
+            Self::UnknownVariant { variant, expected } => (
+                format!("unknown value `{variant}`"),
+                did_you_mean(variant, expected),
+            ),
+            Self::MissingField(field) => (
+                format!("missing field `{field}`"),
+                format!("add `{field}:` here"),
+            ),
+            Self::Mismatch { found, expected } => (
+                format!("wrong type or value: found {found}"),
+                format!("give {expected}"),
+            ),
+            Self::Other(message) => (message.clone(), "correct this value".to_owned()),
+        }
+    }
+}
+
+impl DecodeError {
+    fn or_at(mut self, origin: impl FnOnce() -> Origin) -> Self {
+        self.origin.get_or_insert_with(origin);
+        self
+    }
+
+    fn mismatch(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let found = match found {
+            Unexpected::Bool(value) => format!("`{value}`"),
+            Unexpected::Unsigned(value) => format!("the number {value}"),
+            Unexpected::Signed(value) => format!("the number {value}"),
+            Unexpected::Float(value) => format!("the number {value}"),
+            Unexpected::Str(value) => format!("the text \"{value}\""),
+            Unexpected::Unit => "nothing".to_owned(),
+            Unexpected::Seq => "a list".to_owned(),
+            Unexpected::Map => "a map".to_owned(),
+            other => other.to_string(),
+        };
+        Kind::Mismatch {
+            found,
+            expected: in_words(&expected.to_string()),
+        }
+        .into()
+    }
+}
+
+/// Names of Rust types, in a user's words.
+fn in_words(expected: &str) -> String {
+    match expected {
+        "u64" | "usize" => "a whole number of 0 or more".to_owned(),
+        "u32" => "a whole number from 0 to 4294967295".to_owned(),
+        "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a string" => "text (in quotes, if it looks like a number)".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        other if other.starts_with("struct ") => "a map of fields".to_owned(),
+        other if other.starts_with("enum ") => "one of its names".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+impl From<Kind> for DecodeError {
+    fn from(kind: Kind) -> Self {
+        Self { kind, origin: None }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind.explain(&[]).0)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl de::Error for DecodeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Kind::Other(message.to_string()).into()
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::mismatch(found, expected)
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::mismatch(found, expected)
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Kind::UnknownField {
+            field: field.to_owned(),
+            expected,
+        }
+        .into()
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Kind::UnknownVariant {
+            variant: variant.to_owned(),
+            expected,
+        }
+        .into()
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Kind::MissingField(field).into()
+    }
+}
+
+/// Deserializes a node.
+struct Located<'a>(&'a Node);
+
+impl<'de> Deserializer<'de> for Located<'de> {
+    type Error = DecodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        let result = match &self.0.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(*value),
+            Value::Unsigned(value) => visitor.visit_u64(*value),
+            Value::Signed(value) => visitor.visit_i64(*value),
+            Value::Float(value) => visitor.visit_f64(*value),
+            Value::Text(value) => visitor.visit_borrowed_str(value),
+            Value::List(items) => visitor.visit_seq(Items(items.iter())),
+            Value::Map(entries) => visitor.visit_map(Fields::new(entries, self.0)),
+        };
+        result.map_err(|error| error.or_at(|| self.0.origin.clone()))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.0.value {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        let result = match &self.0.value {
+            Value::Text(variant) => visitor.visit_enum(variant.as_str().into_deserializer()),
+            Value::Map(entries) if entries.len() == 1 => {
+                let fields = MapAccessDeserializer::new(Fields::new(entries, self.0));
+                visitor.visit_enum(Choice(fields, &entries[0].node))
+            }
+            _ => Err(Kind::Mismatch {
+                found: "something else".to_owned(),
+                expected: format!("one of {}", listed(variants)),
+            }
+            .into()),
+        };
+        result.map_err(|error| error.or_at(|| self.0.origin.clone()))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
+        bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        identifier ignored_any
+    }
+}
+
+/// A list's items.
+struct Items<'a>(std::slice::Iter<'a, Node>);
+
+impl<'de> SeqAccess<'de> for Items<'de> {
+    type Error = DecodeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DecodeError> {
+        self.0
+            .next()
+            .map(|node| seed.deserialize(Located(node)))
+            .transpose()
+    }
+}
+
+/// A map's entries.
+struct Fields<'a> {
+    entries: std::slice::Iter<'a, Entry>,
+    next: Option<&'a Node>,
+    path: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    fn new(entries: &'a [Entry], map: &'a Node) -> Self {
+        Self {
+            entries: entries.iter(),
+            next: None,
+            path: &map.origin.path,
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for Fields<'de> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, DecodeError> {
+        let Some(entry) = self.entries.next() else {
+            return Ok(None);
+        };
+        self.next = Some(&entry.node);
+        let key: StrDeserializer<'_, DecodeError> = entry.key.as_str().into_deserializer();
+        seed.deserialize(key).map(Some).map_err(|error| {
+            error.or_at(|| Origin {
+                place: entry.place.clone(),
+                path: join(self.path, &entry.key),
+            })
+        })
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<T::Value, DecodeError> {
+        let node = self
+            .next
+            .take()
+            .ok_or_else(|| Kind::Other("a value without a key".into()))?;
+        seed.deserialize(Located(node))
+    }
+}
+
+/// A variant written as a map of one key: `{sgd: {...}}`.
+struct Choice<'a>(MapAccessDeserializer<Fields<'a>>, &'a Node);
+
+impl<'de> EnumAccess<'de> for Choice<'de> {
+    type Error = DecodeError;
+    type Variant = Content<'de>;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Content<'de>), DecodeError> {
+        let (variant, _) = self.0.variant_seed(seed)?;
+        Ok((variant, Content(self.1)))
+    }
+}
+
+/// What such a variant holds.
+struct Content<'a>(&'a Node);
+
+impl<'de> VariantAccess<'de> for Content<'de> {
+    type Error = DecodeError;
+
+    fn unit_variant(self) -> Result<(), DecodeError> {
+        de::Deserialize::deserialize(Located(self.0))
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        seed: T,
+    ) -> Result<T::Value, DecodeError> {
+        seed.deserialize(Located(self.0))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        _len: usize,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        Located(self.0).deserialize_any(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        Located(self.0).deserialize_any(visitor)
+    }
+}

@@ -1,0 +1,238 @@
+//! Experiments: from a YAML file to checked rows that a platform can run.
+//!
+//! A file is read into a tree that knows where each value was written
+//! ([`document`]), options of the command line are laid over it
+//! ([`overrides`]), systems and sweeps are multiplied out ([`expand`]), and
+//! each row is given types ([`decode`]) and checked ([`check`]).
+
+pub mod check;
+pub mod data;
+pub mod decode;
+pub mod document;
+pub mod error;
+pub mod expand;
+pub mod overrides;
+pub mod raw;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use epochcost_kernels::hash;
+use epochcost_systems::{ModelSizes, find_model};
+
+pub use data::Data;
+pub use document::Document;
+pub use error::ExperimentError;
+pub use raw::{PlatformKind, Services};
+
+use crate::analysis::claims::Claim;
+use crate::plan::{Row, TrialPlan};
+use check::Checker;
+use decode::{decode, decode_with};
+use document::{Node, Value};
+use raw::{Header, SCHEMA, Training};
+
+/// A checked experiment.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Where to run.
+    pub platform: PlatformKind,
+    /// What serves the channels.
+    pub services: Services,
+    /// Everything random is drawn from this.
+    pub seed: u64,
+    /// Repetitions of each row.
+    pub trials: usize,
+    /// What to train on.
+    pub data: Data,
+    /// What to train: one for each system and combination of swept values.
+    pub rows: Vec<Row>,
+    /// What the results are held against.
+    pub claims: Vec<Claim>,
+    /// The file, for messages.
+    pub document: Document,
+}
+
+/// What the command line says beside the file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `--set` assignments, in order.
+    pub set: Vec<String>,
+    /// `--trials`.
+    pub trials: Option<usize>,
+    /// `--platform`.
+    pub platform: Option<PlatformKind>,
+    /// `--services`.
+    pub services: Option<Services>,
+}
+
+impl Experiment {
+    /// Reads and checks an experiment file.
+    ///
+    /// # Errors
+    /// Names the file, the line or option, the field and the remedy.
+    pub fn load(file: &Path, options: &Options) -> Result<Self, ExperimentError> {
+        Self::from_document(Document::read(file)?, options)
+    }
+
+    /// Checks a document that was read already.
+    ///
+    /// # Errors
+    /// As [`Experiment::load`].
+    pub fn from_document(
+        mut document: Document,
+        options: &Options,
+    ) -> Result<Self, ExperimentError> {
+        options.apply(&mut document)?;
+        let header = header(&document)?;
+        let data = Data::check(&document, header.dataset)?;
+        let checker = Checker {
+            document: &document,
+            data: &data,
+            seed: header.seed,
+        };
+        let rows = rows(&checker)?;
+        let claims = claims(&document)?;
+        Ok(Self {
+            name: header.name,
+            description: header.description,
+            platform: header.platform,
+            services: header.services,
+            seed: header.seed,
+            trials: header.trials,
+            data,
+            rows,
+            claims,
+            document,
+        })
+    }
+
+    /// The seed of a trial: the same for every row, so that systems start from
+    /// the same weights and see the same order of samples.
+    pub fn trial_seed(&self, trial: usize) -> u64 {
+        hash::mix(self.seed, trial as u64)
+    }
+
+    /// Every trial, in the order in which they run: first the first of every
+    /// row, then the second, so that a drift of the machine meets all systems.
+    pub fn trial_plans(&self) -> Vec<TrialPlan> {
+        let trials = 0..self.trials;
+        trials
+            .flat_map(|trial| self.rows.iter().map(move |row| self.plan(row, trial)))
+            .collect()
+    }
+
+    fn plan(&self, row: &Row, trial: usize) -> TrialPlan {
+        let mut row = row.clone();
+        row.job.trial = format!("{}-t{trial}", row.id);
+        row.job.seed = self.trial_seed(trial);
+        let sizes = model_of(&row).sizes;
+        TrialPlan { row, trial, sizes }
+    }
+}
+
+/// The model of a checked row.
+pub fn model_of(row: &Row) -> &'static ModelSizes {
+    // A checked row names a model of the table; the first stands in for the type's sake.
+    find_model(&row.job.model).unwrap_or(&epochcost_systems::models()[0])
+}
+
+impl Options {
+    fn apply(&self, document: &mut Document) -> Result<(), ExperimentError> {
+        for assignment in &self.set {
+            document.set(assignment)?;
+        }
+        if let Some(trials) = self.trials {
+            let trials = trials.to_string();
+            document.set_option(&format!("--trials {trials}"), "trials", &trials)?;
+        }
+        if let Some(platform) = self.platform.map(PlatformKind::as_str) {
+            document.set_option(&format!("--platform {platform}"), "platform", platform)?;
+        }
+        if let Some(services) = self.services.map(Services::as_str) {
+            document.set_option(&format!("--services {services}"), "services", services)?;
+        }
+        Ok(())
+    }
+}
+
+fn header(document: &Document) -> Result<Header, ExperimentError> {
+    let root = &document.root;
+    let mut node = root.clone();
+    if let Value::Map(entries) = &mut node.value {
+        entries.retain(|entry| !read_elsewhere(&entry.key));
+    }
+    let elsewhere: Vec<&str> = Training::common_fields()
+        .chain(["systems", "sweep", "claims"])
+        .collect();
+    let header: Header = decode_with(document, &node, &elsewhere)?;
+    if header.schema != SCHEMA {
+        return Err(document.error(
+            root.origin_of("schema"),
+            format!("format {} is not known", header.schema),
+            format!("write `schema: {SCHEMA}`, or use an epochcost that knows the format"),
+        ));
+    }
+    if header.trials == 0 {
+        return Err(document.error(root.origin_of("trials"), "zero trials", "give 1 or more"));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if header.name.is_empty() || !header.name.chars().all(plain) {
+        return Err(document.error(
+            root.origin_of("name"),
+            format!("{:?} cannot be part of a directory's name", header.name),
+            "use letters, digits, `-`, `_` and `.`",
+        ));
+    }
+    Ok(header)
+}
+
+fn read_elsewhere(field: &str) -> bool {
+    matches!(field, "systems" | "sweep" | "claims")
+        || Training::common_fields().any(|common| common == field)
+}
+
+fn rows(checker: &Checker<'_>) -> Result<Vec<Row>, ExperimentError> {
+    let mut rows: Vec<Row> = Vec::new();
+    for raw in expand::expand(checker.document)? {
+        let row = checker.row(&raw)?;
+        if rows.iter().any(|other| other.id == row.id) {
+            return Err(checker.document.error(
+                raw.fields.origin_of("name"),
+                format!("two rows are called `{}`", row.id),
+                "give each its own `name` where a system is listed more than once",
+            ));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn claims(document: &Document) -> Result<Vec<Claim>, ExperimentError> {
+    let Some(node) = document.root.get("claims") else {
+        return Ok(Vec::new());
+    };
+    let Value::List(items) = &node.value else {
+        let claims: Vec<Claim> = decode(document, node)?;
+        return Ok(claims);
+    };
+    items.iter().map(|item| claim(document, item)).collect()
+}
+
+fn claim(document: &Document, node: &Node) -> Result<Claim, ExperimentError> {
+    let claim: Claim = decode(document, node)?;
+    claim.validate().map_err(|error| {
+        document.error(
+            node.origin.clone(),
+            error.to_string(),
+            "give `at_least` or `at_most`, or `published` with its relative `tolerance`",
+        )
+    })?;
+    Ok(claim)
+}

@@ -1,0 +1,135 @@
+//! `--set a.b=c` and the like: values of the command line laid over the file's.
+
+use super::document::{Document, Entry, Node, Origin, Place, Value};
+use super::error::ExperimentError;
+
+impl Document {
+    /// Applies one `--set PATH=VALUE`. A path's segments are field names, list
+    /// indices and `*`, which stands for every item of a list.
+    ///
+    /// # Errors
+    /// When the assignment has no `=`, its value is not YAML, or its path leads
+    /// through something that is neither a map nor a list.
+    pub fn set(&mut self, assignment: &str) -> Result<(), ExperimentError> {
+        let option = format!("--set {assignment}");
+        let Some((path, yaml)) = assignment
+            .split_once('=')
+            .filter(|(path, _)| !path.is_empty())
+        else {
+            let origin = Origin {
+                place: Place::Option(option),
+                path: String::new(),
+            };
+            return Err(self.error(
+                origin,
+                "no value",
+                "write a dotted path, `=` and a YAML value: --set epochs=3",
+            ));
+        };
+        self.set_option(&option, path, yaml)
+    }
+
+    /// Sets `path` to a YAML value, said to come from `option`.
+    ///
+    /// # Errors
+    /// As [`Document::set`].
+    pub fn set_option(
+        &mut self,
+        option: &str,
+        path: &str,
+        yaml: &str,
+    ) -> Result<(), ExperimentError> {
+        let value = self.option_value(option, path, yaml)?;
+        let segments: Vec<&str> = path.split('.').collect();
+        let mut root = self.root.clone();
+        assign(&mut root, &segments, &value).map_err(|(problem, remedy)| {
+            let origin = Origin {
+                place: Place::Option(option.to_owned()),
+                path: path.to_owned(),
+            };
+            self.error(origin, problem, remedy)
+        })?;
+        self.root = root;
+        Ok(())
+    }
+}
+
+/// Sets what `segments` lead to, below `node`, to `value`.
+///
+/// # Errors
+/// The problem and its remedy.
+pub fn assign(node: &mut Node, segments: &[&str], value: &Node) -> Result<(), (String, String)> {
+    let [segment, rest @ ..] = segments else {
+        *node = value.clone();
+        return Ok(());
+    };
+    if let Value::Null = node.value {
+        node.value = Value::Map(Vec::new());
+    }
+    match &mut node.value {
+        Value::Map(_) => assign_field(node, segment, rest, value),
+        Value::List(items) if *segment == "*" => items
+            .iter_mut()
+            .try_for_each(|item| assign_item(item, rest, value)),
+        Value::List(items) => {
+            let count = items.len();
+            let item = segment
+                .parse()
+                .ok()
+                .and_then(|index: usize| items.get_mut(index));
+            match item {
+                Some(item) => assign_item(item, rest, value),
+                None => Err((
+                    format!("there is no item `{segment}` in a list of {count}"),
+                    "give an index that counts from 0, or `*` for every item".to_owned(),
+                )),
+            }
+        }
+        _ => Err((
+            format!("`{segment}` is looked for in something that holds no fields"),
+            "give the path of a field".to_owned(),
+        )),
+    }
+}
+
+/// A system may be listed by its name alone; a field of it turns it into a map.
+fn assign_item(item: &mut Node, rest: &[&str], value: &Node) -> Result<(), (String, String)> {
+    if !rest.is_empty() {
+        *item = system_entry(item);
+    }
+    assign(item, rest, value)
+}
+
+fn assign_field(
+    node: &mut Node,
+    field: &str,
+    rest: &[&str],
+    value: &Node,
+) -> Result<(), (String, String)> {
+    let mut child = node.get(field).cloned().unwrap_or_else(|| Node {
+        value: Value::Null,
+        origin: value.origin.clone(),
+    });
+    assign(&mut child, rest, value)?;
+    node.insert(Entry {
+        key: field.to_owned(),
+        place: value.origin.place.clone(),
+        node: child,
+    });
+    Ok(())
+}
+
+/// A system's entry in full: `spirt` stands for `{system: spirt}`.
+pub fn system_entry(node: &Node) -> Node {
+    match node.value {
+        Value::Text(_) => Node {
+            value: Value::Map(vec![Entry {
+                key: "system".to_owned(),
+                place: node.origin.place.clone(),
+                node: node.clone(),
+            }]),
+            origin: node.origin.clone(),
+        },
+        _ => node.clone(),
+    }
+}

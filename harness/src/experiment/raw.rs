@@ -1,0 +1,219 @@
+//! What an experiment file may say, before it is checked.
+
+use epochcost_kernels::optimizer::OptimizerSpec;
+use epochcost_systems::{Device, Evaluate, Fidelity};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::plan::Fault;
+
+/// The file format that this program reads.
+pub const SCHEMA: u64 = 1;
+
+/// Where trials run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlatformKind {
+    /// Real processes on this machine.
+    #[default]
+    Local,
+    /// Virtual time.
+    Sim,
+    /// AWS.
+    Aws,
+}
+
+impl PlatformKind {
+    /// The word used in experiments and results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Sim => "sim",
+            Self::Aws => "aws",
+        }
+    }
+}
+
+/// What serves the channels of the local platform.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Services {
+    /// This process.
+    #[default]
+    Embedded,
+    /// Redis with the module, RabbitMQ and an S3-compatible server.
+    Real,
+}
+
+impl Services {
+    /// The word used in experiments and results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// The fields that describe the experiment as a whole. `systems`, `sweep`,
+/// `claims` and the fields of [`Training`] are read on their own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The version of this format.
+    pub schema: u64,
+    /// The experiment's name; part of its run directories' names.
+    pub name: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// Where to run.
+    #[serde(default)]
+    pub platform: PlatformKind,
+    /// What serves the channels.
+    #[serde(default)]
+    pub services: Services,
+    /// Everything random is drawn from this.
+    #[serde(default = "defaults::seed")]
+    pub seed: u64,
+    /// Repetitions of each row.
+    #[serde(default = "defaults::trials")]
+    pub trials: usize,
+    /// What to train on.
+    pub dataset: DatasetChoice,
+}
+
+/// The data to train on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetChoice {
+    /// The dataset's name.
+    pub name: String,
+    /// Training samples, of a generated set.
+    pub train: Option<usize>,
+    /// Test samples, of a generated set.
+    pub test: Option<usize>,
+    /// The generator's seed, of a generated set.
+    pub seed: Option<u64>,
+    /// Where its files are; by default in a directory under `data/`.
+    pub directory: Option<String>,
+}
+
+/// The fields of one row. Each may stand at the top of the file, for all
+/// systems, or in a system's entry, and may be swept.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// The training system.
+    pub system: String,
+    /// A name for this row, where one system is listed more than once.
+    pub name: Option<String>,
+    /// Which description of the system is followed.
+    #[serde(default = "defaults::fidelity")]
+    pub fidelity: Fidelity,
+    /// The model.
+    pub model: String,
+    /// Data-parallel replicas (W).
+    pub workers: usize,
+    /// Samples in a mini-batch (b).
+    pub batch_size: usize,
+    /// Mini-batches a worker an epoch (B); by default one pass over its share.
+    pub batches_per_worker: Option<usize>,
+    /// Epochs (E).
+    pub epochs: usize,
+    /// When to evaluate on the test split.
+    #[serde(default = "defaults::evaluate")]
+    pub evaluate: Evaluate,
+    /// Whether training images are cropped and flipped at random.
+    #[serde(default)]
+    pub augment: bool,
+    /// Memory size of every function, MB.
+    #[serde(default = "defaults::memory_mb")]
+    pub memory_mb: u64,
+    /// When an invocation is ended, seconds.
+    #[serde(default = "defaults::timeout_s")]
+    pub timeout_s: u64,
+    /// EC2 instance type of workers that run on instances.
+    #[serde(default = "defaults::instance_type")]
+    pub instance_type: String,
+    /// What workers compute on.
+    pub device: Option<DeviceChoice>,
+    /// The optimizer; by default that of the source which the fidelity follows.
+    pub optimizer: Option<OptimizerSpec>,
+    /// The system's own switches.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+    /// Faults to inject.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
+}
+
+impl Training {
+    /// The names of its fields.
+    pub const FIELDS: &[&str] = &[
+        "system",
+        "name",
+        "fidelity",
+        "model",
+        "workers",
+        "batch_size",
+        "batches_per_worker",
+        "epochs",
+        "evaluate",
+        "augment",
+        "memory_mb",
+        "timeout_s",
+        "instance_type",
+        "device",
+        "optimizer",
+        "settings",
+        "faults",
+    ];
+
+    /// Those of them that may stand at the top of the file.
+    pub fn common_fields() -> impl Iterator<Item = &'static str> {
+        // At the top, `name` is the experiment's.
+        Self::FIELDS
+            .iter()
+            .copied()
+            .filter(|field| !matches!(*field, "system" | "name" | "faults"))
+    }
+}
+
+/// What workers compute on.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceChoice {
+    /// The device.
+    pub kind: Device,
+    /// Whether to take the CPU where there is no such device.
+    #[serde(default)]
+    pub fallback: bool,
+}
+
+mod defaults {
+    use super::{Evaluate, Fidelity};
+
+    pub fn seed() -> u64 {
+        42
+    }
+    pub fn trials() -> usize {
+        1
+    }
+    pub fn fidelity() -> Fidelity {
+        Fidelity::Paper
+    }
+    pub fn evaluate() -> Evaluate {
+        Evaluate::Last
+    }
+    pub fn memory_mb() -> u64 {
+        2048
+    }
+    pub fn timeout_s() -> u64 {
+        900
+    }
+    /// The comparison's GPU instance (Barrak et al. 2025, §4.1).
+    pub fn instance_type() -> String {
+        "g4dn.xlarge".to_owned()
+    }
+}

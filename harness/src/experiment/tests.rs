@@ -1,0 +1,234 @@
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use super::document::{Document, Value};
+use super::{Experiment, ExperimentError, Options};
+
+const BASE: &str = "\
+schema: 1
+name: test
+dataset: {name: synthetic-mnist, train: 1000, test: 100}
+model: lenet5
+workers: 4
+batch_size: 10
+epochs: 2
+systems: [allreduce, {system: spirt, epochs: 7}]
+";
+
+fn load(text: &str, set: &[&str]) -> Result<Experiment, ExperimentError> {
+    let document = Document::parse(Path::new("test.yaml"), text.to_owned())?;
+    let options = Options {
+        set: set
+            .iter()
+            .map(|assignment| (*assignment).to_owned())
+            .collect(),
+        ..Options::default()
+    };
+    Experiment::from_document(document, &options)
+}
+
+fn refusal(text: &str, set: &[&str]) -> String {
+    load(text, set).unwrap_err().to_string()
+}
+
+#[test]
+fn a_systems_own_fields_win_over_the_common_ones() {
+    let experiment = load(BASE, &[]).unwrap();
+    let epochs: Vec<usize> = experiment.rows.iter().map(|row| row.job.epochs).collect();
+    assert_eq!(epochs, [2, 7]);
+    assert_eq!(experiment.rows[0].id, "allreduce-lenet5-paper");
+}
+
+/// 1000 samples on 4 workers are 250 each: 25 batches of 10.
+#[test]
+fn an_epoch_is_one_pass_over_a_workers_share() {
+    let batches = |set: &[&str]| load(BASE, set).unwrap().rows[0].job.batches_per_worker;
+    assert_eq!(batches(&[]), 25);
+    assert_eq!(batches(&["batches_per_worker=25"]), 25);
+    assert_eq!(batches(&["workers=3"]), 33);
+    let error = refusal(BASE, &["batches_per_worker=26"]);
+    assert!(error.contains("at most 25 batches fit"), "{error}");
+}
+
+#[test]
+fn set_reaches_common_fields_list_items_and_every_item() {
+    let epochs = |set: &[&str]| -> Vec<usize> {
+        load(BASE, set)
+            .unwrap()
+            .rows
+            .iter()
+            .map(|row| row.job.epochs)
+            .collect()
+    };
+    assert_eq!(epochs(&["epochs=3"]), [3, 7]);
+    assert_eq!(epochs(&["systems.1.epochs=3"]), [2, 3]);
+    assert_eq!(epochs(&["systems.0.epochs=3"]), [3, 7]);
+    assert_eq!(epochs(&["systems.*.epochs=3"]), [3, 3]);
+    assert_eq!(epochs(&["epochs=3", "epochs=4"]), [4, 7]);
+    let seed = load(BASE, &["dataset.seed=9"])
+        .unwrap()
+        .data
+        .generate
+        .unwrap()
+        .seed;
+    assert_eq!(seed, 9);
+}
+
+#[test]
+fn set_takes_any_yaml_value() {
+    let experiment = load(
+        BASE,
+        &[
+            "systems=[scatterreduce]",
+            "optimizer={sgd: {learning_rate: 1}}",
+        ],
+    );
+    let experiment = experiment.unwrap();
+    assert_eq!(experiment.rows.len(), 1);
+    assert_eq!(experiment.rows[0].job.optimizer.learning_rate(), 1.0);
+}
+
+#[test]
+fn an_error_in_a_set_value_names_the_option_not_a_line() {
+    for (set, words) in [
+        ("epochs=0", ["--set epochs=0", "zero epochs"]),
+        ("epochs=many", ["--set epochs=many", "whole number"]),
+        (
+            "systems.0.epcohs=3",
+            ["--set systems.0.epcohs=3", "did you mean `epochs`"],
+        ),
+        (
+            "systems.9.epochs=3",
+            ["--set systems.9.epochs=3", "no item `9`"],
+        ),
+        ("epochs", ["--set epochs", "--set epochs=3"]),
+        ("epochs=[", ["--set epochs=[", "not valid YAML"]),
+        ("name.x=1", ["--set name.x=1", "give the path of a field"]),
+    ] {
+        let error = refusal(BASE, &[set]);
+        for word in words {
+            assert!(error.contains(word), "{set}: no {word:?} in {error}");
+        }
+        assert!(!error.contains("test.yaml:"), "{error}");
+    }
+}
+
+#[test]
+fn a_sweep_is_the_product_of_its_lists() {
+    let text = format!("{BASE}sweep: {{workers: [1, 2, 4], batch_size: [8, 16]}}\n");
+    let experiment = load(&text, &[]).unwrap();
+    let first: Vec<(usize, usize)> = experiment.rows[..6]
+        .iter()
+        .map(|row| (row.job.workers, row.job.batch_size))
+        .collect();
+    assert_eq!(first, [(1, 8), (1, 16), (2, 8), (2, 16), (4, 8), (4, 16)]);
+    assert_eq!(experiment.rows.len(), 12);
+    assert_eq!(
+        experiment.rows[3].id,
+        "allreduce-lenet5-paper-workers-2-batch-size-16"
+    );
+}
+
+#[test]
+fn a_sweep_reaches_into_nested_fields() {
+    let text = format!(
+        "{BASE}optimizer: {{sgd: {{learning_rate: 0.5}}}}\n\
+         sweep: {{optimizer.sgd.learning_rate: [0.1, 0.2], fidelity: [paper]}}\n"
+    );
+    let experiment = load(&text, &[]).unwrap();
+    let rates: Vec<f64> = experiment
+        .rows
+        .iter()
+        .map(|row| row.job.optimizer.learning_rate())
+        .collect();
+    assert_eq!(rates, [0.1, 0.2, 0.1, 0.2]);
+    assert_eq!(
+        experiment.rows[1].id,
+        "allreduce-lenet5-paper-learning-rate-0.2"
+    );
+}
+
+#[test]
+fn a_swept_value_that_a_system_sets_itself_is_refused() {
+    let error = refusal(&format!("{BASE}sweep: {{epochs: [1, 2]}}\n"), &[]);
+    assert!(
+        error.contains("test.yaml:8:") && error.contains("swept as well"),
+        "{error}"
+    );
+    let error = refusal(&format!("{BASE}sweep: {{wrokers: [1, 2]}}\n"), &[]);
+    assert!(
+        error.contains("test.yaml:9:") && error.contains("`workers`"),
+        "{error}"
+    );
+    let error = refusal(&format!("{BASE}sweep: {{workers: 2}}\n"), &[]);
+    assert!(error.contains("workers: [1, 2]"), "{error}");
+}
+
+#[test]
+fn rows_of_one_name_are_refused_and_names_help() {
+    let error = refusal(BASE, &["systems=[spirt, spirt]"]);
+    assert!(error.contains("two rows"), "{error}");
+    let named = load(
+        BASE,
+        &["systems=[spirt, {system: spirt, name: long, epochs: 9}]"],
+    )
+    .unwrap();
+    assert_eq!(named.rows[1].id, "long");
+}
+
+/// Trials of different systems are interleaved, and share their seeds.
+#[test]
+fn trials_are_interleaved_and_seeded_by_their_number() {
+    let experiment = load(BASE, &["trials=2"]).unwrap();
+    let plans = experiment.trial_plans();
+    let order: Vec<(&str, usize)> = plans
+        .iter()
+        .map(|plan| (plan.row.job.system.as_str(), plan.trial))
+        .collect();
+    assert_eq!(
+        order,
+        [
+            ("allreduce", 0),
+            ("spirt", 0),
+            ("allreduce", 1),
+            ("spirt", 1)
+        ]
+    );
+    assert_eq!(plans[0].row.job.seed, plans[1].row.job.seed);
+    assert_ne!(plans[0].row.job.seed, plans[2].row.job.seed);
+    assert_eq!(plans[3].row.job.trial, "spirt-lenet5-paper-t1");
+}
+
+/// What a run directory keeps is an experiment of its own, with no option left to give.
+#[test]
+fn the_resolved_document_expands_to_the_same_rows() {
+    let first = load(
+        BASE,
+        &["systems.*.epochs=3", "seed=7", "description='yes: [1]'"],
+    )
+    .unwrap();
+    let again = load(&first.document.resolved(), &[]).unwrap();
+    assert_eq!(first.rows, again.rows);
+    assert_eq!(
+        (first.seed, first.description),
+        (again.seed, again.description)
+    );
+}
+
+#[test]
+fn values_keep_their_place() {
+    let document = Document::parse(Path::new("a.yaml"), "a:\n  b: [1, x]\n".into()).unwrap();
+    let list = document.root.get("a").unwrap().get("b").unwrap();
+    let Value::List(items) = &list.value else {
+        panic!("{list:?}")
+    };
+    assert_eq!(items[1].origin.path, "a.b.1");
+    assert_eq!(
+        items[1].origin.place,
+        super::document::Place::Line {
+            line: 2,
+            column: 10
+        }
+    );
+}

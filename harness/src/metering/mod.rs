@@ -1,0 +1,67 @@
+//! What a run is known by: invocations, their REPORT lines, and the records
+//! that workers write into their logs.
+
+pub mod log;
+pub mod report_line;
+
+use epochcost_systems::{Host, Record};
+use serde::{Deserialize, Serialize};
+
+/// One invocation of a function, or one instance process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    /// Unique id; of a function, the one in its REPORT line.
+    pub request_id: String,
+    /// Function, or instance.
+    pub host: Host,
+    /// The system's function.
+    pub function: String,
+    /// The worker or peer it worked for.
+    pub rank: usize,
+    /// The epoch it started at.
+    pub epoch: usize,
+    /// The mini-batch, if it worked on one.
+    pub batch: Option<usize>,
+    /// The sandbox (process) that served it.
+    pub sandbox: String,
+    /// When it began, seconds since the Unix epoch.
+    pub started_s: f64,
+    /// When it ended.
+    pub ended_s: f64,
+    /// Whether its sandbox was started for it.
+    pub cold: bool,
+    /// From the process's start to its first request for work, ms; of cold invocations.
+    pub init_ms: Option<f64>,
+    /// Run time without init, ms.
+    pub duration_ms: f64,
+    /// Billed time, whole ms, init included.
+    pub billed_ms: u64,
+    /// Memory size, MB; of an instance, null.
+    pub memory_mb: Option<u32>,
+    /// Peak resident memory of the sandbox so far, MB.
+    pub peak_memory_mb: Option<u32>,
+    /// CPU time, ms.
+    pub cpu_ms: Option<f64>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// Everything that a platform knows of one trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrialOutcome {
+    /// When the first worker was started, seconds since the Unix epoch.
+    pub started_s: f64,
+    /// From there to the end of the last, seconds.
+    pub wall_s: f64,
+    /// Every invocation that ended, in the order in which they ended.
+    pub invocations: Vec<Invocation>,
+    /// Every record, in the order in which they were written.
+    pub records: Vec<Record>,
+    /// State transitions of workflows.
+    pub transitions: u64,
+    /// Why the trial failed: which worker and what happened to it.
+    pub failure: Option<String>,
+    /// What a reader of the results must know.
+    pub warnings: Vec<String>,
+}

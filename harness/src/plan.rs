@@ -1,0 +1,63 @@
+//! What the harness asks a platform to run.
+
+use epochcost_systems::{Job, Sizes};
+use serde::{Deserialize, Serialize};
+
+/// One row of the results: a system under one setting, repeated in trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Unique name inside the run, made of the system and the swept values.
+    pub id: String,
+    /// What to train; its `trial` and `seed` are filled in for each trial.
+    pub job: Job,
+    /// Memory size of every function, MB; decides the CPU share (1,769 MB = 1 vCPU).
+    pub memory_mb: u32,
+    /// When the platform ends an invocation, seconds.
+    pub timeout_s: u64,
+    /// EC2 instance type of workers that run on instances.
+    pub instance_type: String,
+    /// Whether a GPU worker may fall back to the CPU where there is no GPU.
+    pub cpu_fallback: bool,
+    /// Faults to inject, for tests of failure behaviour.
+    pub faults: Vec<Fault>,
+}
+
+/// A fault injected into one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// The worker.
+    pub rank: usize,
+    /// The epoch.
+    pub epoch: usize,
+    /// The mini-batch.
+    pub batch: usize,
+    /// What happens when it computes that gradient.
+    pub kind: FaultKind,
+}
+
+/// What happens at a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The process ends at once.
+    Crash,
+    /// The function returns an error.
+    Error,
+    /// The worker is late by this many milliseconds.
+    StragglerMs(u64),
+    /// The worker allocates memory until it is stopped.
+    OutOfMemory,
+}
+
+/// One repetition of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialPlan {
+    /// The row it repeats, with the job's `trial` and `seed` set.
+    pub row: Row,
+    /// Its number, from 0.
+    pub trial: usize,
+    /// Sizes of the model.
+    pub sizes: Sizes,
+}

@@ -1,0 +1,70 @@
+//! What a trial collects while it runs.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use epochcost_systems::Record;
+use tokio::sync::watch;
+
+use crate::metering::{Invocation, log};
+
+/// Records and invocations of one trial, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Collector {
+    records: Mutex<Vec<Record>>,
+    invocations: Mutex<Vec<Invocation>>,
+    unreadable: Mutex<Option<String>>,
+    steps: watch::Sender<u64>,
+}
+
+impl Collector {
+    /// Takes the record on a line of output, if it carries one.
+    pub(super) fn read(&self, line: &str) {
+        match log::record(line) {
+            None => {}
+            Some(Ok(record)) => {
+                let is_step = matches!(record, Record::Step(_));
+                locked(&self.records).push(record);
+                if is_step {
+                    self.steps.send_modify(|steps| *steps += 1);
+                }
+            }
+            Some(Err(error)) => {
+                locked(&self.unreadable).get_or_insert_with(|| {
+                    format!("a worker wrote a record that cannot be read ({error}): {line}")
+                });
+            }
+        }
+    }
+
+    /// Takes an invocation that ended.
+    pub(super) fn invocation(&self, invocation: Invocation) {
+        locked(&self.invocations).push(invocation);
+    }
+
+    /// Follows the number of steps that ended.
+    pub(super) fn steps(&self) -> watch::Receiver<u64> {
+        self.steps.subscribe()
+    }
+
+    /// Everything collected so far, and what could not be read.
+    pub(super) fn take(&self) -> (Vec<Record>, Vec<Invocation>, Option<String>) {
+        (
+            std::mem::take(&mut *locked(&self.records)),
+            std::mem::take(&mut *locked(&self.invocations)),
+            locked(&self.unreadable).take(),
+        )
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Seconds since the Unix epoch.
+pub(super) fn unix_s() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+}

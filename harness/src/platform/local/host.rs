@@ -1,0 +1,81 @@
+//! What the processes of one trial share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Duration, timeout};
+
+use super::collector::Collector;
+use super::limits::Limits;
+use super::process::{self, Exit, Launch, LineSink, Process};
+
+/// How long a killed process may take to be gone.
+const GONE: Duration = Duration::from_secs(5);
+
+/// Starts the processes of one trial and sees to it that they end.
+pub(super) struct Host {
+    /// The worker binary.
+    pub(super) program: PathBuf,
+    /// Where workers find the services, and what they must know beside.
+    pub(super) environment: Vec<(String, String)>,
+    /// How functions are limited.
+    pub(super) limits: Arc<Limits>,
+    /// What the trial collects.
+    pub(super) collector: Arc<Collector>,
+    /// The ends of every process started.
+    pub(super) ends: Mutex<Vec<watch::Receiver<Option<Exit>>>>,
+}
+
+impl Host {
+    /// Starts a worker process; its lines go to the collector and to `lines`.
+    pub(super) async fn start(
+        &self,
+        arguments: &[&str],
+        own: Vec<(String, String)>,
+        input: String,
+        memory_mb: Option<u32>,
+        lines: impl Fn(String) + Send + Sync + 'static,
+    ) -> std::io::Result<Process> {
+        let mut environment = base_environment();
+        environment.extend(self.environment.iter().cloned());
+        environment.extend(own);
+        let launch = Launch {
+            program: &self.program,
+            arguments,
+            environment: &environment,
+            input,
+            memory_mb,
+        };
+        let collector = self.collector.clone();
+        let sink: LineSink = Arc::new(move |line| {
+            collector.read(&line);
+            lines(line);
+        });
+        let process = Process::start(&launch, &self.limits, sink)?;
+        self.ends.lock().await.push(process.end());
+        Ok(process)
+    }
+
+    /// Waits until every process is gone, all of which must have been killed.
+    pub(super) async fn all_gone(&self) {
+        for end in self.ends.lock().await.drain(..) {
+            // A process in uninterruptible sleep is left to the system.
+            let _ = timeout(GONE, process::ended(end)).await;
+        }
+    }
+}
+
+/// What every process finds, whatever the harness was started with: no proxy,
+/// no credentials, no settings of the user's.
+fn base_environment() -> Vec<(String, String)> {
+    [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
+        ("LANG", "en_US.UTF-8"),
+        ("TZ", ":UTC"),
+        ("HOME", "/tmp"),
+        ("RUST_BACKTRACE", "0"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}

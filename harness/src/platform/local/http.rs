@@ -1,0 +1,40 @@
+//! HTTP servers on the loopback interface.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use axum::Router;
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A running server; stops when dropped.
+pub(super) struct Server {
+    address: SocketAddr,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    /// `http://HOST:PORT`.
+    pub(super) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// Serves `routes` on a free port of 127.0.0.1.
+pub(super) async fn serve(routes: Router) -> io::Result<Server> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    // Small answers must not wait for Nagle's algorithm.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    let task = tokio::spawn(async move {
+        // Serving ends only with the task.
+        let _ = axum::serve(listener, routes).await;
+    });
+    Ok(Server {
+        address,
+        _task: AbortOnDropHandle::new(task),
+    })
+}

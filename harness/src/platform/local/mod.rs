@@ -1,0 +1,104 @@
+//! Trials on this machine: real processes, real bytes, real time.
+//!
+//! The harness speaks the AWS Lambda Runtime API to worker processes, so the
+//! worker is the binary that runs in the cloud. Every invocation ends in a
+//! REPORT line like Lambda's, and its figures are read from that line. The
+//! services that workers talk through run in this process, on loopback.
+
+mod collector;
+mod control;
+mod host;
+mod http;
+mod instance;
+mod lambda;
+mod limits;
+mod process;
+mod runtime_api;
+mod sandbox;
+mod services;
+mod trial;
+mod usage;
+pub mod worker;
+
+pub use limits::{Enforced, Enforcement};
+pub use worker::Worker;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use epochcost_systems::Device;
+
+use super::{Platform, PlatformError, Progress, TrialData};
+use crate::metering::TrialOutcome;
+use crate::plan::TrialPlan;
+use limits::Limits;
+
+/// This machine.
+#[derive(Debug)]
+pub struct Local {
+    worker: Worker,
+    devices: Vec<Device>,
+    limits: Arc<Limits>,
+    cores: usize,
+}
+
+impl Local {
+    /// Finds or builds the worker, and looks at what this machine can enforce.
+    ///
+    /// # Errors
+    /// [`PlatformError::Worker`] when there is no worker to be had.
+    pub async fn new() -> Result<Self, PlatformError> {
+        let found = tokio::task::spawn_blocking(worker::find_or_build).await;
+        Self::with_worker(found.map_err(|error| PlatformError::Worker(error.to_string()))??).await
+    }
+
+    /// Trials run `worker`.
+    ///
+    /// # Errors
+    /// [`PlatformError::Worker`] when it is none.
+    pub async fn with_worker(worker: Worker) -> Result<Self, PlatformError> {
+        let devices = worker.describe().await?.devices;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Ok(Self {
+            worker,
+            devices,
+            limits: Arc::new(Limits::detect()),
+            cores,
+        })
+    }
+
+    /// The worker binary.
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// How the limits of functions are held.
+    pub fn enforcement(&self) -> Enforcement {
+        self.limits.enforcement()
+    }
+}
+
+#[async_trait]
+impl Platform for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    async fn run_trial(
+        &self,
+        plan: &TrialPlan,
+        data: &TrialData,
+        progress: &dyn Progress,
+    ) -> Result<TrialOutcome, PlatformError> {
+        let row = &plan.row;
+        if !self.devices.contains(&row.job.device) && !row.cpu_fallback {
+            return Err(PlatformError::Lacks {
+                what: format!("the device {:?} that {} asks for", row.job.device, row.id),
+                remedy: "let it fall back to the CPU, or run a worker that was built with CUDA \
+                         on a machine with an NVIDIA GPU"
+                    .into(),
+            });
+        }
+        trial::run(self, plan, data, progress).await
+    }
+}

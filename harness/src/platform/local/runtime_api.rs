@@ -1,0 +1,243 @@
+//! The AWS Lambda Runtime API ("Using the Lambda runtime API for custom
+//! runtimes", version 2018-06-01), one path prefix a sandbox.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{Response, StatusCode};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use serde::Deserialize;
+use tokio::sync::{mpsc, oneshot, watch};
+use uuid::Uuid;
+
+use super::http::{self, Server};
+
+/// One event for a sandbox.
+pub(super) struct Event {
+    /// The invocation.
+    pub(super) request_id: Uuid,
+    /// The event, JSON.
+    pub(super) payload: Bytes,
+    /// How long the function may take.
+    pub(super) timeout: Duration,
+    /// Told when the sandbox takes the event.
+    pub(super) taken: oneshot::Sender<Instant>,
+    /// Told the answer.
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+/// What a sandbox answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// When.
+    pub(super) at: Instant,
+    /// The function's result, or its error.
+    pub(super) result: Result<Bytes, FunctionError>,
+}
+
+/// An error in Lambda's form.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FunctionError {
+    /// Its type.
+    pub(super) error_type: String,
+    /// Its text.
+    pub(super) error_message: String,
+}
+
+/// One sandbox's side of the API.
+pub(super) struct Slot {
+    function: String,
+    ready: watch::Sender<Option<Instant>>,
+    init_error: Mutex<Option<FunctionError>>,
+    events: mpsc::UnboundedSender<Event>,
+    waiting: tokio::sync::Mutex<mpsc::UnboundedReceiver<Event>>,
+    running: Mutex<Option<(Uuid, oneshot::Sender<Answer>)>>,
+}
+
+impl Slot {
+    /// Waits for the first request for work: the end of init.
+    pub(super) async fn ready(&self) -> Instant {
+        let mut ready = self.ready.subscribe();
+        match ready.wait_for(Option::is_some).await.map(|at| *at) {
+            Ok(Some(at)) => at,
+            // The sender is in `self`: it cannot be gone.
+            _ => Instant::now(),
+        }
+    }
+
+    /// What the runtime said of a failed init.
+    pub(super) fn init_error(&self) -> Option<FunctionError> {
+        locked(&self.init_error).clone()
+    }
+
+    /// Hands an event to the sandbox.
+    pub(super) fn send(&self, event: Event) {
+        // The receiver is in `self`: it cannot be gone.
+        let _ = self.events.send(event);
+    }
+
+    fn answer(&self, request_id: &str, result: Result<Bytes, FunctionError>) -> StatusCode {
+        let mut running = locked(&self.running);
+        match running.take_if(|(running, _)| running.to_string() == request_id) {
+            Some((_, answer)) => {
+                // Nobody listens any more where the time was over.
+                let _ = answer.send(Answer {
+                    at: Instant::now(),
+                    result,
+                });
+                StatusCode::ACCEPTED
+            }
+            None => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+type Slots = Arc<Mutex<HashMap<String, Arc<Slot>>>>;
+
+/// The API's server; stops when dropped.
+pub(super) struct RuntimeApi {
+    server: Server,
+    slots: Slots,
+}
+
+impl RuntimeApi {
+    /// Starts it on a free port of the loopback interface.
+    pub(super) async fn start() -> std::io::Result<Self> {
+        let slots = Slots::default();
+        let routes = Router::new()
+            .route("/{sandbox}/2018-06-01/runtime/invocation/next", get(next))
+            .route(
+                "/{sandbox}/2018-06-01/runtime/invocation/{id}/response",
+                post(response),
+            )
+            .route(
+                "/{sandbox}/2018-06-01/runtime/invocation/{id}/error",
+                post(error),
+            )
+            .route("/{sandbox}/2018-06-01/runtime/init/error", post(init_error))
+            .layer(DefaultBodyLimit::disable())
+            .with_state(slots.clone());
+        Ok(Self {
+            server: http::serve(routes).await?,
+            slots,
+        })
+    }
+
+    /// The value of `AWS_LAMBDA_RUNTIME_API` for a sandbox.
+    pub(super) fn endpoint(&self, sandbox: &str) -> String {
+        format!("{}/{sandbox}", self.server.endpoint())
+    }
+
+    /// Makes the side of a new sandbox.
+    pub(super) fn open(&self, sandbox: &str, function: &str) -> Arc<Slot> {
+        let (events, waiting) = mpsc::unbounded_channel();
+        let slot = Arc::new(Slot {
+            function: function.to_owned(),
+            ready: watch::Sender::new(None),
+            init_error: Mutex::default(),
+            events,
+            waiting: tokio::sync::Mutex::new(waiting),
+            running: Mutex::default(),
+        });
+        locked(&self.slots).insert(sandbox.to_owned(), slot.clone());
+        slot
+    }
+}
+
+fn find(slots: &Slots, sandbox: &str) -> Result<Arc<Slot>, StatusCode> {
+    locked(slots)
+        .get(sandbox)
+        .cloned()
+        .ok_or(StatusCode::NOT_FOUND)
+}
+
+async fn next(
+    State(slots): State<Slots>,
+    Path(sandbox): Path<String>,
+) -> Result<Response<Body>, StatusCode> {
+    let slot = find(&slots, &sandbox)?;
+    slot.ready.send_if_modified(|ready| match ready {
+        Some(_) => false,
+        None => ready.replace(Instant::now()).is_none(),
+    });
+    let event = slot
+        .waiting
+        .lock()
+        .await
+        .recv()
+        .await
+        .ok_or(StatusCode::GONE)?;
+    let deadline = SystemTime::now() + event.timeout;
+    let deadline_ms = deadline
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis();
+    let response = Response::builder()
+        .header("content-type", "application/json")
+        .header(
+            "lambda-runtime-aws-request-id",
+            event.request_id.to_string(),
+        )
+        .header("lambda-runtime-deadline-ms", deadline_ms.to_string())
+        .header("lambda-runtime-invoked-function-arn", arn(&slot.function))
+        .header("lambda-runtime-trace-id", trace_id(event.request_id))
+        .body(Body::from(event.payload))
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    *locked(&slot.running) = Some((event.request_id, event.answer));
+    // The caller may have gone: then the sandbox goes, too.
+    let _ = event.taken.send(Instant::now());
+    Ok(response)
+}
+
+async fn response(
+    State(slots): State<Slots>,
+    Path((sandbox, id)): Path<(String, String)>,
+    body: Bytes,
+) -> Result<StatusCode, StatusCode> {
+    Ok(find(&slots, &sandbox)?.answer(&id, Ok(body)))
+}
+
+async fn error(
+    State(slots): State<Slots>,
+    Path((sandbox, id)): Path<(String, String)>,
+    body: Bytes,
+) -> Result<StatusCode, StatusCode> {
+    Ok(find(&slots, &sandbox)?.answer(&id, Err(read_error(&body))))
+}
+
+async fn init_error(
+    State(slots): State<Slots>,
+    Path(sandbox): Path<String>,
+    body: Bytes,
+) -> Result<StatusCode, StatusCode> {
+    *locked(&find(&slots, &sandbox)?.init_error) = Some(read_error(&body));
+    Ok(StatusCode::ACCEPTED)
+}
+
+fn read_error(body: &[u8]) -> FunctionError {
+    serde_json::from_slice(body).unwrap_or_else(|_| FunctionError {
+        error_type: "Unhandled".into(),
+        error_message: String::from_utf8_lossy(body).into_owned(),
+    })
+}
+
+/// The function's name as AWS would write it; account 0 is nobody's.
+fn arn(function: &str) -> String {
+    format!("arn:aws:lambda:local:000000000000:function:{function}")
+}
+
+/// An X-Ray trace header that samples nothing.
+fn trace_id(request_id: Uuid) -> String {
+    let id = request_id.simple().to_string();
+    format!("Root=1-{}-{};Sampled=0", &id[..8], &id[8..])
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

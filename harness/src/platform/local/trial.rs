@@ -1,0 +1,192 @@
+//! One trial from its services to its outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use epochcost_systems::{FollowUp, Functions, Host as HostKind, System, drive, find};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::sleep;
+
+use super::Local;
+use super::collector::{Collector, unix_s};
+use super::host::Host;
+use super::instance::Instances;
+use super::lambda::{FunctionSpec, Lambda};
+use super::limits::{Enforced, vcpus};
+use super::runtime_api::RuntimeApi;
+use super::services::Services;
+use super::{PlatformError, Progress, TrialData, control};
+use crate::metering::TrialOutcome;
+use crate::plan::{Row, TrialPlan};
+
+/// Runs one trial.
+pub(super) async fn run(
+    local: &Local,
+    plan: &TrialPlan,
+    data: &TrialData,
+    progress: &dyn Progress,
+) -> Result<TrialOutcome, PlatformError> {
+    let row = &plan.row;
+    let unusable = |reason: String| PlatformError::Service {
+        service: "the trial",
+        reason,
+    };
+    let system = find(&row.job.system)
+        .ok_or_else(|| unusable(format!("there is no system {:?}", row.job.system)))?;
+    let layout = system
+        .data_layout(&row.job)
+        .map_err(|error| unusable(error.to_string()))?;
+    let services = Services::start(&row.job, layout, data).await?;
+    let (sender, follow_ups) = mpsc::unbounded_channel();
+    let control = control::serve(sender)
+        .await
+        .map_err(io("serve the control API"))?;
+    let collector = Arc::new(Collector::default());
+    let host = Arc::new(Host {
+        program: local.worker.path.clone(),
+        environment: environment(row, &services, &control.endpoint())?,
+        limits: local.limits.clone(),
+        collector: collector.clone(),
+        ends: Default::default(),
+    });
+    let functions = functions(local, row, system, host.clone()).await?;
+
+    let started_s = unix_s();
+    let driven = drive_to_end(system, row, &*functions, follow_ups, &collector, progress).await;
+    let wall_s = unix_s() - started_s;
+    // Idle sandboxes end with their pool, those that still ran ended with `drive`.
+    drop(functions);
+    host.all_gone().await;
+
+    progress.steps(*collector.steps().borrow());
+    let (records, invocations, unreadable) = collector.take();
+    let (transitions, failure) = match driven {
+        Ok(transitions) => (transitions, unreadable),
+        Err(reason) => (0, Some(reason)),
+    };
+    Ok(TrialOutcome {
+        started_s,
+        wall_s,
+        invocations,
+        records,
+        transitions,
+        failure,
+        warnings: warnings(local, row, system),
+    })
+}
+
+fn io(doing: &'static str) -> impl Fn(std::io::Error) -> PlatformError {
+    move |source| PlatformError::Io {
+        doing: doing.into(),
+        source,
+    }
+}
+
+async fn functions(
+    local: &Local,
+    row: &Row,
+    system: &dyn System,
+    host: Arc<Host>,
+) -> Result<Box<dyn Functions>, PlatformError> {
+    Ok(match system.host() {
+        HostKind::Instance => Box::new(Instances::new(host, row.job.workers, local.cores)),
+        HostKind::Function => {
+            let api = RuntimeApi::start()
+                .await
+                .map_err(io("serve the Runtime API"))?;
+            let timeout = Duration::from_secs(row.timeout_s);
+            Box::new(Lambda::new(
+                host,
+                api,
+                FunctionSpec {
+                    memory_mb: row.memory_mb,
+                    timeout,
+                },
+            ))
+        }
+    })
+}
+
+/// Drives the job; its state transitions, or why it failed.
+async fn drive_to_end(
+    system: &dyn System,
+    row: &Row,
+    functions: &dyn Functions,
+    follow_ups: UnboundedReceiver<FollowUp>,
+    collector: &Collector,
+    progress: &dyn Progress,
+) -> Result<u64, String> {
+    let mut steps = collector.steps();
+    let limit = deadline(row, system);
+    let driving = drive(system, &row.job, functions, follow_ups);
+    let deadline = sleep(limit);
+    tokio::pin!(driving, deadline);
+    loop {
+        tokio::select! {
+            driven = &mut driving => {
+                return driven.map(|driven| driven.transitions).map_err(|error| error.to_string());
+            }
+            () = &mut deadline => {
+                return Err(format!("the trial did not end within {} s", limit.as_secs()));
+            }
+            Ok(()) = steps.changed() => progress.steps(*steps.borrow_and_update()),
+        }
+    }
+}
+
+/// No trial can take longer: in an epoch, a worker goes through each of its
+/// system's functions at most once after the other.
+fn deadline(row: &Row, system: &dyn System) -> Duration {
+    let turns = row.job.epochs * system.functions().len().max(1) + 1;
+    Duration::from_secs(row.timeout_s.saturating_mul(turns as u64))
+}
+
+fn environment(
+    row: &Row,
+    services: &Services,
+    control: &str,
+) -> Result<Vec<(String, String)>, PlatformError> {
+    let mut environment: Vec<(String, String)> = services.environment().into();
+    environment.push(("EPOCHCOST_CONTROL".into(), control.to_owned()));
+    if row.cpu_fallback {
+        environment.push(("EPOCHCOST_CPU_FALLBACK".into(), "1".into()));
+    }
+    if !row.faults.is_empty() {
+        let faults = serde_json::to_string(&row.faults)
+            .map_err(|error| PlatformError::Worker(format!("unwritable faults: {error}")))?;
+        environment.push(("EPOCHCOST_FAULTS".into(), faults));
+    }
+    Ok(environment)
+}
+
+/// What a reader of the results must know of this machine.
+fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let workers = row.job.workers;
+    let cores = local.cores;
+    if system.host() == HostKind::Instance {
+        warnings
+            .push("instances ran as processes of this machine; booting was not simulated".into());
+        if workers > cores {
+            warnings.push(format!(
+                "oversubscribed: {workers} instances shared a host of {cores} cores, times are \
+                 longer than on instances of their own"
+            ));
+        }
+        return warnings;
+    }
+    let share = vcpus(row.memory_mb);
+    if workers as f64 * share > cores as f64 {
+        warnings.push(format!(
+            "oversubscribed: {workers} workers of {share:.2} vCPU ({} MB) shared a host of {cores} \
+             cores, times are longer than on Lambda",
+            row.memory_mb
+        ));
+    }
+    if let Enforced::No { why } = local.enforcement().cpu {
+        warnings.push(format!(
+            "the CPU share of {share:.2} vCPU was not enforced: {why}"
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,78 @@
+//! Where trials run.
+
+pub mod local;
+
+use async_trait::async_trait;
+
+use crate::metering::TrialOutcome;
+use crate::plan::TrialPlan;
+
+/// Follows a trial while it runs.
+pub trait Progress: Send + Sync {
+    /// Steps that ended so far, over all workers.
+    fn steps(&self, done: u64);
+}
+
+/// A place to run trials.
+#[async_trait]
+pub trait Platform: Send + Sync {
+    /// The platform's name: `local`, `sim`, `aws`.
+    fn name(&self) -> &'static str;
+
+    /// Runs one trial to its end. A failure of the system under test is part
+    /// of the outcome, never an error.
+    ///
+    /// Dropping the future stops everything that the trial started.
+    ///
+    /// # Errors
+    /// When the platform itself could not do its part.
+    async fn run_trial(
+        &self,
+        plan: &TrialPlan,
+        data: &TrialData,
+        progress: &dyn Progress,
+    ) -> Result<TrialOutcome, PlatformError>;
+}
+
+/// The records that a trial trains and is tested on.
+#[derive(Clone, Debug)]
+pub struct TrialData {
+    /// Training records, one after another.
+    pub train: bytes::Bytes,
+    /// Test records.
+    pub test: bytes::Bytes,
+    /// Bytes of one record.
+    pub record_bytes: usize,
+}
+
+/// Why a platform could not run a trial.
+#[derive(Debug, thiserror::Error)]
+pub enum PlatformError {
+    /// The worker binary could not be found or built.
+    #[error("failed to get the worker: {0}")]
+    Worker(String),
+    /// A service could not be started.
+    #[error("failed to start {service}: {reason}")]
+    Service {
+        /// Which.
+        service: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The platform lacks something that the experiment needs.
+    #[error("this platform lacks {what}: {remedy}")]
+    Lacks {
+        /// What.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The operating system refused.
+    #[error("failed to {doing}: {source}")]
+    Io {
+        /// What was attempted.
+        doing: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

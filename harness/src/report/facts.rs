@@ -1,0 +1,106 @@
+//! What a run was made with, for the report's end.
+
+use super::format;
+use super::view::Fact;
+use crate::results::RunDirectory;
+
+/// Every fact of the manifest, the machine and the price book.
+pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
+    let (manifest, machine) = (run.manifest(), run.machine());
+    let unknown = || "unknown".to_owned();
+    let git = manifest.git.as_ref().map_or_else(
+        || "not in a git checkout".into(),
+        |git| {
+            let commit = git.commit.clone().unwrap_or_else(|| "no commit yet".into());
+            if git.dirty {
+                format!("{commit}, with uncommitted changes")
+            } else {
+                commit
+            }
+        },
+    );
+    let datasets = manifest.datasets.iter().map(|dataset| {
+        let kind = if dataset.generated {
+            "generated"
+        } else {
+            "published"
+        };
+        let files = dataset.files.iter().map(|file| {
+            format!(
+                "{} {}",
+                file.name,
+                file.sha256.get(..12).unwrap_or(&file.sha256)
+            )
+        });
+        format!(
+            "{} ({kind}): {}",
+            dataset.name,
+            files.collect::<Vec<_>>().join(", ")
+        )
+    });
+    let limits = machine.limits.iter().map(|limit| {
+        let state = if limit.enforced {
+            "enforced"
+        } else {
+            "not enforced"
+        };
+        format!("{} {state} ({})", limit.what, limit.how)
+    });
+    let seeds = manifest
+        .seeds
+        .iter()
+        .map(u64::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let fact = |name, value| Fact { name, value };
+    vec![
+        fact("run", manifest.run_id.clone()),
+        fact("started", manifest.created.clone()),
+        fact("command", manifest.command.join(" ")),
+        fact(
+            "platform",
+            format!("{}, {} services", manifest.platform, manifest.services),
+        ),
+        fact(
+            "epochcost",
+            format!(
+                "{}, {}, {}, sha256 {}",
+                manifest.epochcost.version,
+                manifest.epochcost.profile,
+                manifest.epochcost.toolchain.clone().unwrap_or_else(unknown),
+                manifest.epochcost.sha256.clone().unwrap_or_else(unknown)
+            ),
+        ),
+        fact(
+            "worker sha256",
+            manifest.worker_sha256.clone().unwrap_or_else(unknown),
+        ),
+        fact("git", git),
+        fact("seeds", seeds),
+        fact("data", datasets.collect::<Vec<_>>().join("; ")),
+        fact(
+            "machine",
+            format!(
+                "{}, {} CPUs, {} memory, Linux {}, load {} at the start",
+                machine.cpu.clone().unwrap_or_else(unknown),
+                machine.cores,
+                format::or_unknown(
+                    machine.memory_bytes.map(|bytes| bytes as f64),
+                    format::bytes
+                ),
+                machine.kernel.clone().unwrap_or_else(unknown),
+                format::or_unknown(machine.load_average, format::number)
+            ),
+        ),
+        fact("limits of functions", limits.collect::<Vec<_>>().join("; ")),
+        fact(
+            "prices",
+            format!(
+                "{}, {}: {}",
+                run.prices().region(),
+                run.prices().date(),
+                run.prices().note()
+            ),
+        ),
+    ]
+}

@@ -1,0 +1,88 @@
+//! Reports: a page, its Markdown twin and `summary.json`, all made of one run
+//! directory and nothing else.
+
+mod chart;
+mod charts;
+mod facts;
+mod format;
+mod names;
+mod tables;
+mod terminal;
+mod view;
+
+use tera::{Context, Kwargs, State, Tera};
+
+use self::view::View;
+use crate::analysis::Analysis;
+use crate::results::{ResultsError, RunDirectory};
+
+pub use terminal::terminal_table;
+pub use view::Provenance;
+
+const HTML: &str = include_str!("../../../templates/report.html");
+const MARKDOWN: &str = include_str!("../../../templates/report.md");
+const STYLE: &str = include_str!("../../../templates/style.css");
+
+/// Writes `summary.json`, `cost.json`, `epochs.tsv`, `report.html` and
+/// `report.md`. The same directory always gives the same bytes.
+///
+/// # Errors
+/// When a file could not be written.
+pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError> {
+    run.write_json("summary.json", &analysis.summary)?;
+    tables::write(run, analysis)?;
+    let view = View::new(run, analysis);
+    run.write(
+        "report.html",
+        render("report.html", HTML, &view)?.as_bytes(),
+    )?;
+    run.write(
+        "report.md",
+        render("report.md", MARKDOWN, &view)?.as_bytes(),
+    )
+}
+
+fn render(name: &'static str, template: &str, view: &View) -> Result<String, ResultsError> {
+    let failed = |error: tera::Error| ResultsError::Render {
+        template: name,
+        reason: format!("{error:?}"),
+    };
+    let mut tera = Tera::default();
+    tera.register_filter("cell", |text: &str, _: Kwargs, _: &State| {
+        markdown_cell(text)
+    });
+    tera.add_raw_template(name, template).map_err(failed)?;
+    let mut context = Context::new();
+    context.insert("view", view);
+    context.insert("style", STYLE);
+    tera.render(name, &context).map_err(failed)
+}
+
+/// Text that stays text inside a cell of a Markdown table.
+fn markdown_cell(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\n' | '\r' => escaped.push(' '),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_cannot_break_its_table() {
+        assert_eq!(markdown_cell("a|b\n<c>"), "a\\|b &lt;c&gt;");
+    }
+}

@@ -1,0 +1,57 @@
+//! What rows are called in reports.
+
+use std::collections::BTreeSet;
+
+use epochcost_systems::find;
+
+use crate::analysis::summary::RowSummary;
+
+/// A name for each row: the system's, and whatever else tells rows apart.
+pub(super) fn names(rows: &[RowSummary]) -> Vec<String> {
+    let differs = |value: fn(&RowSummary) -> String| {
+        rows.iter()
+            .any(|row| rows.first().is_some_and(|first| value(first) != value(row)))
+    };
+    let parts: [fn(&RowSummary) -> String; 5] = [
+        |row| row.model.clone(),
+        |row| row.fidelity.as_str().into(),
+        |row| format!("W={}", row.workers),
+        |row| format!("b={}", row.batch_size),
+        |row| row.memory_mb.map_or(String::new(), |mb| format!("{mb} MB")),
+    ];
+    let title = |row: &RowSummary| {
+        find(&row.system).map_or_else(|| row.system.clone(), |system| system.title().to_owned())
+    };
+    let mut names: Vec<String> = rows.iter().map(title).collect();
+    for part in parts {
+        if unique(&names) {
+            return names;
+        }
+        if differs(part) {
+            for (name, row) in names.iter_mut().zip(rows) {
+                name.push_str(" · ");
+                name.push_str(&part(row));
+            }
+        }
+    }
+    if unique(&names) {
+        names
+    } else {
+        rows.iter().map(|row| row.id.clone()).collect()
+    }
+}
+
+fn unique(names: &[String]) -> bool {
+    names.iter().collect::<BTreeSet<_>>().len() == names.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_or_not() {
+        let named = |names: [&str; 2]| unique(&names.map(str::to_owned));
+        assert!(named(["SPIRT", "MLLess"]) && !named(["SPIRT", "SPIRT"]));
+    }
+}

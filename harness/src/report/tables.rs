@@ -1,0 +1,84 @@
+//! The tables a run directory keeps for other programs: `epochs.tsv` and
+//! `cost.json`.
+
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::cost::Bill;
+use crate::results::{ResultsError, RunDirectory, TrialId};
+
+/// `cost.json`.
+#[derive(Serialize)]
+struct Costs<'a> {
+    region: &'a str,
+    prices_of: String,
+    note: &'a str,
+    what: &'static str,
+    trials: Vec<TrialCost<'a>>,
+}
+
+#[derive(Serialize)]
+struct TrialCost<'a> {
+    trial: &'a TrialId,
+    failed: bool,
+    paper: &'a Bill,
+    full: &'a Bill,
+    paper_usd: f64,
+    full_usd: f64,
+}
+
+/// Writes both files.
+pub(super) fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError> {
+    run.write("epochs.tsv", epochs(analysis).as_bytes())?;
+    let trials = analysis.rows.iter().flat_map(|row| &row.trials);
+    run.write_json(
+        "cost.json",
+        &Costs {
+            region: run.prices().region(),
+            prices_of: run.prices().date().to_string(),
+            note: run.prices().note(),
+            what: if run.manifest().platform == "local" {
+                "what AWS would have billed for these durations: local durations at list prices"
+            } else {
+                "list prices for what was used"
+            },
+            trials: trials
+                .map(|trial| TrialCost {
+                    trial: &trial.trial.id,
+                    failed: trial.trial.failure.is_some(),
+                    paper: &trial.paper,
+                    full: &trial.full,
+                    paper_usd: trial.paper.total_usd(),
+                    full_usd: trial.full.total_usd(),
+                })
+                .collect(),
+        },
+    )
+}
+
+/// One line an epoch of a trial; unknown values are empty.
+fn epochs(analysis: &Analysis) -> String {
+    let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let mut text = String::from(
+        "row\tsystem\ttrial\tepoch\tsteps\tseconds\ttrain_loss\ttest_loss\taccuracy\n",
+    );
+    for row in &analysis.rows {
+        let id = row.planned.row.id.replace(['\t', '\n', '\r'], " ");
+        for trial in &row.trials {
+            for epoch in &trial.epochs {
+                text.push_str(&format!(
+                    "{id}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
+                    row.planned.row.job.system,
+                    trial.trial.id.trial,
+                    epoch.epoch,
+                    epoch.steps,
+                    epoch.seconds,
+                    cell(epoch.train_loss),
+                    cell(epoch.test_loss),
+                    cell(epoch.accuracy)
+                ));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,112 @@
+//! The table that ends a run on the terminal.
+
+use super::format;
+use super::names::names;
+use crate::analysis::Analysis;
+use crate::analysis::summary::RowSummary;
+
+/// A column: its heading, and its cell of a row.
+type Column = (&'static str, fn(&RowSummary) -> String);
+
+const COLUMNS: [Column; 9] = [
+    ("s/epoch", |row| format::estimate(row.seconds_per_epoch)),
+    ("compute s", |row| {
+        format::or_unknown(row.stage_seconds.compute_gradients, format::number)
+    }),
+    ("sync s", |row| {
+        format::or_unknown(row.stage_seconds.synchronise, format::number)
+    }),
+    ("$ paper", |row| {
+        format::or_unknown(row.cost_paper_usd, format::number)
+    }),
+    ("$ full", |row| {
+        format::or_unknown(row.cost_full_usd, format::number)
+    }),
+    ("exchanged", |row| {
+        format::or_unknown(row.traffic.bytes(), format::bytes)
+    }),
+    ("loss", |row| {
+        format::or_unknown(row.train_loss, format::number)
+    }),
+    ("accuracy", |row| {
+        format::or_unknown(row.accuracy, format::percent)
+    }),
+    ("replicas", |row| match row.replicas_identical {
+        Some(true) => "identical".into(),
+        Some(false) => "differ".into(),
+        None => format::UNKNOWN.into(),
+    }),
+];
+
+/// A plain-text table of the rows, and a line for each verdict that is not as
+/// expected.
+pub fn terminal_table(analysis: &Analysis) -> String {
+    let rows = &analysis.summary.rows;
+    let mut lines: Vec<Vec<String>> = vec![heading()];
+    for (name, row) in names(rows).into_iter().zip(rows) {
+        let mut line = vec![name, row.fidelity.as_str().to_owned()];
+        line.extend(COLUMNS.iter().map(|(_, cell)| cell(row)));
+        line.push(match (row.trials, row.failed_trials) {
+            (trials, 0) => trials.to_string(),
+            (trials, failed) => format!("{trials}, {failed} failed"),
+        });
+        lines.push(line);
+    }
+    let mut text = aligned(&lines);
+    for verdict in analysis
+        .summary
+        .verdicts
+        .iter()
+        .filter(|verdict| !verdict.holds())
+    {
+        let row = verdict.row.as_deref().unwrap_or("no row");
+        text.push_str(&format!(
+            "\n{}: {} ({row}): {}",
+            verdict.verdict, verdict.claim, verdict.reason
+        ));
+    }
+    text
+}
+
+fn heading() -> Vec<String> {
+    let names = COLUMNS.iter().map(|(name, _)| *name);
+    ["system", "fidelity"]
+        .into_iter()
+        .chain(names)
+        .chain(["trials"])
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Text to the left, figures to the right.
+fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            lines
+                .iter()
+                .map(|line| line[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let pad = |column: usize, cell: &str| {
+        let fill = " ".repeat(widths[column] - cell.chars().count());
+        if column < 2 {
+            format!("{cell}{fill}")
+        } else {
+            format!("{fill}{cell}")
+        }
+    };
+    lines
+        .iter()
+        .map(|line| {
+            let cells = line
+                .iter()
+                .enumerate()
+                .map(|(column, cell)| pad(column, cell));
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}

@@ -1,0 +1,105 @@
+//! Files of one JSON value a line, appended to and flushed line by line.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::ResultsError;
+
+/// Appends `rows` and waits until they are on the disk.
+pub(super) fn append<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), ResultsError> {
+    let mut text = Vec::new();
+    for row in rows {
+        serde_json::to_writer(&mut text, row).map_err(|error| ResultsError::Encode {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        })?;
+        text.push(b'\n');
+    }
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(ResultsError::io("open", path))?;
+    file.write_all(&text)
+        .map_err(ResultsError::io("append to", path))?;
+    file.sync_data().map_err(ResultsError::io("flush", path))
+}
+
+/// Reads every row; an absent file has none.
+///
+/// A last line without its line end was cut off while it was written: it is
+/// left out, and the second value says so.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), ResultsError> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok((Vec::new(), false));
+        }
+        Err(error) => return Err(ResultsError::io("read", path)(error)),
+    };
+    let whole = text
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    let rows = text[..whole]
+        .split(|byte| *byte == b'\n')
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(number, line)| {
+            serde_json::from_slice(line).map_err(|error| ResultsError::Damaged {
+                place: format!("{}, line {}", path.display(), number + 1),
+                reason: error.to_string(),
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    Ok((rows, whole < text.len()))
+}
+
+/// Writes `bytes` to `path` so that a reader sees all of them or none.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
+    let temporary = path.with_extension("partial");
+    let mut file = File::create(&temporary).map_err(ResultsError::io("create", &temporary))?;
+    file.write_all(bytes)
+        .map_err(ResultsError::io("write", &temporary))?;
+    file.sync_all()
+        .map_err(ResultsError::io("flush", &temporary))?;
+    std::fs::rename(&temporary, path).map_err(ResultsError::io("rename to", path))
+}
+
+/// Replaces the file at `path` by exactly these rows.
+pub(super) fn rewrite<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), ResultsError> {
+    replace(path, b"")?;
+    if rows.is_empty() {
+        Ok(())
+    } else {
+        append(path, rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_line_cut_off_is_left_out_and_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        assert_eq!(read::<u32>(&path).unwrap(), (vec![], false));
+        append(&path, &[1, 2]).unwrap();
+        append(&path, &[3]).unwrap();
+        assert_eq!(read::<u32>(&path).unwrap(), (vec![1, 2, 3], false));
+        let mut text = std::fs::read(&path).unwrap();
+        text.extend(b"45");
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(read::<u32>(&path).unwrap(), (vec![1, 2, 3], true));
+        std::fs::write(&path, b"1\nx\n3\n").unwrap();
+        let error = read::<u32>(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+}

@@ -1,0 +1,242 @@
+//! What a run was made with: `manifest.json`, `machine.json`, `plan.json`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::plan::Row;
+
+/// The version of the run directory's format.
+///
+/// A reader accepts its own major version with any minor one: a minor version
+/// adds files or optional fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchemaVersion {
+    /// Counts changes that older readers would misread.
+    pub major: u32,
+    /// Counts additions.
+    pub minor: u32,
+}
+
+/// The version that this program writes.
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// `manifest.json`: what was run, with which binaries and data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The format of the run directory.
+    pub schema_version: SchemaVersion,
+    /// `<date>-<id>`.
+    pub run_id: String,
+    /// The experiment's id.
+    pub experiment: String,
+    /// `local`, `sim` or `aws`.
+    pub platform: String,
+    /// `embedded` or `real`.
+    pub services: String,
+    /// When the run was started, RFC 3339 in UTC.
+    pub created: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// The harness.
+    pub epochcost: Build,
+    /// The source tree it was run in, if that is a git checkout.
+    pub git: Option<Git>,
+    /// SHA-256 of the worker that was started.
+    pub worker_sha256: Option<String>,
+    /// The data trained on.
+    pub datasets: Vec<DatasetRecord>,
+    /// The seed of every trial number, from trial 0.
+    pub seeds: Vec<u64>,
+}
+
+/// How the harness was built.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Build {
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of the running binary.
+    pub sha256: Option<String>,
+    /// The compiler found on the machine; null where there is none.
+    pub toolchain: Option<String>,
+    /// `debug` or `release`.
+    pub profile: String,
+}
+
+/// The state of the source tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Git {
+    /// The commit; null before the first.
+    pub commit: Option<String>,
+    /// Whether tracked files differ from it, or untracked ones are there.
+    pub dirty: bool,
+}
+
+/// A dataset as it was found on disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetRecord {
+    /// Its name.
+    pub name: String,
+    /// Whether it was generated: accuracies on it compare with no published one.
+    pub generated: bool,
+    /// Its files.
+    pub files: Vec<FileHash>,
+}
+
+/// A file and its hash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileHash {
+    /// The file's name.
+    pub name: String,
+    /// SHA-256, lower-case hexadecimal.
+    pub sha256: String,
+}
+
+/// `machine.json`: where it was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The CPU's model name.
+    pub cpu: Option<String>,
+    /// CPUs that this process may use.
+    pub cores: usize,
+    /// Memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// One-minute load average when the run was started.
+    pub load_average: Option<f64>,
+    /// How the platform holds functions to their size.
+    pub limits: Vec<Limit>,
+}
+
+/// One limit of a function, and whether this machine enforced it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// `cpu`, `memory`, `timeout`.
+    pub what: String,
+    /// Whether it was enforced.
+    pub enforced: bool,
+    /// By what; or why not.
+    pub how: String,
+}
+
+/// `plan.json`: every row and how often it was to be repeated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedRow {
+    /// The row.
+    pub row: Row,
+    /// Trials asked for.
+    pub trials: usize,
+    /// Why the platform cannot run it at all; it is then reported as infeasible.
+    pub infeasible: Option<String>,
+}
+
+impl SchemaVersion {
+    /// `major.minor`.
+    pub fn text(self) -> String {
+        format!("{}.{}", self.major, self.minor)
+    }
+}
+
+impl Build {
+    /// This program.
+    pub fn current() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            sha256: std::env::current_exe()
+                .ok()
+                .and_then(|path| sha256_of(&path).ok()),
+            toolchain: output_of(Command::new("rustc").arg("--version")),
+            profile: if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            }
+            .into(),
+        }
+    }
+}
+
+impl Git {
+    /// The checkout that holds the current directory, if there is one.
+    pub fn here() -> Option<Self> {
+        let git = |arguments: &[&str]| output_of(Command::new("git").args(arguments));
+        git(&["rev-parse", "--is-inside-work-tree"])?;
+        Some(Self {
+            commit: git(&["rev-parse", "--verify", "--quiet", "HEAD"]),
+            dirty: git(&["status", "--porcelain"]).is_some(),
+        })
+    }
+}
+
+impl Machine {
+    /// The machine that this program runs on.
+    pub fn here(limits: Vec<Limit>) -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        let field = |text: &str, key: &str| {
+            text.lines()
+                .find(|line| line.starts_with(key))
+                .and_then(|line| line.split_once(':'))
+                .map(|(_, value)| value.trim().to_owned())
+        };
+        Self {
+            cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: read("/proc/meminfo")
+                .and_then(|text| field(&text, "MemTotal"))
+                .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
+                .map(|kib| kib * 1024),
+            kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
+            load_average: read("/proc/loadavg")
+                .and_then(|text| text.split(' ').next().and_then(|load| load.parse().ok())),
+            limits,
+        }
+    }
+}
+
+impl FileHash {
+    /// Hashes the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(path: &Path) -> std::io::Result<Self> {
+        let name = path
+            .file_name()
+            .map_or_else(|| path.to_path_buf(), PathBuf::from);
+        Ok(Self {
+            name: name.display().to_string(),
+            sha256: sha256_of(path)?,
+        })
+    }
+}
+
+/// SHA-256 of a file, lower-case hexadecimal.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn sha256_of(path: &Path) -> std::io::Result<String> {
+    let mut hasher = Sha256::new();
+    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+    Ok(hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+/// What a command printed, if it ended well and printed something.
+fn output_of(command: &mut Command) -> Option<String> {
+    let output = command
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}

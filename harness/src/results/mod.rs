@@ -1,0 +1,383 @@
+//! Run directories: everything that a run leaves behind, and all that a
+//! report is made of. `docs/FORMAT.md` describes every file.
+//!
+//! What is measured is written as soon as a trial ends and never changed; what
+//! is computed from it (`epochs.tsv`, `cost.json`, `summary.json`, the reports)
+//! can be thrown away and made again.
+
+mod error;
+mod events;
+mod jsonl;
+mod manifest;
+mod rows;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epochcost_systems::StepRecord;
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::analysis::claims::Claim;
+use crate::cost::PriceBook;
+use crate::metering::TrialOutcome;
+use crate::plan::TrialPlan;
+
+pub use error::{ResultsError, SchemaText};
+pub use manifest::{
+    Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
+    SchemaVersion, sha256_of,
+};
+pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow};
+
+/// What is known of a run before it starts.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    /// The experiment's id; part of the directory's name.
+    pub experiment: String,
+    /// `local`, `sim` or `aws`.
+    pub platform: String,
+    /// `embedded` or `real`.
+    pub services: String,
+    /// The resolved experiment, as YAML.
+    pub experiment_yaml: String,
+    /// Every row, in the order in which reports show them.
+    pub rows: Vec<PlannedRow>,
+    /// What the rows are held against.
+    pub claims: Vec<Claim>,
+    /// The data trained on.
+    pub datasets: Vec<DatasetRecord>,
+    /// The seed of every trial number.
+    pub seeds: Vec<u64>,
+    /// The command line.
+    pub command: Vec<String>,
+    /// The worker binary, hashed into the manifest.
+    pub worker: Option<PathBuf>,
+    /// How the platform holds functions to their size.
+    pub limits: Vec<Limit>,
+}
+
+/// One run's directory under `results/`.
+#[derive(Clone, Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    manifest: Manifest,
+    machine: Machine,
+    rows: Vec<PlannedRow>,
+    claims: Vec<Claim>,
+    prices: PriceBook,
+    warnings: Vec<String>,
+}
+
+impl RunDirectory {
+    /// Makes the directory of a new run: `out` itself if given, else
+    /// `results/<date>-<id>`.
+    ///
+    /// Everything known beforehand is written here, so that a directory that
+    /// cannot be written to is found before any work starts.
+    ///
+    /// # Errors
+    /// [`ResultsError::Unwritable`], or [`ResultsError::NotEmpty`] if `out`
+    /// holds something already.
+    pub fn create(out: Option<&Path>, run: NewRun) -> Result<Self, ResultsError> {
+        let now = Timestamp::now();
+        let date = now
+            .to_zoned(TimeZone::UTC)
+            .strftime("%Y-%m-%dT%H-%M-%SZ")
+            .to_string();
+        let run_id = format!("{date}-{}", run.experiment);
+        let (run_id, path) = match out {
+            Some(out) => (run_id, make_empty(out)?),
+            None => make_unused(Path::new("results"), &run_id)?,
+        };
+        let directory = Self {
+            manifest: Manifest {
+                schema_version: SCHEMA_VERSION,
+                run_id,
+                experiment: run.experiment,
+                platform: run.platform,
+                services: run.services,
+                created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+                command: run.command,
+                epochcost: Build::current(),
+                git: Git::here(),
+                worker_sha256: run.worker.as_deref().and_then(|path| sha256_of(path).ok()),
+                datasets: run.datasets,
+                seeds: run.seeds,
+            },
+            machine: Machine::here(run.limits),
+            rows: run.rows,
+            claims: run.claims,
+            prices: PriceBook::shipped()?,
+            warnings: Vec::new(),
+            path,
+        };
+        directory.write_head(&run.experiment_yaml)?;
+        Ok(directory)
+    }
+
+    /// The manifest goes last: a directory without one is not a run.
+    fn write_head(&self, experiment_yaml: &str) -> Result<(), ResultsError> {
+        let events = self.path.join("events");
+        fs::create_dir(&events).map_err(|source| ResultsError::Unwritable {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.write("experiment.yaml", experiment_yaml.as_bytes())?;
+        self.write("prices.yaml", self.prices.text().as_bytes())?;
+        self.write_json("machine.json", &self.machine)?;
+        self.write_json("plan.json", &self.rows)?;
+        self.write_json("claims.json", &self.claims)?;
+        self.write_json("manifest.json", &self.manifest)
+    }
+
+    /// Opens an existing run for reading. Nothing in it is changed.
+    ///
+    /// # Errors
+    /// When there is no run, its format is another one, or a file is damaged.
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
+        let manifest = open_manifest(path)?;
+        let prices = path.join("prices.yaml");
+        let text = fs::read_to_string(&prices).map_err(ResultsError::io("read", &prices))?;
+        let mut directory = Self {
+            manifest,
+            machine: read_json(&path.join("machine.json"))?,
+            rows: read_json(&path.join("plan.json"))?,
+            claims: read_json(&path.join("claims.json"))?,
+            prices: PriceBook::parse(&text)?,
+            warnings: Vec::new(),
+            path: path.to_path_buf(),
+        };
+        let (_, trials_cut) = jsonl::read::<TrialRow>(&directory.file("trials.jsonl"))?;
+        let (_, calls_cut) = jsonl::read::<InvocationRow>(&directory.file("invocations.jsonl"))?;
+        for (cut, file) in [
+            (trials_cut, "trials.jsonl"),
+            (calls_cut, "invocations.jsonl"),
+        ] {
+            if cut {
+                directory.warnings.push(format!(
+                    "the last line of {file} was cut off while it was written and is left out"
+                ));
+            }
+        }
+        Ok(directory)
+    }
+
+    /// Opens an existing run to go on with it, and drops what an interrupted
+    /// trial left behind.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::open`], and [`ResultsError::Different`] if the rows
+    /// planned now are not those of the run.
+    pub fn resume(path: &Path, rows: &[PlannedRow]) -> Result<Self, ResultsError> {
+        let directory = Self::open(path)?;
+        if directory.rows != rows {
+            return Err(ResultsError::Different {
+                path: path.to_path_buf(),
+                what: "the experiment (its rows, settings, seeds or trials)",
+            });
+        }
+        let trials = directory.trials()?;
+        let finished: BTreeSet<&TrialId> = trials.iter().map(|trial| &trial.id).collect();
+        let mut calls = directory.invocations()?;
+        calls.retain(|call| finished.contains(&call.trial));
+        jsonl::rewrite(&directory.file("trials.jsonl"), &trials)?;
+        jsonl::rewrite(&directory.file("invocations.jsonl"), &calls)?;
+        Ok(directory)
+    }
+
+    /// Adds a finished trial; it is on the disk when this returns.
+    ///
+    /// The trial's own line is written last: without it, the trial has not
+    /// been run.
+    ///
+    /// # Errors
+    /// When a file could not be written.
+    pub fn append_trial(
+        &self,
+        plan: &TrialPlan,
+        outcome: &TrialOutcome,
+    ) -> Result<TrialRow, ResultsError> {
+        let row = TrialRow::new(plan, outcome);
+        let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
+        events::write(&self.path.join(&row.events), &steps)?;
+        let calls: Vec<InvocationRow> = outcome
+            .invocations
+            .iter()
+            .map(|invocation| InvocationRow {
+                trial: row.id.clone(),
+                invocation: invocation.clone(),
+            })
+            .collect();
+        jsonl::append(&self.file("invocations.jsonl"), &calls)?;
+        jsonl::append(&self.file("trials.jsonl"), std::slice::from_ref(&row))?;
+        Ok(row)
+    }
+
+    /// The trials that need not be run again. A failed trial counts as run.
+    ///
+    /// # Errors
+    /// When `trials.jsonl` is damaged.
+    pub fn finished_trials(&self) -> Result<BTreeSet<TrialId>, ResultsError> {
+        Ok(self.trials()?.into_iter().map(|trial| trial.id).collect())
+    }
+
+    /// Every finished trial, in the order in which they ended.
+    ///
+    /// # Errors
+    /// When `trials.jsonl` is damaged.
+    pub fn trials(&self) -> Result<Vec<TrialRow>, ResultsError> {
+        Ok(jsonl::read(&self.file("trials.jsonl"))?.0)
+    }
+
+    /// Every invocation, in the order in which they ended.
+    ///
+    /// # Errors
+    /// When `invocations.jsonl` is damaged.
+    pub fn invocations(&self) -> Result<Vec<InvocationRow>, ResultsError> {
+        Ok(jsonl::read(&self.file("invocations.jsonl"))?.0)
+    }
+
+    /// The steps of a trial, in the order in which they were recorded.
+    ///
+    /// # Errors
+    /// When its file of events is missing or damaged.
+    pub fn steps(&self, trial: &TrialRow) -> Result<Vec<StepRecord>, ResultsError> {
+        events::read(&self.path.join(&trial.events))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it was made with.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Where it was run.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Every planned row.
+    pub fn rows(&self) -> &[PlannedRow] {
+        &self.rows
+    }
+
+    /// What the rows are held against.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// The prices of the day of the run.
+    pub fn prices(&self) -> &PriceBook {
+        &self.prices
+    }
+
+    /// What was odd about the directory itself.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Writes a file of the directory, whole or not at all.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
+        jsonl::replace(&self.file(name), bytes)
+    }
+
+    /// Writes a value as indented JSON, whole or not at all.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ResultsError> {
+        let path = self.file(name);
+        let mut text = serde_json::to_vec_pretty(value).map_err(|error| ResultsError::Encode {
+            path,
+            reason: error.to_string(),
+        })?;
+        text.push(b'\n');
+        self.write(name, &text)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+fn make_empty(path: &Path) -> Result<PathBuf, ResultsError> {
+    let unwritable = |source| ResultsError::Unwritable {
+        path: path.to_path_buf(),
+        source,
+    };
+    fs::create_dir_all(path).map_err(unwritable)?;
+    let mut entries = fs::read_dir(path).map_err(unwritable)?;
+    match entries.next() {
+        Some(_) => Err(ResultsError::NotEmpty(path.to_path_buf())),
+        None => Ok(path.to_path_buf()),
+    }
+}
+
+/// Makes `parent/name`, or the first of `parent/name-2`, `-3`, … that is free.
+fn make_unused(parent: &Path, name: &str) -> Result<(String, PathBuf), ResultsError> {
+    fs::create_dir_all(parent).map_err(|source| ResultsError::Unwritable {
+        path: parent.to_path_buf(),
+        source,
+    })?;
+    let mut unused = name.to_owned();
+    let mut copy = 1;
+    loop {
+        let path = parent.join(&unused);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok((unused, path)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                copy += 1;
+                unused = format!("{name}-{copy}");
+            }
+            Err(source) => return Err(ResultsError::Unwritable { path, source }),
+        }
+    }
+}
+
+fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
+    /// The one field that every version has.
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema_version: SchemaVersion,
+    }
+
+    let file = path.join("manifest.json");
+    if !file.is_file() {
+        return Err(ResultsError::NotARun(path.to_path_buf()));
+    }
+    let found = read_json::<Head>(&file)?.schema_version;
+    let known = SCHEMA_VERSION.major;
+    if found.major > known {
+        return Err(ResultsError::TooNew {
+            path: path.to_path_buf(),
+            found: found.text(),
+            known,
+        });
+    }
+    if found.major < known {
+        return Err(ResultsError::TooOld {
+            path: path.to_path_buf(),
+            found: found.text(),
+            known,
+        });
+    }
+    read_json(&file)
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
+    let text = fs::read(path).map_err(ResultsError::io("read", path))?;
+    serde_json::from_slice(&text).map_err(|error| ResultsError::Damaged {
+        place: path.display().to_string(),
+        reason: error.to_string(),
+    })
+}

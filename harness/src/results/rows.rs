@@ -1,0 +1,167 @@
+//! The rows of `trials.jsonl` and `invocations.jsonl`.
+
+use std::fmt;
+
+use epochcost_channels::Traffic;
+use epochcost_systems::{Evaluation, Host, Record, Replicas, StepRecord, find};
+use serde::{Deserialize, Serialize};
+
+use crate::metering::{Invocation, TrialOutcome};
+use crate::plan::TrialPlan;
+
+/// Which trial of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialId {
+    /// The row's id.
+    pub row: String,
+    /// The trial's number, from 0.
+    pub trial: usize,
+}
+
+impl TrialId {
+    /// The trial that `plan` describes.
+    pub fn of(plan: &TrialPlan) -> Self {
+        Self {
+            row: plan.row.id.clone(),
+            trial: plan.trial,
+        }
+    }
+
+    /// A file name without anything that a file system could object to.
+    pub fn file_stem(&self) -> String {
+        let safe = |c: char| {
+            if c.is_ascii_alphanumeric() || "-_=".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        format!(
+            "{}.{}",
+            self.row.chars().map(safe).collect::<String>(),
+            self.trial
+        )
+    }
+}
+
+impl fmt::Display for TrialId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} trial {}", self.row, self.trial)
+    }
+}
+
+/// One finished trial, failed ones included.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialRow {
+    /// Which trial.
+    pub id: TrialId,
+    /// Everything random was drawn from this.
+    pub seed: u64,
+    /// When the first worker was started, seconds since the Unix epoch.
+    pub started_s: f64,
+    /// From there to the end of the last, seconds.
+    pub wall_s: f64,
+    /// What the system's code ran on; null if the system is not known.
+    pub host: Option<Host>,
+    /// Invocations of this trial in `invocations.jsonl`.
+    pub invocations: usize,
+    /// Steps of this trial in its file of events.
+    pub steps: usize,
+    /// State transitions of workflows.
+    pub transitions: u64,
+    /// The exchange's traffic by the system's closed form, in the counts that
+    /// do not depend on timing; null if the system states none.
+    pub closed_form: Option<Traffic>,
+    /// Why replicas need not be bit-identical; null if they must be.
+    pub replicas_may_differ: Option<String>,
+    /// Every evaluation, in order.
+    pub evaluations: Vec<EvaluationRow>,
+    /// The file of its events, from the run directory.
+    pub events: String,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// What a reader of the results must know.
+    pub warnings: Vec<String>,
+}
+
+/// An evaluation of the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationRow {
+    /// The worker that evaluated.
+    pub rank: usize,
+    /// After this epoch.
+    pub epoch: usize,
+    /// When, seconds on the platform's clock.
+    pub at_s: f64,
+    /// The result.
+    pub evaluation: Evaluation,
+}
+
+/// One line of `invocations.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvocationRow {
+    /// The trial that it belongs to.
+    pub trial: TrialId,
+    /// The invocation.
+    pub invocation: Invocation,
+}
+
+impl TrialRow {
+    /// The row of a trial that ended like this.
+    pub fn new(plan: &TrialPlan, outcome: &TrialOutcome) -> Self {
+        let id = TrialId::of(plan);
+        let job = &plan.row.job;
+        let system = find(&job.system);
+        let mut warnings = outcome.warnings.clone();
+        warnings.extend(outcome.records.iter().filter_map(|record| match record {
+            Record::Warning { rank, text } => Some(format!("worker {rank}: {text}")),
+            _ => None,
+        }));
+        Self {
+            seed: job.seed,
+            started_s: outcome.started_s,
+            wall_s: outcome.wall_s,
+            host: system.map(|system| system.host()),
+            invocations: outcome.invocations.len(),
+            steps: steps(outcome).count(),
+            transitions: outcome.transitions,
+            closed_form: system.and_then(|system| system.traffic(job, plan.sizes).ok()),
+            replicas_may_differ: system.and_then(|system| match system.replicas(job) {
+                Ok(Replicas::Differ { reason }) => Some(reason.to_owned()),
+                _ => None,
+            }),
+            evaluations: outcome.records.iter().filter_map(evaluation).collect(),
+            events: format!("events/{}.parquet", id.file_stem()),
+            failure: outcome.failure.clone(),
+            warnings,
+            id,
+        }
+    }
+}
+
+/// The steps among a trial's records.
+pub fn steps(outcome: &TrialOutcome) -> impl Iterator<Item = &StepRecord> {
+    outcome.records.iter().filter_map(|record| match record {
+        Record::Step(step) => Some(step),
+        _ => None,
+    })
+}
+
+fn evaluation(record: &Record) -> Option<EvaluationRow> {
+    match record {
+        Record::Evaluated {
+            rank,
+            epoch,
+            at_s,
+            evaluation,
+        } => Some(EvaluationRow {
+            rank: *rank,
+            epoch: *epoch,
+            at_s: *at_s,
+            evaluation: *evaluation,
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,483 @@
+//! Bad input ends with exit code 2 and a message that names file, line, field
+//! and remedy, before any work starts.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const GOOD: &str = "\
+schema: 1
+name: bad-input
+dataset: {name: synthetic-cifar10, train: 600, test: 100}
+model: mobilenet
+workers: 4
+batch_size: 8
+batches_per_worker: 3
+epochs: 2
+memory_mb: 2048
+timeout_s: 900
+systems:
+  - system: allreduce
+  - system: spirt
+    settings: {poll_interval_ms: 50}
+";
+
+/// Runs the program in a directory of its own.
+fn epochcost(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_epochcost"))
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+/// The directory, holding `bad.yaml`: the good experiment with one text replaced.
+fn with(replaced: &str, by: &str) -> TempDir {
+    assert!(GOOD.contains(replaced), "{replaced}");
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("bad.yaml"),
+        GOOD.replacen(replaced, by, 1),
+    )
+    .unwrap();
+    directory
+}
+
+#[track_caller]
+fn assert_refused(output: &Output, words: &[&str]) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    for word in words {
+        assert!(message.contains(word), "no {word:?} in:\n{message}");
+    }
+    assert!(message.contains("help: "), "no remedy in:\n{message}");
+    assert!(
+        output.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+}
+
+/// `check` and `run` both refuse it, and `run` leaves nothing behind.
+#[track_caller]
+fn refused(replaced: &str, by: &str, words: &[&str]) {
+    let directory = with(replaced, by);
+    for verb in ["check", "run"] {
+        let output = epochcost(directory.path(), &[verb, "bad.yaml"]);
+        assert_refused(&output, &["bad.yaml"]);
+        assert_refused(&output, words);
+    }
+    assert!(!directory.path().join("results").exists());
+}
+
+#[test]
+fn the_good_experiment_is_good() {
+    let directory = with("epochs: 2", "epochs: 2");
+    let output = epochcost(directory.path(), &["check", "bad.yaml", "--json"]);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let checked: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(checked[0]["rows"].as_array().unwrap().len(), 2);
+    // LambdaML's AllReduce: W + 1 puts and 2W gets a step (Jiang et al. 2021).
+    assert_eq!(checked[0]["rows"][0]["traffic"]["puts"], 5 * 3 * 2);
+    assert_eq!(checked[0]["rows"][0]["traffic"]["gets"], 8 * 3 * 2);
+}
+
+#[test]
+fn unknown_field() {
+    refused(
+        "epochs: 2",
+        "epoch: 2",
+        &["bad.yaml:8:", "`epoch`", "did you mean `epochs`"],
+    );
+    refused(
+        "- system: allreduce",
+        "- {system: allreduce, wrokers: 2}",
+        &[
+            "bad.yaml:12:",
+            "systems.0.wrokers",
+            "did you mean `workers`",
+        ],
+    );
+    refused(
+        "train: 600",
+        "training: 600",
+        &["bad.yaml:3:", "dataset.training", "did you mean `train`"],
+    );
+}
+
+#[test]
+fn wrong_type() {
+    refused(
+        "epochs: 2",
+        "epochs: two",
+        &["bad.yaml:8:9", "epochs", "\"two\"", "a whole number"],
+    );
+    refused(
+        "workers: 4",
+        "workers: -4",
+        &["bad.yaml:5:", "workers", "-4", "a whole number"],
+    );
+    refused(
+        "workers: 4",
+        "workers: [4]",
+        &["bad.yaml:5:", "workers", "a list", "a whole number"],
+    );
+    refused(
+        "epochs: 2",
+        "epochs: 2\naugment: 3",
+        &["bad.yaml:9:", "augment", "true or false"],
+    );
+}
+
+#[test]
+fn missing_field() {
+    refused(
+        "workers: 4\n",
+        "",
+        &["bad.yaml:", "missing field `workers`", "add `workers:`"],
+    );
+    refused(
+        "name: bad-input\n",
+        "",
+        &["missing field `name`", "add `name:`"],
+    );
+}
+
+#[test]
+fn duplicate_key() {
+    refused(
+        "workers: 4",
+        "workers: 4\nworkers: 2",
+        &["bad.yaml:6:", "duplicate key `workers`", "keep one"],
+    );
+}
+
+#[test]
+fn not_yaml() {
+    refused(
+        "epochs: 2",
+        "epochs: [2",
+        &["bad.yaml:", "not valid YAML", "indentation"],
+    );
+}
+
+#[test]
+fn unknown_names() {
+    refused(
+        "system: allreduce",
+        "system: allreduc",
+        &[
+            "bad.yaml:12:",
+            "systems.0.system",
+            "unknown system `allreduc`",
+            "did you mean `allreduce`",
+            "gpu_baseline",
+        ],
+    );
+    refused(
+        "model: mobilenet",
+        "model: mobilnet",
+        &[
+            "bad.yaml:4:",
+            "unknown model",
+            "did you mean `mobilenet`",
+            "resnet18",
+        ],
+    );
+    refused(
+        "synthetic-cifar10",
+        "cifar11",
+        &["bad.yaml:3:", "dataset.name", "did you mean `cifar10`"],
+    );
+    refused(
+        "poll_interval_ms",
+        "poll_interval",
+        &[
+            "bad.yaml:14:",
+            "systems.1.settings.poll_interval",
+            "did you mean `poll_interval_ms`",
+        ],
+    );
+    refused(
+        "epochs: 2",
+        "epochs: 2\nplatform: azure",
+        &["platform", "azure", "local, sim, aws"],
+    );
+}
+
+#[test]
+fn zeros() {
+    refused(
+        "workers: 4",
+        "workers: 0",
+        &["bad.yaml:5:10", "zero workers", "1 or more"],
+    );
+    refused(
+        "batch_size: 8",
+        "batch_size: 0",
+        &["bad.yaml:6:", "zero batch_size", "1 or more"],
+    );
+    refused(
+        "epochs: 2",
+        "epochs: 0",
+        &["bad.yaml:8:", "zero epochs", "1 or more"],
+    );
+    refused(
+        "epochs: 2",
+        "epochs: 2\ntrials: 0",
+        &["bad.yaml:9:", "zero trials", "1 or more"],
+    );
+}
+
+/// 600 samples are 150 for each of 4 workers: 18 batches of 8.
+#[test]
+fn more_batches_than_the_data_holds() {
+    refused(
+        "batches_per_worker: 3",
+        "batches_per_worker: 19",
+        &[
+            "bad.yaml:7:",
+            "batches_per_worker",
+            "600 training samples, 150 for each",
+            "at most 18 batches fit",
+        ],
+    );
+    refused(
+        "batch_size: 8",
+        "batch_size: 151",
+        &["bad.yaml:6:", "batch_size", "smaller batch"],
+    );
+}
+
+#[test]
+fn outside_lambdas_limits() {
+    refused(
+        "memory_mb: 2048",
+        "memory_mb: 64",
+        &["bad.yaml:9:12", "memory_mb", "128 to 10240"],
+    );
+    refused(
+        "memory_mb: 2048",
+        "memory_mb: 10241",
+        &["bad.yaml:9:", "memory_mb", "128 to 10240"],
+    );
+    refused(
+        "timeout_s: 900",
+        "timeout_s: 901",
+        &["bad.yaml:10:", "timeout_s", "1 to 900"],
+    );
+}
+
+#[test]
+fn a_model_that_does_not_fit_the_images() {
+    refused(
+        "model: mobilenet",
+        "model: lenet5",
+        &["bad.yaml:4:", "1x28x28", "3x32x32", "synthetic-mnist"],
+    );
+}
+
+#[test]
+fn an_unsuitable_optimizer() {
+    refused(
+        "epochs: 2",
+        "epochs: 2\noptimizer: {adam: {learning_rate: 0.1}}",
+        &["bad.yaml:9:", "optimizer", "SGD only"],
+    );
+    refused(
+        "epochs: 2",
+        "epochs: 2\noptimizer: {sgd: {learning_rate: -1}}",
+        &["bad.yaml:9:", "optimizer.sgd.learning_rate", "at least 0"],
+    );
+    refused(
+        "epochs: 2",
+        "epochs: 2\noptimizer: {lars: {}}",
+        &["bad.yaml:9:", "lars", "sgd, adam"],
+    );
+}
+
+#[test]
+fn a_gpu_for_a_function() {
+    refused(
+        "epochs: 2",
+        "epochs: 2\ndevice: {kind: cuda}",
+        &["bad.yaml:9:", "device", "no GPU"],
+    );
+}
+
+#[test]
+fn a_value_of_set_names_the_option() {
+    let directory = with("epochs: 2", "epochs: 2");
+    let output = epochcost(directory.path(), &["run", "bad.yaml", "--set", "workers=0"]);
+    assert_refused(&output, &["bad.yaml", "--set workers=0", "zero workers"]);
+}
+
+#[test]
+fn no_experiment() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = epochcost(directory.path(), &["run", "none.yaml"]);
+    assert_refused(&output, &["none.yaml", "list experiments"]);
+    assert_eq!(epochcost(directory.path(), &["run"]).status.code(), Some(2));
+}
+
+/// A data directory of CIFAR-10's form, with small files in place of its own.
+fn cifar(directory: &Path, bytes: usize) {
+    let data = directory.join("cifar");
+    fs::create_dir(&data).unwrap();
+    for name in [
+        "data_batch_1",
+        "data_batch_2",
+        "data_batch_3",
+        "data_batch_4",
+        "data_batch_5",
+    ] {
+        fs::write(data.join(format!("{name}.bin")), vec![0; bytes]).unwrap();
+    }
+    fs::write(data.join("test_batch.bin"), vec![0; bytes]).unwrap();
+}
+
+const GENERATED: &str = "{name: synthetic-cifar10, train: 600, test: 100}";
+
+#[test]
+fn a_missing_data_file() {
+    refused(
+        GENERATED,
+        "{name: cifar10}",
+        &[
+            "bad.yaml:3:",
+            "dataset.name",
+            "missing data file data/cifar10/data_batch_1.bin",
+            "download",
+        ],
+    );
+}
+
+#[test]
+fn a_truncated_cifar_file() {
+    let directory = with(GENERATED, "{name: cifar10, directory: cifar}");
+    cifar(directory.path(), 3073);
+    for verb in ["check", "run"] {
+        let output = epochcost(directory.path(), &[verb, "bad.yaml"]);
+        assert_refused(
+            &output,
+            &[
+                "bad.yaml:3:",
+                "dataset.directory",
+                "truncated data file cifar/data_batch_1.bin",
+                "found 3073 bytes, expected 30730000",
+            ],
+        );
+    }
+}
+
+/// Right sizes, wrong bytes: only reading the file can tell, so only `run` does.
+#[test]
+fn a_corrupted_cifar_file() {
+    let directory = with(GENERATED, "{name: cifar10, directory: cifar}");
+    cifar(directory.path(), 30_730_000);
+    let output = epochcost(directory.path(), &["run", "bad.yaml", "--out", "out"]);
+    assert_refused(
+        &output,
+        &[
+            "bad.yaml:3:",
+            "dataset.directory",
+            "corrupted data file cifar/data_batch_1.bin",
+            "SHA-1",
+        ],
+    );
+}
+
+#[test]
+fn a_corrupted_generated_file() {
+    let directory = with(
+        GENERATED,
+        "{name: synthetic-cifar10, train: 600, test: 100, directory: made}",
+    );
+    let made = epochcost(
+        directory.path(),
+        &[
+            "data",
+            "make",
+            "synthetic-cifar10",
+            "--train",
+            "600",
+            "--test",
+            "100",
+            "--dir",
+            "made",
+        ],
+    );
+    assert_eq!(
+        made.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    let file = directory.path().join("made/data_batch_3.bin");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[5] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let output = epochcost(directory.path(), &["run", "bad.yaml", "--out", "out"]);
+    assert_refused(
+        &output,
+        &[
+            "bad.yaml:3:",
+            "corrupted data file made/data_batch_3.bin",
+            "SHA-256",
+        ],
+    );
+}
+
+/// Before any work: the data has not been generated yet.
+#[test]
+fn an_unwritable_output_directory() {
+    let directory = with("epochs: 2", "epochs: 2");
+    fs::write(directory.path().join("file"), "").unwrap();
+    let output = epochcost(directory.path(), &["run", "bad.yaml", "--out", "file/out"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("file/out") && message.contains("--out"),
+        "{message}"
+    );
+    assert!(!directory.path().join("data").exists());
+}
+
+#[test]
+fn what_is_not_in_this_build_is_lacking() {
+    let directory = with("epochs: 2", "epochs: 2");
+    for arguments in [
+        ["run", "bad.yaml", "--platform", "aws"],
+        ["run", "bad.yaml", "--services", "real"],
+    ] {
+        let output = epochcost(directory.path(), &arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(
+            message.contains("bad.yaml") && message.contains("help: "),
+            "{message}"
+        );
+    }
+    let output = epochcost(directory.path(), &["data", "fetch", "cifar10"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{message}");
+    assert!(message.contains("cifar-10-binary.tar.gz") && message.contains("data/cifar10"));
+}
+
+#[test]
+fn nothing_to_list() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = epochcost(
+        directory.path(),
+        &["list", "experiments", "--directory", "."],
+    );
+    assert_eq!(output.status.code(), Some(4));
+}

@@ -1,0 +1,79 @@
+//! Every experiment that is shipped is valid.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use epochcost::cmd::list::yaml_files;
+use epochcost::experiment::{Experiment, Options};
+
+fn shipped() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
+    let files = yaml_files(&directory).unwrap();
+    assert!(!files.is_empty());
+    files
+}
+
+fn load(file: &Path) -> Experiment {
+    Experiment::load(file, &Options::default())
+        .unwrap_or_else(|error| panic!("{}", epochcost::error::Error::from(error)))
+}
+
+#[test]
+fn every_shipped_experiment_is_valid_and_named_like_its_file() {
+    for file in shipped() {
+        let experiment = load(&file);
+        assert_eq!(file.file_stem().unwrap().to_str().unwrap(), experiment.name);
+        assert!(!experiment.description.is_empty(), "{}", file.display());
+    }
+}
+
+/// The smoke run is the whole comparison: five systems, MobileNet, 4 workers,
+/// two epochs of three batches.
+#[test]
+fn smoke_runs_every_system_in_full() {
+    let experiment = load(
+        &shipped()
+            .into_iter()
+            .find(|file| file.ends_with("smoke.yaml"))
+            .unwrap(),
+    );
+    let systems: Vec<&str> = experiment
+        .rows
+        .iter()
+        .map(|row| row.job.system.as_str())
+        .collect();
+    let known: Vec<&str> = epochcost_systems::systems()
+        .iter()
+        .map(|system| system.name())
+        .collect();
+    assert_eq!(systems, known);
+    for row in &experiment.rows {
+        let job = &row.job;
+        assert_eq!(job.model, "mobilenet");
+        assert_eq!((job.workers, job.epochs, job.batches_per_worker), (4, 2, 3));
+    }
+}
+
+/// A claim that selects no row would silently say nothing.
+#[test]
+fn every_claim_of_a_shipped_experiment_selects_a_row() {
+    for file in shipped() {
+        let experiment = load(&file);
+        for claim in &experiment.claims {
+            let selects = experiment.rows.iter().any(|row| {
+                let planned = epochcost::results::PlannedRow {
+                    row: row.clone(),
+                    trials: experiment.trials,
+                    infeasible: None,
+                };
+                epochcost::analysis::matches(&claim.select, &planned)
+            });
+            assert!(
+                selects,
+                "{}: {:?} selects no row",
+                file.display(),
+                claim.claim
+            );
+        }
+    }
+}

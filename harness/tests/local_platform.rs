@@ -1,0 +1,423 @@
+//! Trials on the local platform with real worker processes: LeNet-5 on a few
+//! random images.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use epochcost::metering::TrialOutcome;
+use epochcost::plan::{Fault, FaultKind, Row, TrialPlan};
+use epochcost::platform::local::{Local, Worker, worker};
+use epochcost::platform::{Platform, PlatformError, Progress, TrialData};
+use epochcost_channels::Traffic;
+use epochcost_kernels::hash;
+use epochcost_systems::{
+    DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, StepRecord, find, find_model,
+};
+use serde_json::{Map, json};
+
+/// Bytes of an MNIST record.
+const RECORD_BYTES: usize = 785;
+const WORKERS: usize = 2;
+const BATCHES: usize = 2;
+const EPOCHS: usize = 2;
+const BATCH_SIZE: usize = 4;
+/// Far below the time-out of a function (900 s), which a trial that waits for
+/// a dead worker would need.
+const BOUND: Duration = Duration::from_secs(100);
+
+fn found() -> Worker {
+    static WORKER: OnceLock<Worker> = OnceLock::new();
+    WORKER
+        .get_or_init(|| worker::find_or_build().unwrap())
+        .clone()
+}
+
+fn plan(system: &str) -> TrialPlan {
+    let found = find(system).unwrap();
+    let fidelity = Fidelity::Paper;
+    let samples = WORKERS * BATCHES * BATCH_SIZE;
+    let job = Job {
+        trial: format!("{system}-0"),
+        system: system.into(),
+        fidelity,
+        settings: found.settings(fidelity, &Map::new()).unwrap(),
+        model: "lenet5".into(),
+        data: DataPlan {
+            dataset: "random".into(),
+            record_bytes: RECORD_BYTES,
+            train_samples: samples,
+            test_samples: 8,
+            augment: false,
+        },
+        workers: WORKERS,
+        batch_size: BATCH_SIZE,
+        batches_per_worker: BATCHES,
+        epochs: EPOCHS,
+        seed: 11,
+        optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),
+        evaluate: Evaluate::Last,
+        device: Device::Cpu,
+    };
+    let row = Row {
+        id: system.into(),
+        job,
+        memory_mb: 1_769,
+        timeout_s: 900,
+        instance_type: "g4dn.xlarge".into(),
+        cpu_fallback: false,
+        faults: Vec::new(),
+    };
+    TrialPlan {
+        row,
+        trial: 0,
+        sizes: find_model("lenet5").unwrap().sizes,
+    }
+}
+
+fn with_fault(system: &str, kind: FaultKind) -> TrialPlan {
+    let mut plan = plan(system);
+    plan.row.faults = vec![Fault {
+        rank: 1,
+        epoch: 0,
+        batch: 1,
+        kind,
+    }];
+    plan
+}
+
+fn data() -> TrialData {
+    let records = |samples: usize, seed: u64| -> bytes::Bytes {
+        (0..samples * RECORD_BYTES)
+            .map(|at| {
+                let byte = (hash::mix(seed, at as u64) >> 56) as u8;
+                if at % RECORD_BYTES == 0 {
+                    byte % 10
+                } else {
+                    byte
+                }
+            })
+            .collect()
+    };
+    let train = WORKERS * BATCHES * BATCH_SIZE;
+    TrialData {
+        train: records(train, 1),
+        test: records(8, 2),
+        record_bytes: RECORD_BYTES,
+    }
+}
+
+#[derive(Default)]
+struct Steps(AtomicU64);
+
+impl Progress for Steps {
+    fn steps(&self, done: u64) {
+        self.0.store(done, Ordering::Relaxed);
+    }
+}
+
+async fn run(plan: &TrialPlan) -> TrialOutcome {
+    let local = Local::with_worker(found()).await.unwrap();
+    let steps = Steps::default();
+    let outcome = tokio::time::timeout(BOUND, local.run_trial(plan, &data(), &steps))
+        .await
+        .expect("no trial waits for a worker that is gone")
+        .unwrap();
+    assert_eq!(steps.0.into_inner(), step_records(&outcome).len() as u64);
+    outcome
+}
+
+async fn failure(plan: &TrialPlan) -> (String, TrialOutcome) {
+    let outcome = run(plan).await;
+    (
+        outcome.failure.clone().expect("the fault fails the trial"),
+        outcome,
+    )
+}
+
+fn step_records(outcome: &TrialOutcome) -> Vec<&StepRecord> {
+    outcome
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Step(step) => Some(step),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Losses and digests by place, without times.
+fn course(outcome: &TrialOutcome) -> BTreeMap<String, (Option<f64>, Option<String>)> {
+    step_records(outcome)
+        .into_iter()
+        .map(|step| {
+            let place = format!(
+                "{} {} {} {:?}",
+                step.function, step.rank, step.epoch, step.batch
+            );
+            (place, (step.loss, step.parameters_digest.clone()))
+        })
+        .collect()
+}
+
+fn exchanged(outcome: &TrialOutcome) -> Traffic {
+    let mut total = Traffic::default();
+    for step in step_records(outcome) {
+        total += step.traffic.exchange.total();
+    }
+    total.untimed()
+}
+
+fn assert_succeeds(plan: &TrialPlan, outcome: &TrialOutcome) {
+    assert_eq!(outcome.failure, None);
+    let system = find(&plan.row.job.system).unwrap();
+    let expected = system.traffic(&plan.row.job, plan.sizes).unwrap();
+    assert_eq!(exchanged(outcome), expected.untimed());
+    let evaluated = outcome.records.iter().any(|record| match record {
+        Record::Evaluated { evaluation, .. } => evaluation.samples == 8,
+        _ => false,
+    });
+    assert!(evaluated);
+    let ids: HashSet<&str> = outcome
+        .invocations
+        .iter()
+        .map(|invocation| invocation.request_id.as_str())
+        .collect();
+    assert_eq!(ids.len(), outcome.invocations.len());
+    for invocation in &outcome.invocations {
+        assert_eq!(invocation.error, None);
+        assert!(invocation.duration_ms > 0.0 && invocation.peak_memory_mb > Some(0));
+        assert!(invocation.ended_s >= invocation.started_s);
+        if invocation.host == Host::Function {
+            assert_eq!(invocation.cold, invocation.init_ms.is_some());
+            assert_eq!(invocation.memory_mb, Some(1_769));
+            let billed = (invocation.duration_ms + invocation.init_ms.unwrap_or(0.0)).ceil();
+            // The REPORT line rounds both to hundredths of a millisecond.
+            assert!(
+                (billed - invocation.billed_ms as f64).abs() <= 1.0,
+                "{invocation:?}"
+            );
+        }
+    }
+}
+
+/// Digests of the parameters after each step, by step.
+fn digests(outcome: &TrialOutcome) -> BTreeMap<(usize, Option<usize>), BTreeSet<String>> {
+    let mut digests = BTreeMap::<_, BTreeSet<_>>::new();
+    for step in step_records(outcome) {
+        if let Some(digest) = &step.parameters_digest {
+            digests
+                .entry((step.epoch, step.batch))
+                .or_default()
+                .insert(digest.clone());
+        }
+    }
+    digests
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn allreduce_runs_to_its_end_and_the_same_way_twice() {
+    let plan = plan("allreduce");
+    let outcome = run(&plan).await;
+    assert_succeeds(&plan, &outcome);
+    let digests = digests(&outcome);
+    assert!(!digests.is_empty() && digests.values().all(|replicas| replicas.len() == 1));
+    assert_eq!(course(&outcome), course(&run(&plan).await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spirt_runs_to_its_end_and_keeps_sandboxes_warm() {
+    let plan = plan("spirt");
+    let outcome = run(&plan).await;
+    assert_succeeds(&plan, &outcome);
+    assert!(outcome.transitions > 0);
+    let gradients: Vec<_> = outcome
+        .invocations
+        .iter()
+        .filter(|invocation| invocation.batch.is_some())
+        .collect();
+    assert_eq!(gradients.len(), WORKERS * BATCHES * EPOCHS);
+    assert!(gradients.iter().any(|invocation| !invocation.cold));
+    for invocation in outcome
+        .invocations
+        .iter()
+        .filter(|invocation| !invocation.cold)
+    {
+        let cold = |other: &&epochcost::metering::Invocation| {
+            other.cold && other.sandbox == invocation.sandbox
+        };
+        let first = outcome.invocations.iter().find(cold).unwrap();
+        assert!(first.ended_s <= invocation.started_s && first.function == invocation.function);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gpu_baseline_falls_back_only_where_it_may() {
+    let mut plan = plan("gpu_baseline");
+    plan.row.job.device = Device::Cuda;
+    let local = Local::with_worker(found()).await.unwrap();
+    match local.run_trial(&plan, &data(), &Steps::default()).await {
+        Err(PlatformError::Lacks { what, .. }) => assert!(what.contains("Cuda"), "{what}"),
+        Ok(outcome) => return assert_succeeds(&plan, &outcome),
+        other => panic!("{other:?}"),
+    }
+    plan.row.cpu_fallback = true;
+    let outcome = run(&plan).await;
+    assert_succeeds(&plan, &outcome);
+    assert!(
+        outcome
+            .invocations
+            .iter()
+            .all(|invocation| invocation.host == Host::Instance)
+    );
+    let warned =
+        |record: &Record| matches!(record, Record::Warning { text, .. } if text.contains("CPU"));
+    assert!(outcome.records.iter().any(warned));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_fails_the_trial_and_names_the_worker() {
+    for system in ["allreduce", "spirt", "scatterreduce", "mlless"] {
+        let (why, outcome) = failure(&with_fault(system, FaultKind::Crash)).await;
+        assert!(why.contains("worker 1"), "{why}");
+        assert!(
+            why.contains("Runtime.ExitError") && why.contains("exit status 1"),
+            "{why}"
+        );
+        assert!(why.contains("injected fault: crash"), "{why}");
+        let dead = |invocation: &&epochcost::metering::Invocation| invocation.error.is_some();
+        let dead = outcome.invocations.iter().find(dead).unwrap();
+        assert_eq!(dead.rank, 1);
+    }
+    let (why, outcome) = failure(&with_fault("gpu_baseline", FaultKind::Crash)).await;
+    assert!(
+        why.contains("worker 1") && why.contains("exit status 1"),
+        "{why}"
+    );
+    assert!(
+        outcome
+            .invocations
+            .iter()
+            .any(|invocation| invocation.error.is_some())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_fails_the_trial_with_its_text() {
+    for system in ["allreduce", "gpu_baseline"] {
+        let (why, _) = failure(&with_fault(system, FaultKind::Error)).await;
+        assert!(
+            why.contains("worker 1") && why.contains("injected fault: error"),
+            "{why}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_takes_too_much_memory_is_ended() {
+    let mut plan = with_fault("allreduce", FaultKind::OutOfMemory);
+    plan.row.memory_mb = 512;
+    let (why, _) = failure(&plan).await;
+    assert!(
+        why.contains("worker 1") && why.contains("Runtime.OutOfMemory"),
+        "{why}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_takes_too_long_is_ended() {
+    let mut plan = with_fault("allreduce", FaultKind::StragglerMs(600_000));
+    plan.row.timeout_s = 3;
+    let (why, outcome) = failure(&plan).await;
+    assert!(why.contains("Task timed out after 3.00 seconds"), "{why}");
+    let late = |invocation: &&epochcost::metering::Invocation| invocation.error.is_some();
+    assert_eq!(
+        outcome.invocations.iter().find(late).unwrap().duration_ms,
+        3_000.0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_trial_leaves_no_process() {
+    let (_dir, copy) = copied();
+    let local = Local::with_worker(copy.clone()).await.unwrap();
+    let plan = with_fault("allreduce", FaultKind::StragglerMs(600_000));
+    let (data, steps) = (data(), Steps::default());
+    tokio::select! {
+        _ = local.run_trial(&plan, &data, &steps) => panic!("it waits for the straggler"),
+        () = until(|| running(&copy.path) == WORKERS) => {}
+    }
+    until(|| running(&copy.path) == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_harness_leaves_no_process() {
+    let (_dir, copy) = copied();
+    let mut harness = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "waits_to_be_killed", "--ignored", "--nocapture"])
+        .env(worker::WORKER_VARIABLE, &copy.path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    for system in ["functions", "instances"] {
+        until(|| running(&copy.path) == 2 * WORKERS).await;
+        assert!(harness.try_wait().unwrap().is_none(), "{system}");
+    }
+    harness.kill().unwrap();
+    harness.wait().unwrap();
+    until(|| running(&copy.path) == 0).await;
+    // What the dead harness could not remove goes with the next one.
+    drop(Local::with_worker(copy).await.unwrap());
+}
+
+/// The harness of [`a_killed_harness_leaves_no_process`].
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "is run by another test, which kills it"]
+async fn waits_to_be_killed() {
+    let local = Local::with_worker(found()).await.unwrap();
+    let functions = with_fault("allreduce", FaultKind::StragglerMs(600_000));
+    let instances = with_fault("gpu_baseline", FaultKind::StragglerMs(600_000));
+    let (data, steps) = (data(), Steps::default());
+    let outcomes = tokio::join!(
+        local.run_trial(&functions, &data, &steps),
+        local.run_trial(&instances, &data, &steps),
+    );
+    panic!("ended: {outcomes:?}");
+}
+
+/// A worker binary at a path of its own, by which its processes are known.
+fn copied() -> (tempfile::TempDir, Worker) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bootstrap");
+    std::fs::copy(found().path, &path).unwrap();
+    let path = path.canonicalize().unwrap();
+    (dir, Worker::at(path).unwrap())
+}
+
+/// How many processes run `program`.
+fn running(program: &Path) -> usize {
+    let executables = std::fs::read_dir("/proc").unwrap().flatten();
+    let of = |entry: std::fs::DirEntry| -> Option<PathBuf> {
+        std::fs::read_link(entry.path().join("exe")).ok()
+    };
+    executables
+        .filter_map(of)
+        .filter(|executable| executable == program)
+        .count()
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(BOUND, waiting)
+        .await
+        .expect("the condition comes true");
+}

@@ -1,0 +1,396 @@
+//! A run directory from its first file to its report.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "report/fixture.rs"]
+mod fixture;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epochcost::analysis::claims::Word;
+use epochcost::analysis::{self, Analysis};
+use epochcost::error::Exit;
+use epochcost::report;
+use epochcost::results::{ResultsError, RunDirectory};
+use epochcost_systems::Record;
+
+const CLAIMS: &str = r#"[
+  {"claim": "MobileNet costs 0.0422 USD an epoch with ScatterReduce",
+   "select": {"system": "scatterreduce"}, "metric": "cost_paper_usd",
+   "published": 0.0422, "tolerance": 0.1, "source": "Barrak et al. 2025, Table 2"},
+  {"claim": "MobileNet takes 344 s an epoch with ScatterReduce",
+   "select": {"system": "scatterreduce"}, "metric": "seconds_per_epoch",
+   "published": 344.23, "tolerance": 0.1, "source": "Barrak et al. 2025, Table 2"},
+  {"claim": "AllReduce moves 1.3 times the bytes of ScatterReduce",
+   "select": {"system": "allreduce"}, "over": {"system": "scatterreduce"}, "metric": "bytes",
+   "published": 1.3, "tolerance": 0.01, "source": "closed forms, W = 4"},
+  {"claim": "SPIRT reaches 83.2 %", "select": {"system": "spirt"}, "metric": "accuracy",
+   "published": 0.832, "tolerance": 0.02, "source": "Barrak et al. 2025, Table 3"},
+  {"claim": "every system learns something", "select": {}, "metric": "accuracy", "at_least": 0.3},
+  {"claim": "KubeML is fast", "select": {"system": "kubeml"}, "metric": "seconds_per_epoch",
+   "at_most": 1}
+]"#;
+
+fn analysed(run: &RunDirectory) -> Analysis {
+    let analysis = analysis::summarise(run).unwrap();
+    report::write(run, &analysis).unwrap();
+    analysis
+}
+
+/// A directory that stays after the test, so that its report can be looked at.
+fn kept(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+#[test]
+fn a_run_becomes_a_summary() {
+    let run = fixture::finished(&kept("report-fixture"), CLAIMS);
+    let analysis = analysed(&run);
+    let text = fs::read_to_string(run.path().join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["schema_version"]["major"], 1);
+    let rows = summary["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 5);
+    let fields = [
+        "system",
+        "model",
+        "dataset",
+        "fidelity",
+        "platform",
+        "workers",
+        "batch_size",
+        "batches_per_worker",
+        "epochs",
+        "trials",
+        "failed_trials",
+        "memory_mb",
+        "seconds_per_epoch",
+        "stage_seconds",
+        "billed_ms",
+        "peak_memory_mb",
+        "cost_paper_usd",
+        "cost_full_usd",
+        "traffic",
+        "train_loss",
+        "accuracy",
+        "replicas_identical",
+        "verdicts",
+    ];
+    for field in fields {
+        assert!(rows[0].get(field).is_some(), "{field} is missing");
+    }
+    let allreduce = &rows[3];
+    assert_eq!(allreduce["system"], "allreduce");
+    let (p, steps) = (4 * fixture::sizes().parameters as u64, 2 * 3);
+    assert_eq!(allreduce["traffic"]["puts"], 5 * steps);
+    assert_eq!(allreduce["traffic"]["gets"], 8 * steps);
+    assert_eq!(allreduce["traffic"]["bytes_up"], 5 * p * steps);
+    assert_eq!(allreduce["traffic"]["bytes_down"], 8 * p * steps);
+    assert_eq!(allreduce["traffic"]["missed_gets"], 0);
+    assert_eq!(allreduce["dataset_traffic"]["gets"], 24);
+    assert_eq!(allreduce["traffic_matches"], true);
+    assert_eq!(allreduce["replicas_identical"], true);
+    assert_eq!(allreduce["accuracy"], f64::from(200 + 120 + 60) / 512.0);
+    assert_eq!(allreduce["memory_mb"], 2048);
+    assert_eq!(rows[4]["memory_mb"], serde_json::Value::Null);
+    assert!(allreduce["seconds_per_epoch"]["ci95"].is_array());
+    let mlless = &rows[1];
+    assert_eq!(
+        (&mlless["trials"], &mlless["failed_trials"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(mlless["seconds_per_epoch"]["ci95"], serde_json::Value::Null);
+    assert_eq!(analysis.exit_status(), Exit::Failed);
+}
+
+/// Three batches that start 2 + 0.4 · 3 s apart; the last lasts 3.32 s at rank 3.
+#[test]
+fn an_epoch_lasts_from_its_first_start_to_its_last_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), "[]");
+    let analysis = analysed(&run);
+    let first = &analysis.rows[3].trials[0];
+    let last_step = 0.02 + 1.25 + 0.01 + 0.14 + 1.0 + 0.2 + 0.05 + 0.03 + 0.4;
+    let expected = 2.0 * (2.0 + 3.0 * 0.4) + last_step;
+    assert!(
+        (first.epochs[0].seconds - expected).abs() < 1e-9,
+        "{}",
+        first.epochs[0].seconds
+    );
+}
+
+#[test]
+fn verdicts_compare_only_what_can_be_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), CLAIMS);
+    let analysis = analysed(&run);
+    let verdicts: Vec<(Word, &str)> = analysis
+        .summary
+        .verdicts
+        .iter()
+        .map(|verdict| (verdict.verdict, verdict.reason.as_str()))
+        .collect();
+    assert!(verdicts[0].0 == Word::Undecided && verdicts[0].1.contains("a cost computed"));
+    assert!(verdicts[1].0 == Word::Undecided && verdicts[1].1.contains("a time of this machine"));
+    assert_eq!(verdicts[2].0, Word::Reproduced, "{verdicts:?}");
+    assert!(verdicts[3].0 == Word::Undecided && verdicts[3].1.contains("generated"));
+    assert!(
+        verdicts[4..9]
+            .iter()
+            .all(|(word, _)| *word == Word::Reproduced),
+        "{verdicts:?}"
+    );
+    assert_eq!(verdicts[9].0, Word::NotRun);
+    let ratio = &analysis.summary.verdicts[2];
+    assert_eq!(
+        (ratio.row.as_deref(), ratio.unit.as_str()),
+        (Some("allreduce-paper"), "×")
+    );
+}
+
+#[test]
+fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
+    let judged = |expect: &str, limit: f64| {
+        let claims = format!(
+            r#"[{{"claim": "c", "select": {{"system": "spirt"}}, "metric": "accuracy",
+                "at_least": {limit}{expect}}}]"#
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let run =
+            RunDirectory::create(Some(directory.path()), fixture::new_run(&claims, 1)).unwrap();
+        for system in fixture::SYSTEMS {
+            let plan = fixture::plan(system, 0);
+            run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
+                .unwrap();
+        }
+        analysed(&run).exit_status()
+    };
+    assert_eq!(judged("", 0.3), Exit::Done);
+    assert_eq!(judged("", 0.99), Exit::Failed);
+    assert_eq!(judged(r#", "expect": "not_reproduced""#, 0.99), Exit::Done);
+    assert_eq!(judged(r#", "expect": "not_reproduced""#, 0.3), Exit::Failed);
+}
+
+#[test]
+fn replicas_that_differ_and_traffic_that_differs_are_seen() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
+    let plan = fixture::plan("allreduce", 0);
+    let mut outcome = fixture::outcome(&plan, 1.0);
+    let Some(Record::Step(step)) = outcome.records.last_mut() else {
+        panic!("no step")
+    };
+    step.parameters_digest = Some("another".into());
+    step.traffic.exchange.objects.puts += 1;
+    run.append_trial(&plan, &outcome).unwrap();
+    let plan = fixture::plan("scatterreduce", 0);
+    let mut outcome = fixture::outcome(&plan, 1.0);
+    outcome
+        .records
+        .retain(|record| !matches!(record, Record::Step(step) if step.rank == 3));
+    run.append_trial(&plan, &outcome).unwrap();
+    let analysis = analysed(&run);
+    let row = |i: usize| &analysis.summary.rows[i];
+    assert_eq!(
+        (row(3).replicas_identical, row(3).traffic_matches),
+        (Some(false), Some(false))
+    );
+    assert_eq!(row(2).replicas_identical, None, "one worker told nothing");
+    assert_eq!(
+        (row(0).trials, row(0).accuracy, row(0).traffic.puts),
+        (0, None, None)
+    );
+    assert!(
+        analysis
+            .warnings
+            .iter()
+            .any(|text| text.contains("closed form"))
+    );
+}
+
+#[test]
+fn the_report_is_a_pure_function_of_the_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), CLAIMS);
+    let files = [
+        "summary.json",
+        "cost.json",
+        "epochs.tsv",
+        "report.html",
+        "report.md",
+    ];
+    let read = || files.map(|name| fs::read(run.path().join(name)).unwrap());
+    analysed(&run);
+    let first = read();
+    for name in files {
+        fs::remove_file(run.path().join(name)).unwrap();
+    }
+    analysed(&RunDirectory::open(run.path()).unwrap());
+    assert!(first == read());
+}
+
+#[test]
+fn the_page_stands_alone_and_escapes_what_it_shows() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), CLAIMS);
+    analysed(&run);
+    let page = fs::read_to_string(run.path().join("report.html")).unwrap();
+    for foreign in ["<script", "src=", "<link", "@import", "url("] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert!(page.contains("at &lt;epoch 1 | batch 2&gt;"));
+    assert_eq!(page.matches("<svg").count(), 6);
+    assert!(page.contains("hollow s3") && page.contains("local durations at list prices"));
+    let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
+    assert!(markdown.contains(r"at &lt;epoch 1 \| batch 2&gt;"));
+}
+
+/// Set `UPDATE_GOLDEN=1` to accept what changed.
+#[test]
+fn the_markdown_twin_reads_as_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), CLAIMS);
+    let analysis = analysed(&run);
+    let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
+    let found = format!(
+        "{}\n{}\n",
+        redacted(&markdown, &analysis.summary.run_id),
+        report::terminal_table(&analysis)
+    );
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden.md");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&golden, &found).unwrap();
+    }
+    assert_eq!(found, fs::read_to_string(&golden).unwrap());
+}
+
+/// Without what depends on the day and the machine.
+fn redacted(markdown: &str, run_id: &str) -> String {
+    let (head, rest) = markdown.split_once("## Warnings").unwrap();
+    let (_, rest) = rest.split_once("## Summary").unwrap();
+    let (body, _) = rest.split_once("## Provenance").unwrap();
+    format!("{head}## Summary{body}").replace(run_id, "RUN-ID")
+}
+
+#[test]
+fn a_run_that_was_cut_off_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 2)).unwrap();
+    let plan = fixture::plan("spirt", 0);
+    run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
+        .unwrap();
+    let trials = run.path().join("trials.jsonl");
+    let mut text = fs::read(&trials).unwrap();
+    text.extend_from_within(..100);
+    fs::write(&trials, text).unwrap();
+    let calls = run.path().join("invocations.jsonl");
+    let orphans = fs::read_to_string(&calls)
+        .unwrap()
+        .replace(r#""trial":0"#, r#""trial":1"#);
+    fs::write(&calls, fs::read_to_string(&calls).unwrap() + &orphans).unwrap();
+
+    let opened = RunDirectory::open(run.path()).unwrap();
+    assert!(
+        opened.warnings()[0].contains("trials.jsonl"),
+        "{:?}",
+        opened.warnings()
+    );
+    let run = RunDirectory::resume(run.path(), &fixture::planned(2)).unwrap();
+    let finished = run.finished_trials().unwrap();
+    assert_eq!(finished.len(), 1);
+    assert!(
+        finished
+            .iter()
+            .all(|id| (id.row.as_str(), id.trial) == ("spirt-paper", 0))
+    );
+    assert_eq!(
+        run.invocations().unwrap().len(),
+        4,
+        "an unfinished trial's are dropped"
+    );
+    let plan = fixture::plan("spirt", 1);
+    run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
+        .unwrap();
+    assert_eq!(run.trials().unwrap().len(), 2);
+    assert!(matches!(
+        RunDirectory::resume(run.path(), &fixture::planned(3)),
+        Err(ResultsError::Different { .. })
+    ));
+}
+
+#[test]
+fn steps_survive_their_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
+    let plan = fixture::plan("mlless", 0);
+    let mut outcome = fixture::outcome(&plan, 1.0);
+    if let Some(Record::Step(step)) = outcome.records.first_mut() {
+        step.batch = None;
+        step.loss = None;
+        step.update_density = Some(0.25);
+        step.parameters_digest = None;
+        step.traffic.state.queue.polls = u64::MAX;
+    }
+    let row = run.append_trial(&plan, &outcome).unwrap();
+    let written: Vec<_> = outcome
+        .records
+        .into_iter()
+        .filter_map(|record| {
+            if let Record::Step(step) = record {
+                Some(step)
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert_eq!(run.steps(&row).unwrap(), written);
+    let names: Vec<_> = fs::read_dir(run.path().join("events")).unwrap().collect();
+    assert_eq!(names.len(), 1, "no temporary file stays behind");
+}
+
+#[test]
+fn directories_that_cannot_be_used_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let new = || fixture::new_run("[]", 1);
+    let below_a_file = RunDirectory::create(Some(&file.join("run")), new()).unwrap_err();
+    assert!(
+        matches!(below_a_file, ResultsError::Unwritable { .. }),
+        "{below_a_file}"
+    );
+    let full = RunDirectory::create(Some(directory.path()), new()).unwrap_err();
+    assert!(
+        matches!(full, ResultsError::NotEmpty(_)) && full.is_usage(),
+        "{full}"
+    );
+    let empty = RunDirectory::open(&directory.path().join("none")).unwrap_err();
+    assert!(matches!(empty, ResultsError::NotARun(_)), "{empty}");
+}
+
+#[test]
+fn other_versions_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
+    let manifest = run.path().join("manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let with_major = |major: u32| {
+        let changed = text.replace("\"major\": 1", &format!("\"major\": {major}"));
+        fs::write(&manifest, changed).unwrap();
+        RunDirectory::open(run.path())
+    };
+    let newer = with_major(2).unwrap_err();
+    assert!(matches!(newer, ResultsError::TooNew { .. }) && newer.to_string().contains("2.0"));
+    assert!(matches!(with_major(0), Err(ResultsError::TooOld { .. })));
+    let newer = text
+        .replace("\"minor\": 0", "\"minor\": 9")
+        .replace("\"experiment\":", "\"x\": 1, \"experiment\":");
+    fs::write(&manifest, newer).unwrap();
+    assert!(
+        RunDirectory::open(run.path()).is_ok(),
+        "a newer minor version is read"
+    );
+}

@@ -1,0 +1,254 @@
+//! A small run, made up: five systems, two trials each, one of which failed.
+
+use std::path::Path;
+
+use epochcost::analysis::claims::Claim;
+use epochcost::metering::{Invocation, TrialOutcome};
+use epochcost::plan::{Row, TrialPlan};
+use epochcost::results::{DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory};
+use epochcost_systems::{
+    DataPlan, Device, Evaluate, Evaluation, Fidelity, Host, Job, PurposeTraffic, Record, Sizes,
+    StageSeconds, StepRecord, find, find_model,
+};
+
+pub const SYSTEMS: [&str; 5] = [
+    "spirt",
+    "mlless",
+    "scatterreduce",
+    "allreduce",
+    "gpu_baseline",
+];
+const WORKERS: usize = 4;
+const EPOCHS: usize = 2;
+const BATCHES: usize = 3;
+
+pub fn sizes() -> Sizes {
+    find_model("mobilenet").unwrap().sizes
+}
+
+pub fn row(system: &str) -> Row {
+    let known = find(system).unwrap();
+    let job = Job {
+        trial: String::new(),
+        system: system.into(),
+        fidelity: Fidelity::Paper,
+        settings: known
+            .settings(Fidelity::Paper, &serde_json::Map::new())
+            .unwrap(),
+        model: "mobilenet".into(),
+        data: DataPlan {
+            dataset: "synthetic-cifar10".into(),
+            record_bytes: 3073,
+            train_samples: 2048,
+            test_samples: 512,
+            augment: false,
+        },
+        workers: WORKERS,
+        batch_size: 32,
+        batches_per_worker: BATCHES,
+        epochs: EPOCHS,
+        seed: 1,
+        optimizer: known.optimizer(Fidelity::Paper),
+        evaluate: Evaluate::EveryEpoch,
+        device: Device::Cpu,
+    };
+    Row {
+        id: format!("{system}-paper"),
+        job,
+        memory_mb: 2048,
+        timeout_s: 900,
+        instance_type: "g4dn.xlarge".into(),
+        cpu_fallback: true,
+        faults: Vec::new(),
+    }
+}
+
+pub fn plan(system: &str, trial: usize) -> TrialPlan {
+    let mut row = row(system);
+    row.job.seed = 100 + trial as u64;
+    row.job.trial = format!("{}-{trial}", row.id);
+    TrialPlan {
+        row,
+        trial,
+        sizes: sizes(),
+    }
+}
+
+pub fn planned(trials: usize) -> Vec<PlannedRow> {
+    SYSTEMS
+        .map(|system| PlannedRow {
+            row: row(system),
+            trials,
+            infeasible: None,
+        })
+        .into()
+}
+
+pub fn new_run(claims: &str, trials: usize) -> NewRun {
+    NewRun {
+        experiment: "fixture".into(),
+        platform: "local".into(),
+        services: "embedded".into(),
+        experiment_yaml: "name: fixture\n".into(),
+        rows: planned(trials),
+        claims: serde_json::from_str::<Vec<Claim>>(claims).unwrap(),
+        datasets: vec![DatasetRecord {
+            name: "synthetic-cifar10".into(),
+            generated: true,
+            files: vec![FileHash {
+                name: "data_batch_1.bin".into(),
+                sha256: "ab".repeat(32),
+            }],
+        }],
+        seeds: (0..trials as u64).map(|trial| 100 + trial).collect(),
+        command: ["epochcost", "run", "fixture.yaml"]
+            .map(str::to_owned)
+            .into(),
+        worker: None,
+        limits: vec![Limit {
+            what: "cpu".into(),
+            enforced: true,
+            how: "cgroup v1".into(),
+        }],
+    }
+}
+
+/// A trial that ended well. `slower` scales its times.
+pub fn outcome(plan: &TrialPlan, slower: f64) -> TrialOutcome {
+    let job = &plan.row.job;
+    let system = find(&job.system).unwrap();
+    let place = SYSTEMS.iter().position(|name| *name == job.system).unwrap() as f64;
+    let mut outcome = TrialOutcome {
+        started_s: 1000.0,
+        wall_s: (20.0 + 4.0 * place) * slower,
+        transitions: if job.system == "spirt" { 80 } else { 0 },
+        ..TrialOutcome::default()
+    };
+    for rank in 0..WORKERS {
+        for epoch in 0..EPOCHS {
+            for batch in 0..BATCHES {
+                outcome
+                    .records
+                    .push(Record::Step(step(job, rank, epoch, batch, place, slower)));
+            }
+            if rank == 0 {
+                let correct = 200 + 120 * epoch + 20 * place as usize;
+                outcome.records.push(Record::Evaluated {
+                    rank,
+                    epoch,
+                    at_s: 1010.0,
+                    evaluation: Evaluation {
+                        loss: 1.5,
+                        correct,
+                        samples: 512,
+                    },
+                });
+            }
+        }
+        outcome
+            .invocations
+            .push(invocation(rank, system.host(), outcome.wall_s, place));
+    }
+    if let Some(Record::Step(first)) = outcome.records.first_mut() {
+        let total = system.traffic(job, plan.sizes).unwrap();
+        let mut traffic = PurposeTraffic::default();
+        let messages = epochcost_channels::Traffic {
+            messages: total.messages,
+            deliveries: total.deliveries,
+            ..Default::default()
+        };
+        traffic.exchange.queue = messages;
+        let values = total - messages;
+        if job.system == "spirt" {
+            traffic.exchange.tensors = values;
+        } else {
+            traffic.exchange.objects = values;
+        }
+        traffic.dataset.objects.gets = 24;
+        first.traffic = traffic;
+    }
+    outcome
+}
+
+fn step(job: &Job, rank: usize, epoch: usize, batch: usize, place: f64, slower: f64) -> StepRecord {
+    let seconds = StageSeconds {
+        fetch_dataset: 0.02,
+        compute_gradients: 1.1 + 0.05 * rank as f64,
+        serialise: 0.01,
+        put: 0.08 + 0.02 * place,
+        wait: 0.3 * place + 0.1,
+        get: 0.2,
+        aggregate: 0.05,
+        update_model: 0.03,
+        detect_convergence: if batch + 1 == BATCHES { 0.4 } else { 0.0 },
+    };
+    let scaled = StageSeconds {
+        compute_gradients: seconds.compute_gradients * slower,
+        wait: seconds.wait * slower,
+        ..seconds
+    };
+    let done = (epoch * BATCHES + batch) as f64;
+    StepRecord {
+        function: "worker".into(),
+        rank,
+        epoch,
+        batch: Some(batch),
+        started_s: 1000.0 + done * (2.0 + place * 0.4) * slower,
+        seconds: scaled,
+        traffic: PurposeTraffic::default(),
+        loss: Some(2.3 - 0.12 * done - 0.03 * place),
+        update_density: None,
+        parameters_digest: Some(format!("{}-{epoch}-{batch}", job.system)),
+    }
+}
+
+fn invocation(rank: usize, host: Host, wall_s: f64, place: f64) -> Invocation {
+    let function = host == Host::Function;
+    Invocation {
+        request_id: format!("request-{rank}"),
+        host,
+        function: "worker".into(),
+        rank,
+        epoch: 0,
+        batch: None,
+        sandbox: format!("sandbox-{rank}"),
+        started_s: 1000.0,
+        ended_s: 1000.0 + wall_s,
+        cold: true,
+        init_ms: Some(120.0),
+        duration_ms: wall_s * 1e3 - 120.0,
+        billed_ms: (wall_s * 1e3) as u64,
+        memory_mb: function.then_some(2048),
+        peak_memory_mb: Some(310 + 10 * place as u32),
+        cpu_ms: Some(wall_s * 700.0),
+        error: None,
+    }
+}
+
+/// A trial whose worker died.
+pub fn failure() -> TrialOutcome {
+    TrialOutcome {
+        started_s: 1000.0,
+        wall_s: 3.5,
+        failure: Some("worker 2 exited with signal 9 at <epoch 1 | batch 2>".into()),
+        warnings: vec!["worker 1 waited in vain".into()],
+        ..TrialOutcome::default()
+    }
+}
+
+/// A whole run in `path`: every system twice, MLLess's second trial failed.
+pub fn finished(path: &Path, claims: &str) -> RunDirectory {
+    let run = RunDirectory::create(Some(path), new_run(claims, 2)).unwrap();
+    for trial in 0..2 {
+        for system in SYSTEMS {
+            let plan = plan(system, trial);
+            let outcome = if system == "mlless" && trial == 1 {
+                failure()
+            } else {
+                outcome(&plan, 1.0 + 0.05 * trial as f64)
+            };
+            run.append_trial(&plan, &outcome).unwrap();
+        }
+    }
+    run
+}
