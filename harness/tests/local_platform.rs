@@ -49,7 +49,7 @@ fn plan(system: &str) -> TrialPlan {
         settings: found.settings(fidelity, &Map::new()).unwrap(),
         model: "lenet5".into(),
         data: DataPlan {
-            dataset: "random".into(),
+            dataset: "synthetic-mnist".into(),
             record_bytes: RECORD_BYTES,
             train_samples: samples,
             test_samples: 8,
@@ -145,7 +145,7 @@ fn step_records(outcome: &TrialOutcome) -> Vec<&StepRecord> {
         .records
         .iter()
         .filter_map(|record| match record {
-            Record::Step(step) => Some(step),
+            Record::Step(step) => Some(step.as_ref()),
             _ => None,
         })
         .collect()

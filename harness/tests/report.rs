@@ -340,7 +340,7 @@ fn steps_survive_their_file() {
         .into_iter()
         .filter_map(|record| {
             if let Record::Step(step) = record {
-                Some(step)
+                Some(*step)
             } else {
                 None
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Job, PurposeTraffic, StageSeconds, StepRecord};
+use epochcost_systems::{Job, PurposeTraffic, QueueService, StageSeconds, StepRecord, find};
 
 use super::claims::Metric;
 use crate::cost::{self, Bill, PriceBook, Usage};
@@ -66,13 +66,18 @@ impl TrialAnalysis {
     ) -> Result<Self, ResultsError> {
         let mut seconds = StageSeconds::default();
         let mut traffic = PurposeTraffic::default();
+        let system = find(&row.job.system);
+        let coordinators = system.map_or(&[][..], |system| system.coordinators());
         for step in steps {
-            seconds += step.seconds;
+            if !coordinators.contains(&step.function.as_str()) {
+                seconds += step.seconds;
+            }
             traffic += step.traffic;
         }
         let usage = Usage {
-            system: &row.job.system,
-            workers: row.job.workers,
+            queue_service: system.map_or(QueueService::RabbitMq, |system| system.queue_service()),
+            tensor_store_hosts: system
+                .map_or(1, |system| system.tensor_store_hosts(row.job.workers)),
             instance_type: &row.instance_type,
             invocations: invocations.iter().collect(),
             transitions: trial.transitions,
@@ -80,11 +85,12 @@ impl TrialAnalysis {
             wall_s: trial.wall_s,
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
-        let exchange = traffic.exchange.total().untimed();
         Ok(Self {
             epochs: epochs(steps, &trial.evaluations),
             replicas_identical: replicas_identical(steps, &row.job),
-            traffic_matches: trial.closed_form.map(|form| form.untimed() == exchange),
+            traffic_matches: trial
+                .closed_form
+                .map(|form| matches(form, traffic.exchange.total(), &row.job)),
             trial,
             invocations,
             seconds,
@@ -163,6 +169,22 @@ impl TrialAnalysis {
             Metric::TrafficMatches => self.traffic_matches.map(f64::from),
         }
     }
+}
+
+/// Compares what does not depend on timing; bytes only where the form states them.
+fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
+    let states_bytes = find(&job.system)
+        .and_then(|system| system.states_bytes(job).ok())
+        .unwrap_or(true);
+    let comparable = |traffic: Traffic| match states_bytes {
+        true => traffic.untimed(),
+        false => Traffic {
+            bytes_up: 0,
+            bytes_down: 0,
+            ..traffic.untimed()
+        },
+    };
+    comparable(form) == comparable(metered)
 }
 
 /// Seconds of all stages of a step, which follow one another.

@@ -1,5 +1,5 @@
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, PurposeTraffic};
+use epochcost_systems::{Host, PurposeTraffic, QueueService};
 use serde::{Deserialize, Serialize};
 
 use super::{PriceBook, PriceBookError};
@@ -46,10 +46,10 @@ pub enum Account {
 /// What a trial used.
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {
-    /// The training system's name.
-    pub system: &'a str,
-    /// Data-parallel replicas.
-    pub workers: usize,
+    /// The queue that it rents, if it uses one.
+    pub queue_service: QueueService,
+    /// How many database hosts it rents, if it uses a tensor store.
+    pub tensor_store_hosts: usize,
     /// The instance type of workers that run on instances.
     pub instance_type: &'a str,
     /// Every invocation and instance.
@@ -172,7 +172,7 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     charge_objects(&mut ledger, usage)?;
     charge_queue(&mut ledger, usage)?;
     if moved(total(usage, |channels| channels.tensors)) {
-        let hosts = redis_hosts(usage) as f64;
+        let hosts = usage.tensor_store_hosts as f64;
         ledger.charge(REDIS_HOST, hosts * ec2_hours(usage.wall_s))?;
     }
     Ok(Bill {
@@ -191,29 +191,16 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
     ledger.charge("s3_gb_month", gb * usage.wall_s / MONTH_S)
 }
 
-/// SPIRT synchronises over SQS, charged by the request; the others over a
-/// RabbitMQ broker, charged by the hour.
+/// SQS is charged by the request, a RabbitMQ broker by the hour.
 fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let queue = total(usage, |channels| channels.queue);
-    if usage.system == "spirt" {
-        return ledger.charge(
+    match usage.queue_service {
+        QueueService::Sqs => ledger.charge(
             "sqs_request",
             (queue.messages + queue.deliveries + queue.polls) as f64,
-        );
-    }
-    if moved(queue) {
-        ledger.charge(BROKER, usage.wall_s / 3600.0)
-    } else {
-        Ok(())
-    }
-}
-
-/// SPIRT keeps one database a peer; the others share one.
-fn redis_hosts(usage: &Usage<'_>) -> usize {
-    if usage.system == "spirt" {
-        usage.workers
-    } else {
-        1
+        ),
+        QueueService::RabbitMq if moved(queue) => ledger.charge(BROKER, usage.wall_s / 3600.0),
+        QueueService::RabbitMq => Ok(()),
     }
 }
 
@@ -283,8 +270,8 @@ mod tests {
 
     fn usage(invocations: &[Invocation]) -> Usage<'_> {
         Usage {
-            system: "allreduce",
-            workers: 4,
+            queue_service: QueueService::RabbitMq,
+            tensor_store_hosts: 1,
             instance_type: "g4dn.xlarge",
             invocations: invocations.iter().collect(),
             transitions: 0,
@@ -356,10 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn spirt_has_a_database_a_peer_and_sqs() {
+    fn sqs_is_paid_by_the_request_and_databases_by_the_host() {
         let book = PriceBook::shipped().unwrap();
         let mut usage = usage(&[]);
-        usage.system = "spirt";
+        usage.queue_service = QueueService::Sqs;
+        usage.tensor_store_hosts = 4;
         usage.traffic.exchange.tensors.puts = 1;
         usage.traffic.exchange.queue = Traffic {
             messages: 4,

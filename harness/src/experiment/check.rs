@@ -3,7 +3,7 @@
 use epochcost_datasets as datasets;
 use epochcost_kernels::KernelError;
 use epochcost_systems::{
-    self as systems, DataLayout, DataPlan, Device, Host, Job, ModelSizes, System, SystemError,
+    self as systems, DataPlan, Device, Host, Job, ModelSizes, System, SystemError,
 };
 
 use super::data::Data;
@@ -13,6 +13,7 @@ use super::error::ExperimentError;
 use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
 use super::suggest::did_you_mean;
+use crate::cost::PriceBook;
 use crate::plan::Row;
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
@@ -41,6 +42,7 @@ impl Checker<'_> {
         let system = self.system(fields, &training)?;
         let model = self.model(fields, &training)?;
         self.ranges(fields, &training)?;
+        self.instance_type(fields, &training)?;
         let settings = self.settings(fields, system, &training)?;
         let device = self.device(fields, system, &training)?;
         let optimizer = training
@@ -71,7 +73,7 @@ impl Checker<'_> {
             evaluate: training.evaluate,
             device: device.kind,
         };
-        job.batches_per_worker = self.batches(fields, system, &job, training.batches_per_worker)?;
+        job.batches_per_worker = self.batches(fields, &job, training.batches_per_worker)?;
         self.runnable(fields, system, &job, model)?;
         self.faults(fields, &training, &job)?;
         Ok(Row {
@@ -259,21 +261,35 @@ impl Checker<'_> {
         }
     }
 
+    /// A type without a price would only be found out once the bill is made.
+    fn instance_type(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
+        let Ok(book) = PriceBook::shipped() else {
+            return Ok(());
+        };
+        let priced: Vec<&str> = book
+            .prices()
+            .iter()
+            .filter_map(|price| price.dimension.strip_prefix("ec2/"))
+            .collect();
+        if priced.contains(&row.instance_type.as_str()) {
+            return Ok(());
+        }
+        Err(self.error(
+            fields,
+            "instance_type",
+            format!("no price is known of `{}`", row.instance_type),
+            did_you_mean(&row.instance_type, &priced),
+        ))
+    }
+
     /// The mini-batches of an epoch: as asked for, or one pass over the share.
     fn batches(
         &self,
         fields: &Node,
-        system: &dyn System,
         job: &Job,
         asked: Option<usize>,
     ) -> Result<usize, ExperimentError> {
-        let layout = system
-            .data_layout(job)
-            .map_err(|error| self.unsuitable(fields, "settings", &error))?;
-        let share = match layout {
-            DataLayout::Whole => self.data.train,
-            DataLayout::Shards | DataLayout::Minibatches => self.data.train / job.workers,
-        };
+        let share = self.data.train / job.workers;
         let fit = share / job.batch_size;
         let held = format!(
             "{} has {} training samples, {share} for each of {} workers",

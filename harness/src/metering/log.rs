@@ -6,17 +6,11 @@
 //! imitates platform lines of another invocation is output.
 
 use epochcost_systems::Record;
+pub use epochcost_systems::{LAST_LINE_PREFIX, OUTCOME_PREFIX, RECORD_PREFIX};
 use thiserror::Error;
 use uuid::Uuid;
 
 use super::report_line::{Report, ReportError};
-
-/// A line that starts with this carries one [`Record`] as JSON.
-pub const RECORD_PREFIX: &str = "EPOCHCOST\t";
-/// The worker's last line in an invocation starts with this; the request id follows.
-pub const LAST_LINE_PREFIX: &str = "EPOCHCOST-LAST\t";
-/// An instance's last line starts with this; its outcome as JSON follows.
-pub const OUTCOME_PREFIX: &str = "EPOCHCOST-OUTCOME\t";
 
 /// The line that begins an invocation.
 pub fn start_line(request_id: Uuid) -> String {

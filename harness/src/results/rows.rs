@@ -1,5 +1,6 @@
 //! The rows of `trials.jsonl` and `invocations.jsonl`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use epochcost_channels::Traffic;
@@ -115,10 +116,8 @@ impl TrialRow {
         let job = &plan.row.job;
         let system = find(&job.system);
         let mut warnings = outcome.warnings.clone();
-        warnings.extend(outcome.records.iter().filter_map(|record| match record {
-            Record::Warning { rank, text } => Some(format!("worker {rank}: {text}")),
-            _ => None,
-        }));
+        warnings.extend(worker_warnings(outcome));
+        let sent: Vec<StepRecord> = steps(outcome).cloned().collect();
         Self {
             seed: job.seed,
             started_s: outcome.started_s,
@@ -127,7 +126,7 @@ impl TrialRow {
             invocations: outcome.invocations.len(),
             steps: steps(outcome).count(),
             transitions: outcome.transitions,
-            closed_form: system.and_then(|system| system.traffic(job, plan.sizes).ok()),
+            closed_form: system.and_then(|system| system.traffic_of(job, plan.sizes, &sent).ok()),
             replicas_may_differ: system.and_then(|system| match system.replicas(job) {
                 Ok(Replicas::Differ { reason }) => Some(reason.to_owned()),
                 _ => None,
@@ -141,10 +140,32 @@ impl TrialRow {
     }
 }
 
+/// What workers warn of; one line for all who warn of the same.
+fn worker_warnings(outcome: &TrialOutcome) -> Vec<String> {
+    let mut ranks: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for record in &outcome.records {
+        if let Record::Warning { rank, text } = record {
+            ranks.entry(text).or_default().insert(*rank);
+        }
+    }
+    ranks
+        .into_iter()
+        .map(|(text, ranks)| {
+            let who: Vec<String> = ranks.iter().map(usize::to_string).collect();
+            let noun = if ranks.len() == 1 {
+                "worker"
+            } else {
+                "workers"
+            };
+            format!("{noun} {}: {text}", who.join(", "))
+        })
+        .collect()
+}
+
 /// The steps among a trial's records.
 pub fn steps(outcome: &TrialOutcome) -> impl Iterator<Item = &StepRecord> {
     outcome.records.iter().filter_map(|record| match record {
-        Record::Step(step) => Some(step),
+        Record::Step(step) => Some(step.as_ref()),
         _ => None,
     })
 }

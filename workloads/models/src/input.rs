@@ -5,70 +5,11 @@
 
 use epochcost_datasets::DatasetInfo;
 use epochcost_kernels::hash::mix;
-use serde::{Deserialize, Serialize};
 
 use crate::ModelError;
 
 /// Pixels that a crop may move an image by, in each direction.
 const CROP_PADDING: usize = 4;
-
-/// A kind of record, with the normalisation that is customary for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RecordFormat {
-    /// 3 × 32 × 32.
-    Cifar10,
-    /// 1 × 28 × 28.
-    Mnist,
-}
-
-impl RecordFormat {
-    /// Channels, height and width of an image.
-    #[must_use]
-    pub fn image(self) -> [usize; 3] {
-        match self {
-            Self::Cifar10 => [3, 32, 32],
-            Self::Mnist => [1, 28, 28],
-        }
-    }
-
-    /// Bytes of one record, label included.
-    #[must_use]
-    pub fn record_bytes(self) -> usize {
-        1 + self.image().iter().product::<usize>()
-    }
-
-    /// Each channel's mean and standard deviation, of pixels from 0 to 1.
-    fn normalisation(self) -> &'static [(f32, f32)] {
-        match self {
-            Self::Cifar10 => &[(0.4914, 0.2023), (0.4822, 0.1994), (0.4465, 0.2010)],
-            Self::Mnist => &[(0.1307, 0.3081)],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Cifar10 => "cifar10",
-            Self::Mnist => "mnist",
-        }
-    }
-}
-
-/// The normalised images `[records, channels, height, width]` and the labels of
-/// whole records, normalised as is customary for the format.
-///
-/// See [`decode_dataset`], which normalises by the dataset's own statistics.
-///
-/// # Errors
-/// [`ModelError::Records`] where the bytes are not a whole number of records.
-pub fn decode(
-    records: &[u8],
-    format: RecordFormat,
-    augment: Option<u64>,
-) -> Result<(Vec<f32>, Vec<u8>), ModelError> {
-    let tables: Vec<_> = format.normalisation().iter().map(table).collect();
-    decode_by(records, format.name(), format.image(), &tables, augment)
-}
 
 /// The normalised images `[records, channels, height, width]` and the labels of
 /// whole records of a dataset.
@@ -80,53 +21,41 @@ pub fn decode(
 ///
 /// # Errors
 /// [`ModelError::Records`] where the bytes are not a whole number of records.
-pub fn decode_dataset(
+pub fn decode(
     records: &[u8],
     dataset: &DatasetInfo,
     augment: Option<u64>,
 ) -> Result<(Vec<f32>, Vec<u8>), ModelError> {
-    let statistics = dataset.pixel_statistics;
-    let channels = statistics.mean.iter().zip(statistics.deviation);
-    let tables: Vec<_> = channels
-        .map(|(&mean, &deviation)| table(&(mean, deviation)))
-        .collect();
     let format = dataset.format;
-    let image = [format.channels, format.height, format.width];
-    decode_by(records, dataset.name, image, &tables, augment)
-}
-
-/// Decodes with one table of normalised pixel values a channel.
-fn decode_by(
-    records: &[u8],
-    format: &'static str,
-    [channels, height, width]: [usize; 3],
-    tables: &[[f32; 256]],
-    augment: Option<u64>,
-) -> Result<(Vec<f32>, Vec<u8>), ModelError> {
-    let record_bytes = 1 + channels * height * width;
-    if !records.len().is_multiple_of(record_bytes) {
+    if !records.len().is_multiple_of(format.record_bytes()) {
         return Err(ModelError::Records {
-            format,
-            record_bytes,
+            format: dataset.name,
+            record_bytes: format.record_bytes(),
             actual: records.len(),
         });
     }
-    let augment = augment.filter(|_| channels == 3);
+    let statistics = dataset.pixel_statistics;
+    let channels = statistics.mean.iter().zip(statistics.deviation);
+    let tables: Vec<_> = channels
+        .map(|(&mean, &deviation)| table(mean, deviation))
+        .collect();
+    let augment = augment.filter(|_| format.channels == 3);
     let mut images = Vec::with_capacity(records.len());
-    let mut labels = Vec::with_capacity(records.len() / record_bytes);
-    for (index, record) in records.chunks_exact(record_bytes).enumerate() {
+    let mut labels = Vec::with_capacity(records.len() / format.record_bytes());
+    for (index, record) in records.chunks_exact(format.record_bytes()).enumerate() {
         let (label, pixels) = record.split_at(1);
         labels.extend_from_slice(label);
         let view = augment.map_or(View::WHOLE, |seed| View::draw(mix(seed, index as u64)));
-        for (plane, table) in pixels.chunks_exact(height * width).zip(tables) {
-            view.append(plane, [height, width], table, &mut images);
+        let planes = pixels.chunks_exact(format.height * format.width);
+        for (plane, table) in planes.zip(&tables) {
+            view.append(plane, [format.height, format.width], table, &mut images);
         }
     }
     Ok((images, labels))
 }
 
 /// The normalised value of each pixel value of a channel.
-fn table(&(mean, deviation): &(f32, f32)) -> [f32; 256] {
+fn table(mean: f32, deviation: f32) -> [f32; 256] {
     std::array::from_fn(|pixel| (pixel as f32 / 255.0 - mean) / deviation)
 }
 
@@ -182,22 +111,28 @@ impl View {
 mod tests {
     use super::*;
 
-    fn records(format: RecordFormat, count: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = (0..count * format.record_bytes())
+    fn dataset(name: &str) -> &'static DatasetInfo {
+        epochcost_datasets::find(name).unwrap()
+    }
+
+    fn records(dataset: &DatasetInfo, count: usize) -> Vec<u8> {
+        let record_bytes = dataset.format.record_bytes();
+        let mut bytes: Vec<u8> = (0..count * record_bytes)
             .map(|index| mix(11, index as u64) as u8)
             .collect();
-        for record in bytes.chunks_exact_mut(format.record_bytes()) {
-            record[0] %= 10;
+        for record in bytes.chunks_exact_mut(record_bytes) {
+            record[0] %= dataset.classes;
         }
         bytes
     }
 
     #[test]
     fn pixels_are_normalised_by_channel() {
-        let mut record = vec![0; RecordFormat::Cifar10.record_bytes()];
+        let cifar10 = dataset("cifar10");
+        let mut record = vec![0; 3073];
         record[0] = 7;
         record[1 + 1024 + 33] = 255;
-        let (images, labels) = decode(&record, RecordFormat::Cifar10, None).unwrap();
+        let (images, labels) = decode(&record, cifar10, None).unwrap();
         assert_eq!(labels, [7]);
         assert_eq!(images.len(), 3072);
         assert_eq!(images[0], -0.4914 / 0.2023);
@@ -206,34 +141,30 @@ mod tests {
     }
 
     #[test]
-    fn a_published_set_is_normalised_as_its_format_is() {
-        for (name, format) in [
-            ("cifar10", RecordFormat::Cifar10),
-            ("mnist", RecordFormat::Mnist),
+    fn a_set_is_normalised_by_its_own_statistics() {
+        for (name, pixel) in [
+            ("mnist", (1.0 - 0.1307) / 0.3081),
+            ("synthetic-mnist", (1.0 - 0.514) / 0.159),
         ] {
-            let records = records(format, 3);
-            let dataset = epochcost_datasets::find(name).unwrap();
-            assert_eq!(
-                decode_dataset(&records, dataset, Some(1)).unwrap(),
-                decode(&records, format, Some(1)).unwrap()
-            );
+            let (images, labels) = decode(&[255; 2 * 785], dataset(name), None).unwrap();
+            assert_eq!(images, [pixel; 2 * 784], "{name}");
+            assert_eq!(labels, [255; 2], "{name}");
         }
     }
 
     #[test]
     fn digits_are_never_augmented() {
-        let records = records(RecordFormat::Mnist, 4);
-        let plain = decode(&records, RecordFormat::Mnist, None).unwrap();
-        assert_eq!(
-            decode(&records, RecordFormat::Mnist, Some(3)).unwrap(),
-            plain
-        );
+        let mnist = dataset("mnist");
+        let records = records(mnist, 4);
+        let plain = decode(&records, mnist, None).unwrap();
+        assert_eq!(decode(&records, mnist, Some(3)).unwrap(), plain);
     }
 
     #[test]
     fn augmentation_depends_on_its_seed_alone() {
-        let records = records(RecordFormat::Cifar10, 16);
-        let decoded = |seed| decode(&records, RecordFormat::Cifar10, seed).unwrap();
+        let cifar10 = dataset("cifar10");
+        let records = records(cifar10, 16);
+        let decoded = |seed| decode(&records, cifar10, seed).unwrap();
         assert_eq!(decoded(Some(1)), decoded(Some(1)));
         assert_ne!(decoded(Some(1)).0, decoded(Some(2)).0);
         assert_ne!(decoded(Some(1)).0, decoded(None).0);
@@ -242,9 +173,10 @@ mod tests {
 
     #[test]
     fn an_augmented_image_is_a_shifted_and_perhaps_mirrored_one() {
-        let records = records(RecordFormat::Cifar10, 200);
-        let plain = decode(&records, RecordFormat::Cifar10, None).unwrap().0;
-        let augmented = decode(&records, RecordFormat::Cifar10, Some(5)).unwrap().0;
+        let cifar10 = dataset("cifar10");
+        let records = records(cifar10, 200);
+        let plain = decode(&records, cifar10, None).unwrap().0;
+        let augmented = decode(&records, cifar10, Some(5)).unwrap().0;
         let mut views = vec![];
         for (index, (plain, augmented)) in plain
             .chunks_exact(3072)
@@ -269,14 +201,14 @@ mod tests {
 
     #[test]
     fn the_margin_of_a_crop_is_black() {
-        let white = vec![255; RecordFormat::Cifar10.record_bytes()];
+        let white = vec![255; 3073];
         let mut plane = vec![];
         let view = View {
             top: 0,
             left: 8,
             flipped: false,
         };
-        let table = table(&(0.0, 1.0));
+        let table = table(0.0, 1.0);
         view.append(&white[..1024], [32, 32], &table, &mut plane);
         let black = plane.iter().filter(|&&value| value == 0.0).count();
         assert_eq!(black, 1024 - 28 * 28);
@@ -286,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_torn_record_is_refused() {
-        let error = decode(&[0; 3074], RecordFormat::Cifar10, None).unwrap_err();
+        let error = decode(&[0; 3074], dataset("cifar10"), None).unwrap_err();
         assert!(matches!(error, ModelError::Records { actual: 3074, .. }));
     }
 }

@@ -152,7 +152,7 @@ fn samples(values: &[f32]) -> Vec<f64> {
     }
     (0..SAMPLE_COUNT)
         .map(|sample| {
-            let index = u128::from(mix(SAMPLES, sample)) * values.len() as u128 >> 64;
+            let index = (u128::from(mix(SAMPLES, sample)) * values.len() as u128) >> 64;
             f64::from(values[index as usize])
         })
         .collect()

@@ -260,17 +260,18 @@ impl Reducer {
         at: Iteration,
     ) -> Result<Vector> {
         let key = self.merged_key(at);
-        world.enter(Stage::Wait);
         let waiting = world.waiting(
             format!("merged gradient {key}"),
             Duration::from_millis(self.settings.merged_poll_ms),
             self.settings.merged_timeout_s.map(Duration::from_secs),
         );
         loop {
+            world.enter(Stage::Get);
             if let Some(body) = objects.get(MERGED, &key).await? {
                 world.enter(Stage::Serialise);
                 return Vector::decode(&body);
             }
+            world.enter(Stage::Wait);
             waiting.pause().await?;
         }
     }

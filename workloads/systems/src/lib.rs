@@ -34,11 +34,12 @@ pub use error::SystemError;
 pub use job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
 pub use models::{ModelSizes, find_model, models};
 pub use record::{
-    ChannelTraffic, Evaluation, PurposeTraffic, Record, Stage, StageSeconds, StepRecord,
+    ChannelTraffic, Evaluation, LAST_LINE_PREFIX, OUTCOME_PREFIX, PurposeTraffic, RECORD_PREFIX,
+    Record, Stage, StageSeconds, StepRecord,
 };
 pub use registry::{find, systems};
 pub use settings::SettingsError;
-pub use system::{Host, Launch, Outcome, Replicas, Sizes, System};
+pub use system::{Host, Launch, Outcome, QueueService, Replicas, Sizes, System};
 pub use vector::Vector;
 pub use workflow::State;
 pub use world::{Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, World};

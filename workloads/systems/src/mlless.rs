@@ -71,7 +71,7 @@ pub use self::traffic::{Sent, traffic};
 use crate::settings::{parse, resolve};
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    System, SystemError, World,
+    StepRecord, System, SystemError, World,
 };
 
 const NAME: &str = "mlless";
@@ -151,6 +151,10 @@ impl System for MlLess {
         &[WORKER, SUPERVISOR]
     }
 
+    fn coordinators(&self) -> &'static [&'static str] {
+        &[SUPERVISOR]
+    }
+
     fn launch(&self, job: &Job) -> Result<Launch> {
         settings_of(job)?;
         let workers = (0..job.workers).map(|rank| (WORKER, rank));
@@ -161,6 +165,11 @@ impl System for MlLess {
     /// [`traffic()`] takes what was really sent.
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
         traffic::traffic(job, sizes, Sent::dense(job, sizes))
+    }
+
+    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+        let densities = steps.iter().filter_map(|step| step.update_density);
+        traffic::traffic(job, sizes, Sent::recorded(job, sizes, densities)?)
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {

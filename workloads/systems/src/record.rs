@@ -3,6 +3,13 @@ use std::ops::AddAssign;
 use epochcost_channels::Traffic;
 use serde::{Deserialize, Serialize};
 
+/// A line of a worker's log that starts with this carries one [`Record`] as JSON.
+pub const RECORD_PREFIX: &str = "EPOCHCOST\t";
+/// A worker's last line in an invocation starts with this; the request id follows.
+pub const LAST_LINE_PREFIX: &str = "EPOCHCOST-LAST\t";
+/// An instance's last line starts with this; its outcome as JSON follows.
+pub const OUTCOME_PREFIX: &str = "EPOCHCOST-OUTCOME\t";
+
 /// What a worker is doing, in the paper's words; the five parts of
 /// "synchronise" are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,7 +195,7 @@ impl Evaluation {
 #[serde(rename_all = "snake_case")]
 pub enum Record {
     /// A step ended.
-    Step(StepRecord),
+    Step(Box<StepRecord>),
     /// The model was evaluated after `epoch`.
     Evaluated {
         /// The worker that evaluated.

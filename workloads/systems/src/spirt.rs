@@ -57,8 +57,8 @@ pub use self::settings::{
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 use crate::settings::{parse, resolve};
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    State, System, SystemError, World,
+    DataLayout, Fidelity, Host, Job, Launch, Outcome, QueueService, Replicas, Result,
+    SettingsError, Sizes, State, System, SystemError, World,
 };
 
 const NAME: &str = "spirt";
@@ -175,6 +175,15 @@ impl System for Spirt {
         ]
     }
 
+    fn queue_service(&self) -> QueueService {
+        QueueService::Sqs
+    }
+
+    /// One a peer.
+    fn tensor_store_hosts(&self, workers: usize) -> usize {
+        workers
+    }
+
     fn launch(&self, job: &Job) -> Result<Launch> {
         settings_of(job)?;
         sgd_of(job)?;
@@ -188,6 +197,10 @@ impl System for Spirt {
     /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
         traffic::traffic(job, sizes, Texts::nominal(job, sizes))
+    }
+
+    fn states_bytes(&self, job: &Job) -> Result<bool> {
+        Ok(settings_of(job)?.gradient_format == GradientFormat::Binary)
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {

@@ -53,6 +53,16 @@ pub(crate) struct LoopOptions {
     pub(crate) epochs_per_invocation: Option<usize>,
 }
 
+impl LoopOptions {
+    /// The epoch at which the task's invocation ends.
+    fn end(self, task: &Task) -> usize {
+        match self.epochs_per_invocation {
+            Some(epochs) => task.job.epochs.min(task.epoch + epochs.max(1)),
+            None => task.job.epochs,
+        }
+    }
+}
+
 /// A worker's model and optimizer.
 pub(crate) struct Replica {
     pub(crate) parameters: Vector,
@@ -158,10 +168,7 @@ pub(crate) async fn train(
     options: LoopOptions,
 ) -> Result<Outcome> {
     let (start, epochs) = (world.task.epoch, world.task.job.epochs);
-    let end = match options.epochs_per_invocation {
-        Some(slice) => epochs.min(start + slice.max(1)),
-        None => epochs,
-    };
+    let end = options.end(&world.task);
     let mut replica = Replica::initial(world, options.seeded_replicas).await?;
     if start > 0 {
         replica.restore(&load_checkpoint(world, start).await?)?;
@@ -172,14 +179,6 @@ pub(crate) async fn train(
     }
     if end == epochs {
         return Ok(Outcome::Finished);
-    }
-    if world.rank() == 0 {
-        let checkpoint = replica.checkpoint()?;
-        world
-            .state
-            .objects
-            .put(CHECKPOINT_BUCKET, &checkpoint_key(end), checkpoint)
-            .await?;
     }
     world
         .invoke
@@ -230,6 +229,7 @@ async fn train_epoch(
             if world.rank() == 0 && world.task.job.evaluates_after(epoch) {
                 replica.evaluate(world, epoch).await?;
             }
+            save_checkpoint(world, options, replica, epoch + 1).await?;
         }
         world.end_step();
     }
@@ -248,6 +248,26 @@ async fn log(world: &World, options: LoopOptions, text: &str) -> Result<()> {
 
 fn checkpoint_key(next_epoch: usize) -> String {
     format!("checkpoint_{}.pt", next_epoch.saturating_sub(1))
+}
+
+/// Worker 0 writes a checkpoint before it re-invokes itself, inside its last
+/// step so that the step's record counts it.
+async fn save_checkpoint(
+    world: &World,
+    options: LoopOptions,
+    replica: &Replica,
+    next_epoch: usize,
+) -> Result<()> {
+    let is_over = next_epoch == world.task.job.epochs;
+    if world.rank() != 0 || is_over || next_epoch != options.end(&world.task) {
+        return Ok(());
+    }
+    let objects = &world.state.objects;
+    let key = checkpoint_key(next_epoch);
+    objects
+        .put(CHECKPOINT_BUCKET, &key, replica.checkpoint()?)
+        .await?;
+    Ok(())
 }
 
 /// The checkpoint that worker 0 wrote before `epoch`. The published code does

@@ -4,7 +4,7 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{DataLayout, Fidelity, Job, Result, SettingsError, State, World};
+use crate::{DataLayout, Fidelity, Job, Result, SettingsError, State, StepRecord, World};
 
 /// What a system's code runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +73,15 @@ pub enum Outcome {
     },
 }
 
+/// The queue that a system's publication rents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueService {
+    /// A RabbitMQ broker, paid by the hour.
+    RabbitMq,
+    /// SQS, paid by the request.
+    Sqs,
+}
+
 /// One way to train.
 #[async_trait]
 pub trait System: Send + Sync {
@@ -110,6 +119,22 @@ pub trait System: Send + Sync {
     /// Every function it is deployed as.
     fn functions(&self) -> &'static [&'static str];
 
+    /// Those of its functions that coordinate and train nothing: their time
+    /// is paid for, but is no worker's time.
+    fn coordinators(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The queue it is paid for by, where it uses one.
+    fn queue_service(&self) -> QueueService {
+        QueueService::RabbitMq
+    }
+
+    /// How many database hosts it rents, where it uses a tensor store.
+    fn tensor_store_hosts(&self, _workers: usize) -> usize {
+        1
+    }
+
     /// What to start.
     ///
     /// # Errors
@@ -122,6 +147,24 @@ pub trait System: Send + Sync {
     /// # Errors
     /// When the job's settings are not this system's.
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic>;
+
+    /// The closed form at what the steps of a trial say that they sent: equal
+    /// to [`traffic`](Self::traffic) unless what is sent depends on the data.
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn traffic_of(&self, job: &Job, sizes: Sizes, _steps: &[StepRecord]) -> Result<Traffic> {
+        self.traffic(job, sizes)
+    }
+
+    /// Whether the closed form states bytes exactly. Where values travel as
+    /// text, their lengths depend on the data and its bytes are an estimate.
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn states_bytes(&self, _job: &Job) -> Result<bool> {
+        Ok(true)
+    }
 
     /// Whether replicas stay bit-identical under these settings.
     ///

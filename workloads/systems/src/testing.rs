@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 use epochcost_channels::{Payload, TensorStore, Traffic};
 use epochcost_kernels::hash;
@@ -85,7 +86,7 @@ impl Trial {
         self.records
             .iter()
             .filter_map(|record| match record {
-                Record::Step(step) => Some(step),
+                Record::Step(step) => Some(step.as_ref()),
                 _ => None,
             })
             .collect()
@@ -130,6 +131,34 @@ pub async fn run_with(
     job: &Job,
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
 ) -> Result<Trial, DriveError> {
+    let train = job.workers * job.batches_per_worker * job.batch_size;
+    let data = Data {
+        train: records(job, 0, train),
+        test: records(job, 0, job.data.test_samples),
+    };
+    run_on(job, &data, compute).await
+}
+
+/// The records of both splits, one after another.
+pub struct Data {
+    /// As many as the workers use in an epoch: worker 0's, then worker 1's, ….
+    pub train: Bytes,
+    /// The test split.
+    pub test: Bytes,
+}
+
+/// Runs a job on the given data.
+///
+/// # Errors
+/// The first invocation that failed.
+///
+/// # Panics
+/// If there are fewer training records than the workers use.
+pub async fn run_on(
+    job: &Job,
+    data: &Data,
+    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+) -> Result<Trial, DriveError> {
     let system = known(&job.system)?;
     let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
     let channels = Channels {
@@ -137,7 +166,7 @@ pub async fn run_with(
         tensors: (0..job.workers).map(|_| tensors()).collect(),
         queue: Arc::new(MemoryQueue::default()),
     };
-    store_data(job, system.data_layout(job)?, &channels).await?;
+    store_data(job, data, system.data_layout(job)?, &channels).await?;
     let (follow_ups, received) = unbounded_channel();
     let records = Arc::new(Records::default());
     let platform = Platform {
@@ -160,28 +189,36 @@ pub async fn run_with(
 /// The records of mini-batch `batch` of worker `rank`.
 pub fn minibatch_records(job: &Job, rank: usize, batch: usize) -> Payload {
     let first = (rank * job.batches_per_worker + batch) * job.batch_size;
-    records(first, job.batch_size)
+    records(job, first, job.batch_size).into()
 }
 
-fn records(first: usize, count: usize) -> Payload {
-    let bytes: Vec<u8> = (first * RECORD_BYTES..(first + count) * RECORD_BYTES)
+/// Records of arbitrary bytes: `count` of them from number `first` on.
+pub fn records(job: &Job, first: usize, count: usize) -> Bytes {
+    let size = job.data.record_bytes;
+    (first * size..(first + count) * size)
         .map(|index| hash::splitmix64(index as u64 + 1) as u8)
-        .collect();
-    bytes.into()
+        .collect()
 }
 
-async fn store_data(job: &Job, layout: DataLayout, channels: &Channels) -> Result<()> {
+async fn store_data(job: &Job, data: &Data, layout: DataLayout, channels: &Channels) -> Result<()> {
     let share = job.batch_size * job.batches_per_worker;
-    let mut objects = vec![(TEST_KEY.to_owned(), records(0, job.data.test_samples))];
+    let train = |first: usize, count: usize| -> Payload {
+        let size = job.data.record_bytes;
+        data.train
+            .slice(first * size..(first + count) * size)
+            .into()
+    };
+    let mut objects = vec![(TEST_KEY.to_owned(), data.test.clone().into())];
     match layout {
-        DataLayout::Whole => objects.push((TRAIN_KEY.into(), records(0, share * job.workers))),
+        DataLayout::Whole => objects.push((TRAIN_KEY.into(), train(0, share * job.workers))),
         DataLayout::Shards => objects
-            .extend((0..job.workers).map(|rank| (shard_key(rank), records(rank * share, share)))),
+            .extend((0..job.workers).map(|rank| (shard_key(rank), train(rank * share, share)))),
         DataLayout::Minibatches => {
             for rank in 0..job.workers {
                 for batch in 0..job.batches_per_worker {
                     let key = minibatch_key(job.workers, job.batch_size, rank, batch);
-                    objects.push((key, minibatch_records(job, rank, batch)));
+                    let first = rank * share + batch * job.batch_size;
+                    objects.push((key, train(first, job.batch_size)));
                 }
             }
         }

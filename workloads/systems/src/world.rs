@@ -270,7 +270,7 @@ impl World {
         let next = Step::begin(now, self.step.epoch, None, total);
         let step = std::mem::replace(&mut self.step, next);
         let before = step.traffic;
-        self.recorder.record(Record::Step(StepRecord {
+        self.recorder.record(Record::Step(Box::new(StepRecord {
             function: self.task.function.clone(),
             rank: self.task.rank,
             epoch: step.epoch,
@@ -285,7 +285,7 @@ impl World {
             loss: step.loss,
             update_density: step.update_density,
             parameters_digest: step.parameters_digest,
-        }));
+        })));
     }
 
     /// Records a test result.

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use epochcost_datasets::DatasetInfo;
 use epochcost_kernels::hash;
-use epochcost_models::input::{self, RecordFormat};
-use epochcost_models::{ModelError, Trainer};
+use epochcost_models::{ModelError, Trainer, input};
 use epochcost_systems::{
-    Batch, Compute, Device, Evaluation, GradientOutput, Job, Result, SystemError, Vector,
+    Batch, Compute, DataPlan, Device, Evaluation, GradientOutput, Job, Result, SystemError, Vector,
 };
 use tokio::task::spawn_blocking;
 
@@ -109,34 +109,38 @@ fn failed(error: ModelError) -> SystemError {
 /// A model on the data of one job.
 pub struct JobModel {
     model: Model,
-    format: RecordFormat,
+    dataset: &'static DatasetInfo,
     augment: bool,
     seed: u64,
 }
 
 impl JobModel {
-    /// The job's records fit its model.
+    /// The model on the job's dataset, whose records must be as the job says.
     pub fn new(model: Model, job: &Job) -> Result<Self> {
-        let formats = [RecordFormat::Cifar10, RecordFormat::Mnist];
-        let format = formats
-            .into_iter()
-            .find(|format| format.record_bytes() == job.data.record_bytes)
-            .ok_or_else(|| {
-                SystemError::Compute(format!(
-                    "records of {} bytes are of no known format",
-                    job.data.record_bytes
-                ))
-            })?;
+        let DataPlan {
+            dataset,
+            record_bytes,
+            ..
+        } = &job.data;
+        let dataset = epochcost_datasets::find(dataset)
+            .map_err(|error| SystemError::Compute(error.to_string()))?;
+        let expected = dataset.format.record_bytes();
+        if *record_bytes != expected {
+            return Err(SystemError::Compute(format!(
+                "records of {} have {expected} bytes, not {record_bytes}",
+                dataset.name
+            )));
+        }
         Ok(Self {
             model,
-            format,
+            dataset,
             augment: job.data.augment,
             seed: job.seed,
         })
     }
 
     fn decode(&self, batch: &Batch, augment: Option<u64>) -> Result<(Vec<f32>, Vec<u8>)> {
-        input::decode(batch.records.bytes()?, self.format, augment).map_err(failed)
+        input::decode(batch.records.bytes()?, self.dataset, augment).map_err(failed)
     }
 
     /// Another seed for every batch of every worker and epoch.

@@ -11,6 +11,8 @@
 mod compute;
 mod control;
 mod environment;
+#[cfg(test)]
+mod equivalence;
 mod faults;
 mod host;
 mod lifeline;

@@ -3,12 +3,10 @@
 
 use std::io::{Write, stdout};
 
-use epochcost_systems::{Outcome, Record, Recorder};
+use epochcost_systems::{
+    LAST_LINE_PREFIX, OUTCOME_PREFIX, Outcome, RECORD_PREFIX, Record, Recorder,
+};
 use serde::Serialize;
-
-const RECORD_PREFIX: &str = "EPOCHCOST\t";
-const LAST_LINE_PREFIX: &str = "EPOCHCOST-LAST\t";
-const OUTCOME_PREFIX: &str = "EPOCHCOST-OUTCOME\t";
 
 /// Standard output; every line is written at once.
 pub struct Output;

@@ -1,0 +1,33 @@
+# Each recipe is one line over a real command; nothing here is needed to build, test or run.
+
+# Show the recipes.
+default:
+    @just --list
+
+# Five systems on MobileNet, small enough for CI.
+smoke *ARGS:
+    cargo run --release -- run experiments/smoke.yaml {{ARGS}}
+
+# Five systems train LeNet-5 past 80 % test accuracy.
+learn *ARGS:
+    cargo run --release -- run experiments/learn.yaml {{ARGS}}
+
+# Every test. No cloud account, no services.
+test *ARGS:
+    cargo test --release {{ARGS}}
+
+# Validate every experiment file and show what it expands to.
+check:
+    cargo run --release -- check experiments/*.yaml
+
+# Formatting, Clippy and the documentation, warnings denied.
+lint:
+    cargo fmt --check && cargo clippy --release --all-targets -- -D warnings && RUSTDOCFLAGS=-Dwarnings cargo doc --release --no-deps
+
+# Write the reports of runs again, from their files alone: just report results/<run>
+report +RUNS:
+    cargo run --release -- report {{RUNS}}
+
+# What CI runs.
+ci:
+    .ci/run

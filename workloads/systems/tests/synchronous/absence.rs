@@ -1,0 +1,243 @@
+//! Workers that never publish, fail, or stay hidden: every wait ends or is
+//! known not to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
+use epochcost_systems::testing;
+use epochcost_systems::{
+    Batch, Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, Evaluation, Fidelity,
+    GradientOutput, Invoke, Job, Outcome, Record, Recorder, Result, SystemError, Task, Vector,
+    World, find, shard_key,
+};
+use serde_json::{Value, json};
+use tokio::task::{JoinHandle, yield_now};
+
+use crate::common::*;
+
+/// How often a worker that waits for ever is let run.
+const TURNS: usize = 2_000;
+
+/// A clock on which only sleeping takes time.
+#[derive(Default)]
+struct Sleeping(AtomicU64);
+
+#[async_trait]
+impl Clock for Sleeping {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        let milliseconds = duration.as_millis() as u64;
+        self.0.fetch_add(milliseconds, Ordering::Relaxed);
+        yield_now().await;
+    }
+}
+
+struct Nowhere;
+
+#[async_trait]
+impl Invoke for Nowhere {
+    async fn forget(&self, _task: Task) -> Result<()> {
+        Ok(())
+    }
+
+    async fn start_workflow(&self, _task: Task) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Recorder for Nowhere {
+    fn record(&self, _record: Record) {}
+}
+
+fn short_job(system: &str, workers: usize, settings: Value) -> Job {
+    Job {
+        evaluate: Evaluate::Never,
+        ..job(system, Fidelity::Paper, workers, settings)
+    }
+}
+
+/// Channels that hold the shards of `job`.
+async fn channels(job: &Job) -> Channels {
+    let channels = Channels {
+        objects: Arc::new(MemoryObjects::default()),
+        tensors: vec![],
+        queue: Arc::new(MemoryQueue::default()),
+    };
+    let share = job.batches_per_worker * job.batch_size;
+    for rank in 0..job.workers {
+        let records = testing::records(job, rank * share, share).into();
+        let key = shard_key(rank);
+        let put = channels.objects.put(DATASET_BUCKET, &key, records);
+        put.await.unwrap();
+    }
+    channels
+}
+
+/// Starts worker `rank` on a clock of its own.
+fn start(job: &Job, channels: &Channels, rank: usize) -> JoinHandle<Result<Outcome>> {
+    let task = Task {
+        job: job.clone(),
+        function: "train".into(),
+        rank,
+        epoch: 0,
+        batch: None,
+    };
+    let (nowhere, clock) = (Arc::new(Nowhere), Arc::new(Sleeping::default()));
+    let compute = testing::compute();
+    let mut world = World::new(task, channels, compute, nowhere.clone(), clock, nowhere);
+    let system = find(&job.system).unwrap();
+    tokio::spawn(async move { system.run(&mut world).await })
+}
+
+async fn assert_times_out(worker: JoinHandle<Result<Outcome>>, awaited: &str, after: Duration) {
+    match worker.await.unwrap() {
+        Err(SystemError::TimedOut { what, waited }) => {
+            assert_eq!((what.as_str(), waited), (awaited, after));
+        }
+        other => panic!("{other:?} instead of waiting for {awaited}"),
+    }
+}
+
+async fn assert_waits_for_ever(worker: &JoinHandle<Result<Outcome>>) {
+    for _ in 0..TURNS {
+        yield_now().await;
+    }
+    assert!(!worker.is_finished());
+}
+
+/// As published: the others give up on the merged gradient after a minute, and
+/// worker 0 lists for ever.
+#[tokio::test]
+async fn allreduce_without_its_last_worker() {
+    let job = short_job("allreduce", 4, json!({}));
+    let channels = channels(&job).await;
+    let root = start(&job, &channels, 0);
+    let others = [1, 2].map(|rank| start(&job, &channels, rank));
+    for other in others {
+        let awaited = "merged gradient merged_0_0";
+        assert_times_out(other, awaited, Duration::from_secs(60)).await;
+    }
+    assert_waits_for_ever(&root).await;
+    root.abort();
+}
+
+/// As published, all wait for ever; with a limit, all give up.
+#[tokio::test]
+async fn scatterreduce_without_its_last_worker() {
+    for limit in [None, Some(5)] {
+        let settings = json!({"list_timeout_s": limit, "list_poll_ms": 10});
+        let job = short_job("scatterreduce", 4, settings);
+        let channels = channels(&job).await;
+        for worker in [0, 1, 2].map(|rank| start(&job, &channels, rank)) {
+            if let Some(limit) = limit {
+                let awaited = "the other workers' chunks";
+                assert_times_out(worker, awaited, Duration::from_secs(limit)).await;
+            } else {
+                assert_waits_for_ever(&worker).await;
+                worker.abort();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_baseline_without_its_last_worker() {
+    let job = short_job("gpu_baseline", 4, json!({"timeout_s": 7}));
+    let channels = channels(&job).await;
+    for worker in [0, 1, 2].map(|rank| start(&job, &channels, rank)) {
+        let awaited = "gradient minibatch_0_worker_3.pt";
+        assert_times_out(worker, awaited, Duration::from_secs(7)).await;
+    }
+}
+
+/// A thousand older keys hide all others from a listing that never asks for
+/// the next page.
+#[tokio::test]
+async fn keys_beyond_the_first_page_stay_hidden() {
+    for system in ["allreduce", "scatterreduce"] {
+        for first_page_only in [true, false] {
+            let settings = json!({"list_first_page_only": first_page_only});
+            let job = short_job(system, 2, settings);
+            let channels = channels(&job).await;
+            for key in 0..1000 {
+                let key = format!("!{key:04}");
+                let put = channels.objects.put("tmp-params", &key, vec![0].into());
+                put.await.unwrap();
+            }
+            let workers = [0, 1].map(|rank| start(&job, &channels, rank));
+            if first_page_only {
+                assert_waits_for_ever(&workers[0]).await;
+                workers.iter().for_each(JoinHandle::abort);
+            } else {
+                for worker in workers {
+                    assert_eq!(worker.await.unwrap().unwrap(), Outcome::Finished);
+                }
+            }
+        }
+    }
+}
+
+/// Computes until the last of three workers comes to its second mini-batch.
+struct Failing(Box<dyn Compute>);
+
+#[async_trait]
+impl Compute for Failing {
+    fn parameters(&self) -> usize {
+        self.0.parameters()
+    }
+
+    fn statistics(&self) -> usize {
+        self.0.statistics()
+    }
+
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
+        self.0.initial_parameters(seed).await
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        self.0.initial_statistics()
+    }
+
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        if (batch.rank, batch.index) == (2, 1) {
+            return Err(SystemError::Compute("the device is gone".into()));
+        }
+        self.0.gradient(parameters, statistics, batch).await
+    }
+
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        self.0.evaluate(parameters, statistics, test).await
+    }
+}
+
+/// The job ends with the failure; the workers that wait do not hold it up.
+#[tokio::test]
+async fn a_worker_that_fails_ends_the_job() {
+    for system in SYSTEMS {
+        let job = job(system, Fidelity::Paper, 3, json!({}));
+        let compute = || -> Box<dyn Compute> { Box::new(Failing(testing::compute())) };
+        match testing::run_with(&job, compute).await.err() {
+            Some(DriveError::Invoke(error)) => {
+                assert_eq!(error.rank, 2, "{system}");
+                assert!(error.reason.contains("the device is gone"), "{error}");
+            }
+            other => panic!("{other:?} instead of the failure of worker 2"),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Jobs of the synchronous systems, their batches, and what they leave.
+
+use std::ops::Range;
+
+use epochcost_channels::{Payload, Traffic};
+use epochcost_kernels::hash;
+use epochcost_systems::testing::{self, Trial};
+use epochcost_systems::{Channels, Fidelity, Job, StepRecord};
+use serde_json::{Map, Value, json};
+
+pub(crate) const SYSTEMS: [&str; 3] = ["allreduce", "scatterreduce", "gpu_baseline"];
+pub(crate) const WORKERS: [usize; 5] = [1, 2, 3, 4, 8];
+
+pub(crate) fn overrides(value: Value) -> Map<String, Value> {
+    serde_json::from_value(value).unwrap()
+}
+
+/// Workers look for each other's objects more often than by default: the tests
+/// run faster.
+pub(crate) fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
+    let mut settings = overrides(settings);
+    let poll = match system {
+        "allreduce" => Some("merged_poll_ms"),
+        "gpu_baseline" => Some("poll_ms"),
+        _ => None,
+    };
+    if let Some(poll) = poll {
+        settings.entry(poll).or_insert(json!(1));
+    }
+    testing::job(system, fidelity, workers, &settings).unwrap()
+}
+
+/// Mini-batch `index` of the shard of worker `rank`, shuffled by seed, rank and epoch.
+pub(crate) fn shard_batch(job: &Job, rank: usize, epoch: usize, index: usize) -> Payload {
+    let share = job.batches_per_worker * job.batch_size;
+    shuffled(job, rank * share..(rank + 1) * share, rank, epoch, index)
+}
+
+/// Mini-batch `index` of all records, shuffled as worker 0 does.
+pub(crate) fn whole_batch(job: &Job, epoch: usize, index: usize) -> Payload {
+    let samples = job.workers * job.batches_per_worker * job.batch_size;
+    shuffled(job, 0..samples, 0, epoch, index)
+}
+
+fn shuffled(job: &Job, of: Range<usize>, stream: usize, epoch: usize, index: usize) -> Payload {
+    let seed = hash::mix(hash::mix(job.seed, stream as u64), epoch as u64);
+    let order = hash::permutation(of.len() as u32, seed);
+    let wanted = &order[index * job.batch_size..][..job.batch_size];
+    let record = |&sample: &u32| testing::records(job, of.start + sample as usize, 1);
+    let records: Vec<u8> = wanted.iter().flat_map(record).collect();
+    records.into()
+}
+
+/// The first thousand keys in a bucket.
+pub(crate) async fn keys(channels: &Channels, bucket: &str) -> Vec<String> {
+    channels.objects.list(bucket, "", None).await.unwrap().keys
+}
+
+/// Steps of every job here: three epochs of three mini-batches.
+pub(crate) const STEPS: u64 = 9;
+
+pub(crate) async fn run(job: Job) -> Trial {
+    testing::run(&job).await.unwrap()
+}
+
+pub(crate) fn by_rank(trial: &Trial) -> Vec<&StepRecord> {
+    let mut steps = trial.steps();
+    steps.sort_by_key(|step| (step.epoch, step.batch, step.rank));
+    steps
+}
+
+pub(crate) fn losses(trial: &Trial) -> Vec<f64> {
+    let steps = by_rank(trial);
+    steps.iter().map(|step| step.loss.unwrap()).collect()
+}
+
+/// Of the parameters, by epoch, mini-batch and rank.
+pub(crate) fn digests(trial: &Trial) -> Vec<String> {
+    let digest = |step: &&StepRecord| step.parameters_digest.clone().unwrap();
+    by_rank(trial).iter().map(digest).collect()
+}
+
+pub(crate) fn state(trial: &Trial) -> Traffic {
+    let mut total = Traffic::default();
+    for step in trial.steps() {
+        total += step.traffic.state.total();
+    }
+    total
+}
+
+pub(crate) fn deletes(trial: &Trial) -> u64 {
+    let deletes = |step: &&StepRecord| step.traffic.exchange.total().deletes;
+    trial.steps().iter().map(deletes).sum()
+}

@@ -1,0 +1,9 @@
+//! AllReduce, ScatterReduce and the GPU baseline against their closed forms,
+//! one process, and each other.
+#![allow(clippy::unwrap_used)]
+
+mod absence;
+mod common;
+mod steps;
+mod traffic;
+mod vectors;

@@ -1,0 +1,152 @@
+//! The steps that replicas take, against one process and each other.
+
+use epochcost_kernels::optimizer::Optimizer;
+use epochcost_systems::testing::{self, SIZES};
+use epochcost_systems::{Batch, Fidelity, Job, Replicas, Vector, find};
+use serde_json::json;
+
+use crate::common::*;
+
+/// One process that steps with the mean of the sub-batches' gradients: the
+/// digest after each step. The sub-batches are those of the workers' shards, or
+/// as the published single process draws them.
+async fn reference(job: &Job, single_process: bool) -> Vec<String> {
+    let mut compute = testing::compute();
+    let mut parameters = compute.initial_parameters(job.seed).await.unwrap();
+    let mut optimizer = Optimizer::new(job.optimizer);
+    let mut digests = Vec::new();
+    for epoch in 0..job.epochs {
+        for index in 0..job.batches_per_worker {
+            let mut gradients = Vec::new();
+            for rank in 0..job.workers {
+                let records = match single_process {
+                    true => whole_batch(job, epoch, index * job.workers + rank),
+                    false => shard_batch(job, rank, epoch, index),
+                };
+                let batch = Batch {
+                    rank,
+                    epoch,
+                    index,
+                    records,
+                };
+                let mut statistics = compute.initial_statistics();
+                let output = compute.gradient(&parameters, &mut statistics, &batch).await;
+                gradients.push(output.unwrap().gradient);
+            }
+            let mean = Vector::mean(&gradients).unwrap();
+            let values = parameters.real_mut().unwrap();
+            optimizer.step(values, mean.real().unwrap()).unwrap();
+            digests.push(parameters.digest().unwrap());
+        }
+    }
+    digests
+}
+
+/// They all add in rank order and then divide by W, whole or chunk by chunk:
+/// not one bit differs between the systems.
+#[tokio::test]
+async fn every_replica_takes_the_steps_of_one_process() {
+    for system in SYSTEMS {
+        for workers in WORKERS {
+            let job = job(system, Fidelity::Paper, workers, json!({}));
+            let replicas = find(system).unwrap().replicas(&job).unwrap();
+            assert_eq!(replicas, Replicas::Identical);
+            let expected: Vec<String> = reference(&job, false)
+                .await
+                .into_iter()
+                .flat_map(|digest| vec![digest; workers])
+                .collect();
+            let trial = testing::run(&job).await.unwrap();
+            assert_eq!(digests(&trial), expected, "{system} of {workers}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_published_baseline_plays_all_workers_in_one_process() {
+    for workers in WORKERS {
+        let job = job("gpu_baseline", Fidelity::Code, workers, json!({}));
+        let trial = testing::run(&job).await.unwrap();
+        assert_eq!(digests(&trial), reference(&job, true).await, "{workers}");
+        assert_eq!(trial.driven.invocations, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_seed_gives_the_same_losses_and_parameters() {
+    for system in SYSTEMS {
+        for fidelity in [Fidelity::Paper, Fidelity::Code] {
+            let job = job(system, fidelity, 4, json!({}));
+            let first = testing::run(&job).await.unwrap();
+            let second = testing::run(&job).await.unwrap();
+            assert_eq!(losses(&first), losses(&second), "{system} {fidelity:?}");
+            assert_eq!(digests(&first), digests(&second), "{system} {fidelity:?}");
+            let other = Job {
+                seed: job.seed + 1,
+                ..job
+            };
+            let other = testing::run(&other).await.unwrap();
+            assert_ne!(losses(&first), losses(&other), "{system} {fidelity:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn published_replicas_differ() {
+    for system in ["allreduce", "scatterreduce"] {
+        let job = job(system, Fidelity::Code, 3, json!({}));
+        let replicas = find(system).unwrap().replicas(&job).unwrap();
+        assert!(matches!(replicas, Replicas::Differ { .. }));
+        let digests = digests(&testing::run(&job).await.unwrap());
+        for step in digests.chunks(3) {
+            assert!(step[0] != step[1] && step[1] != step[2] && step[0] != step[2]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_re_invokes_itself_goes_on_where_it_was() {
+    for system in ["allreduce", "scatterreduce"] {
+        for epochs in [1, 2] {
+            let long = run(job(system, Fidelity::Paper, 3, json!({}))).await;
+            let settings = json!({"epochs_per_invocation": epochs});
+            let trial = run(job(system, Fidelity::Paper, 3, settings)).await;
+            assert_eq!(digests(&trial), digests(&long), "{system} by {epochs}");
+            assert_eq!(trial.exchange(), long.exchange());
+            assert_eq!(trial.evaluations(), long.evaluations());
+            let invocations = 3_u64.div_ceil(epochs);
+            assert_eq!(long.driven.invocations, 3);
+            assert_eq!(trial.driven.invocations, 3 * invocations);
+            let state = state(&trial);
+            assert_eq!(state.puts, invocations - 1, "one checkpoint each");
+            assert_eq!(state.gets, 3 * (invocations - 1), "for every worker");
+        }
+    }
+}
+
+/// Replicas that differ become worker 0's by its checkpoint, as published.
+#[tokio::test]
+async fn a_checkpoint_is_worker_0s() {
+    let settings = json!({"epochs_per_invocation": 1});
+    for system in ["allreduce", "scatterreduce"] {
+        let job = job(system, Fidelity::Code, 3, settings.clone());
+        let digests = digests(&testing::run(&job).await.unwrap());
+        let (first, rest) = digests.split_at(9);
+        assert!(first[0] != first[1] && first[1] != first[2]);
+        for step in rest.chunks(3) {
+            assert_eq!(step, vec![step[0].clone(); 3], "{system}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn phantoms_re_invoke_themselves_too() {
+    let settings = json!({"epochs_per_invocation": 1});
+    for fidelity in [Fidelity::Paper, Fidelity::Code] {
+        let job = job("scatterreduce", fidelity, 4, settings.clone());
+        let trial = testing::run_with(&job, testing::phantom).await.unwrap();
+        let closed_form = find("scatterreduce").unwrap().traffic(&job, SIZES);
+        assert_eq!(trial.exchange(), closed_form.unwrap());
+        assert!(trial.evaluations().is_empty());
+    }
+}

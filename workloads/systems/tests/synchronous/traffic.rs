@@ -1,0 +1,183 @@
+//! What goes over the channels, and what stays in them.
+
+use epochcost_channels::Traffic;
+use epochcost_systems::testing::{self, SIZES};
+use epochcost_systems::{Fidelity, SettingsError, find};
+use serde_json::{Value, json};
+
+use crate::common::*;
+
+/// Puts, gets, and bytes up and down of one step, in gradients of P bytes:
+/// the formulas as the papers write them and as the published code behaves.
+fn literal(system: &str, fidelity: Fidelity, w: u64) -> [u64; 4] {
+    match (system, fidelity) {
+        ("allreduce", Fidelity::Paper) => [w + 1, 2 * w, w + 1, 2 * w],
+        ("allreduce", Fidelity::Code) => [w + 1, 2 * w - 1, w + 1, 2 * w - 1],
+        ("scatterreduce", _) => [w * w, 2 * w * (w - 1), w, 2 * (w - 1)],
+        (_, Fidelity::Paper) => [w, w * (w - 1), w, w * (w - 1)],
+        (_, Fidelity::Code) => [w, w, w, w],
+    }
+}
+
+#[tokio::test]
+async fn metered_traffic_is_the_closed_form() {
+    for system in SYSTEMS {
+        for fidelity in [Fidelity::Paper, Fidelity::Code] {
+            for workers in WORKERS {
+                let job = job(system, fidelity, workers, json!({}));
+                let p = SIZES.gradient_bytes();
+                let [puts, gets, up, down] = literal(system, fidelity, workers as u64);
+                let by_hand = Traffic {
+                    puts: STEPS * puts,
+                    gets: STEPS * gets,
+                    bytes_up: STEPS * up * p,
+                    bytes_down: STEPS * down * p,
+                    ..Traffic::default()
+                };
+                let what = format!("{system} {fidelity:?} of {workers}");
+                let closed_form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+                assert_eq!(closed_form, by_hand, "{what}");
+                for compute in [testing::compute, testing::phantom] {
+                    let trial = testing::run_with(&job, compute).await.unwrap();
+                    assert_eq!(trial.exchange(), by_hand, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// (3W + 1)·P, (3W − 2)·P and W²·P bytes a step.
+#[test]
+fn bytes_of_a_step_are_as_published() {
+    for (system, expected) in [
+        ("allreduce", [4, 7, 10, 13, 25]),
+        ("scatterreduce", [1, 4, 7, 10, 22]),
+        ("gpu_baseline", [1, 4, 9, 16, 64]),
+    ] {
+        for (workers, gradients) in WORKERS.into_iter().zip(expected) {
+            let job = job(system, Fidelity::Paper, workers, json!({}));
+            let traffic = find(system).unwrap().traffic(&job, SIZES).unwrap();
+            let bytes = traffic.bytes_up + traffic.bytes_down;
+            assert_eq!(bytes, STEPS * gradients * SIZES.gradient_bytes());
+        }
+    }
+}
+
+/// Every setting that the other tests leave alone runs and keeps the closed form.
+#[tokio::test]
+async fn every_setting_has_its_closed_form() {
+    let cases: [(&str, Value); 7] = [
+        ("allreduce", json!({"root_rereads": false})),
+        ("allreduce", json!({"keys": "overwritten"})),
+        ("allreduce", json!({"arrival_order": true})),
+        (
+            "allreduce",
+            json!({"overlapping_shards": true, "list_poll_ms": 2}),
+        ),
+        ("scatterreduce", json!({"arrival_order": true})),
+        (
+            "scatterreduce",
+            json!({"overlapping_shards": true, "list_poll_ms": 2}),
+        ),
+        ("gpu_baseline", json!({"delete_previous": false})),
+    ];
+    for (system, settings) in cases {
+        let job = job(system, Fidelity::Paper, 4, settings.clone());
+        let trial = testing::run(&job).await.unwrap();
+        let closed_form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+        assert_eq!(trial.exchange(), closed_form, "{system} {settings}");
+    }
+}
+
+/// Six lines a step, each a rewrite of the whole log: state, never exchange.
+#[tokio::test]
+async fn log_objects_are_not_the_exchange() {
+    for system in ["allreduce", "scatterreduce"] {
+        let workers = 3;
+        let plain = run(job(system, Fidelity::Paper, workers, json!({}))).await;
+        assert_eq!(state(&plain), Traffic::default());
+        let settings = json!({"rewrites_log": true});
+        let trial = run(job(system, Fidelity::Paper, workers, settings)).await;
+        assert_eq!(trial.exchange(), plain.exchange());
+        assert_eq!(digests(&trial), digests(&plain));
+        let state = state(&trial);
+        let lines = workers as u64 * STEPS * 6;
+        assert_eq!(state.puts, lines);
+        assert_eq!(state.gets, lines - workers as u64);
+        let logs = keys(&trial.channels, "cnn-logs").await;
+        assert_eq!(logs, ["log_0.txt", "log_1.txt", "log_2.txt"]);
+        for log in logs {
+            let log = trial.channels.objects.get("cnn-logs", &log).await.unwrap();
+            let text = log.unwrap().bytes().unwrap().to_vec();
+            let lines = String::from_utf8(text).unwrap().lines().count() as u64;
+            assert_eq!(lines, STEPS * 6);
+        }
+    }
+}
+
+/// What is left once a job of three epochs of three mini-batches is over.
+#[tokio::test]
+async fn leftovers_are_as_the_delete_policies_say() {
+    for workers in WORKERS {
+        for fidelity in [Fidelity::Paper, Fidelity::Code] {
+            let trial = run(job("allreduce", fidelity, workers, json!({}))).await;
+            assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
+            assert_eq!(keys(&trial.channels, "merged-params").await.len(), 1);
+        }
+        let all = STEPS as usize * workers;
+        for (policy, left) in [
+            ("never", all),
+            ("every_step", workers),
+            ("every_epoch", workers),
+        ] {
+            let settings = json!({"delete_merged": policy});
+            let trial = run(job("scatterreduce", Fidelity::Paper, workers, settings)).await;
+            assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
+            let merged = keys(&trial.channels, "merged-params").await;
+            assert_eq!(merged.len(), left, "{policy} of {workers}");
+        }
+        for (fidelity, left) in [(Fidelity::Paper, workers), (Fidelity::Code, all)] {
+            let trial = run(job("gpu_baseline", fidelity, workers, json!({}))).await;
+            let gradients = keys(&trial.channels, "gradients").await;
+            assert_eq!(gradients.len(), left, "{fidelity:?} of {workers}");
+        }
+    }
+}
+
+/// One request for each gradient or chunk in the published code.
+#[tokio::test]
+async fn published_deletes_are_single() {
+    for workers in [2, 4, 8] {
+        let w = workers as u64;
+        let trial = run(job("allreduce", Fidelity::Code, workers, json!({}))).await;
+        assert_eq!(deletes(&trial), STEPS * w + (STEPS - 1));
+        let settings = json!({"delete_merged": "never"});
+        let trial = run(job("scatterreduce", Fidelity::Code, workers, settings)).await;
+        assert_eq!(deletes(&trial), STEPS * w * (w - 1));
+    }
+}
+
+#[test]
+fn settings_that_do_not_exist_or_fit_are_named() {
+    for (system, field, value) in [
+        ("allreduce", "reduction", json!("median")),
+        ("allreduce", "merged_timeout_s", json!(-1)),
+        ("scatterreduce", "delete_merged", json!("sometimes")),
+        ("gpu_baseline", "single_process", json!("yes")),
+    ] {
+        let found = find(system).unwrap();
+        let settings = |field: &str, value: &Value| {
+            let overrides = overrides(json!({ field: value }));
+            found.settings(Fidelity::Paper, &overrides).unwrap_err()
+        };
+        let error = settings(field, &value);
+        assert!(matches!(error, SettingsError::Value { .. }));
+        assert_eq!(error.field(), field);
+        let error = settings("nonsense", &value);
+        assert!(matches!(
+            error,
+            SettingsError::Unknown { field, known, .. }
+                if field == "nonsense" && known.contains(&"seeded_replicas".to_owned())
+        ));
+    }
+}

@@ -1,0 +1,231 @@
+//! The synchronous systems take the training steps of one process, on real models.
+
+use epochcost_kernels::hash;
+use epochcost_kernels::optimizer::Optimizer;
+use epochcost_models::{Trainer, input};
+use epochcost_systems::testing::{self, Data};
+use epochcost_systems::{Compute, Fidelity, Job, Vector};
+use serde_json::Map;
+
+use crate::compute::{JobModel, Model};
+
+const SYSTEMS: [&str; 3] = ["allreduce", "scatterreduce", "gpu_baseline"];
+
+/// How far training on the union of the workers' batches may be from
+/// training on the mean of their gradients, relative to the way that training
+/// went: only the order of additions differs.
+const UNION_BOUND: f64 = 1e-5;
+
+struct Shape {
+    model: &'static str,
+    dataset: &'static str,
+    workers: usize,
+    batch_size: usize,
+    batches_per_worker: usize,
+    epochs: usize,
+}
+
+const LENET5: Shape = Shape {
+    model: "lenet5",
+    dataset: "synthetic-mnist",
+    workers: 4,
+    batch_size: 8,
+    batches_per_worker: 2,
+    epochs: 2,
+};
+
+const MOBILENET: Shape = Shape {
+    model: "mobilenet",
+    dataset: "synthetic-cifar10",
+    workers: 2,
+    batch_size: 4,
+    batches_per_worker: 2,
+    epochs: 1,
+};
+
+fn job(system: &str, shape: &Shape) -> Job {
+    let mut job = testing::job(system, Fidelity::Paper, shape.workers, &Map::new()).unwrap();
+    let dataset = epochcost_datasets::find(shape.dataset).unwrap();
+    job.model = shape.model.into();
+    job.data.dataset = dataset.name.into();
+    job.data.record_bytes = dataset.format.record_bytes();
+    job.batch_size = shape.batch_size;
+    job.batches_per_worker = shape.batches_per_worker;
+    job.epochs = shape.epochs;
+    job
+}
+
+/// Arbitrary pixels, labels 0 to 9.
+fn data(job: &Job) -> Data {
+    let records = |first, count| {
+        let mut records = testing::records(job, first, count).to_vec();
+        for record in records.chunks_exact_mut(job.data.record_bytes) {
+            record[0] %= 10;
+        }
+        records.into()
+    };
+    let train = job.workers * job.batches_per_worker * job.batch_size;
+    Data {
+        train: records(0, train),
+        test: records(train, job.data.test_samples),
+    }
+}
+
+/// Mini-batch `index` of the shard of worker `rank`, shuffled by seed, rank and epoch.
+fn batch(job: &Job, data: &Data, rank: usize, epoch: usize, index: usize) -> Vec<u8> {
+    let share = job.batches_per_worker * job.batch_size;
+    let seed = hash::mix(hash::mix(job.seed, rank as u64), epoch as u64);
+    let order = hash::permutation(share as u32, seed);
+    let wanted = &order[index * job.batch_size..][..job.batch_size];
+    let record = |&sample: &u32| {
+        let size = job.data.record_bytes;
+        &data.train[(rank * share + sample as usize) * size..][..size]
+    };
+    wanted.iter().flat_map(record).copied().collect()
+}
+
+/// Where one process gets to.
+struct Reference {
+    initial: Vec<f32>,
+    parameters: Vec<f32>,
+    /// Of the first sub-batch's batch norms alone.
+    statistics: Vec<f32>,
+    /// Of the parameters, after each step.
+    digests: Vec<String>,
+}
+
+/// One process that steps with the mean of the gradients of sub-batches: those
+/// of the workers, or all of them as one.
+fn reference(job: &Job, data: &Data, union: bool) -> Reference {
+    let dataset = epochcost_datasets::find(&job.data.dataset).unwrap();
+    let mut trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu).unwrap();
+    let initial = trainer.initial_parameters(job.seed);
+    let mut parameters = initial.clone();
+    let mut statistics = vec![trainer.initial_statistics(); job.workers];
+    let mut optimizer = Optimizer::new(job.optimizer);
+    let mut digests = Vec::new();
+    for epoch in 0..job.epochs {
+        for index in 0..job.batches_per_worker {
+            let batch = |rank| batch(job, data, rank, epoch, index);
+            let mut batches: Vec<Vec<u8>> = (0..job.workers).map(batch).collect();
+            if union {
+                batches = vec![batches.concat()];
+            }
+            let gradients: Vec<Vector> = batches
+                .iter()
+                .zip(&mut statistics)
+                .map(|(records, statistics)| {
+                    let (images, labels) = input::decode(records, dataset, None).unwrap();
+                    let step = trainer.gradient(&parameters, statistics, &images, &labels);
+                    Vector::Real(step.unwrap().gradient)
+                })
+                .collect();
+            let mean = Vector::mean(&gradients).unwrap();
+            optimizer
+                .step(&mut parameters, mean.real().unwrap())
+                .unwrap();
+            digests.push(Vector::Real(parameters.clone()).digest().unwrap());
+        }
+    }
+    Reference {
+        initial,
+        parameters,
+        statistics: statistics.swap_remove(0),
+        digests,
+    }
+}
+
+/// Runs the shape under every system and compares each step of each worker, and
+/// the final test result, bit by bit.
+async fn takes_the_steps_of_one_process(shape: &Shape) {
+    for system in SYSTEMS {
+        let job = job(system, shape);
+        let data = data(&job);
+        let reference = reference(&job, &data, false);
+        let make = job.clone();
+        let compute = move || -> Box<dyn Compute> {
+            let model = Model::load(&make, false).unwrap().model;
+            Box::new(JobModel::new(model, &make).unwrap())
+        };
+        let trial = testing::run_on(&job, &data, compute).await.unwrap();
+        let steps = trial.steps();
+        assert_eq!(steps.len(), job.workers * reference.digests.len());
+        for step in steps {
+            let number = step.epoch * job.batches_per_worker + step.batch.unwrap();
+            assert_eq!(
+                step.parameters_digest.as_ref(),
+                Some(&reference.digests[number]),
+                "{system}: step {number} of worker {}",
+                step.rank
+            );
+        }
+        let mut trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu).unwrap();
+        let dataset = epochcost_datasets::find(&job.data.dataset).unwrap();
+        let (images, labels) = input::decode(&data.test, dataset, None).unwrap();
+        let (parameters, statistics) = (&reference.parameters, &reference.statistics);
+        let expected = trainer.evaluate(parameters, statistics, &images, &labels);
+        let expected = expected.unwrap();
+        let (epoch, found) = *trial.evaluations().last().unwrap();
+        assert_eq!(epoch + 1, job.epochs, "{system}");
+        assert_eq!(
+            (found.loss.to_bits(), found.correct, found.samples),
+            (expected.loss.to_bits(), expected.correct, expected.samples),
+            "{system}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn lenet5_takes_the_steps_of_one_process() {
+    takes_the_steps_of_one_process(&LENET5).await;
+}
+
+/// Batch norms normalise each sub-batch by itself and keep statistics of their own.
+#[tokio::test]
+async fn mobilenet_takes_the_steps_of_one_process() {
+    takes_the_steps_of_one_process(&MOBILENET).await;
+}
+
+/// Without batch norms, the mean of the sub-batches' gradients is the gradient
+/// of the union.
+#[test]
+fn lenet5_takes_the_steps_of_one_large_batch() {
+    let job = job(SYSTEMS[0], &LENET5);
+    let data = data(&job);
+    let (split, union) = (reference(&job, &data, false), reference(&job, &data, true));
+    let apart = distance(&split.parameters, &union.parameters);
+    let way = distance(&split.parameters, &split.initial);
+    assert!(
+        apart <= UNION_BOUND * way,
+        "{apart:e} apart after {way:e}: a relative {:e}",
+        apart / way
+    );
+}
+
+/// With batch norms it is not: each normalises by its own sub-batch.
+#[test]
+fn mobilenet_does_not_take_the_steps_of_one_large_batch() {
+    let job = job(SYSTEMS[0], &MOBILENET);
+    let data = data(&job);
+    let (split, union) = (reference(&job, &data, false), reference(&job, &data, true));
+    let apart = distance(&split.parameters, &union.parameters);
+    assert!(apart > 100.0 * UNION_BOUND * distance(&split.parameters, &split.initial));
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    let square = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).powi(2);
+    a.iter().zip(b).map(square).sum::<f64>().sqrt()
+}
+
+/// A job whose records are not its dataset's is refused by name.
+#[test]
+fn records_of_another_size_are_refused() {
+    let mut job = job(SYSTEMS[0], &LENET5);
+    let model = Model::load(&job, false).unwrap().model;
+    job.data.record_bytes = 3073;
+    let error = JobModel::new(model.clone(), &job).err().unwrap();
+    assert!(error.to_string().contains("785 bytes, not 3073"), "{error}");
+    job.data.dataset = "imagenet".into();
+    let error = JobModel::new(model, &job).err().unwrap();
+    assert!(error.to_string().contains("imagenet"), "{error}");
+}
