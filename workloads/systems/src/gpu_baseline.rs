@@ -20,14 +20,13 @@ use serde_json::{Map, Value};
 
 use crate::allreduce::published_sgd;
 use crate::data::Shard;
-use crate::synchronous::{self, Exchange, Iteration, LoopOptions, Replica};
+use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Replica};
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, SystemError, Vector, World, settings,
 };
 
 const NAME: &str = "gpu_baseline";
-const FUNCTION: &str = "train";
 const BUCKET: &str = "gradients";
 
 /// The named differences between paper and code.
@@ -286,23 +285,11 @@ impl System for GpuBaseline {
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {
         let settings: Settings = settings::parse(NAME, &job.settings)?;
-        Ok(if settings.seeded_replicas {
-            Replicas::Identical
-        } else {
-            Replicas::Differ {
-                reason: "every replica starts from parameters of its own",
-            }
-        })
+        Ok(synchronous::replicas(settings.seeded_replicas))
     }
 
     async fn run(&self, world: &mut World) -> Result<Outcome> {
-        if world.task.function != FUNCTION {
-            let function = world.task.function.clone();
-            return Err(SystemError::UnknownFunction {
-                system: NAME,
-                function,
-            });
-        }
+        synchronous::expect_function(world, NAME)?;
         let settings: Settings = world.settings(NAME)?;
         if settings.single_process {
             return train_single_process(world, &settings).await;

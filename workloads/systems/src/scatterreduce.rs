@@ -21,14 +21,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::allreduce::published_sgd;
-use crate::synchronous::{self, Exchange, Iteration, LoopOptions, key_fields, list_keys};
+use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, key_fields, list_keys};
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, SystemError, Vector, World, settings,
+    Stage, System, Vector, World, settings,
 };
 
 const NAME: &str = "scatterreduce";
-const FUNCTION: &str = "train";
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 
@@ -325,23 +324,11 @@ impl System for ScatterReduce {
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {
         let settings: Settings = settings::parse(NAME, &job.settings)?;
-        Ok(if settings.seeded_replicas {
-            Replicas::Identical
-        } else {
-            Replicas::Differ {
-                reason: "every replica starts from parameters of its own",
-            }
-        })
+        Ok(synchronous::replicas(settings.seeded_replicas))
     }
 
     async fn run(&self, world: &mut World) -> Result<Outcome> {
-        if world.task.function != FUNCTION {
-            let function = world.task.function.clone();
-            return Err(SystemError::UnknownFunction {
-                system: NAME,
-                function,
-            });
-        }
+        synchronous::expect_function(world, NAME)?;
         let settings: Settings = world.settings(NAME)?;
         let options = LoopOptions {
             layout: settings.layout(),

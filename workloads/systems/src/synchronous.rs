@@ -10,8 +10,12 @@ use epochcost_kernels::optimizer::Optimizer;
 
 use crate::data::{self, Shard};
 use crate::{
-    Batch, DataLayout, Outcome, Result, Stage, SystemError, Task, Vector, World, published,
+    Batch, DataLayout, Outcome, Replicas, Result, Stage, SystemError, Task, Vector, World,
+    published,
 };
+
+/// The one function of these systems.
+pub(crate) const FUNCTION: &str = "train";
 
 const CHECKPOINT_BUCKET: &str = "cp-model";
 const CHECKPOINT_POLL: Duration = Duration::from_millis(100);
@@ -37,6 +41,26 @@ pub(crate) trait Exchange: Send {
     /// Called after the last exchange of an epoch.
     async fn end_epoch(&mut self, _world: &mut World, _epoch: usize) -> Result<()> {
         Ok(())
+    }
+}
+
+/// Refuses a task for any other function.
+pub(crate) fn expect_function(world: &World, system: &'static str) -> Result<()> {
+    if world.task.function == FUNCTION {
+        return Ok(());
+    }
+    let function = world.task.function.clone();
+    Err(SystemError::UnknownFunction { system, function })
+}
+
+/// Replicas that start alike stay alike: all step with the same bits.
+pub(crate) fn replicas(seeded: bool) -> Replicas {
+    if seeded {
+        Replicas::Identical
+    } else {
+        Replicas::Differ {
+            reason: "every replica starts from parameters of its own",
+        }
     }
 }
 
