@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, list_keys};
+use crate::waiting::Place;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, Vector, World, settings,
@@ -166,7 +167,7 @@ impl Exchange for Reducer {
             }
         }
         // 3. Everyone gets it.
-        self.get_merged(world, objects.as_ref(), at).await
+        self.get_merged(world, at).await
     }
 }
 
@@ -220,7 +221,7 @@ impl Reducer {
             if found.len() == workers {
                 break;
             }
-            waiting.pause().await?;
+            world.pause(&waiting).await?;
         }
         if !self.settings.arrival_order {
             found.sort_by_key(|(rank, _)| *rank);
@@ -252,27 +253,18 @@ impl Reducer {
         Ok(())
     }
 
-    async fn get_merged(
-        &self,
-        world: &mut World,
-        objects: &dyn ObjectStore,
-        at: Iteration,
-    ) -> Result<Vector> {
+    async fn get_merged(&self, world: &mut World, at: Iteration) -> Result<Vector> {
         let key = self.merged_key(at);
         let waiting = world.waiting(
             format!("merged gradient {key}"),
             Duration::from_millis(self.settings.merged_poll_ms),
             self.settings.merged_timeout_s.map(Duration::from_secs),
         );
-        loop {
-            world.enter(Stage::Get);
-            if let Some(body) = objects.get(MERGED, &key).await? {
-                world.enter(Stage::Serialise);
-                return Vector::decode(&body);
-            }
-            world.enter(Stage::Wait);
-            waiting.pause().await?;
-        }
+        let body = world
+            .await_object(Place::Exchange, MERGED, &key, waiting)
+            .await?;
+        world.enter(Stage::Serialise);
+        Vector::decode(&body)
     }
 }
 
@@ -336,6 +328,12 @@ impl System for AllReduce {
             bytes_down: steps * gets * sizes.gradient_bytes(),
             ..Traffic::default()
         })
+    }
+
+    /// A replica's parameters and momentum, the own gradient, the merged one
+    /// as it comes and decoded; worker 0 first all gradients and their mean.
+    fn resident_vectors(&self, job: &Job, _function: &str, rank: usize) -> Result<usize> {
+        Ok(if rank == 0 { job.workers + 4 } else { 5 })
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::allreduce::published_sgd;
 use crate::data::Shard;
 use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Replica};
+use crate::waiting::Place;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, SystemError, Vector, World, settings,
@@ -127,15 +128,11 @@ impl AllToAll {
             Duration::from_millis(self.settings.poll_ms),
             self.settings.timeout_s.map(Duration::from_secs),
         );
-        loop {
-            world.enter(Stage::Get);
-            if let Some(body) = world.exchange.objects.get(BUCKET, &key).await? {
-                world.enter(Stage::Serialise);
-                return Vector::decode(&body);
-            }
-            world.enter(Stage::Wait);
-            waiting.pause().await?;
-        }
+        let body = world
+            .await_object(Place::Exchange, BUCKET, &key, waiting)
+            .await?;
+        world.enter(Stage::Serialise);
+        Vector::decode(&body)
     }
 }
 
@@ -281,6 +278,11 @@ impl System for GpuBaseline {
             bytes_down: steps * gets * sizes.gradient_bytes(),
             ..Traffic::default()
         })
+    }
+
+    /// A replica's parameters and momentum, all gradients and their mean.
+    fn resident_vectors(&self, job: &Job, _function: &str, _rank: usize) -> Result<usize> {
+        Ok(job.workers + 3)
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {

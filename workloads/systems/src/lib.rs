@@ -8,7 +8,9 @@
 //! gradients come from a [`Compute`].
 
 mod allreduce;
+mod arithmetic;
 mod data;
+mod dataset;
 mod drive;
 mod error;
 mod gpu_baseline;
@@ -25,10 +27,13 @@ mod synchronous;
 mod system;
 pub mod testing;
 mod vector;
+mod waiting;
 mod workflow;
 mod world;
 
+pub use arithmetic::take_arithmetic_bytes;
 pub use data::{DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key};
+pub use dataset::{dataset_objects, phantom_objects};
 pub use drive::{DriveError, Driven, FollowUp, Functions, InvokeError, drive};
 pub use error::SystemError;
 pub use job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
@@ -41,8 +46,11 @@ pub use registry::{find, systems};
 pub use settings::SettingsError;
 pub use system::{Host, Launch, Outcome, QueueService, Replicas, Sizes, System};
 pub use vector::Vector;
+pub use waiting::{Pause, Watched};
 pub use workflow::State;
-pub use world::{Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, World};
+pub use world::{
+    Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, TensorStores, World,
+};
 
 /// What training code returns.
 pub type Result<T, E = SystemError> = std::result::Result<T, E>;

@@ -172,6 +172,13 @@ impl System for MlLess {
         traffic::traffic(job, sizes, Sent::recorded(job, sizes, densities)?)
     }
 
+    /// A replica's parameters and momentum, the change, what the filter keeps
+    /// back, all updates and their sum; the supervisor holds none.
+    fn resident_vectors(&self, job: &Job, function: &str, _rank: usize) -> Result<usize> {
+        let is_supervisor = self.coordinators().contains(&function);
+        Ok(if is_supervisor { 0 } else { job.workers + 5 })
+    }
+
     fn replicas(&self, job: &Job) -> Result<Replicas> {
         let settings = settings_of(job)?;
         let differ = |reason| Ok(Replicas::Differ { reason });

@@ -189,7 +189,7 @@ impl Chunks {
                 world.enter(Stage::Wait);
             }
             if parts.len() < workers - 1 {
-                waiting.pause().await?;
+                world.pause(&waiting).await?;
             }
         }
         Ok(parts)
@@ -222,13 +222,13 @@ impl Chunks {
                 world.enter(Stage::Wait);
             }
             if merged.len() < workers - 1 {
-                waiting.pause().await?;
+                world.pause(&waiting).await?;
             }
         }
         Ok(merged)
     }
 
-    fn waiting(&self, world: &World, what: &str) -> crate::world::Waiting {
+    fn waiting(&self, world: &World, what: &str) -> crate::waiting::Waiting {
         world.waiting(
             what,
             Duration::from_millis(self.settings.list_poll_ms),
@@ -320,6 +320,12 @@ impl System for ScatterReduce {
             bytes_down: steps * 2 * (workers - 1) * gradient,
             ..Traffic::default()
         })
+    }
+
+    /// A replica's parameters and momentum, the own gradient, the own chunk of
+    /// all workers (one gradient together), the merged chunks and the whole.
+    fn resident_vectors(&self, _job: &Job, _function: &str, _rank: usize) -> Result<usize> {
+        Ok(6)
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {

@@ -203,6 +203,21 @@ impl System for Spirt {
         Ok(settings_of(job)?.gradient_format == GradientFormat::Binary)
     }
 
+    /// Aggregation holds every peer's average as it comes and decoded, and
+    /// their mean; a gradient function its parameters and its gradient, as a
+    /// vector and as it is sent. Averages are computed in the store, unless
+    /// they are fetched.
+    fn resident_vectors(&self, job: &Job, function: &str, _rank: usize) -> Result<usize> {
+        let settings: Settings = parse(NAME, &job.settings)?;
+        Ok(match function {
+            "aggregate_gradients" => job.workers + 2,
+            "average_gradients" if settings.averaging == Averaging::Fetch => {
+                job.batches_per_worker + 2
+            }
+            _ => 3,
+        })
+    }
+
     fn replicas(&self, job: &Job) -> Result<Replicas> {
         Ok(if settings_of(job)?.seeded_replicas {
             Replicas::Identical

@@ -9,9 +9,10 @@ use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
 
 use crate::data::{self, Shard};
+use crate::waiting::Place;
 use crate::{
     Batch, DataLayout, Outcome, Replicas, Result, Stage, SystemError, Task, Vector, World,
-    published,
+    arithmetic, published,
 };
 
 /// The one function of these systems.
@@ -124,6 +125,8 @@ impl Replica {
 
     /// One optimizer step.
     pub(crate) fn update(&mut self, gradient: &Vector) -> Result<()> {
+        // Reads the parameters, the gradient and the momentum; writes two of them.
+        arithmetic::note(5, gradient.len());
         if let (Some(parameters), Some(gradient)) = (self.parameters.real_mut(), gradient.real()) {
             self.optimizer.step(parameters, gradient)?;
         }
@@ -297,15 +300,14 @@ async fn save_checkpoint(
 /// The checkpoint that worker 0 wrote before `epoch`. The published code does
 /// not wait for it, so that a worker faster than worker 0's upload fails; here
 /// it is awaited.
-async fn load_checkpoint(world: &World, epoch: usize) -> Result<Payload> {
+async fn load_checkpoint(world: &mut World, epoch: usize) -> Result<Payload> {
     let key = checkpoint_key(epoch);
     let waiting = world.waiting(format!("checkpoint {key}"), CHECKPOINT_POLL, None);
-    loop {
-        if let Some(checkpoint) = world.state.objects.get(CHECKPOINT_BUCKET, &key).await? {
-            return Ok(checkpoint);
-        }
-        waiting.pause().await?;
-    }
+    let checkpoint = world
+        .await_object(Place::State, CHECKPOINT_BUCKET, &key, waiting)
+        .await?;
+    world.enter(Stage::FetchDataset);
+    Ok(checkpoint)
 }
 
 /// Every key under `prefix`, over all pages; only the first page if

@@ -45,7 +45,8 @@ pub enum Replicas {
 }
 
 /// The sizes that traffic depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sizes {
     /// Trainable scalars (n); P = 4n bytes.
     pub parameters: usize,
@@ -165,6 +166,13 @@ pub trait System: Send + Sync {
     fn states_bytes(&self, _job: &Job) -> Result<bool> {
         Ok(true)
     }
+
+    /// How many vectors of a gradient's size an invocation of `function` for
+    /// worker `rank` holds at once, at most, beside what a training step needs.
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn resident_vectors(&self, job: &Job, function: &str, rank: usize) -> Result<usize>;
 
     /// Whether replicas stay bit-identical under these settings.
     ///

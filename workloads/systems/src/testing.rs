@@ -163,7 +163,7 @@ pub async fn run_on(
     let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
     let channels = Channels {
         objects: Arc::new(MemoryObjects::default()),
-        tensors: (0..job.workers).map(|_| tensors()).collect(),
+        tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
         queue: Arc::new(MemoryQueue::default()),
     };
     store_data(job, data, system.data_layout(job)?, &channels).await?;

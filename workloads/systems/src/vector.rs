@@ -3,7 +3,7 @@ use std::ops::Range;
 use epochcost_channels::Payload;
 use epochcost_kernels::{codec, reduce};
 
-use crate::{Result, SystemError};
+use crate::{Result, SystemError, arithmetic};
 
 /// A flat f32 vector (parameters, a gradient, batch-norm statistics), or in a
 /// simulation without compute only its length.
@@ -50,6 +50,7 @@ impl Vector {
 
     /// Little-endian f32 bytes, 4 an element.
     pub fn encode(&self) -> Payload {
+        arithmetic::note(2, self.len());
         match self {
             Self::Real(values) => codec::encode_f32(values).into(),
             Self::Phantom { len } => Payload::Phantom {
@@ -63,6 +64,7 @@ impl Vector {
     /// # Errors
     /// When the length is no multiple of 4.
     pub fn decode(payload: &Payload) -> Result<Self> {
+        arithmetic::note(2, (payload.len() / 4) as usize);
         match payload {
             Payload::Bytes(bytes) => Ok(Self::Real(codec::decode_f32(bytes)?)),
             Payload::Phantom { bytes } => Ok(Self::Phantom {
@@ -108,6 +110,7 @@ impl Vector {
         vectors: &[Self],
         reduce: impl Fn(&[&[f32]]) -> Result<Vec<f32>, epochcost_kernels::KernelError>,
     ) -> Result<Self> {
+        arithmetic::note(vectors.len() + 1, vectors.first().map_or(0, Self::len));
         let real: Option<Vec<&[f32]>> = vectors.iter().map(Self::real).collect();
         match (real, vectors.first()) {
             (None, Some(first)) => Ok(Self::Phantom { len: first.len() }),
@@ -117,6 +120,7 @@ impl Vector {
 
     /// The parts one after another.
     pub fn concat(parts: &[Self]) -> Self {
+        arithmetic::note(2, parts.iter().map(Self::len).sum());
         let real: Option<Vec<&[f32]>> = parts.iter().map(Self::real).collect();
         match real {
             Some(parts) => Self::Real(parts.concat()),
@@ -128,6 +132,7 @@ impl Vector {
 
     /// Every element divided by `divisor`.
     pub fn divide(&mut self, divisor: f32) {
+        arithmetic::note(2, self.len());
         if let Self::Real(values) = self {
             values.iter_mut().for_each(|value| *value /= divisor);
         }

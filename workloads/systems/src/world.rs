@@ -7,9 +7,10 @@ use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
 use serde::de::DeserializeOwned;
 
 use crate::record::ChannelTraffic;
+use crate::waiting::Pause;
 use crate::{
     Evaluation, PurposeTraffic, Record, Result, SettingsError, Stage, StageSeconds, StepRecord,
-    SystemError, Task, Vector, settings,
+    Task, Vector, settings,
 };
 
 /// The one source of time, real or virtual.
@@ -19,6 +20,17 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
     /// Lets `duration` pass; zero lets others run.
     async fn sleep(&self, duration: Duration);
+    /// Lets the time pass until the next look for something that is not there
+    /// yet, and returns how many looks it left out before that one, because
+    /// they would have found nothing. Their time has passed, too; whoever waits
+    /// counts them as made.
+    ///
+    /// A real clock leaves out none. Virtual time would otherwise be spent on
+    /// looking in vain: a thousand workers that look ten times a second.
+    async fn pause(&self, pause: &Pause<'_>) -> u64 {
+        self.sleep(pause.interval).await;
+        0
+    }
 }
 
 /// Asks the platform to start other work.
@@ -88,22 +100,47 @@ pub trait Compute: Send + Sync {
     ) -> Result<Option<Evaluation>>;
 }
 
+/// The tensor stores of all peers.
+pub trait TensorStores: Send + Sync {
+    /// The store of a peer; `None` if there is no such peer.
+    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>>;
+}
+
+impl TensorStores for Vec<Arc<dyn TensorStore>> {
+    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
+        self.get(rank).cloned()
+    }
+}
+
+/// Tensor stores that count on one meter.
+struct MeteredStores {
+    stores: Arc<dyn TensorStores>,
+    meter: Meter,
+}
+
+impl TensorStores for MeteredStores {
+    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
+        let store = self.stores.of(rank)?;
+        Some(Arc::new(Metered::new(store, self.meter.clone())))
+    }
+}
+
 /// The channels of one purpose.
 #[derive(Clone)]
 pub struct Channels {
     /// The object store.
     pub objects: Arc<dyn ObjectStore>,
-    /// The tensor store of each peer, by rank.
-    pub tensors: Vec<Arc<dyn TensorStore>>,
+    /// The tensor store of each peer.
+    pub tensors: Arc<dyn TensorStores>,
     /// The queue.
     pub queue: Arc<dyn Queue>,
 }
 
 #[derive(Clone, Default)]
-struct Meters {
-    objects: Meter,
+pub(crate) struct Meters {
+    pub(crate) objects: Meter,
     tensors: Meter,
-    queue: Meter,
+    pub(crate) queue: Meter,
 }
 
 impl Meters {
@@ -112,13 +149,10 @@ impl Meters {
             Arc::new(Metered::new(channels.objects.clone(), self.objects.clone()));
         let queue: Arc<dyn Queue> =
             Arc::new(Metered::new(channels.queue.clone(), self.queue.clone()));
-        let tensors = channels
-            .tensors
-            .iter()
-            .map(|store| -> Arc<dyn TensorStore> {
-                Arc::new(Metered::new(store.clone(), self.tensors.clone()))
-            })
-            .collect();
+        let tensors = Arc::new(MeteredStores {
+            stores: channels.tensors.clone(),
+            meter: self.tensors.clone(),
+        });
         Channels {
             objects,
             tensors,
@@ -161,15 +195,15 @@ pub struct World {
     /// Time.
     pub clock: Arc<dyn Clock>,
     recorder: Arc<dyn Recorder>,
-    meters: [Meters; 3],
-    step: Step,
+    pub(crate) meters: [Meters; 3],
+    pub(crate) step: Step,
 }
 
-struct Step {
+pub(crate) struct Step {
     started: Duration,
     stage: Stage,
     since: Duration,
-    seconds: StageSeconds,
+    pub(crate) seconds: StageSeconds,
     traffic: PurposeTraffic,
     epoch: usize,
     batch: Option<usize>,
@@ -304,49 +338,6 @@ impl World {
             rank: self.task.rank,
             text: text.into(),
         });
-    }
-
-    /// Begins to wait for `what`, looking every `interval` for at most `limit`.
-    pub fn waiting(
-        &self,
-        what: impl Into<String>,
-        interval: Duration,
-        limit: Option<Duration>,
-    ) -> Waiting {
-        Waiting {
-            clock: self.clock.clone(),
-            what: what.into(),
-            interval,
-            limit,
-            since: self.clock.now(),
-        }
-    }
-}
-
-/// A wait in progress: look, [`pause`](Waiting::pause), look again.
-pub struct Waiting {
-    clock: Arc<dyn Clock>,
-    what: String,
-    interval: Duration,
-    limit: Option<Duration>,
-    since: Duration,
-}
-
-impl Waiting {
-    /// Lets one polling interval pass.
-    ///
-    /// # Errors
-    /// [`SystemError::TimedOut`] once the limit is over.
-    pub async fn pause(&self) -> Result<()> {
-        let waited = self.clock.now().saturating_sub(self.since);
-        if self.limit.is_some_and(|limit| waited >= limit) {
-            return Err(SystemError::TimedOut {
-                what: self.what.clone(),
-                waited,
-            });
-        }
-        self.clock.sleep(self.interval).await;
-        Ok(())
     }
 }
 

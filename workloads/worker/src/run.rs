@@ -80,7 +80,7 @@ async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
     }
     Ok(Channels {
         objects: Arc::new(S3Objects::new(&environment.objects)),
-        tensors,
+        tensors: Arc::new(tensors),
         queue: Arc::new(RedisQueue::connect(&environment.queue).await?),
     })
 }

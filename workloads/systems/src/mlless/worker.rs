@@ -9,7 +9,7 @@ use super::{
     AdditionOrder, Aggregate, Exchange, FinalModel, Settings, supervisor_queue, worker_queue,
 };
 use crate::synchronous::Replica;
-use crate::{Result, Stage, SystemError, Vector, World, data, published};
+use crate::{Result, Stage, SystemError, Vector, World, arithmetic, data, published};
 
 const BUCKET: &str = "updates";
 /// Mixed with the job's seed and the number of wraps to shuffle the mini-batch
@@ -265,6 +265,8 @@ impl Worker {
     ) -> Result<()> {
         let rank = world.rank();
         let n = self.replica.parameters.len();
+        // Each update is read, and what it is added to is read and written.
+        arithmetic::note(3 * updates.len(), n);
         let Some(parameters) = self.replica.parameters.real_mut() else {
             return Ok(());
         };

@@ -41,17 +41,13 @@ pub(super) async fn synchronise(world: &World, settings: &Settings) -> Result<()
         .await?;
     let interval = Duration::from_millis(settings.poll_interval_ms);
     let waiting = world.waiting(format!("{workers} peers in {name}"), interval, None);
-    loop {
-        let count = queue.count(&name).await?;
-        let is_open = match settings.barrier {
-            Barrier::AtLeast => count >= workers,
-            Barrier::Exactly => count == workers,
-        };
-        if is_open {
-            break;
-        }
-        waiting.pause().await?;
-    }
+    let is_open = |count| match settings.barrier {
+        Barrier::AtLeast => count >= workers,
+        Barrier::Exactly => count == workers,
+    };
+    world
+        .await_messages(&name, workers, is_open, waiting)
+        .await?;
     if settings.settle_ms > 0 {
         world
             .clock

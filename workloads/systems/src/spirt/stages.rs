@@ -41,7 +41,7 @@ fn store_of(channels: &Channels, rank: usize) -> Result<Arc<dyn TensorStore>> {
         service: "tensor stores",
         key: format!("store of peer {rank}"),
     };
-    Ok(channels.tensors.get(rank).cloned().ok_or_else(missing)?)
+    Ok(channels.tensors.of(rank).ok_or_else(missing)?)
 }
 
 async fn expect(store: &Arc<dyn TensorStore>, key: &str) -> Result<Payload> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use epochcost_channels::TensorStore;
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
 use epochcost_systems::testing;
 use epochcost_systems::{
@@ -66,7 +67,7 @@ fn short_job(system: &str, workers: usize, settings: Value) -> Job {
 async fn channels(job: &Job) -> Channels {
     let channels = Channels {
         objects: Arc::new(MemoryObjects::default()),
-        tensors: vec![],
+        tensors: Arc::new(Vec::<Arc<dyn TensorStore>>::new()),
         queue: Arc::new(MemoryQueue::default()),
     };
     let share = job.batches_per_worker * job.batch_size;

@@ -1,0 +1,197 @@
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use epochcost_channels::memory::MemoryTensors;
+use epochcost_channels::{Payload, Result, RobustRule, SgdStep, TensorStore};
+use futures_util::FutureExt;
+
+use super::objects::too_large;
+use crate::engine::Engine;
+use crate::profile::TensorStoreModel;
+use crate::resource::Resource;
+use crate::station::Station;
+
+/// One peer's tensor store.
+pub(crate) struct Tensors {
+    store: MemoryTensors,
+    model: TensorStoreModel<f64>,
+    server: Resource,
+    /// The store's one thread, in seconds of its time a second.
+    thread: Resource,
+    /// The cores of the one host that everything shares.
+    host: Option<Resource>,
+}
+
+impl Tensors {
+    pub(crate) fn new(
+        engine: &Engine,
+        host: Option<&Resource>,
+        model: &TensorStoreModel<f64>,
+    ) -> Self {
+        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
+        Self {
+            store: MemoryTensors::default(),
+            model: model.clone(),
+            server: Resource::new(engine, capacity),
+            thread: Resource::new(engine, 1.0),
+            host: host.cloned(),
+        }
+    }
+
+    /// Bytes of the tensor at `key`, 0 if there is none.
+    fn bytes(&self, key: &str) -> u64 {
+        match self.store.get(key).now_or_never() {
+            Some(Ok(Some(value))) => value.len(),
+            _ => 0,
+        }
+    }
+
+    /// Reads or writes `bytes` of operands.
+    async fn compute(&self, bytes: u64) {
+        self.work(bytes as f64 / self.model.arithmetic_bytes_per_s)
+            .await;
+    }
+
+    async fn work(&self, seconds: f64) {
+        match &self.host {
+            Some(host) => host.consume(seconds, 1.0).await,
+            None => self.thread.consume(seconds, 1.0).await,
+        }
+    }
+}
+
+/// A tensor store as one station reaches it.
+pub(crate) struct SimTensors {
+    pub(crate) tensors: Arc<Tensors>,
+    pub(crate) station: Arc<Station>,
+}
+
+impl SimTensors {
+    async fn request(&self) {
+        self.station.request(&self.tensors.model.service).await;
+    }
+
+    async fn transfer(&self, bytes: u64) {
+        let Tensors { model, server, .. } = &*self.tensors;
+        self.station.transfer(&model.service, server, bytes).await;
+    }
+
+    async fn upload(&self, value: &Payload) -> Result<()> {
+        let limit = self.tensors.model.value_bytes_limit;
+        if value.len() as f64 > limit {
+            return Err(too_large("tensor store", "a write", value.len(), limit));
+        }
+        self.request().await;
+        self.transfer(value.len()).await;
+        Ok(())
+    }
+
+    async fn fetched(&self, found: Option<Payload>) -> Option<Payload> {
+        if let Some(value) = &found {
+            self.transfer(value.len()).await;
+        }
+        found
+    }
+
+    /// A reduction reads its sources and writes one of their size.
+    async fn reduce(&self, sources: &[String]) {
+        self.request().await;
+        let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
+        self.tensors
+            .compute(each * (sources.len() as u64 + 1))
+            .await;
+    }
+
+    /// A step reads parameters and gradients, and writes parameters; momentum
+    /// is read and written beside them.
+    async fn step(&self, parameters: &str, gradients: usize, step: SgdStep) {
+        self.request().await;
+        let momentum = if step.momentum == 0.0 { 0 } else { 2 };
+        let passes = 2 + gradients as u64 + momentum;
+        self.tensors
+            .compute(self.tensors.bytes(parameters) * passes)
+            .await;
+    }
+}
+
+#[async_trait]
+impl TensorStore for SimTensors {
+    async fn set(&self, key: &str, value: Payload) -> Result<()> {
+        self.upload(&value).await?;
+        self.tensors.store.set(key, value).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Payload>> {
+        self.request().await;
+        let found = self.tensors.store.get(key).await?;
+        Ok(self.fetched(found).await)
+    }
+
+    async fn get_range(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
+        self.request().await;
+        let found = self.tensors.store.get_range(key, elements).await?;
+        Ok(self.fetched(found).await)
+    }
+
+    async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
+        self.upload(&value).await?;
+        self.tensors.compute(3 * value.len()).await;
+        self.tensors.store.accumulate(key, value).await
+    }
+
+    async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
+        self.reduce(sources).await;
+        self.tensors.store.mean(destination, sources).await
+    }
+
+    async fn robust_mean(
+        &self,
+        destination: &str,
+        rule: RobustRule,
+        sources: &[String],
+    ) -> Result<()> {
+        self.reduce(sources).await;
+        self.tensors
+            .store
+            .robust_mean(destination, rule, sources)
+            .await
+    }
+
+    async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
+        self.step(parameters, 1, step).await;
+        self.tensors.store.sgd(parameters, gradient, step).await
+    }
+
+    async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
+        self.step(parameters, sources.len(), step).await;
+        self.tensors.store.mean_sgd(parameters, sources, step).await
+    }
+
+    async fn push(&self, key: &str, value: Payload) -> Result<()> {
+        self.upload(&value).await?;
+        self.tensors.store.push(key, value).await
+    }
+
+    async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
+        self.request().await;
+        let mean = self.tensors.store.json_mean(key, count).await?;
+        // Every text is as long as their mean, which is written as text again.
+        let bytes = mean.len() * (count + 1);
+        self.tensors
+            .work(bytes as f64 / self.tensors.model.json_bytes_per_s)
+            .await;
+        self.transfer(mean.len()).await;
+        Ok(mean)
+    }
+
+    async fn delete(&self, keys: &[String]) -> Result<()> {
+        self.request().await;
+        self.tensors.store.delete(keys).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.request().await;
+        self.tensors.store.ping().await
+    }
+}

@@ -1,0 +1,118 @@
+//! Computation that takes the time that a compute profile says.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use epochcost_systems::{Batch, Compute, Evaluation, GradientOutput, Result, Sizes, Vector};
+
+use crate::profile::ModelCost;
+use crate::station::Station;
+
+/// What one invocation computed: decides how much memory it needed.
+#[derive(Default)]
+pub(crate) struct Computed {
+    samples: AtomicU64,
+}
+
+impl Computed {
+    /// Samples of the largest step; 0 if there was none.
+    pub(crate) fn samples(&self) -> usize {
+        self.samples.load(Ordering::Relaxed) as usize
+    }
+}
+
+/// A model of which only sizes and durations exist, or a real one whose
+/// durations are the profile's.
+pub(crate) struct ModelledCompute {
+    pub(crate) sizes: Sizes,
+    pub(crate) record_bytes: usize,
+    pub(crate) cost: Arc<ModelCost>,
+    pub(crate) station: Arc<Station>,
+    pub(crate) computed: Arc<Computed>,
+    /// Whether this sandbox has built the model already.
+    pub(crate) is_built: Arc<AtomicBool>,
+    pub(crate) real: Option<Box<dyn Compute>>,
+}
+
+impl ModelledCompute {
+    fn samples(&self, batch: &Batch) -> usize {
+        batch.records.len() as usize / self.record_bytes.max(1)
+    }
+
+    async fn build(&self) {
+        if !self.is_built.swap(true, Ordering::Relaxed) {
+            self.station.compute(self.cost.build_s).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Compute for ModelledCompute {
+    fn parameters(&self) -> usize {
+        self.sizes.parameters
+    }
+
+    fn statistics(&self) -> usize {
+        self.sizes.statistics
+    }
+
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
+        self.build().await;
+        match &mut self.real {
+            Some(real) => real.initial_parameters(seed).await,
+            None => Ok(Vector::Phantom {
+                len: self.sizes.parameters,
+            }),
+        }
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        match &self.real {
+            Some(real) => real.initial_statistics(),
+            None => Vector::Phantom {
+                len: self.sizes.statistics,
+            },
+        }
+    }
+
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        self.build().await;
+        let samples = self.samples(batch);
+        self.computed
+            .samples
+            .fetch_max(samples as u64, Ordering::Relaxed);
+        let seconds = self.cost.step_s(samples, self.station.vcpus());
+        self.station.compute(seconds).await;
+        match &mut self.real {
+            Some(real) => real.gradient(parameters, statistics, batch).await,
+            None => Ok(GradientOutput {
+                loss: None,
+                gradient: Vector::Phantom {
+                    len: self.sizes.parameters,
+                },
+            }),
+        }
+    }
+
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        let seconds = self
+            .cost
+            .evaluate_s(self.samples(test), self.station.vcpus());
+        self.station.compute(seconds).await;
+        match &mut self.real {
+            Some(real) => real.evaluate(parameters, statistics, test).await,
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Virtual time: an event queue in nanoseconds, and the one thread that polls.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// The lock's content, also after a panic: nothing here is left half changed.
+pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whole nanoseconds of `seconds`, rounded up so that nothing takes no time
+/// that takes some.
+pub(crate) fn nanoseconds(seconds: f64) -> u64 {
+    // The cast saturates: an infinite time is the end of all time.
+    (seconds * 1e9).ceil().max(0.0) as u64
+}
+
+/// Something that wants to act at a point in time.
+pub(crate) trait Tick: Send + Sync {
+    /// Acts.
+    fn tick(self: Arc<Self>, now: u64);
+}
+
+enum Action {
+    Wake(Waker),
+    Tick(Arc<dyn Tick>),
+}
+
+struct Event {
+    at: u64,
+    /// Events of one instant act in the order in which they were planned.
+    sequence: u64,
+    action: Action,
+}
+
+impl Event {
+    fn key(&self) -> Reverse<(u64, u64)> {
+        Reverse((self.at, self.sequence))
+    }
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+#[derive(Default)]
+struct Planned {
+    events: BinaryHeap<Event>,
+    sequence: u64,
+}
+
+/// Virtual time and everything planned in it. Clones share both.
+#[derive(Clone, Default)]
+pub(crate) struct Engine {
+    now: Arc<AtomicU64>,
+    planned: Arc<Mutex<Planned>>,
+    acted: Arc<AtomicU64>,
+}
+
+/// Everybody waits for somebody else: no event is left that could wake anyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stuck;
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Nanoseconds since the origin.
+    pub(crate) fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Events that acted so far.
+    pub(crate) fn acted(&self) -> u64 {
+        self.acted.load(Ordering::Relaxed)
+    }
+
+    fn plan(&self, at: u64, action: Action) {
+        let mut planned = locked(&self.planned);
+        planned.sequence += 1;
+        let sequence = planned.sequence;
+        planned.events.push(Event {
+            at,
+            sequence,
+            action,
+        });
+    }
+
+    /// Has `tick` act at `at`.
+    pub(crate) fn tick_at(&self, at: u64, tick: Arc<dyn Tick>) {
+        self.plan(at, Action::Tick(tick));
+    }
+
+    /// Waits until `at`.
+    pub(crate) fn until(&self, at: u64) -> Until {
+        Until {
+            engine: self.clone(),
+            at,
+            planned: None,
+        }
+    }
+
+    /// Waits for `duration`; zero lets others run first.
+    pub(crate) async fn sleep(&self, duration: Duration) {
+        // A duration of centuries is the end of all time.
+        let length = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.pass(length).await;
+    }
+
+    /// Waits for `seconds`.
+    pub(crate) async fn seconds(&self, seconds: f64) {
+        self.pass(nanoseconds(seconds)).await;
+    }
+
+    async fn pass(&self, length: u64) {
+        let mut until = self.until(self.now().saturating_add(length));
+        if length == 0 {
+            // An event of this very instant, behind those planned already.
+            std::future::poll_fn(|context| match until.planned {
+                Some(_) => Poll::Ready(()),
+                None => {
+                    until.plan(context.waker());
+                    Poll::Pending
+                }
+            })
+            .await;
+        }
+        until.await;
+    }
+
+    /// Polls `future` to its end, letting time jump from event to event.
+    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Stuck> {
+        let flag = Arc::new(Flag(AtomicBool::new(true)));
+        let waker = Waker::from(flag.clone());
+        let mut context = Context::from_waker(&waker);
+        let mut future = pin!(future);
+        loop {
+            while flag.0.swap(false, Ordering::Relaxed) {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                    return Ok(output);
+                }
+            }
+            self.advance()?;
+        }
+    }
+
+    /// Moves to the next instant and has everything act that was planned for it.
+    fn advance(&self) -> Result<(), Stuck> {
+        let first = locked(&self.planned).events.pop().ok_or(Stuck)?;
+        let now = first.at;
+        self.now.store(now, Ordering::Relaxed);
+        let mut next = Some(first);
+        while let Some(event) = next {
+            self.acted.fetch_add(1, Ordering::Relaxed);
+            match event.action {
+                Action::Wake(waker) => waker.wake(),
+                Action::Tick(tick) => tick.tick(now),
+            }
+            let mut planned = locked(&self.planned);
+            next = match planned.events.peek() {
+                Some(event) if event.at == now => planned.events.pop(),
+                _ => None,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Waits until an instant.
+pub(crate) struct Until {
+    engine: Engine,
+    at: u64,
+    planned: Option<Waker>,
+}
+
+impl Until {
+    fn plan(&mut self, waker: &Waker) {
+        if !self
+            .planned
+            .as_ref()
+            .is_some_and(|old| old.will_wake(waker))
+        {
+            self.engine.plan(self.at, Action::Wake(waker.clone()));
+            self.planned = Some(waker.clone());
+        }
+    }
+}
+
+impl Future for Until {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.engine.now() >= self.at {
+            return Poll::Ready(());
+        }
+        self.plan(context.waker());
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[test]
+    fn time_jumps_from_event_to_event() {
+        let engine = Engine::default();
+        let order = Mutex::new(Vec::new());
+        let sleeper = |name: &'static str, seconds: f64| {
+            let (engine, order) = (&engine, &order);
+            async move {
+                engine.seconds(seconds).await;
+                locked(order).push((name, engine.now()));
+            }
+        };
+        let all = join_all([sleeper("b", 2.0), sleeper("a", 1.5), sleeper("c", 2.0)]);
+        engine.run(all).unwrap();
+        let expected = [
+            ("a", 1_500_000_000),
+            ("b", 2_000_000_000),
+            ("c", 2_000_000_000),
+        ];
+        assert_eq!(*locked(&order), expected);
+        assert_eq!(engine.acted(), 3);
+    }
+
+    #[test]
+    fn a_sleep_of_nothing_lets_others_run() {
+        let engine = Engine::default();
+        let order = Mutex::new(Vec::new());
+        let first = async {
+            engine.sleep(Duration::ZERO).await;
+            locked(&order).push(1);
+        };
+        let second = async { locked(&order).push(2) };
+        engine
+            .run(futures_util::future::join(first, second))
+            .unwrap();
+        assert_eq!(*locked(&order), [2, 1]);
+        assert_eq!(engine.now(), 0);
+    }
+
+    #[test]
+    fn those_who_wait_for_nobody_are_stuck() {
+        let engine = Engine::default();
+        assert_eq!(engine.run(std::future::pending::<()>()), Err(Stuck));
+    }
+
+    #[test]
+    fn a_part_of_a_nanosecond_is_one() {
+        assert_eq!(nanoseconds(1e-12), 1);
+        assert_eq!(nanoseconds(0.0), 0);
+        assert_eq!(nanoseconds(f64::INFINITY), u64::MAX);
+    }
+}

@@ -1,0 +1,186 @@
+//! Functions and instances that exist in virtual time only.
+
+mod instances;
+mod lambda;
+mod pool;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use epochcost_systems::{
+    Compute, FollowUp, Invoke, PurposeTraffic, Record, Recorder, Result as SystemResult, Sizes,
+    StageSeconds, System, SystemError, Task, World,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
+
+pub(crate) use instances::Instances;
+pub(crate) use lambda::Lambda;
+
+use crate::compute::{Computed, ModelledCompute};
+use crate::engine::{Engine, locked};
+use crate::profile::{ModelCost, Profile};
+use crate::services::Services;
+use crate::station::{Station, StationSpec};
+use crate::{Infeasible, Invocation};
+
+/// Makes the real model of an invocation, where one computes.
+pub type MakeCompute = Box<dyn Fn() -> SystemResult<Box<dyn Compute>> + Send + Sync>;
+
+/// What every invocation of a trial shares.
+pub(crate) struct Trial {
+    pub(crate) system: &'static dyn System,
+    pub(crate) engine: Engine,
+    pub(crate) services: Services,
+    pub(crate) profile: Profile<f64>,
+    pub(crate) cost: Arc<ModelCost>,
+    pub(crate) sizes: Sizes,
+    pub(crate) real: Option<MakeCompute>,
+    pub(crate) follow_ups: UnboundedSender<FollowUp>,
+    pub(crate) records: Arc<Records>,
+    pub(crate) invocations: Mutex<Vec<Invocation>>,
+    pub(crate) infeasible: Mutex<Option<Infeasible>>,
+    pub(crate) serial: AtomicU64,
+}
+
+impl Trial {
+    pub(crate) fn seconds(&self) -> f64 {
+        self.engine.now() as f64 * 1e-9
+    }
+
+    /// A number that nothing else in this trial has.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The world of one invocation on `spec`'s machine, and what it computes.
+    pub(crate) fn world(
+        &self,
+        task: Task,
+        spec: &StationSpec,
+        is_built: Arc<std::sync::atomic::AtomicBool>,
+    ) -> SystemResult<(World, Arc<Computed>)> {
+        let host = self.services.host.as_ref();
+        let station = Arc::new(Station::new(&self.engine, host, &self.services, spec));
+        let computed = Arc::new(Computed::default());
+        let compute = ModelledCompute {
+            sizes: self.sizes,
+            record_bytes: task.job.data.record_bytes,
+            cost: self.cost.clone(),
+            station: station.clone(),
+            computed: computed.clone(),
+            is_built,
+            real: self.real.as_ref().map(|make| make()).transpose()?,
+        };
+        let channels = self.services.channels(&station);
+        let world = World::new(
+            task,
+            &channels,
+            Box::new(compute),
+            Arc::new(Requests(self.follow_ups.clone())),
+            station,
+            self.records.clone(),
+        );
+        Ok((world, computed))
+    }
+
+    /// Peak memory of an invocation, MB: the worker's own, and the larger of
+    /// a training step and the vectors that are exchanged.
+    pub(crate) fn peak_mb(&self, task: &Task, resident_mb: f64, computed: &Computed) -> f64 {
+        let vectors = self
+            .system
+            .resident_vectors(&task.job, &task.function, task.rank);
+        let vectors = vectors.unwrap_or(0) as f64;
+        let exchanged = vectors * self.sizes.gradient_bytes() as f64 / f64::from(1 << 20);
+        let step = match computed.samples() {
+            0 => 0.0,
+            samples => self.cost.peak_mb(samples),
+        };
+        resident_mb + exchanged.max(step)
+    }
+
+    pub(crate) fn record(&self, invocation: Invocation) {
+        locked(&self.invocations).push(invocation);
+    }
+
+    /// Notes the first limit that was hit.
+    pub(crate) fn hit(&self, infeasible: Infeasible) {
+        locked(&self.infeasible).get_or_insert(infeasible);
+    }
+}
+
+struct Requests(UnboundedSender<FollowUp>);
+
+impl Requests {
+    fn send(&self, function: String, follow_up: FollowUp) -> SystemResult<()> {
+        let reason = "the trial is over".into();
+        let sent = self.0.send(follow_up);
+        sent.map_err(|_| SystemError::Invoke { function, reason })
+    }
+}
+
+#[async_trait]
+impl Invoke for Requests {
+    async fn forget(&self, task: Task) -> SystemResult<()> {
+        self.send(task.function.clone(), FollowUp::Invocation(task))
+    }
+
+    async fn start_workflow(&self, task: Task) -> SystemResult<()> {
+        self.send(task.function.clone(), FollowUp::Workflow(task))
+    }
+}
+
+/// The records of a trial.
+pub(crate) struct Records {
+    keeps_steps: bool,
+    pub(crate) kept: Mutex<Vec<Record>>,
+    pub(crate) totals: Mutex<Totals>,
+    /// Told how many steps have ended.
+    progress: Box<dyn Fn(u64) + Send + Sync>,
+}
+
+/// What all steps of a trial together did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Steps that ended.
+    pub steps: u64,
+    /// Seconds by stage, by function.
+    pub seconds: BTreeMap<String, StageSeconds>,
+    /// Everything that was sent and received.
+    pub traffic: PurposeTraffic,
+}
+
+impl Records {
+    pub(crate) fn new(keeps_steps: bool, progress: Box<dyn Fn(u64) + Send + Sync>) -> Self {
+        Self {
+            keeps_steps,
+            kept: Mutex::default(),
+            totals: Mutex::default(),
+            progress,
+        }
+    }
+}
+
+impl Recorder for Records {
+    fn record(&self, record: Record) {
+        if let Record::Step(step) = &record {
+            let mut totals = locked(&self.totals);
+            totals.steps += 1;
+            totals.traffic += step.traffic;
+            match totals.seconds.get_mut(&step.function) {
+                Some(seconds) => *seconds += step.seconds,
+                None => {
+                    totals.seconds.insert(step.function.clone(), step.seconds);
+                }
+            }
+            (self.progress)(totals.steps);
+            if !self.keeps_steps {
+                return;
+            }
+        }
+        locked(&self.kept).push(record);
+    }
+}

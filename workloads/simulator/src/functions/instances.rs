@@ -1,0 +1,53 @@
+//! Instances in virtual time: booted once, then a process for each task.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
+
+use super::Trial;
+use crate::Invocation;
+use crate::station::StationSpec;
+
+/// One instance a worker.
+pub(crate) struct Instances {
+    pub(crate) trial: Arc<Trial>,
+}
+
+#[async_trait]
+impl Functions for Instances {
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
+        let trial = &self.trial;
+        let model = &trial.profile.instance;
+        let failed = |reason: String| InvokeError {
+            function: task.function.clone(),
+            rank: task.rank,
+            reason,
+        };
+        trial.engine.seconds(model.boot_s).await;
+        let started = trial.engine.now();
+        let spec = StationSpec {
+            vcpus: model.vcpus,
+            arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
+            bytes_per_s: model.bytes_per_s,
+        };
+        let (mut world, computed) = trial
+            .world(task.clone(), &spec, Arc::default())
+            .map_err(|error| failed(error.to_string()))?;
+        let ended = trial.system.run(&mut world).await;
+        world.clock.sleep(std::time::Duration::ZERO).await;
+        trial.record(Invocation {
+            id: trial.next_id(),
+            task: (&task).into(),
+            host: Host::Instance,
+            sandbox: trial.next_id(),
+            started_s: started as f64 * 1e-9,
+            duration_s: (trial.engine.now() - started) as f64 * 1e-9,
+            init_s: Some(model.boot_s),
+            memory_mb: None,
+            peak_memory_mb: trial.peak_mb(&task, trial.profile.function.resident_mb, &computed),
+            error: ended.as_ref().err().map(ToString::to_string),
+        });
+        ended.map_err(|error| failed(error.to_string()))
+    }
+}

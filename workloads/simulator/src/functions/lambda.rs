@@ -1,0 +1,163 @@
+//! Functions in virtual time: sandboxes, cold starts, limits.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use epochcost_systems::{Functions, InvokeError, Outcome, Task};
+use futures_util::future::{Either, select};
+
+use super::Trial;
+use super::pool::{Pool, Sandbox};
+use crate::engine::nanoseconds;
+use crate::station::StationSpec;
+use crate::{Infeasible, Invocation, Limit};
+
+/// AWS Lambda, or what the profile puts in its place.
+pub(crate) struct Lambda {
+    trial: Arc<Trial>,
+    pool: Pool,
+    memory_mb: u32,
+    /// Seconds after which an invocation is ended; none without limits.
+    timeout_s: Option<f64>,
+    /// Whether a state machine calls the functions.
+    is_workflow: bool,
+}
+
+impl Lambda {
+    pub(crate) fn new(
+        trial: Arc<Trial>,
+        memory_mb: u32,
+        timeout_s: f64,
+        has_limits: bool,
+        is_workflow: bool,
+    ) -> Self {
+        let function = &trial.profile.function;
+        let limits = (
+            function.concurrency_limit as usize,
+            function.scaling_per_10_s,
+        );
+        Self {
+            pool: Pool::new(&trial.engine, has_limits.then_some(limits)),
+            timeout_s: has_limits.then_some(timeout_s.min(function.timeout_s_limit)),
+            trial,
+            memory_mb,
+            is_workflow,
+        }
+    }
+
+    fn spec(&self) -> StationSpec {
+        let function = &self.trial.profile.function;
+        StationSpec {
+            vcpus: function.vcpus(self.memory_mb),
+            arithmetic_bytes_per_s: function.arithmetic_bytes_per_s,
+            bytes_per_s: function.bytes_per_s(self.memory_mb),
+        }
+    }
+
+    /// A sandbox, and the seconds of its init if it had to be started.
+    async fn sandbox(&self, function: &str) -> (Sandbox, Option<f64>) {
+        if let Some(sandbox) = self.pool.take_idle(function) {
+            return (sandbox, None);
+        }
+        let model = &self.trial.profile.function;
+        self.pool.gain(function).await;
+        self.trial
+            .engine
+            .seconds(model.cold_start_s + model.init_s)
+            .await;
+        let sandbox = Sandbox {
+            id: self.trial.next_id(),
+            is_built: Arc::default(),
+            peak_mb: 0.0,
+        };
+        (sandbox, Some(model.init_s))
+    }
+
+    /// Memory or time that the invocation had too little of.
+    fn over(&self, peak_mb: f64, function: &str, timed_out: bool) -> Option<Infeasible> {
+        let timeout_s = self.timeout_s?;
+        let (limit, reason) = if timed_out {
+            let reason = format!("{function} runs for more than {timeout_s:.0} s");
+            (Limit::Duration, reason)
+        } else if peak_mb > f64::from(self.memory_mb) {
+            let reason = format!("{function} needs {peak_mb:.0} MB of {} MB", self.memory_mb);
+            (Limit::Memory, reason)
+        } else {
+            return None;
+        };
+        Some(Infeasible { limit, reason })
+    }
+}
+
+#[async_trait]
+impl Functions for Lambda {
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
+        let (trial, function) = (&self.trial, task.function.clone());
+        let failed = |reason: String| InvokeError {
+            function: function.clone(),
+            rank: task.rank,
+            reason,
+        };
+        let model = &trial.profile.function;
+        if self.is_workflow {
+            trial
+                .engine
+                .seconds(trial.profile.workflow.transition_latency_s)
+                .await;
+        }
+        let _running = self.pool.enter().await;
+        trial.engine.seconds(model.invoke_latency_s).await;
+        let (mut sandbox, init_s) = self.sandbox(&function).await;
+        let started = trial.engine.now();
+        let is_built = sandbox.is_built.clone();
+        let (mut world, computed) = trial
+            .world(task.clone(), &self.spec(), is_built)
+            .map_err(|error| failed(error.to_string()))?;
+        let running = async {
+            let outcome = trial.system.run(&mut world).await;
+            // Arithmetic after the last request takes its time, too.
+            world.clock.sleep(std::time::Duration::ZERO).await;
+            outcome
+        };
+        let (ended, timed_out) = match self.timeout_s {
+            None => (running.await, false),
+            Some(limit) => {
+                let deadline = trial.engine.until(started + nanoseconds(limit));
+                match select(pin!(running), deadline).await {
+                    Either::Left((outcome, _)) => (outcome, false),
+                    Either::Right(_) => (Ok(Outcome::Finished), true),
+                }
+            }
+        };
+        let peak_mb = trial.peak_mb(&task, model.resident_mb, &computed);
+        sandbox.peak_mb = sandbox.peak_mb.max(peak_mb);
+        let over = self.over(peak_mb, &function, timed_out);
+        let error = match (&over, &ended) {
+            (Some(over), _) => Some(over.to_string()),
+            (None, Err(error)) => Some(error.to_string()),
+            (None, Ok(_)) => None,
+        };
+        trial.record(Invocation {
+            id: trial.next_id(),
+            task: (&task).into(),
+            host: epochcost_systems::Host::Function,
+            sandbox: sandbox.id,
+            started_s: started as f64 * 1e-9,
+            duration_s: (trial.engine.now() - started) as f64 * 1e-9,
+            init_s,
+            memory_mb: Some(self.memory_mb),
+            peak_memory_mb: sandbox.peak_mb,
+            error: error.clone(),
+        });
+        if let Some(over) = over {
+            trial.hit(over);
+        } else if error.is_none() {
+            self.pool.give_back(&function, sandbox);
+        }
+        match error {
+            Some(reason) => Err(failed(reason)),
+            None => ended.map_err(|error| failed(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! How many invocations run at once, and in which sandboxes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use crate::engine::{Engine, locked};
+
+/// A sandbox of a function.
+#[derive(Clone)]
+pub(crate) struct Sandbox {
+    pub(crate) id: u64,
+    /// Whether it holds the model.
+    pub(crate) is_built: Arc<AtomicBool>,
+    /// Most memory that it needed so far, MB.
+    pub(crate) peak_mb: f64,
+}
+
+#[derive(Default)]
+struct Function {
+    idle: Vec<Sandbox>,
+    /// Sandboxes that it may still gain now, and since when.
+    tokens: Option<(f64, u64)>,
+}
+
+struct State {
+    running: usize,
+    waiting: VecDeque<Arc<Mutex<Turn>>>,
+    functions: BTreeMap<String, Function>,
+}
+
+#[derive(Default)]
+struct Turn {
+    has_come: bool,
+    waker: Option<Waker>,
+}
+
+/// The sandboxes of an account's functions.
+pub(crate) struct Pool {
+    engine: Engine,
+    /// Invocations that may run at once, and sandboxes that a function may
+    /// gain in ten seconds; none: no limits.
+    limits: Option<(usize, f64)>,
+    state: Mutex<State>,
+}
+
+impl Pool {
+    pub(crate) fn new(engine: &Engine, limits: Option<(usize, f64)>) -> Self {
+        Self {
+            engine: engine.clone(),
+            limits,
+            state: Mutex::new(State {
+                running: 0,
+                waiting: VecDeque::new(),
+                functions: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// Waits until one more invocation may run.
+    pub(crate) async fn enter(&self) -> Running<'_> {
+        let turn = {
+            let mut state = locked(&self.state);
+            let limit = self.limits.map_or(usize::MAX, |(running, _)| running);
+            if state.running < limit {
+                state.running += 1;
+                None
+            } else {
+                let turn = Arc::new(Mutex::new(Turn::default()));
+                state.waiting.push_back(turn.clone());
+                Some(turn)
+            }
+        };
+        if let Some(turn) = turn {
+            Wait(turn).await;
+        }
+        Running(self)
+    }
+
+    /// An idle sandbox of `function`, if it has one: the one used last.
+    pub(crate) fn take_idle(&self, function: &str) -> Option<Sandbox> {
+        locked(&self.state).functions.get_mut(function)?.idle.pop()
+    }
+
+    /// Waits until `function` may gain a sandbox.
+    pub(crate) async fn gain(&self, function: &str) {
+        let Some((_, per_10_s)) = self.limits else {
+            return;
+        };
+        let now = self.engine.now();
+        let ready = {
+            let mut state = locked(&self.state);
+            let function = state.functions.entry(function.to_owned()).or_default();
+            let (mut tokens, since) = function.tokens.unwrap_or((per_10_s, now));
+            let refill = (now.saturating_sub(since)) as f64 * 1e-10 * per_10_s;
+            tokens = (tokens + refill).min(per_10_s) - 1.0;
+            function.tokens = Some((tokens, now.max(since)));
+            // A debt of tokens is waited for in the order in which it was made.
+            now + (-tokens.min(0.0) * 1e10 / per_10_s) as u64
+        };
+        self.engine.until(ready).await;
+    }
+
+    /// Gives a sandbox back for others to use.
+    pub(crate) fn give_back(&self, function: &str, sandbox: Sandbox) {
+        let mut state = locked(&self.state);
+        match state.functions.get_mut(function) {
+            Some(function) => function.idle.push(sandbox),
+            None => {
+                let function = state.functions.entry(function.to_owned()).or_default();
+                function.idle.push(sandbox);
+            }
+        }
+    }
+}
+
+/// One of the invocations that run at once.
+pub(crate) struct Running<'a>(&'a Pool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut state = locked(&self.0.state);
+        // The place goes to whoever has waited longest.
+        while let Some(turn) = state.waiting.pop_front() {
+            if Arc::strong_count(&turn) == 1 {
+                continue;
+            }
+            let mut turn = locked(&turn);
+            turn.has_come = true;
+            if let Some(waker) = turn.waker.take() {
+                waker.wake();
+            }
+            return;
+        }
+        state.running -= 1;
+    }
+}
+
+struct Wait(Arc<Mutex<Turn>>);
+
+impl Future for Wait {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut turn = locked(&self.0);
+        if turn.has_come {
+            return Poll::Ready(());
+        }
+        turn.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}

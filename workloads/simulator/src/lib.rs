@@ -1,0 +1,27 @@
+//! Training systems in virtual time.
+//!
+//! The very code that trains runs here over modelled channels, functions and
+//! instances: every request takes the latency and the share of bandwidth that
+//! a [`profile`] says, every step the time that a compute profile says. One
+//! thread polls it all and lets time jump from event to event, so the same
+//! input gives the same output, bit for bit. Values are sizes only, unless a
+//! real model computes; then losses and accuracies are real, and times still
+//! the profile's.
+
+mod channels;
+mod compute;
+mod engine;
+mod error;
+mod functions;
+mod limits;
+pub mod profile;
+mod resource;
+mod services;
+mod station;
+mod trial;
+mod watch;
+
+pub use error::SimulationError;
+pub use functions::{MakeCompute, Totals};
+pub use limits::{Infeasible, Limit};
+pub use trial::{Invocation, Options, Simulated, Simulation, Which, simulate};

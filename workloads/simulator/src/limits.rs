@@ -1,0 +1,55 @@
+//! What a platform refuses, by name.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A limit of a platform that makes a setting impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Memory of a function.
+    Memory,
+    /// The longest invocation.
+    Duration,
+    /// Invocations of an account at the same time.
+    Concurrency,
+    /// Size of a message, or of a value in a store.
+    MessageSize,
+    /// Size of a function's package.
+    PackageSize,
+}
+
+impl Limit {
+    /// The word used in results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Duration => "15 minutes",
+            Self::Concurrency => "concurrency",
+            Self::MessageSize => "message size",
+            Self::PackageSize => "package size",
+        }
+    }
+}
+
+/// Why a setting is impossible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Infeasible {
+    /// The limit.
+    pub limit: Limit,
+    /// What hit it, and by how much.
+    pub reason: String,
+}
+
+impl fmt::Display for Infeasible {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "infeasible ({}): {}",
+            self.limit.as_str(),
+            self.reason
+        )
+    }
+}

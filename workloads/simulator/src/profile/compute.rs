@@ -1,0 +1,150 @@
+use epochcost_systems::Device;
+use serde::{Deserialize, Serialize};
+
+/// Where the numbers of a compute profile come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComputeOrigin {
+    /// Measured on the machine that the profile names.
+    Measured,
+    /// Durations that a paper publishes: what follows from them is true by
+    /// construction.
+    Published,
+    /// A stated rate of floating-point operations.
+    Stated,
+    /// Measured on one device and scaled to another by their rooflines.
+    Scaled,
+}
+
+/// How well a line fits the measurements that it stands for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// Measurements.
+    pub points: usize,
+    /// Share of the variance of the step time that the line explains.
+    pub r_squared: f64,
+    /// Largest distance of a measurement from the line, relative to it.
+    pub largest_error: f64,
+}
+
+/// What a training step of one model costs on one device.
+///
+/// A step of `b` samples takes `fixed_s + b · sample_s` seconds on one vCPU;
+/// with `v` vCPUs that share `1 - parallel` of it stays serial (Amdahl), and a
+/// share of one vCPU takes proportionally longer. On a GPU, `v` is 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelCost {
+    /// The model's name.
+    pub model: String,
+    /// The device.
+    pub device: Device,
+    /// Seconds of a step that do not depend on its batch.
+    pub fixed_s: f64,
+    /// Seconds a sample, forward and backward.
+    pub sample_s: f64,
+    /// Share of the step that more vCPUs speed up.
+    pub parallel: f64,
+    /// Seconds a sample of the test split, forward only.
+    pub evaluate_sample_s: f64,
+    /// Seconds from the start of an init'ed worker to its first step: building
+    /// the model.
+    pub build_s: f64,
+    /// Peak memory beside the worker's own that does not depend on the batch, MB.
+    pub fixed_mb: f64,
+    /// Peak memory a sample, MB.
+    pub sample_mb: f64,
+    /// How well the times fit, where they were fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
+    /// Who says so.
+    pub source: String,
+    /// When, `YYYY-MM-DD`.
+    pub date: String,
+}
+
+impl ModelCost {
+    /// Seconds of a step of `samples` on `vcpus`.
+    pub fn step_s(&self, samples: usize, vcpus: f64) -> f64 {
+        (self.fixed_s + samples as f64 * self.sample_s) * self.slowdown(vcpus)
+    }
+
+    /// Seconds of an evaluation of `samples` on `vcpus`.
+    pub fn evaluate_s(&self, samples: usize, vcpus: f64) -> f64 {
+        samples as f64 * self.evaluate_sample_s * self.slowdown(vcpus)
+    }
+
+    /// Peak memory of a step of `samples` beside the worker's own, MB.
+    pub fn peak_mb(&self, samples: usize) -> f64 {
+        self.fixed_mb + samples as f64 * self.sample_mb
+    }
+
+    /// Time relative to one vCPU.
+    pub fn slowdown(&self, vcpus: f64) -> f64 {
+        match (self.device, vcpus < 1.0) {
+            (Device::Cuda, _) => 1.0,
+            (Device::Cpu, true) => 1.0 / vcpus,
+            (Device::Cpu, false) => (1.0 - self.parallel) + self.parallel / vcpus,
+        }
+    }
+
+    /// What is wrong with it, if anything.
+    fn fault(&self) -> Option<&'static str> {
+        let numbers = [
+            self.fixed_s,
+            self.sample_s,
+            self.evaluate_sample_s,
+            self.build_s,
+            self.fixed_mb,
+            self.sample_mb,
+        ];
+        if numbers.iter().any(|x| !x.is_finite() || *x < 0.0) {
+            return Some("give finite numbers of at least 0");
+        }
+        if !(0.0..=1.0).contains(&self.parallel) {
+            return Some("`parallel` is a share: give 0 to 1");
+        }
+        if self.source.trim().is_empty() || self.date.trim().is_empty() {
+            return Some("say who measured it, and when");
+        }
+        None
+    }
+}
+
+/// What training steps cost on one kind of machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComputeProfile {
+    /// Version of this format: 1.
+    pub schema: u32,
+    /// Its name.
+    pub name: String,
+    /// What it describes.
+    pub about: String,
+    /// Where its numbers come from.
+    pub origin: ComputeOrigin,
+    /// The models.
+    pub models: Vec<ModelCost>,
+}
+
+impl ComputeProfile {
+    /// The cost of `model` on `device`.
+    pub fn find(&self, model: &str, device: Device) -> Option<&ModelCost> {
+        self.models
+            .iter()
+            .find(|cost| cost.model == model && cost.device == device)
+    }
+
+    /// What is wrong with it: the model and the reason.
+    pub fn faults(&self) -> Vec<(String, String)> {
+        let models = self.models.iter();
+        let mut faults: Vec<(String, String)> = models
+            .filter_map(|cost| Some((cost.model.clone(), cost.fault()?.to_owned())))
+            .collect();
+        if self.schema != 1 {
+            faults.push(("schema".into(), "this program reads version 1".into()));
+        }
+        faults
+    }
+}

@@ -1,0 +1,18 @@
+//! What a platform is made of and what a training step costs, as data.
+//!
+//! A platform profile states every number as a [`Constant`] with its source. A
+//! simulation runs on a [`Profile`] of plain numbers: the stated values, or a
+//! sample of their ranges. A [`ComputeProfile`] says how long a step takes.
+
+mod compute;
+mod constant;
+mod fit;
+mod platform;
+
+pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
+pub use constant::Constant;
+pub use fit::{Line, median, parallel_share};
+pub use platform::{
+    BandwidthPoint, FunctionDevice, FunctionModel, HostModel, InstanceModel, ObjectStoreModel,
+    Profile, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
+};

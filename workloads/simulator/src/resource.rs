@@ -1,0 +1,428 @@
+//! Something that many use at once and that is shared fairly: a server's
+//! bandwidth, a host's cores.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use crate::engine::{Engine, Tick, locked, nanoseconds};
+
+/// A capacity in units a second, shared max-min fairly: everyone gets the same
+/// rate, except those whose own cap is lower, whose rest the others share.
+///
+/// Users of one cap form a class whose service is counted once for all of
+/// them, so that an arrival or departure costs no more with a thousand users
+/// than with one.
+#[derive(Clone)]
+pub(crate) struct Resource(Arc<Shared>);
+
+struct Shared {
+    engine: Engine,
+    state: Mutex<State>,
+}
+
+struct State {
+    capacity: f64,
+    updated: u64,
+    classes: Vec<Class>,
+    uses: Vec<Use>,
+    free: Vec<usize>,
+    sequence: u64,
+    /// The earliest tick that is planned.
+    planned: Option<u64>,
+}
+
+struct Class {
+    cap: f64,
+    /// Units a second that each user gets now.
+    rate: f64,
+    /// Units that each user got since the class exists.
+    served: f64,
+    users: usize,
+    /// By the service at which they are done.
+    goals: BinaryHeap<Reverse<Goal>>,
+}
+
+#[derive(Clone, Copy)]
+struct Goal {
+    at: f64,
+    sequence: u64,
+    user: usize,
+}
+
+impl Ord for Goal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.at
+            .total_cmp(&other.at)
+            .then(self.sequence.cmp(&other.sequence))
+    }
+}
+
+impl PartialOrd for Goal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Goal {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Goal {}
+
+struct Use {
+    sequence: u64,
+    stage: UseStage,
+}
+
+enum UseStage {
+    Waiting(Waker),
+    Done,
+}
+
+impl Resource {
+    /// Shares `capacity` units a second (infinite: everyone gets their cap).
+    pub(crate) fn new(engine: &Engine, capacity: f64) -> Self {
+        Self(Arc::new(Shared {
+            engine: engine.clone(),
+            state: Mutex::new(State {
+                capacity,
+                updated: engine.now(),
+                classes: Vec::new(),
+                uses: Vec::new(),
+                free: Vec::new(),
+                sequence: 0,
+                planned: None,
+            }),
+        }))
+    }
+
+    /// Uses `amount` units at no more than `cap` units a second.
+    pub(crate) async fn consume(&self, amount: f64, cap: f64) {
+        if amount <= 0.0 {
+            return;
+        }
+        Consume {
+            shared: self.0.clone(),
+            amount,
+            cap,
+            user: None,
+        }
+        .await;
+    }
+}
+
+impl Shared {
+    /// Plans a tick for the next user that will be done.
+    fn plan(self: &Arc<Self>, state: &mut State, now: u64) {
+        let Some(next) = state.next_done(now) else {
+            return;
+        };
+        // An earlier tick plans again when it comes.
+        if state.planned.is_none_or(|planned| next < planned) {
+            state.planned = Some(next);
+            self.engine.tick_at(next, self.clone());
+        }
+    }
+}
+
+impl Tick for Shared {
+    fn tick(self: Arc<Self>, now: u64) {
+        let mut state = locked(&self.state);
+        if state.planned == Some(now) {
+            state.planned = None;
+        }
+        state.serve(now);
+        state.allocate();
+        self.plan(&mut state, now);
+    }
+}
+
+impl State {
+    /// Gives everyone what they got since the last time, and wakes those who
+    /// have all of it.
+    fn serve(&mut self, now: u64) {
+        let seconds = (now - self.updated) as f64 * 1e-9;
+        self.updated = now;
+        for class in &mut self.classes {
+            class.served += class.rate * seconds;
+            // A tick comes at a whole nanosecond.
+            let slack = class.rate * 1e-9 + class.served * 1e-12;
+            while let Some(Reverse(goal)) = class.goals.peek() {
+                let user = &mut self.uses[goal.user];
+                let is_gone = user.sequence != goal.sequence;
+                if !is_gone && goal.at > class.served + slack {
+                    break;
+                }
+                if !is_gone {
+                    class.users -= 1;
+                    if let UseStage::Waiting(waker) =
+                        std::mem::replace(&mut user.stage, UseStage::Done)
+                    {
+                        waker.wake();
+                    }
+                }
+                class.goals.pop();
+            }
+        }
+        self.classes.retain(|class| class.users > 0);
+    }
+
+    /// Max-min fair rates: classes by rising cap, each at most an even share of
+    /// what is left.
+    fn allocate(&mut self) {
+        let mut left = self.capacity;
+        let mut users: usize = self.classes.iter().map(|class| class.users).sum();
+        for class in &mut self.classes {
+            class.rate = class.cap.min(left / users as f64);
+            left -= class.rate * class.users as f64;
+            users -= class.users;
+        }
+    }
+
+    /// The first instant at which someone is done.
+    fn next_done(&self, now: u64) -> Option<u64> {
+        let done = self.classes.iter().filter_map(|class| {
+            let Reverse(goal) = class.goals.peek()?;
+            let left = (goal.at - class.served).max(0.0);
+            Some(now.saturating_add(nanoseconds(left / class.rate).max(1)))
+        });
+        done.min()
+    }
+
+    fn admit(&mut self, amount: f64, cap: f64, waker: &Waker) -> usize {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let stage = UseStage::Waiting(waker.clone());
+        let new = Use { sequence, stage };
+        let user = match self.free.pop() {
+            Some(user) => {
+                self.uses[user] = new;
+                user
+            }
+            None => {
+                self.uses.push(new);
+                self.uses.len() - 1
+            }
+        };
+        let place = self.classes.partition_point(|class| class.cap < cap);
+        if self.classes.get(place).is_none_or(|class| class.cap != cap) {
+            let class = Class {
+                cap,
+                rate: 0.0,
+                served: 0.0,
+                users: 0,
+                goals: BinaryHeap::new(),
+            };
+            self.classes.insert(place, class);
+        }
+        let class = &mut self.classes[place];
+        class.users += 1;
+        class.goals.push(Reverse(Goal {
+            at: class.served + amount,
+            sequence,
+            user,
+        }));
+        user
+    }
+
+    /// Frees the place of a user; what it did not get is left to the others.
+    fn release(&mut self, user: usize, cap: f64) {
+        let place = &mut self.uses[user];
+        let was_waiting = matches!(place.stage, UseStage::Waiting(_));
+        (place.sequence, place.stage) = (0, UseStage::Done);
+        self.free.push(user);
+        if was_waiting && let Some(class) = self.classes.iter_mut().find(|class| class.cap == cap) {
+            class.users -= 1;
+        }
+        self.classes.retain(|class| class.users > 0);
+    }
+}
+
+/// One user until it has what it asked for.
+struct Consume {
+    shared: Arc<Shared>,
+    amount: f64,
+    cap: f64,
+    user: Option<usize>,
+}
+
+impl Future for Consume {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let shared = self.shared.clone();
+        let mut state = locked(&shared.state);
+        let Some(user) = self.user else {
+            let now = shared.engine.now();
+            state.serve(now);
+            self.user = Some(state.admit(self.amount, self.cap, context.waker()));
+            state.allocate();
+            shared.plan(&mut state, now);
+            return Poll::Pending;
+        };
+        match &mut state.uses[user].stage {
+            UseStage::Waiting(waker) => {
+                if !waker.will_wake(context.waker()) {
+                    *waker = context.waker().clone();
+                }
+                Poll::Pending
+            }
+            UseStage::Done => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Consume {
+    fn drop(&mut self) {
+        let Some(user) = self.user else { return };
+        let now = self.shared.engine.now();
+        let mut state = locked(&self.shared.state);
+        state.serve(now);
+        state.release(user, self.cap);
+        state.allocate();
+        self.shared.plan(&mut state, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures_util::future::join_all;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// When each of the uses (start s, amount, cap) is done, seconds.
+    fn done(capacity: f64, uses: &[(f64, f64, f64)]) -> Vec<f64> {
+        let engine = Engine::default();
+        let resource = Resource::new(&engine, capacity);
+        let all = join_all(uses.iter().map(|(start, amount, cap)| {
+            let (engine, resource) = (&engine, &resource);
+            async move {
+                engine.seconds(*start).await;
+                resource.consume(*amount, *cap).await;
+                engine.now() as f64 * 1e-9
+            }
+        }));
+        engine.run(all).unwrap()
+    }
+
+    fn assert_close(found: &[f64], expected: &[f64]) {
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn all_share_alike_and_the_rest_goes_to_those_who_stay() {
+        assert_close(&done(10.0, &[(0.0, 10.0, 10.0)]), &[1.0]);
+        // Two at 5 a second; the second goes on alone at 10.
+        assert_close(
+            &done(10.0, &[(0.0, 10.0, 10.0), (0.0, 15.0, 10.0)]),
+            &[2.0, 2.5],
+        );
+        // The second arrives when the first has 5 left.
+        assert_close(
+            &done(10.0, &[(0.0, 10.0, 10.0), (0.5, 5.0, 10.0)]),
+            &[1.5, 1.5],
+        );
+    }
+
+    #[test]
+    fn a_low_cap_leaves_its_share_to_others() {
+        assert_close(
+            &done(10.0, &[(0.0, 2.0, 2.0), (0.0, 8.0, 100.0)]),
+            &[1.0, 1.0],
+        );
+    }
+
+    #[test]
+    fn without_a_limit_everyone_gets_their_cap() {
+        let uses = vec![(0.0, 9.0, 3.0); 50];
+        assert_close(&done(f64::INFINITY, &uses), &[3.0; 50]);
+    }
+
+    #[test]
+    fn who_leaves_early_leaves_the_rest_to_others() {
+        let engine = Engine::default();
+        let resource = Resource::new(&engine, 10.0);
+        let gives_up = async {
+            let long = pin!(resource.consume(100.0, 10.0));
+            let patience = pin!(engine.seconds(1.0));
+            futures_util::future::select(long, patience).await;
+        };
+        let stays = async {
+            resource.consume(15.0, 10.0).await;
+            engine.now() as f64 * 1e-9
+        };
+        // 5 in the first second, then 10 a second.
+        let (_, found) = engine
+            .run(futures_util::future::join(gives_up, stays))
+            .unwrap();
+        assert_close(&[found], &[2.0]);
+    }
+
+    use std::pin::pin;
+
+    proptest! {
+        /// Nobody is faster than their cap, nothing is faster than the
+        /// capacity, and the capacity is used while there is demand for it.
+        #[test]
+        fn work_is_conserved(uses in prop::collection::vec(
+            (0.0..2.0_f64, 0.1..20.0_f64, prop::sample::select(vec![1.0, 2.5, 7.0])), 1..12,
+        )) {
+            let found = done(5.0, &uses);
+            let total: f64 = uses.iter().map(|(_, amount, _)| amount).sum();
+            let last = found.iter().copied().fold(0.0, f64::max);
+            prop_assert!(last >= total / 5.0 - 1e-6);
+            for ((start, amount, cap), end) in uses.iter().zip(&found) {
+                let alone = amount / cap.min(5.0);
+                prop_assert!(end - start >= alone - 1e-6);
+                prop_assert!(*end <= 2.0 + total / 1.0 + 1e-6);
+            }
+        }
+
+        /// The classes change nothing: equal to max-min sharing computed flow
+        /// by flow in small steps of time.
+        #[test]
+        fn as_a_fluid_simulation_says(uses in prop::collection::vec(
+            (0.0..1.0_f64, 0.1..5.0_f64, prop::sample::select(vec![1.0, 2.0, 4.0])), 1..6,
+        )) {
+            let found = done(4.0, &uses);
+            let expected = fluid(4.0, &uses);
+            for (found, expected) in found.iter().zip(&expected) {
+                prop_assert!((found - expected).abs() < 0.02, "{found} for {expected}");
+            }
+        }
+    }
+
+    fn fluid(capacity: f64, uses: &[(f64, f64, f64)]) -> Vec<f64> {
+        const STEP: f64 = 1e-3;
+        let mut left: Vec<f64> = uses.iter().map(|(_, amount, _)| *amount).collect();
+        let mut end = vec![f64::NAN; uses.len()];
+        let mut now = 0.0;
+        while end.iter().any(|end| end.is_nan()) {
+            let mut active: Vec<usize> = (0..uses.len())
+                .filter(|i| uses[*i].0 <= now && end[*i].is_nan())
+                .collect();
+            active.sort_by(|a, b| uses[*a].2.total_cmp(&uses[*b].2));
+            let mut rest = capacity;
+            for (position, i) in active.iter().enumerate() {
+                let rate = uses[*i].2.min(rest / (active.len() - position) as f64);
+                rest -= rate;
+                left[*i] -= rate * STEP;
+                if left[*i] <= 0.0 {
+                    end[*i] = now + STEP;
+                }
+            }
+            now += STEP;
+        }
+        end
+    }
+}

@@ -1,0 +1,93 @@
+//! Jobs and costs for tests.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use epochcost_simulator::profile::{ModelCost, Profile};
+use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_systems::{DataPlan, Device, Evaluate, Fidelity, Host, Job, Sizes, find};
+use serde_json::{Map, Value};
+
+pub const SYSTEMS: [&str; 5] = [
+    "spirt",
+    "mlless",
+    "scatterreduce",
+    "allreduce",
+    "gpu_baseline",
+];
+
+pub fn sizes(parameters: usize) -> Sizes {
+    Sizes {
+        parameters,
+        statistics: 100,
+    }
+}
+
+/// One epoch of `batches` mini-batches.
+pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job {
+    let found = find(system).unwrap();
+    let overrides: Map<String, Value> = serde_json::from_value(settings).unwrap();
+    Job {
+        trial: "trial".into(),
+        system: system.into(),
+        fidelity: Fidelity::Paper,
+        settings: found.settings(Fidelity::Paper, &overrides).unwrap(),
+        model: "model".into(),
+        data: DataPlan {
+            dataset: "none".into(),
+            record_bytes: 3073,
+            train_samples: workers * batches * 4,
+            test_samples: 10,
+            augment: false,
+        },
+        workers,
+        batch_size: 4,
+        batches_per_worker: batches,
+        epochs: 1,
+        seed: 1,
+        optimizer: found.optimizer(Fidelity::Paper),
+        evaluate: Evaluate::Never,
+        device: match found.host() {
+            Host::Function => Device::Cpu,
+            Host::Instance => Device::Cuda,
+        },
+    }
+}
+
+/// A step takes `step_s`, however many samples.
+pub fn cost(step_s: f64) -> ModelCost {
+    ModelCost {
+        model: "model".into(),
+        device: Device::Cuda,
+        fixed_s: step_s,
+        sample_s: 0.0,
+        parallel: 0.0,
+        evaluate_sample_s: 0.0,
+        build_s: 0.0,
+        fixed_mb: 100.0,
+        sample_mb: 1.0,
+        fit: None,
+        source: "a test".into(),
+        date: "2026-11-21".into(),
+    }
+}
+
+pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f64) -> Simulation {
+    Simulation {
+        job,
+        sizes: sizes(parameters),
+        memory_mb: 3008,
+        timeout_s: 900.0,
+        profile: profile.clone(),
+        cost: cost(step_s),
+        has_limits: false,
+    }
+}
+
+pub fn run(simulation: &Simulation) -> Simulated {
+    let options = Options {
+        keeps_steps: true,
+        ..Options::default()
+    };
+    let simulated = simulate(simulation, options).unwrap();
+    assert_eq!(simulated.failure, None, "{}", simulation.job.system);
+    simulated
+}

@@ -1,0 +1,193 @@
+//! A dataset as objects, cut as a system wants it.
+
+use bytes::Bytes;
+use epochcost_channels::Payload;
+use epochcost_datasets::partition;
+
+use crate::{DataLayout, Job, Result, SystemError, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key};
+
+/// The objects of the dataset bucket, from the records of both splits.
+///
+/// # Errors
+/// [`SystemError::Data`] when the job wants more samples than there are.
+pub fn dataset_objects(
+    job: &Job,
+    layout: DataLayout,
+    train: &Bytes,
+    test: &Bytes,
+) -> Result<Vec<(String, Bytes)>> {
+    let size = job.data.record_bytes;
+    let train = first(train, job.data.train_samples, size, TRAIN_KEY)?;
+    let test = first(test, job.data.test_samples, size, TEST_KEY)?;
+    let mut objects = vec![(TEST_KEY.to_owned(), test)];
+    match layout {
+        DataLayout::Whole => objects.push((TRAIN_KEY.to_owned(), train)),
+        _ => objects.extend(
+            parts(job, layout)
+                .into_iter()
+                .map(|(key, samples)| (key, gather(&train, size, &samples))),
+        ),
+    }
+    Ok(objects)
+}
+
+/// Stand-ins of the same objects' sizes.
+pub fn phantom_objects(job: &Job, layout: DataLayout) -> Vec<(String, Payload)> {
+    let phantom = |samples: usize| Payload::Phantom {
+        bytes: (samples * job.data.record_bytes) as u64,
+    };
+    let mut objects = vec![(TEST_KEY.to_owned(), phantom(job.data.test_samples))];
+    match layout {
+        DataLayout::Whole => {
+            objects.push((TRAIN_KEY.to_owned(), phantom(job.data.train_samples)));
+        }
+        _ => objects.extend(
+            parts(job, layout)
+                .into_iter()
+                .map(|(key, samples)| (key, phantom(samples.len()))),
+        ),
+    }
+    objects
+}
+
+/// Keys and sample numbers of a divided training split.
+fn parts(job: &Job, layout: DataLayout) -> Vec<(String, Vec<u32>)> {
+    let shards = partition::shards(job.data.train_samples, job.workers, job.seed);
+    let shards = shards.into_iter().enumerate();
+    if layout == DataLayout::Shards {
+        return shards
+            .map(|(rank, shard)| (shard_key(rank), shard))
+            .collect();
+    }
+    let mut parts = Vec::with_capacity(job.workers * job.batches_per_worker);
+    for (rank, shard) in shards {
+        let batches = partition::minibatches(&shard, job.batch_size);
+        for (batch, samples) in batches.take(job.batches_per_worker).enumerate() {
+            let key = minibatch_key(job.workers, job.batch_size, rank, batch);
+            parts.push((key, samples.to_vec()));
+        }
+    }
+    parts
+}
+
+fn first(records: &Bytes, samples: usize, record_bytes: usize, key: &str) -> Result<Bytes> {
+    let wanted = samples * record_bytes;
+    if records.len() < wanted {
+        return Err(SystemError::Data {
+            key: key.to_owned(),
+            reason: format!(
+                "the job wants {samples} samples, the dataset has {}",
+                records.len() / record_bytes.max(1)
+            ),
+        });
+    }
+    Ok(records.slice(..wanted))
+}
+
+fn gather(records: &Bytes, record_bytes: usize, samples: &[u32]) -> Bytes {
+    let mut object = Vec::with_capacity(samples.len() * record_bytes);
+    for &sample in samples {
+        object.extend_from_slice(&records[sample as usize * record_bytes..][..record_bytes]);
+    }
+    object.into()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use crate::{DataPlan, Device, Evaluate, Fidelity};
+
+    use super::*;
+
+    fn job(samples: usize, workers: usize, batch_size: usize, batches: usize) -> Job {
+        Job {
+            trial: "t".into(),
+            system: "allreduce".into(),
+            fidelity: Fidelity::Paper,
+            settings: serde_json::json!({}),
+            model: "lenet5".into(),
+            data: DataPlan {
+                dataset: "d".into(),
+                record_bytes: 2,
+                train_samples: samples,
+                test_samples: 1,
+                augment: false,
+            },
+            workers,
+            batch_size,
+            batches_per_worker: batches,
+            epochs: 1,
+            seed: 7,
+            optimizer: serde_json::from_value(serde_json::json!({"sgd": {"learning_rate": 0.1}}))
+                .unwrap(),
+            evaluate: Evaluate::Never,
+            device: Device::Cpu,
+        }
+    }
+
+    const TEST: Bytes = Bytes::from_static(&[1, 2, 3, 4]);
+
+    fn train(samples: usize) -> Bytes {
+        (0..samples)
+            .flat_map(|sample| (sample as u16).to_le_bytes())
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn minibatches_are_the_heads_of_the_shards(
+            workers in 1usize..6, batch_size in 1usize..9, batches in 1usize..5, extra in 0usize..20,
+        ) {
+            let samples = workers * (batch_size * batches) + extra;
+            let job = job(samples, workers, batch_size, batches);
+            let of = |layout| -> BTreeMap<String, Bytes> {
+                dataset_objects(&job, layout, &train(samples), &TEST).unwrap().into_iter().collect()
+            };
+            let (shards, cut) = (of(DataLayout::Shards), of(DataLayout::Minibatches));
+            prop_assert_eq!(shards.len(), workers + 1);
+            prop_assert_eq!(cut.len(), workers * batches + 1);
+            let total: usize = shards.values().map(Bytes::len).sum();
+            prop_assert_eq!(total, 2 * samples + 2);
+            for rank in 0..workers {
+                let head: Vec<u8> = (0..batches)
+                    .flat_map(|batch| cut[&minibatch_key(workers, batch_size, rank, batch)].to_vec())
+                    .collect();
+                prop_assert_eq!(&shards[&shard_key(rank)][..head.len()], head.as_slice());
+            }
+            prop_assert_eq!(&of(DataLayout::Whole)[TRAIN_KEY], &train(samples));
+        }
+
+        #[test]
+        fn phantoms_have_the_sizes_of_the_real_objects(
+            workers in 1usize..6, batch_size in 1usize..9, batches in 1usize..5, extra in 0usize..20,
+        ) {
+            let samples = workers * (batch_size * batches) + extra;
+            let job = job(samples, workers, batch_size, batches);
+            for layout in [DataLayout::Whole, DataLayout::Shards, DataLayout::Minibatches] {
+                let real = dataset_objects(&job, layout, &train(samples), &TEST).unwrap();
+                let real = real.into_iter().map(|(key, object)| (key, object.len() as u64));
+                let phantom = phantom_objects(&job, layout);
+                let phantom = phantom.into_iter().map(|(key, object)| (key, object.len()));
+                prop_assert_eq!(
+                    real.collect::<BTreeMap<_, _>>(),
+                    phantom.collect::<BTreeMap<_, _>>()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_test_split_is_cut_and_a_missing_sample_is_an_error() {
+        let objects =
+            dataset_objects(&job(4, 2, 1, 1), DataLayout::Whole, &train(4), &TEST).unwrap();
+        assert_eq!(
+            objects[0],
+            (TEST_KEY.to_owned(), Bytes::from_static(&[1, 2]))
+        );
+        assert!(dataset_objects(&job(5, 2, 1, 1), DataLayout::Whole, &train(4), &TEST).is_err());
+    }
+}
