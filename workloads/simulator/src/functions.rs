@@ -19,12 +19,12 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
 
+use crate::Invocation;
 use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, locked};
 use crate::profile::{ModelCost, Profile};
 use crate::services::Services;
 use crate::station::{Station, StationSpec};
-use crate::{Infeasible, Invocation};
 
 /// Makes the real model of an invocation, where one computes.
 pub type MakeCompute = Box<dyn Fn() -> SystemResult<Box<dyn Compute>> + Send + Sync>;
@@ -41,7 +41,6 @@ pub(crate) struct Trial {
     pub(crate) follow_ups: UnboundedSender<FollowUp>,
     pub(crate) records: Arc<Records>,
     pub(crate) invocations: Mutex<Vec<Invocation>>,
-    pub(crate) infeasible: Mutex<Option<Infeasible>>,
     pub(crate) serial: AtomicU64,
 }
 
@@ -103,11 +102,6 @@ impl Trial {
 
     pub(crate) fn record(&self, invocation: Invocation) {
         locked(&self.invocations).push(invocation);
-    }
-
-    /// Notes the first limit that was hit.
-    pub(crate) fn hit(&self, infeasible: Infeasible) {
-        locked(&self.infeasible).get_or_insert(infeasible);
     }
 }
 

@@ -23,5 +23,5 @@ mod watch;
 
 pub use error::SimulationError;
 pub use functions::{MakeCompute, Totals};
-pub use limits::{Infeasible, Limit};
+pub use limits::{Infeasible, Limit, refused};
 pub use trial::{Invocation, Options, Simulated, Simulation, Which, simulate};

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use epochcost_systems::{Host, Launch, find};
 use serde::{Deserialize, Serialize};
+
+use crate::{Simulation, SimulationError};
 
 /// A limit of a platform that makes a setting impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,4 +55,65 @@ impl fmt::Display for Infeasible {
             self.reason
         )
     }
+}
+
+impl Infeasible {
+    fn new(limit: Limit, reason: String) -> Option<Self> {
+        Some(Self { limit, reason })
+    }
+}
+
+/// The limit of the platform that a setting meets before anything runs, if it
+/// meets one: the function's size, its package, and how many must run at once.
+/// Memory, time and sizes of values are met on the way.
+///
+/// # Errors
+/// When the job is not one of a known system.
+pub fn refused(
+    simulation: &Simulation,
+    package_mb: f64,
+) -> Result<Option<Infeasible>, SimulationError> {
+    let job = &simulation.job;
+    let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
+        system: job.system.clone(),
+    })?;
+    if !simulation.has_limits || system.host() == Host::Instance {
+        return Ok(None);
+    }
+    let function = &simulation.profile.function;
+    let memory_mb = f64::from(simulation.memory_mb);
+    if memory_mb < function.memory_mb_minimum || memory_mb > function.memory_mb_limit {
+        let reason = format!(
+            "{memory_mb} MB is outside the sizes of a function, {} to {} MB",
+            function.memory_mb_minimum, function.memory_mb_limit
+        );
+        return Ok(Infeasible::new(Limit::Memory, reason));
+    }
+    if package_mb > function.package_mb_limit {
+        let reason = format!(
+            "a package of {package_mb:.0} MB, of {} MB at most",
+            function.package_mb_limit
+        );
+        return Ok(Infeasible::new(Limit::PackageSize, reason));
+    }
+    // Workers wait for each other: all of them must run at once.
+    if let Launch::Workers(workers) = system.launch(job)?
+        && workers.len() as f64 > function.concurrency_limit
+    {
+        let reason = format!(
+            "{} functions wait for each other, and {} run at once",
+            workers.len(),
+            function.concurrency_limit
+        );
+        return Ok(Infeasible::new(Limit::Concurrency, reason));
+    }
+    // One function of each peer waits for those of all others.
+    if job.workers as f64 > function.concurrency_limit {
+        let reason = format!(
+            "{} peers wait for each other, and {} functions run at once",
+            job.workers, function.concurrency_limit
+        );
+        return Ok(Infeasible::new(Limit::Concurrency, reason));
+    }
+    Ok(None)
 }

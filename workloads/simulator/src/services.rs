@@ -1,16 +1,17 @@
 //! The services of a trial, and what everyone shares.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use epochcost_channels::TensorStore;
+use epochcost_channels::{ChannelError, TensorStore};
 use epochcost_systems::{Channels, TensorStores, Watched};
 
 use crate::channels::{Objects, Queues, SimObjects, SimQueue, SimTensors, Tensors};
-use crate::engine::Engine;
+use crate::engine::{Engine, locked};
 use crate::profile::Profile;
 use crate::resource::Resource;
 use crate::station::Station;
 use crate::watch::{Awaited, Watch};
+use crate::{Infeasible, Limit};
 
 /// The services of one trial. Clones share them.
 #[derive(Clone)]
@@ -21,6 +22,7 @@ pub(crate) struct Services {
     /// The cores of the one host that everything shares, if it does.
     pub(crate) host: Option<Resource>,
     watch: Watch,
+    infeasible: Arc<Mutex<Option<Infeasible>>>,
 }
 
 impl Services {
@@ -36,7 +38,40 @@ impl Services {
             queues: Arc::new(Queues::new(engine, &profile.queue, &watch)),
             host,
             watch,
+            infeasible: Arc::default(),
         }
+    }
+
+    /// Notes the first limit that was hit.
+    pub(crate) fn hit(&self, infeasible: Infeasible) {
+        locked(&self.infeasible).get_or_insert(infeasible);
+    }
+
+    /// The first limit that was hit.
+    pub(crate) fn infeasible(&self) -> Option<Infeasible> {
+        locked(&self.infeasible).clone()
+    }
+
+    /// Refuses a value over the limit that the profile names.
+    pub(crate) fn check_size(
+        &self,
+        service: &'static str,
+        bytes: u64,
+        limit: f64,
+    ) -> Result<(), ChannelError> {
+        if bytes as f64 <= limit {
+            return Ok(());
+        }
+        let reason = format!("{bytes} bytes are more than its limit of {limit:.0}");
+        self.hit(Infeasible {
+            limit: Limit::MessageSize,
+            reason: format!("a value for the {service}: {reason}"),
+        });
+        Err(ChannelError::Refused {
+            service,
+            operation: "a write".into(),
+            reason,
+        })
     }
 
     /// The channels as `station` reaches them.

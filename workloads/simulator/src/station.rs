@@ -31,7 +31,7 @@ pub(crate) struct Station {
     debt: AtomicU64,
     /// Nanoseconds of the next request that have passed already.
     ahead: AtomicU64,
-    services: Services,
+    pub(crate) services: Services,
 }
 
 /// What a station is made of.

@@ -152,7 +152,6 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         follow_ups: sender,
         records: records.clone(),
         invocations: Mutex::default(),
-        infeasible: Mutex::default(),
         serial: AtomicU64::new(0),
     });
     let functions: Box<dyn Functions> = match system.host() {
@@ -181,7 +180,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
             (0, Some(reason.to_owned()))
         }
     };
-    let infeasible = locked(&trial.infeasible).take();
+    let infeasible = trial.services.infeasible();
     Ok(Simulated {
         records: std::mem::take(&mut locked(&records.kept)),
         totals: std::mem::take(&mut locked(&records.totals)),

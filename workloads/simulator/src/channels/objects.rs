@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use epochcost_channels::memory::MemoryObjects;
-use epochcost_channels::{ChannelError, ListPage, ObjectStore, Payload, Result};
+use epochcost_channels::{ListPage, ObjectStore, Payload, Result};
 use futures_util::FutureExt;
 
 use crate::engine::Engine;
@@ -66,9 +66,8 @@ impl SimObjects {
 impl ObjectStore for SimObjects {
     async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
         let limit = self.objects.model.object_bytes_limit;
-        if body.len() as f64 > limit {
-            return Err(too_large("object store", "a put", body.len(), limit));
-        }
+        let services = &self.station.services;
+        services.check_size("object store", body.len(), limit)?;
         self.request().await;
         self.transfer(body.len()).await;
         self.objects.store.put(bucket, key, body).await?;
@@ -104,19 +103,5 @@ impl ObjectStore for SimObjects {
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
         self.request().await;
         self.objects.store.delete(bucket, keys).await
-    }
-}
-
-/// A value over the limit that the profile names.
-pub(super) fn too_large(
-    service: &'static str,
-    operation: &str,
-    bytes: u64,
-    limit: f64,
-) -> ChannelError {
-    ChannelError::Refused {
-        service,
-        operation: operation.to_owned(),
-        reason: format!("{bytes} bytes are more than its limit of {limit:.0}"),
     }
 }

@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use epochcost_channels::{ChannelError, Payload, Queue, Result};
 use futures_util::future::select;
 
-use super::objects::too_large;
 use crate::engine::{Engine, locked};
 use crate::profile::QueueModel;
 use crate::resource::Resource;
@@ -85,9 +84,8 @@ impl SimQueue {
 
     async fn upload(&self, message: &Payload) -> Result<()> {
         let limit = self.queues.model.message_bytes_limit;
-        if message.len() as f64 > limit {
-            return Err(too_large(SERVICE, "a publish", message.len(), limit));
-        }
+        let services = &self.station.services;
+        services.check_size(SERVICE, message.len(), limit)?;
         self.request().await;
         self.transfer(message.len()).await;
         Ok(())

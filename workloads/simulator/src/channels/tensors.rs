@@ -6,7 +6,6 @@ use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{Payload, Result, RobustRule, SgdStep, TensorStore};
 use futures_util::FutureExt;
 
-use super::objects::too_large;
 use crate::engine::Engine;
 use crate::profile::TensorStoreModel;
 use crate::resource::Resource;
@@ -79,9 +78,8 @@ impl SimTensors {
 
     async fn upload(&self, value: &Payload) -> Result<()> {
         let limit = self.tensors.model.value_bytes_limit;
-        if value.len() as f64 > limit {
-            return Err(too_large("tensor store", "a write", value.len(), limit));
-        }
+        let services = &self.station.services;
+        services.check_size("tensor store", value.len(), limit)?;
         self.request().await;
         self.transfer(value.len()).await;
         Ok(())

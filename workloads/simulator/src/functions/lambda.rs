@@ -151,7 +151,7 @@ impl Functions for Lambda {
             error: error.clone(),
         });
         if let Some(over) = over {
-            trial.hit(over);
+            trial.services.hit(over);
         } else if error.is_none() {
             self.pool.give_back(&function, sandbox);
         }
