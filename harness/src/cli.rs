@@ -48,6 +48,12 @@ enum Verb {
     Run(RunArgs),
     /// Validate experiments and show what they expand to.
     Check(CheckArgs),
+    /// Measure this machine's compute profile, which simulations stand on.
+    ///
+    /// A step of b samples takes fixed + b x sample seconds on one thread: a
+    /// line fitted to the medians by least squares of relative errors. Measure
+    /// on an idle machine.
+    Profile(cmd::profile::Args),
     /// Write the report of runs again, from their results alone.
     Report(cmd::report::Args),
     /// Make and check datasets.
@@ -192,6 +198,7 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
     match verb {
         Verb::Run(args) => cmd::run::run(&args, output).await,
         Verb::Check(args) => cmd::check::run(&args, output),
+        Verb::Profile(args) => cmd::profile::run(&args, output).await,
         Verb::Report(args) => cmd::report::run(&args, output),
         Verb::Data(args) => cmd::data::run(&args, output),
         Verb::Prices(args) => cmd::prices::run(&args, output),

@@ -1,7 +1,9 @@
 //! What the harness asks a platform to run.
 
-use epochcost_systems::{Job, Sizes};
+use epochcost_systems::{Job, Sizes, find_model};
 use serde::{Deserialize, Serialize};
+
+use crate::experiment::OwnModel;
 
 /// One row of the results: a system under one setting, repeated in trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +23,25 @@ pub struct Row {
     pub cpu_fallback: bool,
     /// Faults to inject, for tests of failure behaviour.
     pub faults: Vec<Fault>,
+    /// What the experiment says of its model, where this program has none of
+    /// that name: the row can be simulated only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_model: Option<OwnModel>,
+}
+
+impl Row {
+    /// Sizes of its model.
+    pub fn sizes(&self) -> Sizes {
+        match &self.own_model {
+            Some(model) => model.sizes(),
+            // A checked row names a model of the table; the first stands in for the type's sake.
+            None => {
+                find_model(&self.job.model)
+                    .unwrap_or(&epochcost_systems::models()[0])
+                    .sizes
+            }
+        }
+    }
 }
 
 /// A fault injected into one worker.

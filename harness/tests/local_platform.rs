@@ -72,6 +72,7 @@ fn plan(system: &str) -> TrialPlan {
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: false,
         faults: Vec::new(),
+        own_model: None,
     };
     TrialPlan {
         row,

@@ -10,7 +10,7 @@ use super::table::{bytes, table};
 use crate::analysis::claims::Claim;
 use crate::cli::CheckArgs;
 use crate::error::{Error, Exit};
-use crate::experiment::{Data, Experiment, PlatformKind, Services, model_of};
+use crate::experiment::{Data, Experiment, PlatformKind, Services};
 use crate::plan::Row;
 
 /// What an experiment expands to.
@@ -84,7 +84,7 @@ pub(super) fn expand(experiment: &Experiment) -> impl Serialize + use<'_> {
 }
 
 fn expand_row(row: &Row) -> ExpandedRow<'_> {
-    let sizes = model_of(row).sizes;
+    let sizes = row.sizes();
     ExpandedRow {
         row,
         parameters: sizes.parameters,

@@ -5,6 +5,7 @@ pub mod data;
 pub mod doctor;
 pub mod list;
 pub mod prices;
+pub mod profile;
 mod progress;
 pub mod report;
 pub mod run;

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use epochcost_datasets::{
     Dataset, MANIFEST_FILE, Manifest as DatasetManifest, ManifestFile, Origin,
 };
@@ -17,6 +16,7 @@ use crate::cli::RunArgs;
 use crate::error::{Error, Exit};
 use crate::experiment::{Experiment, PlatformKind, Services};
 use crate::platform::local::{Enforced, Enforcement, Local};
+use crate::platform::sim::{RealCompute, Sim};
 use crate::platform::{Platform, TrialData};
 use crate::report;
 use crate::results::{
@@ -60,7 +60,9 @@ fn load(args: &RunArgs) -> Result<Vec<Experiment>, Error> {
     let load = |file: &PathBuf| -> Result<Experiment, Error> {
         let experiment = Experiment::load(file, &options)?;
         runnable(&experiment)?;
-        experiment.data.inspect(&experiment.document)?;
+        if experiment.needs_data() {
+            experiment.data.inspect(&experiment.document)?;
+        }
         Ok(experiment)
     };
     files.iter().map(load).collect()
@@ -74,20 +76,20 @@ fn runnable(experiment: &Experiment) -> Result<(), Error> {
         })
     };
     match (experiment.platform, experiment.services) {
-        (PlatformKind::Local, Services::Embedded) => Ok(()),
+        (PlatformKind::Local, Services::Embedded) | (PlatformKind::Sim, _) => Ok(()),
         (PlatformKind::Local, Services::Real) => lacks(
             "`services: real` is not in this build",
             "use --services embedded: nothing needs to be installed for it",
         ),
-        (platform, _) => lacks(
-            &format!("the platform `{}` is not in this build", platform.as_str()),
-            "use --platform local",
+        (PlatformKind::Aws, _) => lacks(
+            "the platform `aws` is not in this build",
+            "use --platform local or --platform sim",
         ),
     }
 }
 
 /// Refuses a directory that cannot be written to, before any work starts.
-fn probe(directory: &Path) -> Result<(), ResultsError> {
+pub(super) fn probe(directory: &Path) -> Result<(), ResultsError> {
     let unwritable = |source| ResultsError::Unwritable {
         path: directory.to_path_buf(),
         source,
@@ -124,7 +126,7 @@ async fn one(args: &RunArgs, experiment: &Experiment, output: Output) -> Result<
 }
 
 /// Waits for SIGINT or SIGTERM.
-fn stop_signal() -> Result<impl Future<Output = ()>, Error> {
+pub(super) fn stop_signal() -> Result<impl Future<Output = ()>, Error> {
     let listen = |kind| {
         signal(kind).map_err(|source| Error::Io {
             doing: "listen for signals".to_owned(),
@@ -149,17 +151,10 @@ async fn execute(
     output: Output,
     place: &mut Option<RunDirectory>,
 ) -> Result<Exit, Error> {
-    let dataset = open_data(experiment, output).await?;
-    let platform = Local::new().await?;
-    let directory = place.insert(open_directory(args, experiment, &platform, &dataset)?);
+    let prepared = Prepared::of(experiment, output).await?;
+    let directory = place.insert(open_directory(args, experiment, &prepared)?);
     output.message(format_args!("results go to {}", directory.path().display()));
-    let data = TrialData {
-        train: Bytes::copy_from_slice(dataset.train.records()),
-        test: Bytes::copy_from_slice(dataset.test.records()),
-        record_bytes: dataset.info.format.record_bytes(),
-    };
-    drop(dataset);
-    trials(experiment, &platform, &data, directory, output).await?;
+    trials(experiment, &prepared, directory, output).await?;
     let analysis = analysis::summarise(directory)?;
     report::write(directory, &analysis)?;
     for warning in &analysis.warnings {
@@ -172,6 +167,62 @@ async fn execute(
         directory.path().join("report.html").display()
     ));
     Ok(analysis.exit_status())
+}
+
+/// A platform with what it needs, and what results say of it.
+struct Prepared {
+    platform: Box<dyn Platform>,
+    data: TrialData,
+    datasets: Vec<DatasetRecord>,
+    worker: Option<PathBuf>,
+    limits: Vec<Limit>,
+    /// Of each row, why it is impossible, if it is.
+    infeasible: Vec<Option<String>>,
+}
+
+impl Prepared {
+    async fn of(experiment: &Experiment, output: Output) -> Result<Self, Error> {
+        let (data, datasets) = if experiment.needs_data() {
+            let dataset = open_data(experiment, output).await?;
+            let records = vec![dataset_record(experiment, &dataset)?];
+            (TrialData::of(&dataset), records)
+        } else {
+            (TrialData::default(), Vec::new())
+        };
+        let Some(simulation) = &experiment.simulation else {
+            let platform = Local::new().await?;
+            return Ok(Self {
+                worker: Some(platform.worker().path.clone()),
+                limits: limits(&platform),
+                infeasible: vec![None; experiment.rows.len()],
+                platform: Box::new(platform),
+                data,
+                datasets,
+            });
+        };
+        let real = match simulation.real_compute {
+            true => Some(RealCompute {
+                worker: Local::new().await?.worker().clone(),
+                directory: experiment.data.directory.clone(),
+            }),
+            false => None,
+        };
+        let worker = real.as_ref().map(|real| real.worker.path.clone());
+        let platform = Sim::new(simulation.clone(), real);
+        let mut infeasible = Vec::with_capacity(experiment.rows.len());
+        for plan in experiment.trial_plans().iter().take(experiment.rows.len()) {
+            let limit = platform.infeasible(plan).await?;
+            infeasible.push(limit.map(|limit| limit.to_string()));
+        }
+        Ok(Self {
+            platform: Box::new(platform),
+            data,
+            datasets,
+            worker,
+            limits: Vec::new(),
+            infeasible,
+        })
+    }
 }
 
 /// Generates or reads the data on a thread that may block.
@@ -192,16 +243,14 @@ async fn open_data(experiment: &Experiment, output: Output) -> Result<Dataset, E
 fn open_directory(
     args: &RunArgs,
     experiment: &Experiment,
-    platform: &Local,
-    dataset: &Dataset,
+    prepared: &Prepared,
 ) -> Result<RunDirectory, Error> {
-    let rows: Vec<PlannedRow> = experiment
-        .rows
-        .iter()
-        .map(|row| PlannedRow {
+    let planned = experiment.rows.iter().zip(&prepared.infeasible);
+    let rows: Vec<PlannedRow> = planned
+        .map(|(row, infeasible)| PlannedRow {
             row: row.clone(),
             trials: experiment.trials,
-            infeasible: None,
+            infeasible: infeasible.clone(),
         })
         .collect();
     let resumed = args.out.as_deref().filter(|_| args.resume);
@@ -215,13 +264,13 @@ fn open_directory(
         experiment_yaml: experiment.document.resolved(),
         rows,
         claims: experiment.claims.clone(),
-        datasets: vec![dataset_record(experiment, dataset)?],
+        datasets: prepared.datasets.clone(),
         seeds: (0..experiment.trials)
             .map(|trial| experiment.trial_seed(trial))
             .collect(),
         command: std::env::args().collect(),
-        worker: Some(platform.worker().path.clone()),
-        limits: limits(platform),
+        worker: prepared.worker.clone(),
+        limits: prepared.limits.clone(),
     };
     Ok(RunDirectory::create(args.out.as_deref(), run)?)
 }
@@ -281,13 +330,17 @@ fn limits(platform: &Local) -> Vec<Limit> {
 /// Runs every trial that has not ended yet; each is on the disk when it has.
 async fn trials(
     experiment: &Experiment,
-    platform: &dyn Platform,
-    data: &TrialData,
+    prepared: &Prepared,
     directory: &RunDirectory,
     output: Output,
 ) -> Result<(), Error> {
     let finished = directory.finished_trials()?;
-    let plans = experiment.trial_plans();
+    let impossible = experiment.rows.iter().zip(&prepared.infeasible);
+    let impossible: Vec<&str> = impossible
+        .filter_map(|(row, why)| why.as_ref().map(|_| row.id.as_str()))
+        .collect();
+    let mut plans = experiment.trial_plans();
+    plans.retain(|plan| !impossible.contains(&plan.row.id.as_str()));
     let following = Following::new(plans.len(), output);
     for (index, plan) in plans.iter().enumerate() {
         if finished.contains(&TrialId::of(plan)) {
@@ -295,6 +348,7 @@ async fn trials(
             continue;
         }
         let progress: Arc<TrialProgress> = following.trial(index, plan);
+        let (platform, data) = (&prepared.platform, &prepared.data);
         let outcome = platform.run_trial(plan, data, progress.as_ref()).await?;
         directory.append_trial(plan, &outcome)?;
         following.ended(index, plan, &outcome);

@@ -3,7 +3,7 @@
 use epochcost_datasets as datasets;
 use epochcost_kernels::KernelError;
 use epochcost_systems::{
-    self as systems, DataPlan, Device, Host, Job, ModelSizes, System, SystemError,
+    self as systems, DataPlan, Device, Host, Job, ModelSizes, Sizes, System, SystemError,
 };
 
 use super::data::Data;
@@ -12,6 +12,7 @@ use super::document::{Document, Node};
 use super::error::ExperimentError;
 use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
+use super::simulation::{OwnModel, Simulation};
 use super::suggest::did_you_mean;
 use crate::cost::PriceBook;
 use crate::plan::Row;
@@ -29,6 +30,10 @@ pub struct Checker<'a> {
     pub data: &'a Data,
     /// The experiment's seed.
     pub seed: u64,
+    /// Models of the experiment's own.
+    pub models: &'a [OwnModel],
+    /// What its simulation stands on, if it is simulated.
+    pub simulation: Option<&'a Simulation>,
 }
 
 impl Checker<'_> {
@@ -40,7 +45,14 @@ impl Checker<'_> {
         let fields = &raw.fields;
         let training: Training = decode(self.document, fields)?;
         let system = self.system(fields, &training)?;
-        let model = self.model(fields, &training)?;
+        let own_model = self.own_model(fields, &training)?;
+        let (input, sizes) = match own_model {
+            Some(own) => (own.input, own.sizes()),
+            None => {
+                let model = self.model(fields, &training)?;
+                (model.input, model.sizes)
+            }
+        };
         self.ranges(fields, &training)?;
         self.instance_type(fields, &training)?;
         let settings = self.settings(fields, system, &training)?;
@@ -59,7 +71,7 @@ impl Checker<'_> {
             model: training.model.clone(),
             data: DataPlan {
                 dataset: self.data.name.to_owned(),
-                record_bytes: 1 + model.input.iter().product::<usize>(),
+                record_bytes: 1 + input.iter().product::<usize>(),
                 train_samples: self.data.train,
                 test_samples: self.data.test,
                 augment: training.augment,
@@ -74,7 +86,11 @@ impl Checker<'_> {
             device: device.kind,
         };
         job.batches_per_worker = self.batches(fields, &job, training.batches_per_worker)?;
-        self.runnable(fields, system, &job, model)?;
+        if self.has_phantoms() {
+            let used = job.workers * job.batches_per_worker * job.batch_size;
+            job.data.train_samples = job.data.train_samples.max(used);
+        }
+        self.runnable(fields, system, &job, sizes)?;
         self.faults(fields, &training, &job)?;
         Ok(Row {
             id: row_id(&training, &raw.swept),
@@ -84,7 +100,35 @@ impl Checker<'_> {
             instance_type: training.instance_type,
             cpu_fallback: device.fallback,
             faults: training.faults,
+            own_model: own_model.cloned(),
         })
+    }
+
+    /// Whether the data are sizes only: as many samples as are wanted.
+    fn has_phantoms(&self) -> bool {
+        self.simulation
+            .is_some_and(|simulation| !simulation.real_compute)
+    }
+
+    /// The experiment's own model of that name, which can only be simulated.
+    fn own_model(
+        &self,
+        fields: &Node,
+        row: &Training,
+    ) -> Result<Option<&OwnModel>, ExperimentError> {
+        let own = self.models.iter().find(|model| model.name == row.model);
+        if own.is_none() || self.has_phantoms() {
+            return Ok(own);
+        }
+        Err(self.error(
+            fields,
+            "model",
+            format!(
+                "`{}` is described here, and there is no code that trains it",
+                row.model
+            ),
+            "simulate it: --platform sim, without `real_compute`",
+        ))
     }
 
     fn system(
@@ -109,7 +153,12 @@ impl Checker<'_> {
 
     fn model(&self, fields: &Node, row: &Training) -> Result<&'static ModelSizes, ExperimentError> {
         let model = systems::find_model(&row.model).ok_or_else(|| {
-            let known: Vec<&str> = systems::models().iter().map(|model| model.name).collect();
+            let own = self.models.iter().map(|model| model.name.as_str());
+            let known: Vec<&str> = systems::models()
+                .iter()
+                .map(|model| model.name)
+                .chain(own)
+                .collect();
             let remedy = did_you_mean(&row.model, &known);
             self.error(
                 fields,
@@ -160,7 +209,8 @@ impl Checker<'_> {
                 return Err(self.error(fields, field, format!("zero {field}"), remedy));
             }
         }
-        if !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
+        // A simulation says of such a row that it is infeasible.
+        if self.simulation.is_none() && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
             return Err(self.error(
                 fields,
                 "memory_mb",
@@ -296,7 +346,7 @@ impl Checker<'_> {
             self.data.name, self.data.train, job.workers
         );
         match asked {
-            Some(asked) if asked <= fit => Ok(asked),
+            Some(asked) if asked <= fit || self.has_phantoms() => Ok(asked),
             None if fit > 0 => Ok(fit),
             Some(asked) if fit > 0 => Err(self.error(
                 fields,
@@ -322,12 +372,12 @@ impl Checker<'_> {
         fields: &Node,
         system: &dyn System,
         job: &Job,
-        model: &ModelSizes,
+        sizes: Sizes,
     ) -> Result<(), ExperimentError> {
         let answers = system
             .launch(job)
             .map(drop)
-            .and_then(|()| system.traffic(job, model.sizes).map(drop))
+            .and_then(|()| system.traffic(job, sizes).map(drop))
             .and_then(|()| system.replicas(job).map(drop));
         answers.map_err(|error| self.unsuitable(fields, "system", &error))
     }

@@ -13,19 +13,20 @@ pub mod error;
 pub mod expand;
 pub mod overrides;
 pub mod raw;
-mod suggest;
+mod simulation;
+pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
 use epochcost_kernels::hash;
-use epochcost_systems::{ModelSizes, find_model};
 
 pub use data::Data;
 pub use document::Document;
 pub use error::ExperimentError;
 pub use raw::{PlatformKind, Services};
+pub use simulation::{OwnModel, Simulation, SimulationChoice};
 
 use crate::analysis::claims::Claim;
 use crate::plan::{Row, TrialPlan};
@@ -55,6 +56,8 @@ pub struct Experiment {
     pub rows: Vec<Row>,
     /// What the results are held against.
     pub claims: Vec<Claim>,
+    /// What a simulation of it stands on; none where it is not simulated.
+    pub simulation: Option<Simulation>,
     /// The file, for messages.
     pub document: Document,
 }
@@ -92,10 +95,17 @@ impl Experiment {
         options.apply(&mut document)?;
         let header = header(&document)?;
         let data = Data::check(&document, header.dataset)?;
+        let simulation = match header.platform {
+            PlatformKind::Sim => Some(Simulation::check(&document, &header.simulation)?),
+            PlatformKind::Local | PlatformKind::Aws => None,
+        };
+        own_models(&document, &header.models)?;
         let checker = Checker {
             document: &document,
             data: &data,
             seed: header.seed,
+            models: &header.models,
+            simulation: simulation.as_ref(),
         };
         let rows = rows(&checker)?;
         let claims = claims(&document)?;
@@ -109,8 +119,15 @@ impl Experiment {
             data,
             rows,
             claims,
+            simulation,
             document,
         })
+    }
+
+    /// Whether its records are needed, and not only their sizes.
+    pub fn needs_data(&self) -> bool {
+        let simulation = self.simulation.as_ref();
+        simulation.is_none_or(|simulation| simulation.real_compute)
     }
 
     /// The seed of a trial: the same for every row, so that systems start from
@@ -132,15 +149,9 @@ impl Experiment {
         let mut row = row.clone();
         row.job.trial = format!("{}-t{trial}", row.id);
         row.job.seed = self.trial_seed(trial);
-        let sizes = model_of(&row).sizes;
+        let sizes = row.sizes();
         TrialPlan { row, trial, sizes }
     }
-}
-
-/// The model of a checked row.
-pub fn model_of(row: &Row) -> &'static ModelSizes {
-    // A checked row names a model of the table; the first stands in for the type's sake.
-    find_model(&row.job.model).unwrap_or(&epochcost_systems::models()[0])
 }
 
 impl Options {
@@ -191,6 +202,15 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
         ));
     }
     Ok(header)
+}
+
+fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), ExperimentError> {
+    let node = document.root.get("models").unwrap_or(&document.root);
+    let Some((field, problem)) = models.iter().find_map(OwnModel::fault) else {
+        return Ok(());
+    };
+    let remedy = format!("correct `{field}` of the model");
+    Err(document.error(node.origin.clone(), problem, remedy))
 }
 
 fn read_elsewhere(field: &str) -> bool {

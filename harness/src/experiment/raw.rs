@@ -5,6 +5,7 @@ use epochcost_systems::{Device, Evaluate, Fidelity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::simulation::{OwnModel, SimulationChoice};
 use crate::plan::Fault;
 
 /// The file format that this program reads.
@@ -81,6 +82,12 @@ pub struct Header {
     pub trials: usize,
     /// What to train on.
     pub dataset: DatasetChoice,
+    /// What a simulation stands on.
+    #[serde(default)]
+    pub simulation: SimulationChoice,
+    /// Models of the experiment's own, to be simulated.
+    #[serde(default)]
+    pub models: Vec<OwnModel>,
 }
 
 /// The data to train on.

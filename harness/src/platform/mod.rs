@@ -1,6 +1,7 @@
 //! Where trials run.
 
 pub mod local;
+pub mod sim;
 
 use async_trait::async_trait;
 
@@ -35,7 +36,7 @@ pub trait Platform: Send + Sync {
 }
 
 /// The records that a trial trains and is tested on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TrialData {
     /// Training records, one after another.
     pub train: bytes::Bytes,
@@ -43,6 +44,17 @@ pub struct TrialData {
     pub test: bytes::Bytes,
     /// Bytes of one record.
     pub record_bytes: usize,
+}
+
+impl TrialData {
+    /// Both splits of a dataset.
+    pub fn of(dataset: &epochcost_datasets::Dataset) -> Self {
+        Self {
+            train: bytes::Bytes::copy_from_slice(dataset.train.records()),
+            test: bytes::Bytes::copy_from_slice(dataset.test.records()),
+            record_bytes: dataset.info.format.record_bytes(),
+        }
+    }
 }
 
 /// Why a platform could not run a trial.

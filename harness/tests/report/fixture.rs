@@ -60,6 +60,7 @@ pub fn row(system: &str) -> Row {
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: true,
         faults: Vec::new(),
+        own_model: None,
     }
 }
 

@@ -1,7 +1,12 @@
 //! Computation that takes the time that a compute profile says.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use async_trait::async_trait;
 use epochcost_systems::{Batch, Compute, Evaluation, GradientOutput, Result, Sizes, Vector};
@@ -60,7 +65,7 @@ impl Compute for ModelledCompute {
     async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
         self.build().await;
         match &mut self.real {
-            Some(real) => real.initial_parameters(seed).await,
+            Some(real) => at_once(real.initial_parameters(seed)),
             None => Ok(Vector::Phantom {
                 len: self.sizes.parameters,
             }),
@@ -90,7 +95,7 @@ impl Compute for ModelledCompute {
         let seconds = self.cost.step_s(samples, self.station.vcpus());
         self.station.compute(seconds).await;
         match &mut self.real {
-            Some(real) => real.gradient(parameters, statistics, batch).await,
+            Some(real) => at_once(real.gradient(parameters, statistics, batch)),
             None => Ok(GradientOutput {
                 loss: None,
                 gradient: Vector::Phantom {
@@ -111,8 +116,27 @@ impl Compute for ModelledCompute {
             .evaluate_s(self.samples(test), self.station.vcpus());
         self.station.compute(seconds).await;
         match &mut self.real {
-            Some(real) => real.evaluate(parameters, statistics, test).await,
+            Some(real) => at_once(real.evaluate(parameters, statistics, test)),
             None => Ok(None),
+        }
+    }
+}
+
+/// Waits for a real computation while virtual time stands still.
+fn at_once<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
         }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Without arguments it is a function and speaks the Lambda Runtime API. With
 //! `--instance` it runs the one task that it reads from its standard input.
-//! With `--describe` it says what it can compute on. The environment says where
-//! the services are.
+//! With `--describe` it says what it can compute on, and with `--profile` how
+//! fast. The environment says where the services are.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -17,7 +17,9 @@ mod faults;
 mod host;
 mod lifeline;
 mod output;
+mod profile;
 mod run;
+mod simulate;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,8 @@ async fn main() -> ExitCode {
         None => function().await,
         Some("--instance") => instance().await,
         Some("--describe") => describe(),
+        Some("--simulate") => simulate::run().await,
+        Some("--profile") => profile::run().await,
         Some(other) => Err(WorkerError::Usage(other.to_owned())),
     };
     match ended {

@@ -1,6 +1,7 @@
 //! The parts of a platform profile. Every struct is generic in its numbers:
 //! [`Constant`](super::Constant) in a file, `f64` in a simulation.
 
+use epochcost_kernels::hash;
 use serde::{Deserialize, Serialize};
 
 use super::Constant;
@@ -235,6 +236,17 @@ impl Profile<Constant> {
     /// The stated values.
     pub fn values(&self) -> Profile<f64> {
         self.map(&mut |_, constant| constant.value)
+    }
+
+    /// A sample of the constants' ranges: each drawn on its own, by `seed` and
+    /// its path.
+    pub fn sampled(&self, seed: u64) -> Profile<f64> {
+        self.map(&mut |path, constant| {
+            let path = path
+                .bytes()
+                .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
+            constant.at(f64::from(hash::unit_f32(path)))
+        })
     }
 
     /// Paths and constants, in order.

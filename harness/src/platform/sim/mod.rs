@@ -1,0 +1,204 @@
+//! Trials in virtual time.
+//!
+//! The systems' own code runs over modelled channels, functions and instances
+//! (see `epochcost_simulator`). Where only sizes exist, it runs in this
+//! process; where models really train, in the worker, since the harness links
+//! no model.
+
+mod compute;
+mod outcome;
+pub mod profiles;
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use epochcost_simulator::profile::{FunctionDevice, ModelCost};
+use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
+use epochcost_systems::{Device, Host, find};
+use tokio::sync::watch;
+
+use super::local::Worker;
+use super::{Platform, PlatformError, Progress, TrialData};
+use crate::experiment;
+use crate::metering::TrialOutcome;
+use crate::plan::{Row, TrialPlan};
+
+/// A platform that exists in a profile only.
+#[derive(Debug)]
+pub struct Sim {
+    simulation: experiment::Simulation,
+    real: Option<RealCompute>,
+}
+
+/// What it takes to train for real in virtual time.
+#[derive(Clone, Debug)]
+pub struct RealCompute {
+    /// The worker, which links the models.
+    pub worker: Worker,
+    /// The dataset's directory.
+    pub directory: PathBuf,
+}
+
+impl Sim {
+    /// Simulates on what the experiment says.
+    pub fn new(simulation: experiment::Simulation, real: Option<RealCompute>) -> Self {
+        Self { simulation, real }
+    }
+
+    /// The simulation of a trial.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`] when no compute profile knows the model.
+    pub fn describe(&self, plan: &TrialPlan) -> Result<Simulation, PlatformError> {
+        let row = &plan.row;
+        let profile = match self.simulation.sample && plan.trial > 0 {
+            true => self.simulation.profile.sampled(row.job.seed),
+            false => self.simulation.profile.values(),
+        };
+        Ok(Simulation {
+            job: row.job.clone(),
+            sizes: plan.sizes,
+            memory_mb: row.memory_mb,
+            timeout_s: row.timeout_s as f64,
+            cost: self.cost(row)?,
+            profile,
+            has_limits: self.simulation.limits,
+        })
+    }
+
+    /// What a step of the row's model costs where it runs.
+    ///
+    /// # Errors
+    /// As [`describe`](Self::describe).
+    pub fn cost(&self, row: &Row) -> Result<ModelCost, PlatformError> {
+        let is_function = find(&row.job.system).is_some_and(|s| s.host() == Host::Function);
+        let device = match (is_function, self.simulation.profile.function_device) {
+            (true, FunctionDevice::Cpu) => Device::Cpu,
+            (true, FunctionDevice::Cuda) => Device::Cuda,
+            (false, _) => row.job.device,
+        };
+        if let Some(own) = &row.own_model {
+            return Ok(own.cost(device));
+        }
+        let known = self
+            .simulation
+            .cost(&row.job.model, device, row.cpu_fallback);
+        known.map(|(_, cost)| cost.clone()).ok_or_else(|| {
+            let names = self
+                .simulation
+                .compute
+                .iter()
+                .map(|known| known.name.as_str());
+            let names: Vec<&str> = names.collect();
+            PlatformError::Lacks {
+                what: format!(
+                    "what a step of {} costs on {device:?}: the compute profiles {} do not say",
+                    row.job.model,
+                    names.join(" and ")
+                ),
+                remedy: format!(
+                    "measure it (`epochcost profile --model {}`) and name the file in \
+                     `simulation.compute`",
+                    row.job.model
+                ),
+            }
+        })
+    }
+
+    /// The limit that makes a row impossible on this platform, if there is one.
+    ///
+    /// # Errors
+    /// As [`describe`](Self::describe), and when the row is not one of a
+    /// known system.
+    pub async fn infeasible(&self, plan: &TrialPlan) -> Result<Option<Infeasible>, PlatformError> {
+        let simulation = self.describe(plan)?;
+        let known = refused(&simulation, package_mb()).map_err(unusable)?;
+        if known.is_some() || !self.simulation.limits {
+            return Ok(known);
+        }
+        Ok(phantom(simulation, false, &|_| {}).await?.infeasible)
+    }
+}
+
+#[async_trait]
+impl Platform for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    async fn run_trial(
+        &self,
+        plan: &TrialPlan,
+        _data: &TrialData,
+        progress: &dyn Progress,
+    ) -> Result<TrialOutcome, PlatformError> {
+        let simulation = self.describe(plan)?;
+        let steps = |done| progress.steps(done);
+        let simulated = match &self.real {
+            None => phantom(simulation, true, &steps).await?,
+            Some(real) => {
+                compute::run(real, &plan.row.job.data.dataset, &simulation, &steps).await?
+            }
+        };
+        let mut outcome = outcome::of(simulated);
+        if !plan.row.faults.is_empty() {
+            let warning = "the faults of this row were not injected: a simulation has none";
+            outcome.warnings.push(warning.into());
+        }
+        Ok(outcome)
+    }
+}
+
+/// Simulates sizes only, on a thread of its own: an interruption leaves it
+/// behind, and it ends with the process.
+pub(crate) async fn phantom(
+    simulation: Simulation,
+    keeps_steps: bool,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Simulated, PlatformError> {
+    let (steps, mut seen) = watch::channel(0);
+    let (answer, mut answered) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let options = Options {
+            keeps_steps,
+            progress: Some(Box::new(move |done| {
+                steps.send_replace(done);
+            })),
+            ..Options::default()
+        };
+        // Nobody listens any more when the run was interrupted.
+        let _ = answer.send(simulate(&simulation, options));
+    });
+    loop {
+        tokio::select! {
+            biased;
+            simulated = &mut answered => {
+                progress(*seen.borrow());
+                let ended = simulated.map_err(|_| stopped())?;
+                return ended.map_err(unusable);
+            }
+            Ok(()) = seen.changed() => progress(*seen.borrow_and_update()),
+        }
+    }
+}
+
+fn stopped() -> PlatformError {
+    PlatformError::Service {
+        service: "the simulation",
+        reason: "its thread ended without an answer".into(),
+    }
+}
+
+fn unusable(error: epochcost_simulator::SimulationError) -> PlatformError {
+    PlatformError::Service {
+        service: "the simulation",
+        reason: error.to_string(),
+    }
+}
+
+/// Size of the worker that would be deployed, MB; 0 where none is built.
+fn package_mb() -> f64 {
+    let beside = std::env::current_exe().map(|program| program.with_file_name("bootstrap"));
+    let size = beside.and_then(std::fs::metadata).map(|file| file.len());
+    size.map_or(0.0, |bytes| bytes as f64 / f64::from(1 << 20))
+}

@@ -1,0 +1,48 @@
+//! From a simulation's outcome to that of any platform.
+
+use epochcost_simulator::Simulated;
+
+use crate::metering::{Invocation, TrialOutcome};
+
+/// The outcome of a trial in virtual time, whose clock starts at zero.
+pub(super) fn of(simulated: Simulated) -> TrialOutcome {
+    let limit = simulated
+        .infeasible
+        .map(|infeasible| infeasible.to_string());
+    TrialOutcome {
+        started_s: 0.0,
+        wall_s: simulated.wall_s,
+        invocations: simulated.invocations.into_iter().map(invocation).collect(),
+        records: simulated.records,
+        transitions: simulated.transitions,
+        failure: limit.or(simulated.failure),
+        warnings: Vec::new(),
+    }
+}
+
+/// An invocation as it would be billed: whole milliseconds begun, init or boot
+/// included.
+pub(crate) fn invocation(call: epochcost_simulator::Invocation) -> Invocation {
+    let milliseconds = |seconds: f64| seconds * 1e3;
+    let billed_ms = milliseconds(call.duration_s + call.init_s.unwrap_or(0.0));
+    Invocation {
+        request_id: format!("sim-{:08}", call.id),
+        host: call.host,
+        function: call.task.function,
+        rank: call.task.rank,
+        epoch: call.task.epoch,
+        batch: call.task.batch,
+        sandbox: format!("sandbox-{:08}", call.sandbox),
+        started_s: call.started_s,
+        ended_s: call.started_s + call.duration_s,
+        cold: call.init_s.is_some(),
+        init_ms: call.init_s.map(milliseconds),
+        duration_ms: milliseconds(call.duration_s),
+        // Virtual time is whole nanoseconds; what is less is rounding.
+        billed_ms: (billed_ms - 1e-6).ceil().max(0.0) as u64,
+        memory_mb: call.memory_mb,
+        peak_memory_mb: Some(call.peak_memory_mb.ceil() as u32),
+        cpu_ms: None,
+        error: call.error,
+    }
+}

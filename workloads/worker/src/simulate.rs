@@ -1,0 +1,76 @@
+//! Virtual time with real training: the simulator in this binary, because the
+//! models are here.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use epochcost_simulator::{MakeCompute, Options, Simulated, Simulation, simulate};
+use epochcost_systems::Compute;
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+use crate::compute::{JobModel, Model};
+use crate::host::WorkerError;
+use crate::lifeline;
+use crate::output::Output;
+
+/// One line on standard input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    simulation: Simulation,
+    dataset: String,
+    directory: PathBuf,
+}
+
+/// A line each on standard output.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Steps(u64),
+    Simulated(Box<Simulated>),
+}
+
+impl Answer {
+    fn send(&self) {
+        match serde_json::to_string(self) {
+            Ok(line) => Output.line(&line),
+            Err(error) => eprintln!("failed to write an answer: {error}"),
+        }
+    }
+}
+
+/// Simulates what is asked for on standard input.
+pub async fn run() -> Result<(), WorkerError> {
+    let request = lifeline::first_line()?;
+    let request: Request =
+        serde_json::from_str(&request).map_err(|error| WorkerError::Task(error.to_string()))?;
+    let failed = |reason: String| WorkerError::Task(reason);
+    let ended = spawn_blocking(move || simulated(request)).await;
+    let simulated = ended.map_err(|error| failed(error.to_string()))??;
+    Answer::Simulated(Box::new(simulated)).send();
+    Ok(())
+}
+
+fn simulated(request: Request) -> Result<Simulated, WorkerError> {
+    let failed = |reason: String| WorkerError::Task(reason);
+    let data = epochcost_datasets::open(&request.dataset, &request.directory)
+        .map_err(|error| failed(error.to_string()))?;
+    let job = request.simulation.job.clone();
+    // Times are the profile's, so it does not matter what computes the values.
+    let model = Model::load(&job, true)?.model;
+    let make: MakeCompute = Box::new(move || {
+        let model: Box<dyn Compute> = Box::new(JobModel::new(model.clone(), &job)?);
+        Ok(model)
+    });
+    let options = Options {
+        data: Some((
+            Bytes::copy_from_slice(data.train.records()),
+            Bytes::copy_from_slice(data.test.records()),
+        )),
+        compute: Some(make),
+        keeps_steps: true,
+        progress: Some(Box::new(|steps| Answer::Steps(steps).send())),
+    };
+    simulate(&request.simulation, options).map_err(|error| failed(error.to_string()))
+}
