@@ -1,4 +1,5 @@
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,8 +10,9 @@ use crate::{Payload, Result};
 /// One page of an object listing: what one LIST request returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// Keys in lexicographic order, at most 1,000 (S3's page size).
-    pub keys: Vec<String>,
+    /// Keys in lexicographic order, at most 1,000 (S3's page size). Shared:
+    /// many may look at one page.
+    pub keys: Arc<[String]>,
     /// Whether more keys follow: ask again after the last one.
     pub truncated: bool,
 }

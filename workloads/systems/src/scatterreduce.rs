@@ -21,7 +21,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::allreduce::published_sgd;
-use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, key_fields, list_keys};
+use crate::synchronous::{
+    self, Exchange, FUNCTION, Iteration, Listing, LoopOptions, key_fields, list_keys,
+};
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, Vector, World, settings,
@@ -173,20 +175,28 @@ impl Chunks {
         let mut parts = Vec::with_capacity(workers);
         world.enter(Stage::Wait);
         let waiting = self.waiting(world, "the other workers' chunks");
+        let own = format!("{rank}_");
         while parts.len() < workers - 1 {
-            for key in list_keys(objects, TMP, self.settings.list_first_page_only).await? {
-                let Some([owner, sender, epoch, batch]) = key_fields::<4>(&key) else {
-                    continue;
-                };
-                if owner != rank || (Iteration { epoch, batch }) != at {
-                    continue;
+            let mut listing = Listing::of(TMP, self.settings.list_first_page_only);
+            while let Some(page) = listing.next(objects).await? {
+                // A page holds everybody's chunks: most are not read further.
+                for key in page.keys.iter().filter(|key| key.starts_with(&own)) {
+                    let Some([_, sender, epoch, batch]) = key_fields::<4>(key) else {
+                        continue;
+                    };
+                    if (Iteration { epoch, batch }) != at {
+                        continue;
+                    }
+                    world.enter(Stage::Get);
+                    if let Some(body) = objects.get(TMP, key).await? {
+                        parts.push((sender, Vector::decode(&body)?));
+                        objects.delete(TMP, std::slice::from_ref(key)).await?;
+                    }
+                    world.enter(Stage::Wait);
                 }
-                world.enter(Stage::Get);
-                if let Some(body) = objects.get(TMP, &key).await? {
-                    parts.push((sender, Vector::decode(&body)?));
-                    objects.delete(TMP, &[key]).await?;
+                if parts.len() == workers - 1 {
+                    break;
                 }
-                world.enter(Stage::Wait);
             }
             if parts.len() < workers - 1 {
                 world.pause(&waiting).await?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::{ObjectStore, Payload};
+use epochcost_channels::{ListPage, ObjectStore, Payload};
 use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
 
@@ -310,21 +310,48 @@ async fn load_checkpoint(world: &mut World, epoch: usize) -> Result<Payload> {
     Ok(checkpoint)
 }
 
-/// Every key under `prefix`, over all pages; only the first page if
+/// A listing of a bucket, page by page; only the first page if
 /// `first_page_only`, as the published wrappers do (their list never asks for
 /// the next 1,000 keys).
+pub(crate) struct Listing {
+    bucket: &'static str,
+    first_page_only: bool,
+    after: Option<String>,
+    is_over: bool,
+}
+
+impl Listing {
+    pub(crate) fn of(bucket: &'static str, first_page_only: bool) -> Self {
+        Self {
+            bucket,
+            first_page_only,
+            after: None,
+            is_over: false,
+        }
+    }
+
+    /// The next page; `None` after the last.
+    pub(crate) async fn next(&mut self, objects: &dyn ObjectStore) -> Result<Option<ListPage>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let page = objects.list(self.bucket, "", self.after.as_deref()).await?;
+        self.is_over = self.first_page_only || !page.truncated;
+        self.after = page.keys.last().cloned();
+        Ok(Some(page))
+    }
+}
+
+/// Every key of a bucket, over all pages that a [`Listing`] has.
 pub(crate) async fn list_keys(
     objects: &dyn ObjectStore,
-    bucket: &str,
+    bucket: &'static str,
     first_page_only: bool,
 ) -> Result<Vec<String>> {
-    let mut page = objects.list(bucket, "", None).await?;
-    let mut keys = std::mem::take(&mut page.keys);
-    while page.truncated && !first_page_only {
-        page = objects
-            .list(bucket, "", keys.last().map(String::as_str))
-            .await?;
-        keys.append(&mut page.keys);
+    let mut listing = Listing::of(bucket, first_page_only);
+    let mut keys = Vec::new();
+    while let Some(page) = listing.next(objects).await? {
+        keys.extend_from_slice(&page.keys);
     }
     Ok(keys)
 }

@@ -19,6 +19,21 @@ const SERVICE: &str = "object store";
 pub struct MemoryObjects {
     buckets: Mutex<HashMap<String, BTreeMap<String, StoredObject>>>,
     writes: AtomicU64,
+    deletes: AtomicU64,
+    /// The last page that was listed: workers that wait for each other list
+    /// the same again and again.
+    listed: Mutex<Option<Listed>>,
+}
+
+/// A listing and what it found.
+#[derive(Debug)]
+struct Listed {
+    bucket: String,
+    prefix: String,
+    after: Option<String>,
+    /// Writes and deletes before it.
+    changes: (u64, u64),
+    page: ListPage,
 }
 
 /// An object as it lies in the store.
@@ -37,19 +52,56 @@ impl MemoryObjects {
 
     /// Stores `body` and returns its version.
     pub(crate) fn store(&self, bucket: &str, key: &str, body: Payload) -> u64 {
-        let version = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
-        locked(&self.buckets)
-            .entry(bucket.to_owned())
-            .or_default()
-            .insert(key.to_owned(), StoredObject { body, version });
+        let mut buckets = locked(&self.buckets);
+        let version = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
+        let object = StoredObject { body, version };
+        match buckets.get_mut(bucket) {
+            Some(objects) => objects.insert(key.to_owned(), object),
+            None => buckets
+                .entry(bucket.to_owned())
+                .or_default()
+                .insert(key.to_owned(), object),
+        };
         version
     }
 
     /// Deletes one object if it is there.
     pub(crate) fn remove(&self, bucket: &str, key: &str) {
-        if let Some(objects) = locked(&self.buckets).get_mut(bucket) {
+        let mut buckets = locked(&self.buckets);
+        self.deletes.fetch_add(1, Ordering::AcqRel);
+        if let Some(objects) = buckets.get_mut(bucket) {
             objects.remove(key);
         }
+    }
+
+    fn keys(&self, bucket: &str, prefix: &str, after: Option<&str>) -> ListPage {
+        let mut listed = locked(&self.listed);
+        // Read before the listing: a change during it makes the page one of
+        // before, which is not shown again.
+        let changes = (
+            self.writes.load(Ordering::Acquire),
+            self.deletes.load(Ordering::Acquire),
+        );
+        if let Some(listed) = listed.as_ref().filter(|listed| {
+            listed.changes == changes
+                && (listed.bucket.as_str(), listed.prefix.as_str()) == (bucket, prefix)
+                && listed.after.as_deref() == after
+        }) {
+            return listed.page.clone();
+        }
+        let (page, truncated) = self.page(bucket, prefix, after, PAGE_KEYS);
+        let page = ListPage {
+            keys: page.into_iter().map(|(key, _)| key).collect(),
+            truncated,
+        };
+        *listed = Some(Listed {
+            bucket: bucket.to_owned(),
+            prefix: prefix.to_owned(),
+            after: after.map(str::to_owned),
+            changes,
+            page: page.clone(),
+        });
+        page
     }
 
     /// Up to `limit` objects whose keys start with `prefix` and come after
@@ -109,11 +161,7 @@ impl ObjectStore for MemoryObjects {
     }
 
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        let (page, truncated) = self.page(bucket, prefix, after, PAGE_KEYS);
-        Ok(ListPage {
-            keys: page.into_iter().map(|(key, _)| key).collect(),
-            truncated,
-        })
+        Ok(self.keys(bucket, prefix, after))
     }
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
@@ -219,7 +267,7 @@ mod tests {
     #[tokio::test]
     async fn a_listing_starts_after_a_key_within_its_prefix() {
         let store = filled(&["a", "b/1", "b/2", "b/3", "c"]).await;
-        let keys = |page: ListPage| page.keys;
+        let keys = |page: ListPage| page.keys.to_vec();
         assert_eq!(
             keys(store.list("b", "b/", None).await.unwrap()),
             ["b/1", "b/2", "b/3"]
@@ -252,7 +300,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(
-            (second.keys, second.truncated),
+            (second.keys.to_vec(), second.truncated),
             (vec!["1000".to_owned()], false)
         );
     }

@@ -53,7 +53,13 @@ fn shuffled(job: &Job, of: Range<usize>, stream: usize, epoch: usize, index: usi
 
 /// The first thousand keys in a bucket.
 pub(crate) async fn keys(channels: &Channels, bucket: &str) -> Vec<String> {
-    channels.objects.list(bucket, "", None).await.unwrap().keys
+    channels
+        .objects
+        .list(bucket, "", None)
+        .await
+        .unwrap()
+        .keys
+        .to_vec()
 }
 
 /// Steps of every job here: three epochs of three mini-batches.
