@@ -23,16 +23,25 @@ pub(crate) struct Services {
     pub(crate) host: Option<Resource>,
     watch: Watch,
     infeasible: Arc<Mutex<Option<Infeasible>>>,
+    /// Whether looks that would find nothing may be left out.
+    pub(crate) leaves_out_looks: bool,
 }
 
 impl Services {
     /// One object store, one queue, and a tensor store for each of `peers`.
-    pub(crate) fn new(engine: &Engine, profile: &Profile<f64>, peers: usize) -> Self {
+    pub(crate) fn new(
+        engine: &Engine,
+        profile: &Profile<f64>,
+        peers: usize,
+        makes_every_look: bool,
+    ) -> Self {
         let watch = Watch::default();
         let host = profile.host.as_ref();
         let host = host.map(|host| Resource::new(engine, host.cores));
         let tensors = || Arc::new(Tensors::new(engine, host.as_ref(), &profile.tensor_store));
         Self {
+            // On a shared host, looking in vain takes cores from others.
+            leaves_out_looks: host.is_none() && !makes_every_look,
             objects: Arc::new(Objects::new(engine, &profile.object_store, &watch)),
             tensors: Arc::new((0..peers).map(|_| tensors()).collect()),
             queues: Arc::new(Queues::new(engine, &profile.queue, &watch)),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_systems::{Clock, Pause, Watched, take_arithmetic_bytes};
+use epochcost_systems::{Clock, LeftOut, Pause, Watched, take_arithmetic_bytes};
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, locked, nanoseconds};
@@ -176,18 +176,18 @@ impl Clock for Station {
 
     /// Looks are left out up to the one that may find what is watched: the
     /// first whose request reaches the service after a change.
-    async fn pause(&self, pause: &Pause<'_>) -> u64 {
+    async fn pause(&self, pause: &Pause<'_>) -> LeftOut {
         self.settle().await;
         let (interval, look) = (nanos(pause.interval), nanos(pause.look));
         let period = interval + look;
-        // On a shared host, looking in vain takes cores from others.
-        if period == 0 || pause.watched == Watched::Other || self.host.is_some() {
+        let may_skip = self.services.leaves_out_looks && period > 0;
+        if !may_skip || pause.watched == Watched::Other {
             self.engine.sleep(pause.interval).await;
-            return 0;
+            return LeftOut::default();
         }
         let began = self.engine.now();
         let is_there = pin!(self.services.wait_for(pause.watched));
-        let left_out = match pause.at_most {
+        let looks = match pause.at_most {
             u64::MAX => {
                 is_there.await;
                 looks_before(self.engine.now() - began, period)
@@ -201,13 +201,16 @@ impl Clock for Station {
             }
         };
         let now = self.engine.now();
-        let starts = began + left_out * period + interval;
+        let starts = began + looks * period + interval;
         if starts > now {
             self.engine.until(starts).await;
-        } else {
-            self.ahead.store(now - starts, Ordering::Relaxed);
         }
-        left_out
+        let under_way = now.saturating_sub(starts);
+        self.ahead.store(under_way, Ordering::Relaxed);
+        LeftOut {
+            looks,
+            under_way: Duration::from_nanos(under_way),
+        }
     }
 }
 

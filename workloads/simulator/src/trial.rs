@@ -48,6 +48,10 @@ pub struct Options {
     pub compute: Option<MakeCompute>,
     /// Whether the record of every step is kept, or only their totals.
     pub keeps_steps: bool,
+    /// Whether every look for something that is not there yet is gone
+    /// through, instead of leaving out those that would find nothing: the same
+    /// outcome, for the longer time that it takes.
+    pub makes_every_look: bool,
     /// Told how many steps have ended.
     pub progress: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
@@ -136,7 +140,12 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         system: job.system.clone(),
     })?;
     let engine = Engine::default();
-    let services = Services::new(&engine, &simulation.profile, job.workers);
+    let services = Services::new(
+        &engine,
+        &simulation.profile,
+        job.workers,
+        options.makes_every_look,
+    );
     store_data(system, job, options.data.as_ref(), &services)?;
     let (sender, follow_ups) = unbounded_channel();
     let progress = options.progress.unwrap_or_else(|| Box::new(|_| {}));

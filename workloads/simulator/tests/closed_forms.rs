@@ -4,6 +4,7 @@
 mod support;
 
 use epochcost_simulator::profile::Profile;
+use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::find;
 use serde_json::json;
 use support::*;
@@ -42,5 +43,59 @@ fn every_system_moves_what_it_states() {
         for (workers, batches) in [(1, 1), (2, 3), (5, 2), (16, 2)] {
             assert_exact(system, workers, batches, json!({}));
         }
+    }
+}
+
+/// Four exchanges, one each of which is slow because worker 0 computes longer
+/// than others would be patient if they looked without pause.
+#[test]
+fn looks_that_are_left_out_change_nothing() {
+    for system in SYSTEMS {
+        let mut simulation = simulation(
+            job(system, 5, 2, json!({})),
+            1_117_396,
+            &slow_requests(),
+            0.377,
+        );
+        simulation.job.epochs = 2;
+        // Instances that take a while, functions that start one after another.
+        simulation.profile.function.cold_start_s = 1.234_567;
+        simulation.profile.function.concurrency_limit = 1e6;
+        simulation.profile.function.scaling_per_10_s = 3.0;
+        simulation.has_limits = true;
+        let all = outcome(&simulation, true);
+        let some = outcome(&simulation, false);
+        assert_eq!(all.wall_s, some.wall_s, "{system}");
+        assert_eq!(all.totals.traffic, some.totals.traffic, "{system}");
+        assert_eq!(all.invocations, some.invocations, "{system}");
+        for (function, seconds) in &all.totals.seconds {
+            let other = some.totals.seconds[function];
+            let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+            assert!(close(seconds.get, other.get), "{system} {function} get");
+            assert!(close(seconds.wait, other.wait), "{system} {function} wait");
+        }
+    }
+}
+
+fn outcome(simulation: &Simulation, makes_every_look: bool) -> Simulated {
+    let options = Options {
+        makes_every_look,
+        ..Options::default()
+    };
+    let simulated = simulate(simulation, options).unwrap();
+    assert_eq!(simulated.failure, None);
+    assert_eq!(simulated.infeasible, None);
+    simulated
+}
+
+#[test]
+fn a_thousand_workers_move_what_they_state() {
+    for system in SYSTEMS {
+        // The merged gradient of a thousand takes longer than 60 s.
+        let settings = match system {
+            "allreduce" => json!({"merged_timeout_s": null}),
+            _ => json!({}),
+        };
+        assert_exact(system, 1_000, 1, settings);
     }
 }

@@ -46,7 +46,7 @@ pub use registry::{find, systems};
 pub use settings::SettingsError;
 pub use system::{Host, Launch, Outcome, QueueService, Replicas, Sizes, System};
 pub use vector::Vector;
-pub use waiting::{Pause, Watched};
+pub use waiting::{LeftOut, Pause, Watched};
 pub use workflow::State;
 pub use world::{
     Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, TensorStores, World,

@@ -41,6 +41,17 @@ pub struct Pause<'a> {
     pub watched: Watched<'a>,
 }
 
+/// Looks that were not made because they would have found nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many.
+    pub looks: u64,
+    /// How much of the next look has passed already when the pause ends: a
+    /// pause can end while a look is under way, for what it looks for came
+    /// after it had begun.
+    pub under_way: Duration,
+}
+
 /// Where an awaited object is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
@@ -89,7 +100,7 @@ impl World {
         waiting: &Waiting,
         watched: Watched<'_>,
         look: Duration,
-    ) -> Result<u64> {
+    ) -> Result<LeftOut> {
         let waited = self.clock.now().saturating_sub(waiting.since);
         if waiting.limit.is_some_and(|limit| waited >= limit) {
             return Err(SystemError::TimedOut {
@@ -132,12 +143,14 @@ impl World {
             let look = self.clock.now().saturating_sub(began);
             let watched = Watched::Object { bucket, key };
             let left_out = self.pause_on(&waiting, watched, look).await?;
-            if left_out > 0 {
+            if left_out != LeftOut::default() {
                 meter.add(Traffic {
-                    missed_gets: left_out,
+                    missed_gets: left_out.looks,
                     ..Traffic::default()
                 });
-                let looking = look.as_secs_f64() * left_out as f64;
+                self.enter(Stage::Get);
+                let looks = look.as_secs_f64() * left_out.looks as f64;
+                let looking = looks + left_out.under_way.as_secs_f64();
                 self.step.seconds.add(Stage::Get, looking);
                 self.step.seconds.add(Stage::Wait, -looking);
             }
@@ -165,7 +178,7 @@ impl World {
             let watched = Watched::Messages { queue, awaited };
             let left_out = self.pause_on(&waiting, watched, look).await?;
             self.meters[0].queue.add(Traffic {
-                polls: left_out,
+                polls: left_out.looks,
                 ..Traffic::default()
             });
         }

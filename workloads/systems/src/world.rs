@@ -7,7 +7,7 @@ use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
 use serde::de::DeserializeOwned;
 
 use crate::record::ChannelTraffic;
-use crate::waiting::Pause;
+use crate::waiting::{LeftOut, Pause};
 use crate::{
     Evaluation, PurposeTraffic, Record, Result, SettingsError, Stage, StageSeconds, StepRecord,
     Task, Vector, settings,
@@ -21,15 +21,15 @@ pub trait Clock: Send + Sync {
     /// Lets `duration` pass; zero lets others run.
     async fn sleep(&self, duration: Duration);
     /// Lets the time pass until the next look for something that is not there
-    /// yet, and returns how many looks it left out before that one, because
-    /// they would have found nothing. Their time has passed, too; whoever waits
+    /// yet, and says which looks it left out before that one, because they
+    /// would have found nothing. Their time has passed, too; whoever waits
     /// counts them as made.
     ///
     /// A real clock leaves out none. Virtual time would otherwise be spent on
     /// looking in vain: a thousand workers that look ten times a second.
-    async fn pause(&self, pause: &Pause<'_>) -> u64 {
+    async fn pause(&self, pause: &Pause<'_>) -> LeftOut {
         self.sleep(pause.interval).await;
-        0
+        LeftOut::default()
     }
 }
 
