@@ -12,13 +12,17 @@ smoke *ARGS:
 learn *ARGS:
     cargo run --release -- run experiments/learn.yaml {{ARGS}}
 
+# What every system would take and cost on AWS, before anything runs.
+plan EXPERIMENT *ARGS:
+    cargo run --release -- plan {{EXPERIMENT}} {{ARGS}}
+
 # Every test. No cloud account, no services.
 test *ARGS:
     cargo test --release {{ARGS}}
 
 # Validate every experiment file and show what it expands to.
 check:
-    cargo run --release -- check experiments/*.yaml
+    cargo run --release -- check experiments/*.yaml experiments/*/*.yaml
 
 # Formatting, Clippy and the documentation, warnings denied.
 lint:
