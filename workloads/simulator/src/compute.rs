@@ -47,7 +47,10 @@ impl ModelledCompute {
 
     async fn build(&self) {
         if !self.is_built.swap(true, Ordering::Relaxed) {
-            self.station.compute(self.cost.build_s).await;
+            // One thread builds it.
+            let core_s = self.cost.build_s;
+            let seconds = core_s / self.station.vcpus().min(1.0);
+            self.station.compute(core_s, seconds).await;
         }
     }
 }
@@ -92,8 +95,9 @@ impl Compute for ModelledCompute {
         self.computed
             .samples
             .fetch_max(samples as u64, Ordering::Relaxed);
+        let core_s = self.cost.step_s(samples, 1.0);
         let seconds = self.cost.step_s(samples, self.station.vcpus());
-        self.station.compute(seconds).await;
+        self.station.compute(core_s, seconds).await;
         match &mut self.real {
             Some(real) => at_once(real.gradient(parameters, statistics, batch)),
             None => Ok(GradientOutput {
@@ -111,10 +115,10 @@ impl Compute for ModelledCompute {
         statistics: &Vector,
         test: &Batch,
     ) -> Result<Option<Evaluation>> {
-        let seconds = self
-            .cost
-            .evaluate_s(self.samples(test), self.station.vcpus());
-        self.station.compute(seconds).await;
+        let samples = self.samples(test);
+        let core_s = self.cost.evaluate_s(samples, 1.0);
+        let seconds = self.cost.evaluate_s(samples, self.station.vcpus());
+        self.station.compute(core_s, seconds).await;
         match &mut self.real {
             Some(real) => at_once(real.evaluate(parameters, statistics, test)),
             None => Ok(None),
@@ -122,8 +126,9 @@ impl Compute for ModelledCompute {
     }
 }
 
-/// Waits for a real computation while virtual time stands still.
-fn at_once<F: Future>(future: F) -> F::Output {
+/// Waits for a real computation while virtual time stands still: another
+/// thread may do it, of which the event queue knows nothing.
+pub(crate) fn at_once<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

@@ -14,6 +14,10 @@ use crate::profile::ServiceModel;
 use crate::resource::Resource;
 use crate::services::Services;
 
+/// Where neither a look nor the pause after it takes time, time would stand
+/// still for ever.
+const LEAST_PERIOD: Duration = Duration::from_millis(1);
+
 /// What one invocation, or one instance, computes and communicates with.
 pub(crate) struct Station {
     pub(crate) engine: Engine,
@@ -31,6 +35,8 @@ pub(crate) struct Station {
     debt: AtomicU64,
     /// Nanoseconds of the next request that have passed already.
     ahead: AtomicU64,
+    /// When it last paused between two looks.
+    paused: AtomicU64,
     pub(crate) services: Services,
 }
 
@@ -59,13 +65,19 @@ impl Station {
             transfers: Mutex::new(0),
             debt: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
+            paused: AtomicU64::new(u64::MAX),
             services: services.clone(),
         }
     }
 
-    /// vCPUs that a computation gets when nobody else wants them.
+    /// vCPUs that a computation gets when nobody else wants them. On a shared
+    /// host, a function has as many threads as its whole vCPUs, and a thread
+    /// uses one core at most.
     pub(crate) fn vcpus(&self) -> f64 {
-        self.vcpus
+        match self.host {
+            Some(_) => self.vcpus.min(self.threads),
+            None => self.vcpus,
+        }
     }
 
     /// Charges for the arithmetic that the system's code did since it last
@@ -97,14 +109,14 @@ impl Station {
         }
     }
 
-    /// Computes for `seconds` as they would be if nobody else computed.
-    pub(crate) async fn compute(&self, seconds: f64) {
+    /// Computes what takes `core_s` on one core, and `seconds` here if nobody
+    /// else computes.
+    pub(crate) async fn compute(&self, core_s: f64, seconds: f64) {
         self.settle().await;
         match &self.host {
-            Some(host) => {
-                let cores = self.vcpus.min(self.threads);
-                host.consume(seconds * cores, cores).await;
-            }
+            // Cores that the serial part of a computation leaves idle are for others.
+            Some(host) if seconds > 0.0 => host.consume(core_s, core_s / seconds).await,
+            Some(_) => {}
             None => self.engine.seconds(seconds).await,
         }
     }
@@ -182,7 +194,13 @@ impl Clock for Station {
         let period = interval + look;
         let may_skip = self.services.leaves_out_looks && period > 0;
         if !may_skip || pause.watched == Watched::Other {
-            self.engine.sleep(pause.interval).await;
+            let now = self.engine.now();
+            let stands_still = self.paused.swap(now, Ordering::Relaxed) == now;
+            let interval = match stands_still && pause.interval.is_zero() {
+                true => LEAST_PERIOD,
+                false => pause.interval,
+            };
+            self.engine.sleep(interval).await;
             return LeftOut::default();
         }
         let began = self.engine.now();

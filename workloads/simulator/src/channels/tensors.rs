@@ -6,6 +6,7 @@ use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{Payload, Result, RobustRule, SgdStep, TensorStore};
 use futures_util::FutureExt;
 
+use crate::compute::at_once;
 use crate::engine::Engine;
 use crate::profile::TensorStoreModel;
 use crate::resource::Resource;
@@ -135,12 +136,12 @@ impl TensorStore for SimTensors {
     async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
         self.upload(&value).await?;
         self.tensors.compute(3 * value.len()).await;
-        self.tensors.store.accumulate(key, value).await
+        at_once(self.tensors.store.accumulate(key, value))
     }
 
     async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
         self.reduce(sources).await;
-        self.tensors.store.mean(destination, sources).await
+        at_once(self.tensors.store.mean(destination, sources))
     }
 
     async fn robust_mean(
@@ -150,20 +151,17 @@ impl TensorStore for SimTensors {
         sources: &[String],
     ) -> Result<()> {
         self.reduce(sources).await;
-        self.tensors
-            .store
-            .robust_mean(destination, rule, sources)
-            .await
+        at_once(self.tensors.store.robust_mean(destination, rule, sources))
     }
 
     async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
         self.step(parameters, 1, step).await;
-        self.tensors.store.sgd(parameters, gradient, step).await
+        at_once(self.tensors.store.sgd(parameters, gradient, step))
     }
 
     async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
         self.step(parameters, sources.len(), step).await;
-        self.tensors.store.mean_sgd(parameters, sources, step).await
+        at_once(self.tensors.store.mean_sgd(parameters, sources, step))
     }
 
     async fn push(&self, key: &str, value: Payload) -> Result<()> {
@@ -173,7 +171,7 @@ impl TensorStore for SimTensors {
 
     async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
         self.request().await;
-        let mean = self.tensors.store.json_mean(key, count).await?;
+        let mean = at_once(self.tensors.store.json_mean(key, count))?;
         // Every text is as long as their mean, which is written as text again.
         let bytes = mean.len() * (count + 1);
         self.tensors

@@ -14,6 +14,21 @@ pub(crate) struct Instances {
     pub(crate) trial: Arc<Trial>,
 }
 
+impl Instances {
+    /// vCPUs of each: its own, or its share of the one host, in whole cores.
+    fn vcpus(&self, workers: usize) -> f64 {
+        let profile = &self.trial.profile;
+        let own = profile.instance.vcpus;
+        match &profile.host {
+            Some(host) => (host.cores / workers.max(1) as f64)
+                .floor()
+                .max(1.0)
+                .min(own),
+            None => own,
+        }
+    }
+}
+
 #[async_trait]
 impl Functions for Instances {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
@@ -27,7 +42,7 @@ impl Functions for Instances {
         trial.engine.seconds(model.boot_s).await;
         let started = trial.engine.now();
         let spec = StationSpec {
-            vcpus: model.vcpus,
+            vcpus: self.vcpus(task.job.workers),
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             bytes_per_s: model.bytes_per_s,
         };

@@ -77,12 +77,13 @@ impl Lambda {
     /// Memory or time that the invocation had too little of.
     fn over(&self, peak_mb: f64, function: &str, timed_out: bool) -> Option<Infeasible> {
         let timeout_s = self.timeout_s?;
-        let (limit, reason) = if timed_out {
-            let reason = format!("{function} runs for more than {timeout_s:.0} s");
-            (Limit::Duration, reason)
-        } else if peak_mb > f64::from(self.memory_mb) {
+        // Memory that is too small ends a function before its time is up.
+        let (limit, reason) = if peak_mb > f64::from(self.memory_mb) {
             let reason = format!("{function} needs {peak_mb:.0} MB of {} MB", self.memory_mb);
             (Limit::Memory, reason)
+        } else if timed_out {
+            let reason = format!("{function} runs for more than {timeout_s:.0} s");
+            (Limit::Duration, reason)
         } else {
             return None;
         };

@@ -1,0 +1,214 @@
+//! Functions in virtual time: cold starts, limits, what a step costs.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use epochcost_simulator::profile::{Constant, Profile};
+use epochcost_simulator::{Limit, Options, Simulated, Simulation, refused, simulate};
+use serde_json::json;
+use support::*;
+
+fn limited(simulation: Simulation) -> Simulation {
+    Simulation {
+        has_limits: true,
+        ..simulation
+    }
+}
+
+fn outcome(simulation: &Simulation) -> Simulated {
+    simulate(simulation, Options::default()).unwrap()
+}
+
+fn limit_of(simulation: &Simulation) -> (Limit, String) {
+    let hit = outcome(simulation).infeasible.unwrap();
+    (hit.limit, hit.reason)
+}
+
+#[test]
+fn a_cold_sandbox_is_billed_for_its_init_and_serves_again() {
+    let mut profile = Profile::ideal();
+    profile.function.cold_start_s = 2.0;
+    profile.function.init_s = 0.5;
+    let simulation = simulation(job("spirt", 1, 1, json!({})), 1_000, &profile, 1.0);
+    let mut two_epochs = simulation.clone();
+    two_epochs.job.epochs = 2;
+    let one = run(&simulation);
+    let two = run(&two_epochs);
+    // Nine functions; the second epoch finds them warm.
+    assert_eq!(one.invocations.len(), 9);
+    assert!(one.invocations.iter().all(|call| call.init_s == Some(0.5)));
+    let cold = two.invocations.iter().filter(|call| call.init_s.is_some());
+    assert_eq!((two.invocations.len(), cold.count()), (17, 9));
+    assert!(
+        (one.wall_s - (9.0 * 2.5 + 1.0)).abs() < 1e-6,
+        "{}",
+        one.wall_s
+    );
+    assert!(
+        (two.wall_s - one.wall_s - 1.0).abs() < 1e-6,
+        "{}",
+        two.wall_s
+    );
+}
+
+#[test]
+fn memory_buys_cores() {
+    let mut simulation = simulation(
+        job("allreduce", 1, 1, json!({})),
+        1_000,
+        &Profile::ideal(),
+        1.0,
+    );
+    simulation.cost.device = epochcost_systems::Device::Cpu;
+    simulation.cost.parallel = 0.5;
+    let mut seconds = |memory_mb| {
+        simulation.memory_mb = memory_mb;
+        run(&simulation).wall_s
+    };
+    let (half, one, two) = (seconds(1769 / 2), seconds(1769), seconds(2 * 1769));
+    assert!((one - 1.0).abs() < 1e-6, "{one}");
+    assert!((half - 2.0).abs() < 0.01, "{half}");
+    // Half of the step is serial.
+    assert!((two - 0.75).abs() < 1e-6, "{two}");
+}
+
+#[test]
+fn batches_wait_for_their_turn_where_few_may_run() {
+    let mut profile = Profile::ideal();
+    profile.function.concurrency_limit = 2.0;
+    let simulation = limited(simulation(
+        job("spirt", 1, 6, json!({})),
+        1_000,
+        &profile,
+        10.0,
+    ));
+    let simulated = outcome(&simulation);
+    assert_eq!((simulated.failure, simulated.infeasible), (None, None));
+    // Six gradients of ten seconds, two at a time.
+    assert!(
+        (simulated.wall_s - 30.0).abs() < 1e-6,
+        "{}",
+        simulated.wall_s
+    );
+}
+
+#[test]
+fn a_function_gains_sandboxes_at_the_stated_rate() {
+    let mut profile = Profile::ideal();
+    profile.function.scaling_per_10_s = 4.0;
+    let simulation = limited(simulation(
+        job("spirt", 1, 8, json!({})),
+        1_000,
+        &profile,
+        100.0,
+    ));
+    let simulated = outcome(&simulation);
+    let gradients = simulated.invocations.iter();
+    let mut starts: Vec<f64> = gradients
+        .filter(|call| call.task.function == "compute_gradients")
+        .map(|call| call.started_s)
+        .collect();
+    starts.sort_by(f64::total_cmp);
+    let late: Vec<f64> = starts.iter().map(|start| start - starts[0]).collect();
+    for (found, expected) in late.iter().zip([0.0, 0.0, 0.0, 0.0, 2.5, 5.0, 7.5, 10.0]) {
+        assert!((found - expected).abs() < 1e-6, "{late:?}");
+    }
+}
+
+#[test]
+fn each_limit_is_named() {
+    let base = |profile: &Profile<f64>| {
+        limited(simulation(
+            job("allreduce", 4, 2, json!({})),
+            1_000_000,
+            profile,
+            5.0,
+        ))
+    };
+    let ideal = Profile::ideal();
+
+    let mut slow = base(&ideal);
+    slow.timeout_s = 8.0;
+    assert_eq!(limit_of(&slow).0, Limit::Duration);
+
+    let mut small = base(&ideal);
+    small.memory_mb = 128;
+    small.cost.fixed_mb = 500.0;
+    let (limit, reason) = limit_of(&small);
+    assert_eq!(limit, Limit::Memory);
+    assert!(reason.contains("128 MB"), "{reason}");
+
+    let mut narrow = ideal.clone();
+    narrow.object_store.object_bytes_limit = 3e6;
+    let (limit, reason) = limit_of(&base(&narrow));
+    assert_eq!(limit, Limit::MessageSize);
+    assert!(reason.contains("object store"), "{reason}");
+
+    let mut few = ideal.clone();
+    few.function.concurrency_limit = 3.0;
+    let refusal = refused(&base(&few), 20.0).unwrap().unwrap();
+    assert_eq!(refusal.limit, Limit::Concurrency);
+    // MLLess's supervisor is one more.
+    few.function.concurrency_limit = 4.0;
+    let mut mlless = base(&few);
+    assert_eq!(refused(&mlless, 20.0).unwrap(), None);
+    mlless.job = job("mlless", 4, 2, json!({}));
+    assert_eq!(
+        refused(&mlless, 20.0).unwrap().unwrap().limit,
+        Limit::Concurrency
+    );
+
+    let mut fat = ideal.clone();
+    fat.function.package_mb_limit = 10.0;
+    let refusal = refused(&base(&fat), 20.0).unwrap().unwrap();
+    assert_eq!(refusal.limit, Limit::PackageSize);
+}
+
+#[test]
+fn what_waits_for_ever_is_a_failure_and_no_hang() {
+    let mut simulation = simulation(
+        job(
+            "spirt",
+            2,
+            1,
+            json!({"barrier": "exactly", "sync_queue": "shared"}),
+        ),
+        1_000,
+        &Profile::ideal(),
+        1.0,
+    );
+    simulation.profile.queue.service.request_latency_s = 0.002;
+    simulation.job.epochs = 3;
+    let simulated = limited(simulation);
+    let simulated = simulate(
+        &Simulation {
+            timeout_s: 30.0,
+            ..simulated
+        },
+        Options::default(),
+    )
+    .unwrap();
+    // Either every peer saw the count that it waits for, or time was up.
+    let ended = simulated.failure.is_none() && simulated.infeasible.is_none();
+    assert!(ended || simulated.infeasible.unwrap().limit == Limit::Duration);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_simulation() {
+    let path = "/../../harness/profiles/aws-us-east-1.yaml";
+    let text = std::fs::read_to_string(format!("{}{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let profile: Profile<Constant> = serde_yaml::from_str(&text).unwrap();
+    for system in SYSTEMS {
+        let simulated = |seed| {
+            let profile = profile.sampled(seed);
+            run(&simulation(
+                job(system, 4, 3, json!({})),
+                3_217_226,
+                &profile,
+                2.0,
+            ))
+        };
+        assert_eq!(simulated(1), simulated(1), "{system}");
+        assert_ne!(simulated(1).wall_s, simulated(2).wall_s, "{system}");
+    }
+}
