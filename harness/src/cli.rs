@@ -48,12 +48,22 @@ enum Verb {
     Run(RunArgs),
     /// Validate experiments and show what they expand to.
     Check(CheckArgs),
+    /// Say what an experiment would take, before anything runs.
+    ///
+    /// Simulates every row with sizes only, on the platform profile and the
+    /// compute profiles that the experiment or the options name: time, dollars,
+    /// traffic, memory, and which rows nothing beats. Impossible rows are named
+    /// with the limit that they meet, and are no error.
+    Plan(cmd::plan::Args),
     /// Measure this machine's compute profile, which simulations stand on.
     ///
     /// A step of b samples takes fixed + b x sample seconds on one thread: a
     /// line fitted to the medians by least squares of relative errors. Measure
     /// on an idle machine.
     Profile(cmd::profile::Args),
+    /// Simulate a recorded local run again: on the same machine's profile, or
+    /// under another memory size, worker count or platform.
+    Replay(cmd::replay::Args),
     /// Write the report of runs again, from their results alone.
     Report(cmd::report::Args),
     /// Make and check datasets.
@@ -198,7 +208,9 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
     match verb {
         Verb::Run(args) => cmd::run::run(&args, output).await,
         Verb::Check(args) => cmd::check::run(&args, output),
+        Verb::Plan(args) => cmd::plan::run(&args, output),
         Verb::Profile(args) => cmd::profile::run(&args, output).await,
+        Verb::Replay(args) => cmd::replay::run(&args, output).await,
         Verb::Report(args) => cmd::report::run(&args, output),
         Verb::Data(args) => cmd::data::run(&args, output),
         Verb::Prices(args) => cmd::prices::run(&args, output),

@@ -65,6 +65,7 @@ fn every_claim_of_a_shipped_experiment_selects_a_row() {
                     row: row.clone(),
                     trials: experiment.trials,
                     infeasible: None,
+                    compute: None,
                 };
                 epochcost::analysis::matches(&claim.select, &planned)
             });

@@ -298,7 +298,7 @@ fn a_run_that_was_cut_off_goes_on() {
         "{:?}",
         opened.warnings()
     );
-    let run = RunDirectory::resume(run.path(), &fixture::planned(2)).unwrap();
+    let run = RunDirectory::resume(run.path(), &fixture::planned(2), None).unwrap();
     let finished = run.finished_trials().unwrap();
     assert_eq!(finished.len(), 1);
     assert!(
@@ -316,7 +316,7 @@ fn a_run_that_was_cut_off_goes_on() {
         .unwrap();
     assert_eq!(run.trials().unwrap().len(), 2);
     assert!(matches!(
-        RunDirectory::resume(run.path(), &fixture::planned(3)),
+        RunDirectory::resume(run.path(), &fixture::planned(3), None),
         Err(ResultsError::Different { .. })
     ));
 }
@@ -383,10 +383,10 @@ fn other_versions_are_named() {
         RunDirectory::open(run.path())
     };
     let newer = with_major(2).unwrap_err();
-    assert!(matches!(newer, ResultsError::TooNew { .. }) && newer.to_string().contains("2.0"));
+    assert!(matches!(newer, ResultsError::TooNew { .. }) && newer.to_string().contains("2.1"));
     assert!(matches!(with_major(0), Err(ResultsError::TooOld { .. })));
     let newer = text
-        .replace("\"minor\": 0", "\"minor\": 9")
+        .replace("\"minor\": 1", "\"minor\": 9")
         .replace("\"experiment\":", "\"x\": 1, \"experiment\":");
     fs::write(&manifest, newer).unwrap();
     assert!(

@@ -41,6 +41,10 @@ pub struct Claim {
     /// Where it is published: paper, table or section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Where the published value went into what a simulation stands on ("S3's
+    /// latency is fitted to it"): there its verdict is by construction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_in: Option<String>,
     /// The verdict that is expected. Any other makes the run exit with 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Word>,
@@ -152,6 +156,12 @@ impl Metric {
         matches!(self.unit(), "s" | "ms" | "USD")
     }
 
+    /// Whether a simulation takes it, or part of it, from a compute profile.
+    /// Every time is counted here: workers that compute make others wait.
+    pub fn stands_on_compute(self) -> bool {
+        self.is_timed() || self == Self::PeakMemoryMb
+    }
+
     /// Whether it depends on what the data holds, beyond its size.
     pub fn is_learned(self) -> bool {
         matches!(self, Self::TrainLoss | Self::Accuracy)
@@ -170,7 +180,8 @@ pub enum Word {
     NotReproduced,
     /// The two cannot be compared, or the interval crosses the band's edge.
     Undecided,
-    /// The figure, or one it is computed from, was put in: it proves nothing.
+    /// The figure, or one it is computed from, was put in: it proves nothing,
+    /// whether it lies in the band or not.
     ByConstruction,
     /// No trial of the row ended well, or no row was selected.
     NotRun,

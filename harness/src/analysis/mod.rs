@@ -23,6 +23,7 @@ use crate::error::Exit;
 use crate::metering::Invocation;
 use crate::results::{PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
 
+pub(crate) use trial::epochs;
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub use verdicts::matches;
 
@@ -44,6 +45,8 @@ pub struct RowAnalysis {
     pub planned: PlannedRow,
     /// Its trials by number, failed ones included.
     pub trials: Vec<TrialAnalysis>,
+    /// Whether they sample the ranges of what a simulation stands on.
+    pub is_sampled: bool,
 }
 
 impl Analysis {
@@ -72,7 +75,10 @@ impl RowAnalysis {
             .succeeded()
             .filter_map(|trial| trial.metric(metric, &self.planned.row.job))
             .collect();
-        Estimate::of(&values)
+        match self.is_sampled {
+            true => Estimate::of_samples(&values),
+            false => Estimate::of(&values),
+        }
     }
 
     /// Seconds of one stage, a worker an epoch.
@@ -122,6 +128,7 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
         schema_version: SUMMARY_VERSION,
         run_id: run.manifest().run_id.clone(),
         platform: platform.clone(),
+        profile: (run.manifest().simulation.as_ref()).map(|record| record.profile.clone()),
         rows: rows
             .iter()
             .map(|row| row_summary(row, platform, &verdicts))
@@ -146,6 +153,9 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
         .into_iter()
         .map(|trial| (trial.id.clone(), trial))
         .collect();
+    let simulation = run.manifest().simulation.as_ref();
+    let is_sampled = simulation.is_some_and(|record| record.sample);
+    let function_price = simulation.and_then(|record| record.function_price.as_deref());
     run.rows()
         .iter()
         .map(|planned| {
@@ -160,12 +170,20 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
                 .map(|trial| {
                     let calls = calls.remove(&trial.id).unwrap_or_default();
                     let steps = run.steps(&trial)?;
-                    TrialAnalysis::new(&planned.row, trial, calls, &steps, run.prices())
+                    TrialAnalysis::new(
+                        &planned.row,
+                        trial,
+                        calls,
+                        &steps,
+                        run.prices(),
+                        function_price,
+                    )
                 })
                 .collect::<Result<_, _>>()?;
             Ok(RowAnalysis {
                 planned: planned.clone(),
                 trials,
+                is_sampled,
             })
         })
         .collect()
@@ -187,6 +205,8 @@ fn row_summary(row: &RowAnalysis, platform: &str, verdicts: &[Verdict]) -> RowSu
         epochs: job.epochs,
         trials: row.trials.len(),
         failed_trials: row.trials.len() - row.succeeded().count(),
+        infeasible: row.planned.infeasible.clone(),
+        compute: row.planned.compute.clone(),
         memory_mb: row.on_functions().then_some(plan.memory_mb),
         seconds_per_epoch: row.estimate(Metric::SecondsPerEpoch),
         stage_seconds: StageMeans {

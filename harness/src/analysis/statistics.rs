@@ -9,7 +9,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Estimate {
     /// The mean; null if no trial has the value.
     pub mean: Option<f64>,
-    /// Ends of the 95 % interval of the mean; null with fewer than two trials.
+    /// Ends of the 95 % interval: of the mean, or of the values themselves
+    /// where trials sample a profile's ranges. Null with fewer than two trials.
     pub ci95: Option<[f64; 2]>,
     /// Trials that have the value.
     pub n: usize,
@@ -37,6 +38,27 @@ impl Estimate {
             mean: Some(mean),
             ci95: if n < 2 { None } else { ci95 },
             n,
+        }
+    }
+
+    /// The mean of values that sample the ranges of what they are computed
+    /// from, and the interval between their 2.5th and 97.5th percentiles: how
+    /// far the ranges move the value, which more samples do not make smaller.
+    pub fn of_samples(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * (sorted.len() - 1) as f64;
+            let (low, high) = (
+                sorted[place.floor() as usize],
+                sorted[place.ceil() as usize],
+            );
+            low + (high - low) * place.fract()
+        };
+        let of_mean = Self::of(values);
+        Self {
+            ci95: of_mean.ci95.map(|_| [at(0.025), at(0.975)]),
+            ..of_mean
         }
     }
 
@@ -71,6 +93,19 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn samples_have_an_interval_that_more_of_them_do_not_shrink() {
+        let values: Vec<f64> = (0..=40).map(f64::from).rev().collect();
+        let estimate = Estimate::of_samples(&values);
+        assert_eq!((estimate.mean, estimate.n), (Some(20.0), 41));
+        assert_eq!(estimate.ci95, Some([1.0, 39.0]));
+        let twice = Estimate::of_samples(&[values.clone(), values].concat());
+        assert_eq!(twice.ci95, Some([1.0, 39.0]));
+        assert_eq!(Estimate::of_samples(&[3.0]).ci95, None);
+        assert_eq!(Estimate::of_samples(&[]), Estimate::default());
+        assert_eq!(Estimate::of_samples(&[3.0, f64::NAN]).ci95, None);
+    }
 
     /// Values 1, 2, 3: s = 1, t(0.975, 2) = 4.302653, half width t/√3.
     #[test]

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::claims::{Metric, Word};
 use super::statistics::Estimate;
 use crate::error::Exit;
-use crate::results::SchemaVersion;
+use crate::results::{ComputeUsed, SchemaVersion};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// A run in figures. What could not be had is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Summary {
     pub run_id: String,
     /// Where it ran.
     pub platform: String,
+    /// The platform profile of a simulated run. Since 1.1.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// One for each system × model × setting, in the experiment's order.
     pub rows: Vec<RowSummary>,
     /// Every verdict, in the order of the claims.
@@ -54,6 +57,13 @@ pub struct RowSummary {
     pub trials: usize,
     /// Trials that failed.
     pub failed_trials: usize,
+    /// The limit that makes the row impossible: it has no trials and no
+    /// figures. Since 1.1.
+    #[serde(default)]
+    pub infeasible: Option<String>,
+    /// What the compute time of a simulated row stands on. Since 1.1.
+    #[serde(default)]
+    pub compute: Option<ComputeUsed>,
     /// Memory size of its functions; null on instances.
     pub memory_mb: Option<u32>,
     /// Wall seconds of an epoch.

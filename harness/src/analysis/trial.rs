@@ -53,7 +53,8 @@ pub struct EpochAnalysis {
 }
 
 impl TrialAnalysis {
-    /// Computes the figures of a trial.
+    /// Computes the figures of a trial. Functions are charged by the dimension
+    /// `function_price` where the platform has one of its own.
     ///
     /// # Errors
     /// When the price book lacks a price.
@@ -63,6 +64,7 @@ impl TrialAnalysis {
         invocations: Vec<Invocation>,
         steps: &[StepRecord],
         prices: &PriceBook,
+        function_price: Option<&str>,
     ) -> Result<Self, ResultsError> {
         let mut seconds = StageSeconds::default();
         let mut traffic = PurposeTraffic::default();
@@ -79,6 +81,7 @@ impl TrialAnalysis {
             tensor_store_hosts: system
                 .map_or(1, |system| system.tensor_store_hosts(row.job.workers)),
             instance_type: &row.instance_type,
+            function_price,
             invocations: invocations.iter().collect(),
             transitions: trial.transitions,
             traffic,
@@ -196,7 +199,8 @@ fn total(seconds: &StageSeconds) -> f64 {
         + seconds.detect_convergence
 }
 
-fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
+/// The epochs that steps and evaluations tell of.
+pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
     let mut by_epoch: BTreeMap<usize, Vec<&StepRecord>> = BTreeMap::new();
     for step in steps {
         by_epoch.entry(step.epoch).or_default().push(step);

@@ -1,10 +1,12 @@
 //! From claims and figures to verdicts.
 
+use epochcost_simulator::profile::ComputeOrigin;
+
 use super::RowAnalysis;
 use super::claims::{Claim, Selector, Word};
 use super::statistics::Estimate;
 use super::summary::Verdict;
-use crate::results::{Manifest, PlannedRow};
+use crate::results::{Manifest, PlannedRow, SimulationRecord};
 
 /// The rows of a run, as the claims see them.
 pub(super) struct Judge<'a> {
@@ -39,18 +41,22 @@ impl Judge<'_> {
 
     fn judge_row(&self, claim: &Claim, row: &RowAnalysis) -> Verdict {
         let id = Some(row.planned.row.id.clone());
+        let mut rows = vec![row];
         let mut observed = row.estimate(claim.metric);
         if let Some(over) = &claim.over {
             match self.divisor(over, row) {
-                Ok(divisor) => observed = observed.over(divisor.estimate(claim.metric)),
+                Ok(divisor) => {
+                    observed = observed.over(divisor.estimate(claim.metric));
+                    rows.push(divisor);
+                }
                 Err(reason) => {
                     return verdict(claim, id, Estimate::default(), Word::NotRun, reason);
                 }
             }
         }
-        let (word, reason) = match self.obstacle(claim, row, observed) {
+        let (word, reason) = match self.obstacle(claim, &rows, observed) {
             Some(obstacle) => obstacle,
-            None => compare(claim, observed),
+            None => self.compare(claim, &rows, observed),
         };
         verdict(claim, id, observed, word, reason)
     }
@@ -71,18 +77,23 @@ impl Judge<'_> {
         }
     }
 
-    /// What keeps the two figures from being compared at all.
+    /// What keeps the two figures from being compared at all; `rows` are the
+    /// selected one and what it is divided by.
     fn obstacle(
         &self,
         claim: &Claim,
-        row: &RowAnalysis,
+        rows: &[&RowAnalysis],
         observed: Estimate,
     ) -> Option<(Word, String)> {
-        if let Some(why) = &row.planned.infeasible {
-            return Some((Word::Infeasible, why.clone()));
+        let row = rows.first()?;
+        if let Some(why) = rows.iter().find_map(|row| row.planned.infeasible.clone()) {
+            return Some((Word::Infeasible, why));
         }
         if observed.mean.is_none() {
-            return Some((Word::NotRun, missing(row)));
+            let of = rows
+                .iter()
+                .find(|row| row.estimate(claim.metric).mean.is_none());
+            return Some((Word::NotRun, self.missing(claim, of.unwrap_or(row))));
         }
         let published = claim.published.is_some();
         if published
@@ -96,19 +107,60 @@ impl Judge<'_> {
             );
             return Some((Word::Undecided, reason));
         }
-        if published && claim.metric.is_timed() && self.manifest.platform == "local" {
-            let what = if claim.metric.unit() == "USD" {
-                "a cost computed from seconds"
-            } else {
-                "a time"
-            };
-            let reason = format!(
-                "{what} of this machine and its loopback network: not comparable with one \
-                 published for AWS"
-            );
-            return Some((Word::Undecided, reason));
+        let machine = self
+            .one_machine()
+            .filter(|_| published && claim.metric.is_timed())?;
+        let what = if claim.metric.unit() == "USD" {
+            "a cost computed from seconds"
+        } else {
+            "a time"
+        };
+        let reason = format!("{what} of {machine}: not comparable with one published for AWS");
+        Some((Word::Undecided, reason))
+    }
+
+    /// The one machine whose seconds these are, if they are of no cloud.
+    fn one_machine(&self) -> Option<String> {
+        match (self.manifest.platform.as_str(), self.simulation()) {
+            ("local", _) => Some("this machine and its loopback network".into()),
+            (_, Some(record)) if record.is_one_host() => {
+                Some(format!("the one machine of the profile {}", record.profile))
+            }
+            _ => None,
         }
-        None
+    }
+
+    fn simulation(&self) -> Option<&SimulationRecord> {
+        self.manifest.simulation.as_ref()
+    }
+
+    /// Holds the observed value against the band, unless it is what was put in.
+    fn compare(&self, claim: &Claim, rows: &[&RowAnalysis], observed: Estimate) -> (Word, String) {
+        let (word, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
+        match self.put_in(claim, rows) {
+            Some(what) => (Word::ByConstruction, format!("{what}; {reason}")),
+            None => (word, reason),
+        }
+    }
+
+    /// What was put into the simulation that the observed figure is computed
+    /// from, or that is the published one.
+    fn put_in(&self, claim: &Claim, rows: &[&RowAnalysis]) -> Option<String> {
+        self.simulation()?;
+        if let Some(what) = &claim.put_in {
+            return Some(what.clone());
+        }
+        let published = |row: &&RowAnalysis| {
+            let used = row.planned.compute.as_ref()?;
+            (used.origin == ComputeOrigin::Published).then(|| {
+                format!(
+                    "computed from published durations (compute profile {})",
+                    used.profile
+                )
+            })
+        };
+        let stands_on_compute = claim.metric.stands_on_compute();
+        stands_on_compute.then(|| rows.iter().find_map(published))?
     }
 
     /// Whether a dataset is, or must be taken for, a generated one.
@@ -120,17 +172,23 @@ impl Judge<'_> {
             .find(|record| record.name == dataset);
         found.is_none_or(|record| record.generated)
     }
-}
 
-fn missing(row: &RowAnalysis) -> String {
-    match (row.trials.len(), row.succeeded().count()) {
-        (0, _) => "no trial of this row was run".into(),
-        (run, 0) => format!("{run} of {run} trials of this row failed"),
-        _ => "the figure was not recorded".into(),
+    /// Why a row does not have the claim's figure.
+    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> String {
+        let trains = self.simulation().is_none_or(|record| record.real_compute);
+        match (row.trials.len(), row.succeeded().count()) {
+            (0, _) => "no trial of this row was run".into(),
+            (run, 0) => format!("{run} of {run} trials of this row failed"),
+            _ if claim.metric.is_learned() && !trains => {
+                "nothing was trained: only sizes were simulated (`real_compute: true` trains)"
+                    .into()
+            }
+            _ => "the figure was not recorded".into(),
+        }
     }
 }
 
-fn compare(claim: &Claim, observed: Estimate) -> (Word, String) {
+fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (Word, String) {
     let (Some(mean), band) = (observed.mean, claim.band()) else {
         return (Word::NotRun, "the figure was not recorded".into());
     };
@@ -138,7 +196,10 @@ fn compare(claim: &Claim, observed: Estimate) -> (Word, String) {
     if let Some([low, high]) = observed.ci95
         && (band.contains(low) != inside || band.contains(high) != inside)
     {
-        let reason = "the 95 % interval crosses an edge of the band: more trials would decide";
+        let reason = match is_sampled {
+            true => "the ranges of the profile's constants reach across an edge of the band",
+            false => "the 95 % interval crosses an edge of the band: more trials would decide",
+        };
         return (Word::Undecided, reason.into());
     }
     let trials = match observed.n {
@@ -238,7 +299,7 @@ mod tests {
             ci95,
             n,
         };
-        compare(&claim, observed).0
+        compare(&claim, observed, false).0
     }
 
     const FACTOR: &str = r#"{"claim": "c", "select": {}, "over": {}, "metric": "bytes",

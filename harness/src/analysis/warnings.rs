@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::RowAnalysis;
-use crate::results::{Machine, RunDirectory};
+use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord};
 
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
 const MB_PER_VCPU: f64 = 1769.0;
@@ -29,7 +29,8 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis]) -> Vec<String> {
                 }),
         );
     }
-    if run.manifest().epochcost.profile != "release" {
+    let simulation = run.manifest().simulation.as_ref();
+    if run.manifest().epochcost.profile != "release" && simulation.is_none() {
         warnings.push("epochcost was built without optimisations: its times mean nothing".into());
     }
     for record in run
@@ -43,11 +44,49 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis]) -> Vec<String> {
             record.name
         ));
     }
-    if rows.iter().any(|row| row.succeeded().count() == 1) {
-        warnings.push("rows with one trial have no interval: add --trials 3 or more".into());
+    match simulation {
+        Some(record) => warnings.extend(of_simulation(record, rows)),
+        None if rows.iter().any(|row| row.succeeded().count() == 1) => {
+            warnings.push("rows with one trial have no interval: add --trials 3 or more".into());
+        }
+        None => {}
     }
     warnings.extend(stale_prices(run));
     warnings.extend(of_rows(rows));
+    warnings
+}
+
+/// Trials that sample the profile's ranges, below which their interval says little.
+const FEW_SAMPLES: usize = 20;
+
+fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let trials = rows.iter().map(|row| row.succeeded().count()).max();
+    let trials = trials.unwrap_or(0);
+    if !record.sample && trials > 1 {
+        warnings.push(
+            "a simulation repeats itself: intervals over its trials say nothing of its times; \
+             `simulation.sample: true` shows how far the ranges of its constants reach"
+                .into(),
+        );
+    }
+    if record.sample && trials < FEW_SAMPLES {
+        warnings.push(format!(
+            "{trials} trials sample the ranges of the profile's constants: their interval is \
+             hardly more than their extremes, give --trials {FEW_SAMPLES} or more"
+        ));
+    }
+    for row in rows {
+        let fell_back =
+            |used: &&ComputeUsed| !row.on_functions() && row.planned.row.job.device != used.device;
+        if let Some(used) = row.planned.compute.as_ref().filter(fell_back) {
+            warnings.push(format!(
+                "{}: no compute profile knows {} on a GPU, so that its instances compute at the \
+                 speed of a CPU ({})",
+                row.planned.row.id, row.planned.row.job.model, used.profile
+            ));
+        }
+    }
     warnings
 }
 

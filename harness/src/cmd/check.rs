@@ -47,10 +47,10 @@ pub fn run(args: &CheckArgs, output: Output) -> Result<Exit, Error> {
     let mut expanded = Vec::new();
     for file in &args.selection.experiments {
         let loaded = Experiment::load(file, &options).and_then(|experiment| {
-            experiment
-                .data
-                .inspect(&experiment.document)
-                .map(|()| experiment)
+            if experiment.needs_data() {
+                experiment.data.inspect(&experiment.document)?;
+            }
+            Ok(experiment)
         });
         match loaded {
             Ok(experiment) => expanded.push(experiment),

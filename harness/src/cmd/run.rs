@@ -20,7 +20,8 @@ use crate::platform::sim::{RealCompute, Sim};
 use crate::platform::{Platform, TrialData};
 use crate::report;
 use crate::results::{
-    DatasetRecord, FileHash, Limit, NewRun, PlannedRow, ResultsError, RunDirectory, TrialId,
+    ComputeUsed, DatasetRecord, FileHash, Limit, NewRun, PlannedRow, ResultsError, RunDirectory,
+    SimulationRecord, TrialId,
 };
 
 /// Runs every experiment, each into a directory of its own.
@@ -251,11 +252,15 @@ fn open_directory(
             row: row.clone(),
             trials: experiment.trials,
             infeasible: infeasible.clone(),
+            compute: (experiment.simulation.as_ref())
+                .and_then(|simulation| ComputeUsed::of(simulation, row)),
         })
         .collect();
+    let simulation = (experiment.simulation.as_ref())
+        .map(|simulation| SimulationRecord::of(simulation, &experiment.rows));
     let resumed = args.out.as_deref().filter(|_| args.resume);
     if let Some(out) = resumed.filter(|out| out.join("manifest.json").exists()) {
-        return Ok(RunDirectory::resume(out, &rows)?);
+        return Ok(RunDirectory::resume(out, &rows, simulation.as_ref())?);
     }
     let run = NewRun {
         experiment: experiment.name.clone(),
@@ -271,6 +276,7 @@ fn open_directory(
         command: std::env::args().collect(),
         worker: prepared.worker.clone(),
         limits: prepared.limits.clone(),
+        simulation,
     };
     Ok(RunDirectory::create(args.out.as_deref(), run)?)
 }

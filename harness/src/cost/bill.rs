@@ -52,6 +52,9 @@ pub struct Usage<'a> {
     pub tensor_store_hosts: usize,
     /// The instance type of workers that run on instances.
     pub instance_type: &'a str,
+    /// What a second of a function is charged by, where it is not Lambda's
+    /// memory and requests: a dimension of the price book.
+    pub function_price: Option<&'a str>,
     /// Every invocation and instance.
     pub invocations: Vec<&'a Invocation>,
     /// State transitions of workflows.
@@ -119,8 +122,8 @@ impl Ledger<'_> {
 /// The paper's account (Barrak et al. 2025, Table 2).
 ///
 /// A function costs its run time in seconds × its memory size in GB of 1,000
-/// MB × the x86 price of a GB-second; an instance its seconds at the hourly
-/// price. Init, requests, state transitions, queues, databases and storage are
+/// MB × the x86 price of a GB-second, or its seconds × the platform's own price;
+/// an instance its seconds at the hourly price. Init, requests, state transitions, queues, databases and storage are
 /// left out, as there.
 ///
 /// # Errors
@@ -130,10 +133,8 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
         book,
         items: Vec::new(),
     };
-    let gb_seconds: f64 = of(usage, Host::Function)
-        .map(|call| call.duration_ms / 1e3 * f64::from(call.memory_mb.unwrap_or(0)) / 1e3)
-        .sum();
-    ledger.charge("lambda_gb_second", gb_seconds)?;
+    let seconds = |call: &Invocation| call.duration_ms / 1e3;
+    charge_functions(&mut ledger, usage, seconds, 1e3)?;
     let hours: f64 = of(usage, Host::Instance)
         .map(|call| call.duration_ms / 3.6e6)
         .sum();
@@ -159,11 +160,11 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
         book,
         items: Vec::new(),
     };
-    let gb_seconds: f64 = of(usage, Host::Function)
-        .map(|call| call.billed_ms as f64 / 1e3 * f64::from(call.memory_mb.unwrap_or(0)) / 1024.0)
-        .sum();
-    ledger.charge("lambda_gb_second", gb_seconds)?;
-    ledger.charge("lambda_request", of(usage, Host::Function).count() as f64)?;
+    let seconds = |call: &Invocation| call.billed_ms as f64 / 1e3;
+    charge_functions(&mut ledger, usage, seconds, 1024.0)?;
+    if usage.function_price.is_none() {
+        ledger.charge("lambda_request", of(usage, Host::Function).count() as f64)?;
+    }
     ledger.charge("state_transition", usage.transitions as f64)?;
     let instance_hours: f64 = of(usage, Host::Instance)
         .map(|call| ec2_hours(call.billed_ms as f64 / 1e3))
@@ -179,6 +180,25 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
         account: Account::Full,
         items: ledger.items,
     })
+}
+
+/// Functions by their memory in GB, or by the second where the platform has a
+/// price of its own.
+fn charge_functions(
+    ledger: &mut Ledger<'_>,
+    usage: &Usage<'_>,
+    seconds: impl Fn(&Invocation) -> f64,
+    mb_per_gb: f64,
+) -> Result<(), PriceBookError> {
+    let calls = of(usage, Host::Function);
+    match usage.function_price {
+        Some(dimension) => ledger.charge(dimension, calls.map(seconds).sum()),
+        None => {
+            let gb = |call: &Invocation| f64::from(call.memory_mb.unwrap_or(0)) / mb_per_gb;
+            let gb_seconds = calls.map(|call| seconds(call) * gb(call)).sum();
+            ledger.charge("lambda_gb_second", gb_seconds)
+        }
+    }
 }
 
 fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
@@ -273,6 +293,7 @@ mod tests {
             queue_service: QueueService::RabbitMq,
             tensor_store_hosts: 1,
             instance_type: "g4dn.xlarge",
+            function_price: None,
             invocations: invocations.iter().collect(),
             transitions: 0,
             traffic: PurposeTraffic::default(),
@@ -340,6 +361,25 @@ mod tests {
         assert_eq!(line("ec2/t2.medium"), None);
         let by_hand = 2.0 * 0.0000166667 + 2e-7 + 2.5e-4 + 2e-5 + 11.0 * 4e-7 + 0.00288;
         assert!((bill.total_usd() - by_hand).abs() < 1e-12);
+    }
+
+    /// A second of a GPU function costs what the platform says, whatever its
+    /// memory, and no Lambda request is paid.
+    #[test]
+    fn functions_with_a_price_of_their_own_are_paid_by_the_second() {
+        let book = PriceBook::shipped().unwrap();
+        let calls = vec![call(Host::Function, 900.0, 1500, Some(16_384)); 2];
+        let mut usage = usage(&calls);
+        usage.function_price = Some("serverless_gpu/cloud_run_l4");
+        for (bill, seconds) in [(paper(&usage, &book), 1.8), (full(&usage, &book), 3.0)] {
+            let items = bill.unwrap().items;
+            let [item] = items.as_slice() else {
+                panic!("{items:?}");
+            };
+            assert_eq!(item.dimension, "serverless_gpu/cloud_run_l4");
+            assert_eq!((item.unit.as_str(), item.quantity), ("second", seconds));
+            assert!((item.usd - seconds * 0.0002907).abs() < 1e-12);
+        }
     }
 
     #[test]

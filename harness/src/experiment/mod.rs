@@ -26,7 +26,7 @@ pub use data::Data;
 pub use document::Document;
 pub use error::ExperimentError;
 pub use raw::{PlatformKind, Services};
-pub use simulation::{OwnModel, Simulation, SimulationChoice};
+pub use simulation::{OwnModel, STATED_BY_EXPERIMENT, Simulation, SimulationChoice};
 
 use crate::analysis::claims::Claim;
 use crate::plan::{Row, TrialPlan};

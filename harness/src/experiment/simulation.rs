@@ -38,6 +38,9 @@ pub struct SimulationChoice {
     pub sample: bool,
 }
 
+/// The source of a constant that the experiment states itself.
+pub const STATED_BY_EXPERIMENT: &str = "stated by the experiment";
+
 fn default_profile() -> String {
     "aws-us-east-1".to_owned()
 }
@@ -150,7 +153,7 @@ fn state(
                 value: *value,
                 low: None,
                 high: None,
-                source: "stated by the experiment".into(),
+                source: STATED_BY_EXPERIMENT.into(),
                 date: constant.date.clone(),
             },
         }),

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::chart::{Bar, Bars, Line, Lines, Mark, Scatter, Segment, bars, lines, scatter};
 use super::format;
-use super::view::{Provenance, mean_items};
+use super::provenance::Provenance;
+use super::view::mean_items;
 use crate::analysis::claims::Metric;
 use crate::analysis::summary::Verdict;
 use crate::analysis::{Analysis, RowAnalysis};
@@ -48,7 +49,7 @@ pub(super) const STAGES: [(&str, &[Part]); 5] = [
 
 /// Families of price dimensions, by the beginning of their names.
 const COSTS: [(&str, &[&str]); 8] = [
-    ("function GB-seconds", &["lambda_gb_second"]),
+    ("function time", &["lambda_gb_second", "serverless_gpu"]),
     ("function requests", &["lambda_request"]),
     ("state transitions", &["state_transition"]),
     (
@@ -62,15 +63,10 @@ const COSTS: [(&str, &[&str]); 8] = [
 ];
 
 /// Every chart that the run has figures for.
-pub(super) fn all(
-    analysis: &Analysis,
-    names: &[String],
-    provenance: Provenance,
-    local: bool,
-) -> Vec<Chart> {
+pub(super) fn all(analysis: &Analysis, names: &[String], platform: &str) -> Vec<Chart> {
     let rows = || names.iter().zip(&analysis.rows).enumerate();
     let charts = [
-        time_against_cost(analysis, names, provenance, local),
+        time_against_cost(analysis, names, platform),
         stages(&mut rows()),
         costs(&mut rows()),
         traffic(&mut rows()),
@@ -95,12 +91,8 @@ pub(super) fn all(
 /// Rows with their colours and names.
 type Rows<'r, 'a> = &'r mut dyn Iterator<Item = (usize, (&'a String, &'a RowAnalysis))>;
 
-fn time_against_cost(
-    analysis: &Analysis,
-    names: &[String],
-    provenance: Provenance,
-    local: bool,
-) -> Option<Chart> {
+fn time_against_cost(analysis: &Analysis, names: &[String], platform: &str) -> Option<Chart> {
+    let provenance = Provenance::of_platform(platform);
     let mut marks = Vec::new();
     for (series, (name, row)) in names.iter().zip(&analysis.rows).enumerate() {
         let epochs = row.planned.row.job.epochs as f64;
@@ -146,13 +138,20 @@ fn time_against_cost(
     })?;
     let mut caption = "Down and left is better. A point is the paper's account; the line above it \
                        reaches the full account. A dashed step, where there is \
-                       one, is the Pareto frontier: nothing that was run is both faster and cheaper."
+                       one, is the Pareto frontier: nothing of this run is both faster and cheaper."
         .to_owned();
     if with_published {
-        caption.push_str(" Hollow points are published, not measured.");
+        caption.push_str(match provenance {
+            Provenance::Simulated => {
+                " Hollow points with a whole edge are published, with a dotted one simulated."
+            }
+            _ => " Hollow points are published, not measured.",
+        });
     }
-    if local {
-        caption.push_str(" Local durations at list prices.");
+    match platform {
+        "local" => caption.push_str(" Local durations at list prices."),
+        "sim" => caption.push_str(" Simulated durations at list prices."),
+        _ => {}
     }
     Some(Chart {
         id: "time-cost",

@@ -52,15 +52,16 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         .map(u64::to_string)
         .collect::<Vec<_>>()
         .join(", ");
+    let platform = match &manifest.simulation {
+        Some(record) => format!("{}, profile {}", manifest.platform, record.profile),
+        None => format!("{}, {} services", manifest.platform, manifest.services),
+    };
     let fact = |name, value| Fact { name, value };
     vec![
         fact("run", manifest.run_id.clone()),
         fact("started", manifest.created.clone()),
         fact("command", manifest.command.join(" ")),
-        fact(
-            "platform",
-            format!("{}, {} services", manifest.platform, manifest.services),
-        ),
+        fact("platform", platform),
         fact(
             "epochcost",
             format!(
@@ -73,11 +74,21 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         ),
         fact(
             "worker sha256",
-            manifest.worker_sha256.clone().unwrap_or_else(unknown),
+            match (&manifest.worker_sha256, &manifest.simulation) {
+                (Some(hash), _) => hash.clone(),
+                (None, Some(_)) => "no worker was started".into(),
+                (None, None) => unknown(),
+            },
         ),
         fact("git", git),
         fact("seeds", seeds),
-        fact("data", datasets.collect::<Vec<_>>().join("; ")),
+        fact(
+            "data",
+            match manifest.datasets.is_empty() && manifest.simulation.is_some() {
+                true => "none was read: only their sizes count".into(),
+                false => datasets.collect::<Vec<_>>().join("; "),
+            },
+        ),
         fact(
             "machine",
             format!(
@@ -92,7 +103,13 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
                 format::or_unknown(machine.load_average, format::number)
             ),
         ),
-        fact("limits of functions", limits.collect::<Vec<_>>().join("; ")),
+        fact(
+            "limits of functions",
+            match manifest.simulation {
+                Some(_) => "the profile's".into(),
+                None => limits.collect::<Vec<_>>().join("; "),
+            },
+        ),
         fact(
             "prices",
             format!(

@@ -36,6 +36,17 @@ pub fn count(value: f64) -> String {
     }
 }
 
+/// Every digit of a number that somebody stated.
+pub fn exact(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-4 {
+        format!("{value:e}")
+    } else if value.fract() == 0.0 {
+        thousands(&format!("{value:.0}"))
+    } else {
+        value.to_string()
+    }
+}
+
 fn thousands(digits: &str) -> String {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -95,12 +106,21 @@ pub fn or_unknown(value: Option<f64>, format: impl Fn(f64) -> String) -> String 
     value.map_or_else(|| UNKNOWN.into(), format)
 }
 
-/// A mean with half its interval: `12.3 ± 0.4`.
+/// A mean with half its interval: `12.3 ± 0.4`; with both ends where the mean
+/// is not in the middle: `12.3 (11.9 to 14.0)`.
 pub fn estimate(estimate: Estimate) -> String {
-    match (estimate.mean, estimate.half_width()) {
-        (Some(mean), Some(half)) => format!("{} ± {}", number(mean), number_like(half)),
-        (Some(mean), None) => number(mean),
-        (None, _) => UNKNOWN.into(),
+    let Some(mean) = estimate.mean else {
+        return UNKNOWN.into();
+    };
+    match (estimate.ci95, estimate.half_width()) {
+        (Some([low, high]), Some(half)) => {
+            let is_centred = (f64::midpoint(low, high) - mean).abs() <= 1e-6 * mean.abs();
+            match is_centred {
+                true => format!("{} ± {}", number(mean), number_like(half)),
+                false => format!("{} ({} to {})", number(mean), number(low), number(high)),
+            }
+        }
+        _ => number(mean),
     }
 }
 
@@ -147,6 +167,13 @@ mod tests {
     }
 
     #[test]
+    fn what_was_stated_keeps_its_digits() {
+        let texts = [0.0945, 90e6, 1769.0, 2.5e-10, 0.0, 12.3456].map(exact);
+        let expected = ["0.0945", "90,000,000", "1,769", "2.5e-10", "0", "12.3456"];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
     fn an_interval_follows_its_mean() {
         let known = Estimate {
             mean: Some(12.34),
@@ -154,6 +181,11 @@ mod tests {
             n: 3,
         };
         assert_eq!(estimate(known), "12.3 ± 0.44");
+        let skewed = Estimate {
+            ci95: Some([11.9, 14.0]),
+            ..known
+        };
+        assert_eq!(estimate(skewed), "12.3 (11.9 to 14.0)");
         assert_eq!(
             estimate(Estimate {
                 ci95: None,

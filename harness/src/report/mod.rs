@@ -4,8 +4,10 @@
 mod chart;
 mod charts;
 mod facts;
-mod format;
+pub(crate) mod format;
 mod names;
+mod provenance;
+mod simulation;
 mod tables;
 mod terminal;
 mod view;
@@ -16,8 +18,8 @@ use self::view::View;
 use crate::analysis::Analysis;
 use crate::results::{ResultsError, RunDirectory};
 
+pub use provenance::Provenance;
 pub use terminal::terminal_table;
-pub use view::Provenance;
 
 const HTML: &str = include_str!("../../../templates/report.html");
 const MARKDOWN: &str = include_str!("../../../templates/report.md");

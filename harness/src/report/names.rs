@@ -28,9 +28,11 @@ pub(super) fn names(rows: &[RowSummary]) -> Vec<String> {
             return names;
         }
         if differs(part) {
-            for (name, row) in names.iter_mut().zip(rows) {
-                name.push_str(" · ");
-                name.push_str(&part(row));
+            for (name, part) in names.iter_mut().zip(rows.iter().map(part)) {
+                if !part.is_empty() {
+                    name.push_str(" · ");
+                    name.push_str(&part);
+                }
             }
         }
     }

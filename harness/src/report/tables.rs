@@ -37,10 +37,12 @@ pub(super) fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), Resul
             region: run.prices().region(),
             prices_of: run.prices().date().to_string(),
             note: run.prices().note(),
-            what: if run.manifest().platform == "local" {
-                "what AWS would have billed for these durations: local durations at list prices"
-            } else {
-                "list prices for what was used"
+            what: match run.manifest().platform.as_str() {
+                "local" => {
+                    "what AWS would have billed for these durations: local durations at list prices"
+                }
+                "sim" => "list prices for what a simulation used",
+                _ => "list prices for what was used",
             },
             trials: trials
                 .map(|trial| TrialCost {

@@ -38,21 +38,30 @@ const COLUMNS: [Column; 9] = [
     }),
 ];
 
-/// A plain-text table of the rows, and a line for each verdict that is not as
-/// expected.
+/// A plain-text table of the rows, and a line for each row that is infeasible
+/// and each verdict that is not as expected.
 pub fn terminal_table(analysis: &Analysis) -> String {
     let rows = &analysis.summary.rows;
     let mut lines: Vec<Vec<String>> = vec![heading()];
     for (name, row) in names(rows).into_iter().zip(rows) {
         let mut line = vec![name, row.fidelity.as_str().to_owned()];
         line.extend(COLUMNS.iter().map(|(_, cell)| cell(row)));
-        line.push(match (row.trials, row.failed_trials) {
-            (trials, 0) => trials.to_string(),
-            (trials, failed) => format!("{trials}, {failed} failed"),
+        line.push(match (row.trials, row.failed_trials, &row.infeasible) {
+            (_, 0, Some(_)) => "infeasible".into(),
+            (trials, 0, None) => trials.to_string(),
+            (trials, failed, _) => format!("{trials}, {failed} failed"),
         });
         lines.push(line);
     }
     let mut text = aligned(&lines);
+    for (name, row) in names(rows).into_iter().zip(rows) {
+        if let Some(why) = &row.infeasible {
+            text.push_str(&format!("\n{name}: {why}"));
+        }
+    }
+    if let Some(profile) = &analysis.summary.profile {
+        text.push_str(&format!("\nevery figure is simulated, on {profile}"));
+    }
     for verdict in analysis
         .summary
         .verdicts

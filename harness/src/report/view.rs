@@ -5,44 +5,13 @@ use serde::Serialize;
 use super::charts::{self, Chart};
 use super::format::{self, UNKNOWN};
 use super::names::names;
+use super::provenance::{self, Provenance};
+use super::simulation::SimulationView;
 use crate::analysis::claims::Word;
 use crate::analysis::summary::{RowSummary, TrafficMeans, Verdict};
 use crate::analysis::{Analysis, RowAnalysis, TrialAnalysis};
 use crate::cost::{Bill, LineItem};
 use crate::results::RunDirectory;
-
-/// Where a figure comes from. The three are never mixed, and look different
-/// wherever they are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provenance {
-    /// Taken from processes that ran.
-    Measured,
-    /// Computed in virtual time from a profile.
-    Simulated,
-    /// Read off a paper.
-    Published,
-}
-
-impl Provenance {
-    /// Where the figures of a run on `platform` come from.
-    pub fn of_platform(platform: &str) -> Self {
-        if platform == "sim" {
-            Self::Simulated
-        } else {
-            Self::Measured
-        }
-    }
-
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Simulated => "simulated",
-            Self::Published => "published",
-        }
-    }
-}
 
 /// Everything that the templates show; texts are not yet escaped.
 #[derive(Debug, Serialize)]
@@ -50,6 +19,8 @@ pub(super) struct View {
     pub title: String,
     pub run_id: String,
     pub provenance: Provenance,
+    /// Behind headings; empty where every figure was measured.
+    pub tag: &'static str,
     pub headline: String,
     pub strip: Vec<StripItem>,
     pub summary: Vec<SummaryLine>,
@@ -60,8 +31,11 @@ pub(super) struct View {
     pub traffic: Vec<TrafficLine>,
     pub trials: Vec<TrialLine>,
     pub warnings: Vec<String>,
+    pub simulation: Option<SimulationView>,
     pub facts: Vec<Fact>,
-    pub money: String,
+    pub money: &'static str,
+    /// What stands behind a mean.
+    pub interval: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,6 +62,7 @@ pub(super) struct SummaryLine {
     pub replicas: String,
     pub trials: String,
     pub failed: bool,
+    pub infeasible: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -165,13 +140,17 @@ impl View {
             title: manifest.experiment.clone(),
             run_id: manifest.run_id.clone(),
             provenance,
-            headline: headline(&manifest.platform, provenance).into(),
+            tag: match provenance {
+                Provenance::Simulated => "simulated",
+                _ => "",
+            },
+            headline: provenance::headline(manifest),
             strip: strip(analysis),
             summary: summaries()
                 .zip(&analysis.rows)
                 .map(|((name, row), trials)| summary_line(name, row, trials))
                 .collect(),
-            charts: charts::all(analysis, &names, provenance, manifest.platform == "local"),
+            charts: charts::all(analysis, &names, &manifest.platform),
             verdicts: analysis
                 .summary
                 .verdicts
@@ -189,31 +168,11 @@ impl View {
                 .flat_map(|(name, row)| trial_lines(name, row))
                 .collect(),
             warnings: analysis.warnings.clone(),
+            simulation: manifest.simulation.as_ref().map(SimulationView::of),
             facts: super::facts::facts(run),
-            money: money(&manifest.platform).into(),
+            money: provenance::money(manifest),
+            interval: provenance::interval(manifest),
         }
-    }
-}
-
-fn headline(platform: &str, provenance: Provenance) -> &'static str {
-    match (platform, provenance) {
-        (_, Provenance::Simulated) => {
-            "Every figure here is simulated: computed in virtual time from a profile."
-        }
-        ("local", _) => {
-            "Every figure here was measured on this machine: real processes, real bytes over \
-             loopback, real time. Published figures are hollow or in italics."
-        }
-        _ => "Every figure here was measured on AWS. Published figures are hollow or in italics.",
-    }
-}
-
-fn money(platform: &str) -> &'static str {
-    if platform == "local" {
-        "Costs are what AWS would have billed for these durations: local durations at list \
-         prices. Nothing was spent."
-    } else {
-        "Costs are list prices for what was used, before tax and without the free tier."
     }
 }
 
@@ -271,6 +230,17 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     if failed > 0 {
         strip.push(item("bad", "✗", failed, "trial failed", "trials failed"));
     }
+    let infeasible = rows.iter().filter(|row| row.infeasible.is_some()).count();
+    if infeasible > 0 {
+        let (class, sign) = look(Word::Infeasible);
+        strip.push(item(
+            class,
+            sign,
+            infeasible,
+            "infeasible row",
+            "infeasible rows",
+        ));
+    }
     strip
 }
 
@@ -304,11 +274,13 @@ fn summary_line(name: &str, row: &RowSummary, trials: &RowAnalysis) -> SummaryLi
             Some(false) if may_differ => "no, need not be".into(),
             known => format::yes(known),
         },
-        trials: match row.failed_trials {
-            0 => row.trials.to_string(),
-            failed => format!("{}, {failed} failed", row.trials),
+        trials: match (row.failed_trials, &row.infeasible) {
+            (0, Some(_)) => "infeasible".into(),
+            (0, None) => row.trials.to_string(),
+            (failed, _) => format!("{}, {failed} failed", row.trials),
         },
         failed: row.failed_trials > 0,
+        infeasible: row.infeasible.clone(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::simulation::{ComputeUsed, SimulationRecord};
 use crate::plan::Row;
 
 /// The version of the run directory's format.
@@ -22,7 +23,7 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// `manifest.json`: what was run, with which binaries and data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub struct Manifest {
     pub datasets: Vec<DatasetRecord>,
     /// The seed of every trial number, from trial 0.
     pub seeds: Vec<u64>,
+    /// What a simulation stands on; null of other runs. Since 1.1.
+    #[serde(default)]
+    pub simulation: Option<SimulationRecord>,
 }
 
 /// How the harness was built.
@@ -128,7 +132,6 @@ pub struct Limit {
 
 /// `plan.json`: every row and how often it was to be repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct PlannedRow {
     /// The row.
     pub row: Row,
@@ -136,6 +139,9 @@ pub struct PlannedRow {
     pub trials: usize,
     /// Why the platform cannot run it at all; it is then reported as infeasible.
     pub infeasible: Option<String>,
+    /// What its compute time stands on; null unless it is simulated. Since 1.1.
+    #[serde(default)]
+    pub compute: Option<ComputeUsed>,
 }
 
 impl SchemaVersion {

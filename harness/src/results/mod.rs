@@ -10,6 +10,7 @@ mod events;
 mod jsonl;
 mod manifest;
 mod rows;
+mod simulation;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,6 +32,7 @@ pub use manifest::{
     SchemaVersion, sha256_of,
 };
 pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow};
+pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
 
 /// What is known of a run before it starts.
 #[derive(Clone, Debug)]
@@ -57,6 +59,8 @@ pub struct NewRun {
     pub worker: Option<PathBuf>,
     /// How the platform holds functions to their size.
     pub limits: Vec<Limit>,
+    /// What a simulation stands on.
+    pub simulation: Option<SimulationRecord>,
 }
 
 /// One run's directory under `results/`.
@@ -106,6 +110,7 @@ impl RunDirectory {
                 worker_sha256: run.worker.as_deref().and_then(|path| sha256_of(path).ok()),
                 datasets: run.datasets,
                 seeds: run.seeds,
+                simulation: run.simulation,
             },
             machine: Machine::here(run.limits),
             rows: run.rows,
@@ -170,14 +175,26 @@ impl RunDirectory {
     ///
     /// # Errors
     /// As [`RunDirectory::open`], and [`ResultsError::Different`] if the rows
-    /// planned now are not those of the run.
-    pub fn resume(path: &Path, rows: &[PlannedRow]) -> Result<Self, ResultsError> {
+    /// planned now, or what their simulation stands on, are not those of the run.
+    pub fn resume(
+        path: &Path,
+        rows: &[PlannedRow],
+        simulation: Option<&SimulationRecord>,
+    ) -> Result<Self, ResultsError> {
         let directory = Self::open(path)?;
-        if directory.rows != rows {
-            return Err(ResultsError::Different {
-                path: path.to_path_buf(),
-                what: "the experiment (its rows, settings, seeds or trials)",
-            });
+        let different = |what| ResultsError::Different {
+            path: path.to_path_buf(),
+            what,
+        };
+        if directory.rows != as_read(&rows.to_vec())? {
+            return Err(different(
+                "the experiment (its rows, settings, seeds or trials)",
+            ));
+        }
+        if directory.manifest.simulation != as_read(&simulation.cloned())? {
+            return Err(different(
+                "what the simulation stands on (its profiles, constants or switches)",
+            ));
         }
         let trials = directory.trials()?;
         let finished: BTreeSet<&TrialId> = trials.iter().map(|trial| &trial.id).collect();
@@ -372,6 +389,17 @@ fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
         });
     }
     read_json(&file)
+}
+
+/// A value as it is once it was written and read: floats may differ in their
+/// last digit.
+fn as_read<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, ResultsError> {
+    let text = serde_json::to_vec(value);
+    let read = text.and_then(|text| serde_json::from_slice(&text));
+    read.map_err(|error| ResultsError::Damaged {
+        place: "the plan".into(),
+        reason: error.to_string(),
+    })
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {

@@ -81,6 +81,7 @@ pub fn planned(trials: usize) -> Vec<PlannedRow> {
             row: row(system),
             trials,
             infeasible: None,
+            compute: None,
         })
         .into()
 }
@@ -111,6 +112,7 @@ pub fn new_run(claims: &str, trials: usize) -> NewRun {
             enforced: true,
             how: "cgroup v1".into(),
         }],
+        simulation: None,
     }
 }
 

@@ -23,9 +23,11 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
+type Waiters = HashMap<Awaited, Vec<Weak<Mutex<Waiter>>>>;
+
 /// Tells those who wait for something when it is there.
 #[derive(Clone, Default)]
-pub(crate) struct Watch(Arc<Mutex<HashMap<Awaited, Vec<Weak<Mutex<Waiter>>>>>>);
+pub(crate) struct Watch(Arc<Mutex<Waiters>>);
 
 impl Watch {
     /// Says that there are `count` of `awaited` now.

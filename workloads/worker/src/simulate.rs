@@ -71,6 +71,7 @@ fn simulated(request: Request) -> Result<Simulated, WorkerError> {
         compute: Some(make),
         keeps_steps: true,
         progress: Some(Box::new(|steps| Answer::Steps(steps).send())),
+        ..Options::default()
     };
     simulate(&request.simulation, options).map_err(|error| failed(error.to_string()))
 }

@@ -1,5 +1,7 @@
 //! From measurements to points, from points to a profile, and how far to trust it.
 
+use std::fmt;
+
 use epochcost_simulator::profile::{
     ComputeOrigin, ComputeProfile, Line, ModelCost, median, parallel_share,
 };
@@ -60,6 +62,13 @@ pub(super) fn points(measurements: &[Measurement]) -> Vec<Point> {
     settings.into_iter().map(point).collect()
 }
 
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (model, batch, threads) = (self.model, self.batch_size, self.threads);
+        write!(f, "{model} at batch {batch} on {threads}")
+    }
+}
+
 impl Point {
     fn of(setting: Setting, rounds: &[&Measurement]) -> Self {
         let all = |of: &dyn Fn(&Measurement) -> f64| -> Vec<f64> {
@@ -94,7 +103,8 @@ impl Point {
 
 /// The profile that the points give.
 pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, Error> {
-    let cost = |model: &&'static str| cost(plan, model, points);
+    let source = source(plan, points);
+    let cost = |model: &&'static str| cost(plan, model, points, &source);
     let name = plan
         .out
         .file_stem()
@@ -113,7 +123,12 @@ pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, E
     })
 }
 
-fn cost(plan: &Plan, model: &'static str, points: &[Point]) -> Result<ModelCost, Error> {
+fn cost(
+    plan: &Plan,
+    model: &'static str,
+    points: &[Point],
+    source: &str,
+) -> Result<ModelCost, Error> {
     let unusable = || Error::Io {
         doing: format!("fit a line to the measurements of {model}"),
         source: std::io::Error::other("a time or a memory size is not positive"),
@@ -140,7 +155,7 @@ fn cost(plan: &Plan, model: &'static str, points: &[Point]) -> Result<ModelCost,
         fixed_mb: rounded(memory.fixed),
         sample_mb: rounded(memory.per_sample),
         fit: Some(fit),
-        source: source(plan),
+        source: source.into(),
         date: record::today(),
     })
 }
@@ -163,17 +178,21 @@ fn parallel(own: &[&Point], single: &Point) -> Option<f64> {
     parallel_share(single.step_s, most.step_s, most.threads)
 }
 
-fn source(plan: &Plan) -> String {
-    let load = plan.machine.load_average;
+fn source(plan: &Plan, points: &[Point]) -> String {
+    let host = match plan.busy().is_some() || shared_cores(points).is_some() {
+        true => "on a BUSY host, so the times are too long",
+        false => "on an idle host",
+    };
+    let spread = points.iter().map(|point| point.spread).fold(0.0, f64::max);
     format!(
-        "measured by `epochcost profile` {} on {}: batches of {} on {} threads, {}; load average \
-         at the start {}",
+        "measured {host} by `epochcost profile` {} on {}: batches of {} on {} threads, {}; rounds \
+         differ by up to {:.0} %",
         env!("CARGO_PKG_VERSION"),
         record::machine(&plan.machine),
         record::listed(&plan.batches),
         record::listed(&plan.threads),
         method(plan.steps, plan.rounds),
-        load.map_or("unknown".into(), |load| load.to_string()),
+        100.0 * spread
     )
 }
 
@@ -188,31 +207,44 @@ pub(super) fn is_busy(load: f64, threads: usize, cores: usize) -> bool {
     load + threads as f64 > cores as f64 + DISTURBING_LOAD
 }
 
-/// What the measurements themselves say against them.
+/// What the measurements themselves say against them: a line for each way in
+/// which something else on the machine shows, with the worst point.
 pub(super) fn warnings(points: &[Point]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for point in points {
-        let of = format!(
-            "{}, batch {}, threads {}",
-            point.model, point.batch_size, point.threads
-        );
-        let share = point.cpus.filter(|_| point.threads == 1);
-        if let Some(share) = share.filter(|share| *share < WHOLE_CORE) {
-            warnings.push(format!(
-                "{of}: it had {:.0} % of a core, so its times are too long; measure again on an \
-                 idle machine",
-                100.0 * share
-            ));
-        }
-        if point.spread > STEADY {
-            warnings.push(format!(
-                "{of}: the slowest round took {:.0} % longer than the fastest; measure again on \
-                 an idle machine, or with more --rounds",
-                100.0 * point.spread
-            ));
-        }
-    }
-    warnings
+    let uneven = worst(points, |point| Some(point.spread), STEADY);
+    let uneven = uneven.map(|(count, point, spread)| {
+        format!(
+            "the rounds of {count} of {} points differ by more than {:.0} %, those of {point} \
+             most ({:.0} %); measure again on an idle machine, or with more --rounds",
+            points.len(),
+            100.0 * STEADY,
+            100.0 * spread
+        )
+    });
+    shared_cores(points).into_iter().chain(uneven).collect()
+}
+
+/// Whether a process on one thread had less than one core.
+fn shared_cores(points: &[Point]) -> Option<String> {
+    let missing = |point: &Point| Some(1.0 - point.cpus.filter(|_| point.threads == 1)?);
+    let (count, point, missing) = worst(points, missing, 1.0 - WHOLE_CORE)?;
+    Some(format!(
+        "{count} of {} points had to share their core, {point} most (it had {:.0} %): the times \
+         are too long; measure again on an idle machine",
+        points.len(),
+        100.0 * (1.0 - missing)
+    ))
+}
+
+/// How many points pass the limit, the one that does most, and by how much.
+fn worst(
+    points: &[Point],
+    of: impl Fn(&Point) -> Option<f64>,
+    limit: f64,
+) -> Option<(usize, &Point, f64)> {
+    let passing = points.iter().filter_map(|point| Some((point, of(point)?)));
+    let passing: Vec<_> = passing.filter(|(_, value)| *value > limit).collect();
+    let (point, value) = passing.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((passing.len(), point, *value))
 }
 
 /// What the profile does not say, or says badly.

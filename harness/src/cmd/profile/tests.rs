@@ -109,8 +109,12 @@ fn a_known_machine_gives_its_own_numbers_back() {
     }
     // The disturbance shows.
     let warnings = summary::warnings(&points);
-    assert_eq!(warnings.len(), points.len());
-    assert!(warnings[0].contains("50 % longer"), "{}", warnings[0]);
+    let count = points.len();
+    let expected = format!("{count} of {count} points differ");
+    assert!(warnings[0].contains(&expected), "{}", warnings[0]);
+    assert!(warnings[0].contains("(50 %)"), "{}", warnings[0]);
+    let source = &profile.models[0].source;
+    assert!(source.contains("differ by up to 50 %"), "{source}");
     assert!(summary::doubts(&plan, &profile).is_empty());
 }
 
@@ -135,6 +139,7 @@ fn the_file_says_how_it_came_about_and_reads_back() {
         assert!(text.contains(word), "no {word:?} in:\n{text}");
     }
     let read: ComputeProfile = serde_yaml::from_str(&text).unwrap();
+    assert!(read.models[0].source.contains("idle host"), "{text}");
     assert_eq!(read, profile);
     let files = std::fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(files, 1);
@@ -190,8 +195,11 @@ fn a_process_that_shared_its_core_is_warned_of() {
             .iter_mut()
             .for_each(|s| *s *= 0.6);
     }
-    let warnings = summary::warnings(&summary::points(&measurements));
-    assert!(warnings[0].contains("60 % of a core"), "{warnings:?}");
+    let points = summary::points(&measurements);
+    let warnings = summary::warnings(&points);
+    assert!(warnings[0].contains("it had 60 %"), "{warnings:?}");
+    let profile = summary::profile(&plan, &points).unwrap();
+    assert!(profile.models[0].source.contains("BUSY"));
 }
 
 #[test]

@@ -17,6 +17,8 @@ use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, s
 use epochcost_systems::{Device, Host, find};
 use tokio::sync::watch;
 
+pub(crate) use outcome::invocation;
+
 use super::local::Worker;
 use super::{Platform, PlatformError, Progress, TrialData};
 use crate::experiment;
@@ -71,12 +73,7 @@ impl Sim {
     /// # Errors
     /// As [`describe`](Self::describe).
     pub fn cost(&self, row: &Row) -> Result<ModelCost, PlatformError> {
-        let is_function = find(&row.job.system).is_some_and(|s| s.host() == Host::Function);
-        let device = match (is_function, self.simulation.profile.function_device) {
-            (true, FunctionDevice::Cpu) => Device::Cpu,
-            (true, FunctionDevice::Cuda) => Device::Cuda,
-            (false, _) => row.job.device,
-        };
+        let device = device(&self.simulation, row);
         if let Some(own) = &row.own_model {
             return Ok(own.cost(device));
         }
@@ -117,6 +114,16 @@ impl Sim {
             return Ok(known);
         }
         Ok(phantom(simulation, false, &|_| {}).await?.infeasible)
+    }
+}
+
+/// What a row computes on: functions on what the platform gives them.
+pub fn device(simulation: &experiment::Simulation, row: &Row) -> Device {
+    let is_function = find(&row.job.system).is_some_and(|s| s.host() == Host::Function);
+    match (is_function, simulation.profile.function_device) {
+        (true, FunctionDevice::Cpu) => Device::Cpu,
+        (true, FunctionDevice::Cuda) => Device::Cuda,
+        (false, _) => row.job.device,
     }
 }
 
@@ -189,7 +196,7 @@ fn stopped() -> PlatformError {
     }
 }
 
-fn unusable(error: epochcost_simulator::SimulationError) -> PlatformError {
+pub(crate) fn unusable(error: epochcost_simulator::SimulationError) -> PlatformError {
     PlatformError::Service {
         service: "the simulation",
         reason: error.to_string(),
@@ -197,7 +204,7 @@ fn unusable(error: epochcost_simulator::SimulationError) -> PlatformError {
 }
 
 /// Size of the worker that would be deployed, MB; 0 where none is built.
-fn package_mb() -> f64 {
+pub(crate) fn package_mb() -> f64 {
     let beside = std::env::current_exe().map(|program| program.with_file_name("bootstrap"));
     let size = beside.and_then(std::fs::metadata).map(|file| file.len());
     size.map_or(0.0, |bytes| bytes as f64 / f64::from(1 << 20))

@@ -21,7 +21,11 @@ const PLATFORMS: [(&str, &str); 3] = [
 ];
 
 /// The compute profiles of this program, by name.
-const COMPUTE: [(&str, &str); 2] = [
+const COMPUTE: [(&str, &str); 3] = [
+    (
+        "laptop",
+        include_str!("../../../profiles/compute/laptop.yaml"),
+    ),
     (
         "published-cost-performance",
         include_str!("../../../profiles/compute/published-cost-performance.yaml"),

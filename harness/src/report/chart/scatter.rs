@@ -1,5 +1,5 @@
 use super::{Svg, WIDTH, colour, log_ticks, text_width};
-use crate::report::view::Provenance;
+use crate::report::provenance::Provenance;
 
 const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 84.0;

@@ -15,16 +15,13 @@ pub(crate) struct Instances {
 }
 
 impl Instances {
-    /// vCPUs of each: its own, or its share of the one host, in whole cores.
+    /// vCPUs of each: its own, or its share of the one host's, in whole cores.
     fn vcpus(&self, workers: usize) -> f64 {
         let profile = &self.trial.profile;
-        let own = profile.instance.vcpus;
-        match &profile.host {
-            Some(host) => (host.cores / workers.max(1) as f64)
-                .floor()
-                .max(1.0)
-                .min(own),
-            None => own,
+        let vcpus = profile.instance.vcpus;
+        match profile.host {
+            Some(_) => (vcpus / workers.max(1) as f64).floor().max(1.0),
+            None => vcpus,
         }
     }
 }

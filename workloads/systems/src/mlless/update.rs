@@ -4,7 +4,7 @@ use epochcost_kernels::filter::{NormFilter, significance_filter};
 use epochcost_kernels::reduce;
 
 use super::{Encoding, Filter, Settings};
-use crate::{Result, Vector};
+use crate::{Result, Vector, arithmetic};
 
 /// Bytes of an update of `entries` of `n` parameters.
 pub(super) fn encoded_bytes(encoding: Encoding, entries: u64, n: u64) -> u64 {
@@ -43,9 +43,16 @@ impl Update {
     /// Adds it to `accumulator`; phantoms add nothing.
     pub(super) fn add_to(&self, accumulator: &mut [f32]) -> Result<()> {
         match self {
-            Self::Dense(Vector::Real(values)) => reduce::add_assign(accumulator, values)?,
-            Self::Dense(Vector::Phantom { .. }) => {}
-            Self::Sparse(sparse) => sparse_add_assign(accumulator, sparse)?,
+            Self::Dense(Vector::Real(values)) => {
+                arithmetic::note(3, values.len());
+                reduce::add_assign(accumulator, values)?;
+            }
+            Self::Dense(Vector::Phantom { len }) => arithmetic::note(3, *len),
+            // Indices beside values.
+            Self::Sparse(sparse) => {
+                arithmetic::note(4, sparse.entries());
+                sparse_add_assign(accumulator, sparse)?;
+            }
         }
         Ok(())
     }
@@ -89,6 +96,11 @@ impl Significance {
         change: Vector,
         step: u64,
     ) -> Result<(Option<Update>, f64)> {
+        if self.filter != Filter::None {
+            // Adds the change to what has accumulated; then reads that and the
+            // parameters, and rewrites the former.
+            arithmetic::note(3 + 3, change.len());
+        }
         let (Vector::Real(change), Some(parameters)) = (&change, parameters.real()) else {
             return Ok((Some(Update::Dense(change)), 1.0));
         };
@@ -108,6 +120,8 @@ impl Significance {
             ));
         }
         let sent = significance_filter(parameters, &mut self.accumulated, self.threshold, step)?;
+        // Entries are collected, an index and a value each.
+        arithmetic::note(2, sent.entries());
         let density = sent.entries() as f64 / change.len() as f64;
         Ok((self.pack(sent)?, density))
     }

@@ -1,0 +1,103 @@
+//! Where figures come from, and the sentences that say so.
+
+use serde::Serialize;
+
+use crate::results::{Manifest, SimulationRecord};
+
+/// Where a figure comes from. The three are never mixed, and look different
+/// wherever they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// Taken from processes that ran.
+    Measured,
+    /// Computed in virtual time from a profile.
+    Simulated,
+    /// Read off a paper.
+    Published,
+}
+
+impl Provenance {
+    /// Where the figures of a run on `platform` come from.
+    pub fn of_platform(platform: &str) -> Self {
+        if platform == "sim" {
+            Self::Simulated
+        } else {
+            Self::Measured
+        }
+    }
+
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Simulated => "simulated",
+            Self::Published => "published",
+        }
+    }
+}
+
+/// What every figure of the run is.
+pub(super) fn headline(manifest: &Manifest) -> String {
+    match (manifest.platform.as_str(), &manifest.simulation) {
+        (_, Some(record)) => simulated(record),
+        ("sim", None) => "Every figure here is simulated: computed in virtual time.".into(),
+        ("local", _) => "Every figure here was measured on this machine: real processes, real \
+                         bytes over loopback, real time. Published figures are hollow or in \
+                         italics."
+            .into(),
+        _ => "Every figure here was measured on AWS. Published figures are hollow or in italics."
+            .into(),
+    }
+}
+
+fn simulated(record: &SimulationRecord) -> String {
+    let compute: Vec<&str> = record
+        .compute
+        .iter()
+        .map(|known| known.name.as_str())
+        .collect();
+    let compute = match compute.is_empty() {
+        true => String::new(),
+        false => format!(" and the compute profile {}", compute.join(", ")),
+    };
+    let learned = match record.real_compute {
+        true => "Losses and accuracies alone are of models that really trained.",
+        false => "No model was trained: only sizes and durations exist.",
+    };
+    format!(
+        "Every figure here is simulated: computed in virtual time from the platform profile \
+         {}{compute}. {learned} Published figures are hollow or in italics.",
+        record.profile
+    )
+}
+
+/// What the costs are.
+pub(super) fn money(manifest: &Manifest) -> &'static str {
+    match manifest.platform.as_str() {
+        "local" => {
+            "Costs are what AWS would have billed for these durations: local durations at list \
+             prices. Nothing was spent."
+        }
+        "sim" => {
+            "Costs are list prices for what the simulation used, before tax and without the free \
+             tier. Nothing was spent."
+        }
+        _ => "Costs are list prices for what was used, before tax and without the free tier.",
+    }
+}
+
+/// What stands behind a mean in tables.
+pub(super) fn interval(manifest: &Manifest) -> &'static str {
+    match manifest
+        .simulation
+        .as_ref()
+        .is_some_and(|record| record.sample)
+    {
+        true => {
+            "behind a mean stand the 2.5th and 97.5th percentiles of the trials, which sample the \
+             ranges of the profile's constants."
+        }
+        false => "± is half a 95 % interval (Student's t), left out with fewer than two trials.",
+    }
+}

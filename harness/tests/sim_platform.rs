@@ -1,0 +1,314 @@
+//! Runs of the platform `sim` by the program itself, from the file to the
+//! summary and the report.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost::results::RunDirectory;
+use serde_json::Value;
+
+/// Five systems with a model that no build has, on data that is not there.
+const SIZES: &str = "\
+schema: 1
+name: sizes
+platform: sim
+dataset: {name: cifar10}
+model: mine
+workers: 4
+batch_size: 64
+batches_per_worker: 3
+epochs: 2
+systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
+models:
+  - {name: mine, parameters: 250000, statistics: 100, input: [3, 32, 32],
+     flops_per_sample: 5e6, activation_bytes_per_sample: 2e5}
+";
+
+/// A model of this program's on published durations, and claims on it.
+const CLAIMED: &str = "\
+schema: 1
+name: claimed
+platform: sim
+dataset: {name: cifar10}
+model: mobilenet
+workers: 4
+batch_size: 512
+batches_per_worker: 2
+epochs: 1
+evaluate: never
+systems:
+  - {system: allreduce, name: published}
+  - {system: allreduce, name: small, memory_mb: 100}
+  - {system: allreduce, name: many, workers: 2000, batch_size: 1}
+simulation:
+  compute: [published-cost-performance]
+  constants: {object_store.service.request_latency_s: 0.05}
+claims:
+";
+
+/// LeNet-5 on generated digits, on either platform.
+const TRAINED: &str = "\
+schema: 1
+name: trained
+dataset: {name: synthetic-mnist, train: 128, test: 32}
+model: lenet5
+workers: 2
+batch_size: 16
+epochs: 1
+memory_mb: 1769
+systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
+simulation: {real_compute: true, compute: [stated-flops]}
+";
+
+struct Scene(tempfile::TempDir);
+
+impl Scene {
+    fn new(experiment: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("experiment.yaml"), experiment).unwrap();
+        Self(directory)
+    }
+
+    fn command(&self, out: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        command
+            .args(["run", "experiment.yaml", "--out", out])
+            .args(arguments)
+            .current_dir(self.0.path());
+        command
+    }
+
+    /// Runs into the directory `out`, with that exit code.
+    fn run(&self, out: &str, arguments: &[&str], code: i32) -> (PathBuf, Output) {
+        let output = self.command(out, arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        (self.0.path().join(out), output)
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// The summary without what may differ.
+fn comparable(run: &Path) -> String {
+    let mut summary = json(&run.join("summary.json"));
+    summary.as_object_mut().unwrap().remove("run_id").unwrap();
+    serde_json::to_string_pretty(&summary).unwrap()
+}
+
+#[test]
+fn one_seed_gives_the_same_bytes() {
+    let scene = Scene::new(SIZES);
+    let sampled = [
+        "--trials",
+        "3",
+        "--set",
+        "simulation={compute: [], sample: true}",
+    ];
+    let (first, _) = scene.run("first", &sampled, 0);
+    let (second, _) = scene.run("second", &sampled, 0);
+    assert_eq!(comparable(&first), comparable(&second));
+    let files = [
+        "trials.jsonl",
+        "invocations.jsonl",
+        "plan.json",
+        "epochs.tsv",
+        "cost.json",
+    ];
+    for name in files {
+        let read = |run: &Path| fs::read(run.join(name)).unwrap();
+        assert!(read(&first) == read(&second), "{name} differs");
+    }
+    let [first_run, second_run] = [&first, &second].map(|run| RunDirectory::open(run).unwrap());
+    let trials = first_run.trials().unwrap();
+    assert_eq!(trials.len(), 5 * 3);
+    for trial in &trials {
+        let steps = first_run.steps(trial).unwrap();
+        assert!(!steps.is_empty());
+        assert!(steps == second_run.steps(trial).unwrap(), "{}", trial.id);
+        let earliest = steps
+            .iter()
+            .map(|step| step.started_s)
+            .fold(f64::MAX, f64::min);
+        assert!(
+            (0.0..600.0).contains(&earliest),
+            "virtual time starts at zero"
+        );
+    }
+    let other_seed = [&sampled[..], &["--set", "seed=43"]].concat();
+    let (other, _) = scene.run("other", &other_seed, 0);
+    assert_ne!(
+        comparable(&first),
+        comparable(&other),
+        "samples follow the seed"
+    );
+}
+
+#[test]
+fn samples_have_an_interval_and_repetitions_have_none_to_speak_of() {
+    let scene = Scene::new(SIZES);
+    let seconds = |out: &str, choice: &str| {
+        let choice = format!("simulation={{compute: [], {choice}}}");
+        let (run, _) = scene.run(out, &["--trials", "3", "--set", &choice], 0);
+        json(&run.join("summary.json"))["rows"][3]["seconds_per_epoch"].clone()
+    };
+    let same = seconds("same", "sample: false");
+    let width = |estimate: &Value| {
+        estimate["ci95"][1].as_f64().unwrap() - estimate["ci95"][0].as_f64().unwrap()
+    };
+    assert!(width(&same).abs() < 1e-9, "{same}");
+    let sampled = seconds("sampled", "sample: true");
+    assert!(width(&sampled) > 0.0, "{sampled}");
+}
+
+#[test]
+fn impossible_rows_are_results() {
+    let claims = "  - {claim: c, select: {row: small}, metric: puts, at_least: 1, expect: infeasible}\n\
+                  \x20 - {claim: d, select: {row: published}, over: {row: many}, metric: puts, at_least: 1}\n";
+    let scene = Scene::new(&format!("{CLAIMED}{claims}"));
+    let (run, output) = scene.run("run", &[], 0);
+    let table = String::from_utf8(output.stdout).unwrap();
+    let summary = json(&run.join("summary.json"));
+    let rows = summary["rows"].as_array().unwrap();
+    for (row, limit) in [(&rows[1], "memory"), (&rows[2], "concurrency")] {
+        let why = row["infeasible"].as_str().unwrap();
+        assert!(why.contains(limit), "{why}");
+        assert!(table.contains(why), "{table}");
+        for file in ["report.html", "report.md"] {
+            assert!(
+                fs::read_to_string(run.join(file)).unwrap().contains(why),
+                "{file}"
+            );
+        }
+        assert_eq!(
+            (&row["trials"], &row["failed_trials"]),
+            (&0.into(), &0.into())
+        );
+        let figures = ["billed_ms", "cost_full_usd", "peak_memory_mb", "train_loss"];
+        assert!(figures.iter().all(|figure| row[*figure].is_null()), "{row}");
+        assert!(row["seconds_per_epoch"]["mean"].is_null());
+        let traffic = row["traffic"].as_object().unwrap();
+        assert!(traffic.values().all(Value::is_null), "never 0");
+    }
+    assert!(rows[0]["infeasible"].is_null());
+    let words: Vec<&Value> = summary["verdicts"].as_array().unwrap().iter().collect();
+    assert_eq!(words[0]["verdict"], "infeasible");
+    assert_eq!(
+        words[1]["verdict"], "infeasible",
+        "a divisor that cannot be run"
+    );
+    scene.run("without-limits", &["--set", "simulation.limits=false"], 3);
+}
+
+#[test]
+fn what_was_put_in_is_never_reproduced() {
+    let claims = "
+  - {claim: time, select: {row: published}, metric: seconds_per_epoch, published: 29, tolerance: 1}
+  - {claim: money, select: {row: published}, metric: cost_paper_usd, at_least: 0}
+  - {claim: counts, select: {row: published}, metric: puts, published: 10, tolerance: 0}
+  - {claim: fitted, select: {row: published}, metric: gets, at_least: 0, put_in: it was fitted}
+";
+    let scene = Scene::new(&format!("{CLAIMED}{claims}"));
+    let (run, _) = scene.run("run", &[], 0);
+    let words = |run: &Path| -> Vec<String> {
+        let summary = json(&run.join("summary.json"));
+        let verdicts = summary["verdicts"].as_array().unwrap().iter();
+        verdicts
+            .map(|verdict| verdict["verdict"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let put_in = "by_construction";
+    assert_eq!(words(&run), [put_in, put_in, "reproduced", put_in]);
+    let compute = json(&run.join("plan.json"))[0]["compute"].clone();
+    assert_eq!(compute["profile"], "published-cost-performance");
+    assert_eq!(compute["origin"], "published");
+    let stated = ["--set", "simulation.compute=[stated-flops]"];
+    let (run, _) = scene.run("stated", &stated, 0);
+    assert_eq!(
+        words(&run),
+        ["reproduced", "reproduced", "reproduced", put_in]
+    );
+}
+
+#[test]
+fn a_simulated_run_says_what_it_stands_on() {
+    let scene = Scene::new(&CLAIMED.replace("claims:\n", ""));
+    let (run, output) = scene.run("run", &[], 0);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        table.contains("every figure is simulated, on aws-us-east-1"),
+        "{table}"
+    );
+    let manifest = json(&run.join("manifest.json"));
+    assert_eq!(manifest["schema_version"]["minor"], 1);
+    let record = &manifest["simulation"];
+    let constants = record["constants"].as_array().unwrap();
+    let stated = constants
+        .iter()
+        .filter(|constant| constant["stated"] == true);
+    let stated: Vec<&Value> = stated.collect();
+    assert_eq!(stated.len(), 1);
+    assert_eq!(stated[0]["path"], "object_store.service.request_latency_s");
+    assert_eq!(stated[0]["value"], 0.05);
+    assert_eq!(record["compute"][0]["costs"][0]["model"], "mobilenet");
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    let twin = fs::read_to_string(run.join("report.md")).unwrap();
+    for text in [&page, &twin] {
+        assert!(text.contains("Every figure here is simulated"));
+        assert!(text.contains("What the simulation stands on"));
+        assert!(text.contains("stated by the experiment"));
+        assert!(!text.contains("1970"));
+    }
+    for constant in constants {
+        assert!(
+            page.contains(constant["path"].as_str().unwrap()),
+            "{constant}"
+        );
+    }
+    assert!(page.contains(r#"class="simulated""#));
+    let warned = String::from_utf8(output.stderr).unwrap();
+    assert!(!warned.contains("the machine was busy"), "{warned}");
+}
+
+/// The very code that trains on this machine trains in virtual time.
+#[test]
+fn training_in_virtual_time_gives_the_losses_of_real_time() {
+    let scene = Scene::new(TRAINED);
+    let worker = find_or_build().unwrap().path.canonicalize().unwrap();
+    let rows = |platform: &str| {
+        let mut command = scene.command(platform, &["--platform", platform]);
+        let output = command.env(WORKER_VARIABLE, &worker).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        json(&scene.0.path().join(platform).join("summary.json"))["rows"].clone()
+    };
+    let (local, simulated) = (rows("local"), rows("sim"));
+    for (real, virtual_) in local
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(simulated.as_array().unwrap())
+    {
+        assert_eq!(real["id"], virtual_["id"]);
+        for figure in [
+            "train_loss",
+            "accuracy",
+            "replicas_identical",
+            "closed_form",
+        ] {
+            assert_eq!(
+                real[figure], virtual_[figure],
+                "{} of {}",
+                figure, real["id"]
+            );
+            assert!(!real[figure].is_null(), "{figure} of {}", real["id"]);
+        }
+        assert_eq!(virtual_["traffic_matches"], true);
+    }
+}
