@@ -24,7 +24,7 @@ use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, locked};
 use crate::profile::{ModelCost, Profile};
 use crate::services::Services;
-use crate::station::{Station, StationSpec};
+use crate::station::{Station, StationSpec, Uneven};
 
 /// Makes the real model of an invocation, where one computes.
 pub type MakeCompute = Box<dyn Fn() -> SystemResult<Box<dyn Compute>> + Send + Sync>;
@@ -62,7 +62,9 @@ impl Trial {
         is_built: Arc<std::sync::atomic::AtomicBool>,
     ) -> SystemResult<(World, Arc<Computed>)> {
         let host = self.services.host.as_ref();
-        let station = Arc::new(Station::new(&self.engine, host, &self.services, spec));
+        let uneven = Uneven::of(&task, &self.profile);
+        let station = Station::new(&self.engine, host, &self.services, spec, uneven);
+        let station = Arc::new(station);
         let computed = Arc::new(Computed::default());
         let compute = ModelledCompute {
             sizes: self.sizes,

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_systems::{Clock, LeftOut, Pause, Watched, take_arithmetic_bytes};
+use epochcost_kernels::hash;
+use epochcost_systems::{Clock, LeftOut, Pause, Task, Watched, take_arithmetic_bytes};
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, locked, nanoseconds};
-use crate::profile::ServiceModel;
+use crate::profile::{Profile, ServiceModel};
 use crate::resource::Resource;
 use crate::services::Services;
 
@@ -23,6 +24,7 @@ pub(crate) struct Station {
     pub(crate) engine: Engine,
     /// The cores of the one host that everything shares, if it does.
     host: Option<Resource>,
+    uneven: Uneven,
     /// vCPUs that this station may use at once.
     vcpus: f64,
     /// Cores that its threads can use at once.
@@ -40,6 +42,43 @@ pub(crate) struct Station {
     pub(crate) services: Services,
 }
 
+/// How unevenly a crowded host serves those who compute on it: its scheduler
+/// does not let all of them go on alike.
+pub(crate) struct Uneven {
+    /// Standard deviation of a computation's time, relative to its mean.
+    spread: f64,
+    seed: u64,
+    draws: AtomicU64,
+}
+
+impl Uneven {
+    /// Of `task` on the host of `profile`: crowded where there are more workers
+    /// than cores. Drawn from the job's seed, and what the task is.
+    pub(crate) fn of(task: &Task, profile: &Profile<f64>) -> Self {
+        let host = profile.host.as_ref();
+        let crowded = host.filter(|host| task.job.workers as f64 > host.cores);
+        let batch = task.batch.map_or(0, |batch| batch as u64 + 1);
+        let numbers = [task.rank as u64, task.epoch as u64, batch];
+        let letters = task.function.bytes().map(u64::from);
+        Self {
+            spread: crowded.map_or(0.0, |host| host.compute_spread),
+            seed: numbers
+                .into_iter()
+                .chain(letters)
+                .fold(task.job.seed, hash::mix),
+            draws: AtomicU64::new(0),
+        }
+    }
+
+    /// The next computation's time over its mean: uniform, and never negative.
+    fn factor(&self) -> f64 {
+        let draw = self.draws.fetch_add(1, Ordering::Relaxed);
+        let unit = f64::from(hash::unit_f32(hash::mix(self.seed, draw)));
+        // A unit of a uniform distribution has a standard deviation of 1 / √12.
+        (1.0 + self.spread * 12f64.sqrt() * (unit - 0.5)).max(0.0)
+    }
+}
+
 /// What a station is made of.
 pub(crate) struct StationSpec {
     pub(crate) vcpus: f64,
@@ -53,10 +92,12 @@ impl Station {
         host: Option<&Resource>,
         services: &Services,
         spec: &StationSpec,
+        uneven: Uneven,
     ) -> Self {
         Self {
             engine: engine.clone(),
             host: host.cloned(),
+            uneven,
             vcpus: spec.vcpus,
             // As the platforms set the threads of a function.
             threads: spec.vcpus.round().max(1.0),
@@ -115,7 +156,10 @@ impl Station {
         self.settle().await;
         match &self.host {
             // Cores that the serial part of a computation leaves idle are for others.
-            Some(host) if seconds > 0.0 => host.consume(core_s, core_s / seconds).await,
+            Some(host) if seconds > 0.0 => {
+                let core_s_here = core_s * self.uneven.factor();
+                host.consume(core_s_here, core_s / seconds).await;
+            }
             Some(_) => {}
             None => self.engine.seconds(seconds).await,
         }

@@ -1,5 +1,7 @@
 //! One setting in virtual time: its seconds, dollars, traffic and memory.
 
+use std::time::{Duration, Instant};
+
 use epochcost_channels::Traffic;
 use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
 use epochcost_systems::{Host, QueueService, Record, StageSeconds, StepRecord, find};
@@ -58,6 +60,11 @@ pub(super) struct Estimate {
     pub(super) dataset_traffic: Traffic,
     /// Traffic of checkpoints, statistics and logs.
     pub(super) state_traffic: Traffic,
+    /// Events that the simulation went through.
+    pub(super) events: u64,
+    /// How long that took: real time, the only one here.
+    #[serde(skip)]
+    pub(super) took: Duration,
 }
 
 impl Estimate {
@@ -102,10 +109,13 @@ pub(super) fn estimate(
     simulation: &Simulation,
     prices: &PriceBook,
 ) -> Result<Outcome<Estimate>, Error> {
-    Ok(match probe(simulation, true)? {
+    let began = Instant::now();
+    let probed = probe(simulation, true)?;
+    let took = began.elapsed();
+    Ok(match probed {
         Outcome::Feasible(simulated) => {
             let estimate = figures(row, simulation, simulated, prices)?;
-            Outcome::Feasible(estimate)
+            Outcome::Feasible(Estimate { took, ..estimate })
         }
         Outcome::Infeasible(infeasible) => Outcome::Infeasible(infeasible),
         Outcome::Failed(reason) => Outcome::Failed(reason),
@@ -159,6 +169,8 @@ fn figures(
         traffic: traffic.exchange.total(),
         dataset_traffic: traffic.dataset.total(),
         state_traffic: traffic.state.total(),
+        events: simulated.events,
+        took: Duration::ZERO,
     })
 }
 

@@ -184,9 +184,21 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             .transpose()?,
         rows,
     };
+    say_pace(&plan, output);
     output.text(text::of(&plan, args, output.verbosity > 0));
     output.json(&plan);
     Ok(Exit::Done)
+}
+
+/// How fast simulations went, on one core each.
+fn say_pace(plan: &Plan, output: Output) {
+    let known = || plan.rows.iter().filter_map(|row| row.estimate.as_ref());
+    let events: u64 = known().map(|estimate| estimate.events).sum();
+    let took: f64 = known().map(|estimate| estimate.took.as_secs_f64()).sum();
+    output.message(format_args!(
+        "simulated {events} events in {took:.2} s, {:.1} million a second on one core",
+        events as f64 / took.max(1e-9) / 1e6
+    ));
 }
 
 /// The experiment as it would be simulated, with the options laid over it.

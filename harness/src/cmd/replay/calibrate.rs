@@ -9,13 +9,13 @@ use epochcost_simulator::profile::{ModelCost, median};
 use epochcost_systems::{Device, Job, StageSeconds, StepRecord};
 
 use super::Plan;
-use super::compare::{self, Setting};
+use super::setting::{Setting, simulate};
 use crate::analysis::{RowAnalysis, TrialAnalysis};
 use crate::error::Error;
 use crate::metering::Invocation;
 
-/// Share of a step that more vCPUs speed up. A run at one memory size does not
-/// tell; "0.9" is what models have of which an experiment states operations.
+/// Share of a step that more vCPUs speed up, which a run at one memory size does
+/// not tell: assumed, as for models of which an experiment states operations.
 const PARALLEL: f64 = 0.9;
 /// A forward pass is one third of a step's operations.
 const FORWARD: f64 = 1.0 / 3.0;
@@ -64,7 +64,7 @@ pub(super) async fn cost(plan: &Plan, row: &RowAnalysis) -> Result<ModelCost, Er
     let mut alone = recorded;
     for _ in 0..ATTEMPTS {
         let setting = Setting::recorded(plan, row, alone.cost(plan, row));
-        let replayed = compare::simulate(&setting, None).await?;
+        let replayed = simulate(&setting, None).await?;
         let simulated = Observed::of(
             &[Trial {
                 steps: &replayed.steps,

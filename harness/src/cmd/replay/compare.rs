@@ -1,22 +1,17 @@
 //! Recorded and simulated figures of every row, side by side.
 
-use async_trait::async_trait;
 use epochcost_channels::Traffic;
-use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile, Constant, ModelCost, Profile};
-use epochcost_systems::{StageSeconds, StepRecord, find};
+use epochcost_simulator::profile::{ComputeOrigin, ModelCost};
+use epochcost_systems::StageSeconds;
 use serde::Serialize;
 
-use super::{Plan, SAME_MACHINE, calibrate};
+use super::setting::{self, Setting, sends_what_it_learns, simulate};
+use super::{Plan, SAME_MACHINE};
 use crate::analysis::statistics::Estimate;
 use crate::analysis::{RowAnalysis, TrialAnalysis};
 use crate::error::{Error, Exit};
-use crate::experiment::Simulation;
-use crate::plan::{Row, TrialPlan};
-use crate::platform::sim::{RealCompute, Sim};
-use crate::platform::{Platform, Progress, TrialData};
-use crate::results::{
-    Build, ConstantRecord, Git, Machine, SchemaVersion, SimulationRecord, TrialRow,
-};
+use crate::plan::Row;
+use crate::results::{Build, ConstantRecord, Git, Machine, SchemaVersion, SimulationRecord};
 
 /// The version of the record.
 const VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
@@ -102,20 +97,6 @@ pub(super) struct Figures {
     pub(super) traffic: Traffic,
 }
 
-/// One simulated trial.
-pub(super) struct Replayed {
-    pub(super) trial: TrialRow,
-    pub(super) invocations: Vec<crate::metering::Invocation>,
-    pub(super) steps: Vec<StepRecord>,
-}
-
-/// What is simulated, and on what.
-pub(super) struct Setting {
-    row: Row,
-    profile: Profile<Constant>,
-    compute: ComputeProfile,
-}
-
 impl Comparison {
     /// Simulates every row.
     pub(super) async fn of(plan: &Plan) -> Result<Self, Error> {
@@ -165,7 +146,7 @@ impl Comparison {
 impl Settings {
     fn of(plan: &Plan) -> Self {
         let compute = plan.compute.as_ref();
-        let simulation = simulation(plan.platform.clone(), Vec::new(), false);
+        let simulation = setting::simulation(plan.platform.clone(), Vec::new(), false);
         Self {
             profile: plan.platform.name.clone(),
             is_same_machine: plan.is_same_machine || plan.platform.name == SAME_MACHINE,
@@ -202,7 +183,7 @@ impl RowComparison {
             compared.note = Some("its faults are not simulated".into());
         }
         let setting = Setting::replayed(plan, row).await?;
-        compared.cost = setting.compute.models.first().cloned();
+        compared.cost = setting.cost().cloned();
         let real = plan.real.as_ref().filter(|_| sends_what_it_learns(row));
         if real.is_none() && sends_what_it_learns(row) {
             compared.note = Some(
@@ -217,14 +198,14 @@ impl RowComparison {
             return Ok(compared);
         }
         let analysed = TrialAnalysis::new(
-            &setting.row,
+            setting.row(),
             replayed.trial,
             replayed.invocations,
             &replayed.steps,
             plan.run.prices(),
-            setting.profile.function_price.as_deref(),
+            setting.function_price(),
         )?;
-        compared.simulated = Figures::of(&setting.row, row.on_functions(), &[&analysed]);
+        compared.simulated = Figures::of(setting.row(), row.on_functions(), &[&analysed]);
         let wall = |figures: &Option<Figures>| figures.as_ref()?.wall_s.mean;
         compared.ratio = wall(&compared.simulated)
             .zip(wall(&compared.recorded))
@@ -274,134 +255,4 @@ impl Figures {
             traffic: first.exchange(),
         })
     }
-}
-
-impl Setting {
-    /// The row as it was run, on the machine it was run on.
-    pub(super) fn recorded(plan: &Plan, row: &RowAnalysis, cost: ModelCost) -> Self {
-        Self {
-            row: first_trial(row),
-            profile: plan.recorded_on.clone(),
-            compute: steps_of(cost),
-        }
-    }
-
-    /// The row under the replay's settings.
-    async fn replayed(plan: &Plan, row: &RowAnalysis) -> Result<Self, Error> {
-        let compute = match &plan.compute {
-            Some(compute) => compute.clone(),
-            None => steps_of(calibrate::cost(plan, row).await?),
-        };
-        let mut setting = Self {
-            row: first_trial(row),
-            profile: plan.platform.clone(),
-            compute,
-        };
-        setting.row.memory_mb = plan.memory_mb.unwrap_or(setting.row.memory_mb);
-        if let Some(workers) = plan.workers {
-            let job = &mut setting.row.job;
-            job.workers = workers;
-            // Each worker keeps its mini-batches: the data are as many as that takes.
-            let samples = workers * job.batch_size * job.batches_per_worker;
-            job.data.train_samples = job.data.train_samples.max(samples);
-        }
-        // Only what this row's steps cost is kept, for the record.
-        let model = setting.row.job.model.clone();
-        setting.compute.models.retain(|cost| cost.model == model);
-        Ok(setting)
-    }
-}
-
-/// The row with the name and the seed of its first trial.
-fn first_trial(row: &RowAnalysis) -> Row {
-    let mut first = row.planned.row.clone();
-    first.job.trial = format!("{}-t0", first.id);
-    if let Some(trial) = row.succeeded().next() {
-        first.job.seed = trial.trial.seed;
-    }
-    // A run's own steps are the CPU's, also of rows that asked for a GPU.
-    first.cpu_fallback = true;
-    first
-}
-
-/// A compute profile of one cost alone.
-fn steps_of(cost: ModelCost) -> ComputeProfile {
-    ComputeProfile {
-        schema: 1,
-        name: "recorded".into(),
-        about: "steps as the run recorded them".into(),
-        origin: ComputeOrigin::Measured,
-        models: vec![cost],
-    }
-}
-
-/// Whether the row's traffic follows from the values that it sends, and not
-/// from their sizes alone.
-pub(super) fn sends_what_it_learns(row: &RowAnalysis) -> bool {
-    let planned = &row.planned.row;
-    let Some(system) = find(&planned.job.system) else {
-        return false;
-    };
-    let by_size = system.traffic(&planned.job, planned.sizes()).ok();
-    row.succeeded()
-        .any(|trial| trial.trial.closed_form.is_some() && trial.trial.closed_form != by_size)
-}
-
-fn simulation(
-    profile: Profile<Constant>,
-    compute: Vec<ComputeProfile>,
-    real_compute: bool,
-) -> Simulation {
-    Simulation {
-        profile,
-        compute,
-        limits: true,
-        real_compute,
-        sample: false,
-    }
-}
-
-struct Silent;
-
-#[async_trait]
-impl Progress for Silent {
-    fn steps(&self, _done: u64) {}
-}
-
-/// Simulates one trial.
-pub(super) async fn simulate(
-    setting: &Setting,
-    real: Option<&RealCompute>,
-) -> Result<Replayed, Error> {
-    let Setting {
-        row,
-        profile,
-        compute,
-    } = setting;
-    let simulation = simulation(profile.clone(), vec![compute.clone()], real.is_some());
-    let platform = Sim::new(simulation, real.cloned());
-    let plan = TrialPlan {
-        sizes: row.sizes(),
-        trial: 0,
-        row: row.clone(),
-    };
-    let mut outcome = platform
-        .run_trial(&plan, &TrialData::default(), &Silent)
-        .await?;
-    if let Some(infeasible) = platform.infeasible(&plan).await? {
-        outcome.failure = Some(infeasible.to_string());
-    }
-    let trial = TrialRow::new(&plan, &outcome);
-    let steps = outcome
-        .records
-        .into_iter()
-        .filter_map(|record| match record {
-            epochcost_systems::Record::Step(step) => Some(*step),
-            _ => None,
-        });
-    Ok(Replayed {
-        trial,
-        steps: steps.collect(),
-        invocations: outcome.invocations,
-    })
 }

@@ -8,6 +8,7 @@
 
 mod calibrate;
 mod compare;
+mod setting;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -225,7 +226,7 @@ async fn real_compute(
     rows: &[RowAnalysis],
     resizes: bool,
 ) -> Result<Option<RealCompute>, Error> {
-    if resizes || !rows.iter().any(compare::sends_what_it_learns) {
+    if resizes || !rows.iter().any(setting::sends_what_it_learns) {
         return Ok(None);
     }
     let file = path.join("experiment.yaml");

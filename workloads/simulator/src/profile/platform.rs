@@ -143,8 +143,11 @@ parts! {
 
     /// One machine that everything shares.
     struct HostModel {
-        /// Its cores.
+        /// Its cores, in those that work alone.
         number cores: T,
+        /// Standard deviation of a computation's core time, relative to its
+        /// mean, where there are more workers than cores.
+        number compute_spread: T,
     }
 }
 
