@@ -33,6 +33,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod catalog;
+mod cpu;
 mod error;
 mod flat;
 pub mod input;

@@ -1,0 +1,272 @@
+//! The dense convolution, backward: the gradient of the weight, a sum over all pixels
+//! of what each window saw, times its output's gradient.
+
+use super::dense::frame;
+use super::geometry::Geometry;
+use super::input::{Frame, Input};
+use super::lanes::{Lanes, Single};
+use super::memory::{Shard, Target, in_parallel, padded, shards, with_scratch};
+use super::product::{copy, sum_of};
+use super::tile::{MAX_ROWS, Operands, Rows, Run};
+use super::{Kernel, dispatch};
+
+/// Most values of the parts of a weight's gradient that shards of the batch sum apart
+/// (8 MiB). Larger weights are shared out by output channels instead.
+const PART_VALUES: usize = 1 << 21;
+
+/// Columns of the widest panel.
+const MAX_COLUMNS: usize = 32;
+
+/// Least shards that a large batch is cut into.
+const LEAST_SHARDS: usize = 12;
+
+/// The gradient of a weight `[out, in, kernel, kernel]`.
+pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geometry) -> Vec<f32> {
+    let length = geometry.depth() * geometry.outputs;
+    let most = geometry.shards().len();
+    let batches = shards(geometry.batch, most.min(PART_VALUES / length));
+    let least = LEAST_SHARDS.min(most).div_ceil(batches.len());
+    let ranges = shards(geometry.outputs, least.min(geometry.outputs / 32));
+    let units: Vec<(Shard, Shard)> = batches
+        .iter()
+        .flat_map(|&batch| ranges.iter().map(move |&outputs| (batch, outputs)))
+        .collect();
+    let frame = frame(geometry);
+    let parts = in_parallel(&units, |(batch, outputs)| {
+        let mut part = vec![0.0; outputs.length * geometry.depth()];
+        let group = geometry.group().min(batch.length);
+        let framed = padded(group * frame.image());
+        let panel = padded(group * geometry.out_pixels() * MAX_COLUMNS);
+        with_scratch(framed + panel, |scratch| {
+            dispatch(Gradient {
+                input,
+                output_gradient,
+                geometry,
+                frame: &frame,
+                batch,
+                outputs,
+                scratch,
+                target: Target::of(&mut part),
+            });
+        });
+        part
+    });
+    let mut parts = parts.into_iter();
+    let by_batch = batches
+        .iter()
+        .map(|_| parts.by_ref().take(ranges.len()).collect::<Vec<_>>());
+    let by_batch = by_batch.map(|ranges| match <[Vec<f32>; 1]>::try_from(ranges) {
+        Ok([range]) => range,
+        Err(ranges) => ranges.concat(),
+    });
+    channels_first(sum_of(by_batch.collect()), geometry)
+}
+
+/// `[out, taps, in]` to `[out, in, taps]`.
+fn channels_first(gradient: Vec<f32>, geometry: &Geometry) -> Vec<f32> {
+    let (inputs, taps) = (geometry.inputs, geometry.taps());
+    if taps == 1 {
+        return gradient;
+    }
+    let mut swapped = vec![0.0; gradient.len()];
+    let rows = swapped.chunks_exact_mut(taps * inputs);
+    for (to, from) in rows.zip(gradient.chunks_exact(taps * inputs)) {
+        for (input, to) in to.chunks_exact_mut(taps).enumerate() {
+            for (tap, to) in to.iter_mut().enumerate() {
+                *to = from[tap * inputs + input];
+            }
+        }
+    }
+    swapped
+}
+
+struct Gradient<'a> {
+    input: Input<'a>,
+    output_gradient: &'a [f32],
+    geometry: &'a Geometry,
+    frame: &'a Frame,
+    batch: Shard,
+    outputs: Shard,
+    scratch: *mut f32,
+    /// `[out, taps, in]`.
+    target: Target,
+}
+
+impl Kernel for Gradient<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let Self {
+            geometry,
+            frame,
+            scratch,
+            ..
+        } = self;
+        let group = geometry.group().min(self.batch.length);
+        // Of a 1×1 window without stride, panels are made from the input itself.
+        let direct = geometry.window.kernel == 1
+            && geometry.window.stride == 1
+            && geometry.window.padding == 0
+            && geometry.inputs % L::COLUMNS == 0;
+        for start in (0..self.batch.length).step_by(group) {
+            let count = group.min(self.batch.length - start);
+            let first = self.batch.start + start;
+            // SAFETY: the group's images exist, and the scratch space holds their frames
+            // and a panel.
+            unsafe {
+                let panel = scratch.add(padded(group * frame.image()));
+                if !direct {
+                    frame.fill::<L>(self.input, first, count, scratch);
+                }
+                for column in (0..geometry.depth()).step_by(L::COLUMNS) {
+                    let columns = L::COLUMNS.min(geometry.depth() - column);
+                    if direct {
+                        self.pack_input::<L>(first, count, column, panel);
+                    } else {
+                        let mut held = 0;
+                        while held < columns {
+                            let piece = Piece::new(geometry, frame, column, held, columns);
+                            self.pack_frame::<L>(scratch, count, piece, panel);
+                            held += piece.length;
+                        }
+                    }
+                    self.products::<L>([first, count], [column, columns], panel, start > 0);
+                }
+            }
+        }
+    }
+}
+
+/// Columns of a panel that lie together in a frame.
+#[derive(Clone, Copy)]
+struct Piece {
+    /// In the panel.
+    column: usize,
+    /// In the frame, from where a window begins.
+    offset: usize,
+    length: usize,
+}
+
+impl Piece {
+    /// The longest from `column` of the panel that begins with column `first` of all.
+    fn new(geometry: &Geometry, frame: &Frame, first: usize, column: usize, end: usize) -> Self {
+        let (inputs, kernel) = (geometry.inputs, geometry.window.kernel);
+        let (tap, channel) = ((first + column) / inputs, (first + column) % inputs);
+        let pixel = tap / kernel * frame.columns() + tap % kernel;
+        Self {
+            column,
+            offset: pixel * frame.pitch + channel,
+            length: (inputs - channel).min(end - column),
+        }
+    }
+}
+
+impl Gradient<'_> {
+    /// The panel's columns of all pixels, normalised on the way.
+    #[inline(always)]
+    unsafe fn pack_input<L: Lanes>(
+        &self,
+        first: usize,
+        count: usize,
+        column: usize,
+        panel: *mut f32,
+    ) {
+        unsafe {
+            let inputs = self.geometry.inputs;
+            let pixels = self.geometry.out_pixels();
+            let mut position = first * pixels * inputs + column;
+            let mut row = panel;
+            for _ in 0..count * pixels {
+                for vector in 0..2 {
+                    let at = vector * L::WIDTH;
+                    L::store(
+                        row.add(at),
+                        self.input.value::<L>(position + at, column + at),
+                    );
+                }
+                position += inputs;
+                row = row.add(L::COLUMNS);
+            }
+        }
+    }
+
+    /// A piece of the panel, of all pixels.
+    #[inline(always)]
+    unsafe fn pack_frame<L: Lanes>(
+        &self,
+        frames: *const f32,
+        count: usize,
+        piece: Piece,
+        panel: *mut f32,
+    ) {
+        unsafe {
+            let (frame, stride) = (self.frame, self.geometry.window.stride);
+            let mut row = panel.add(piece.column);
+            for image in 0..count {
+                for y in 0..self.geometry.out_height {
+                    let line = y * stride * frame.columns() * frame.pitch;
+                    let mut from = frames.add(image * frame.image() + line + piece.offset);
+                    for _ in 0..self.geometry.out_width {
+                        if piece.length == L::COLUMNS {
+                            L::store(row, L::load(from));
+                            L::store(row.add(L::WIDTH), L::load(from.add(L::WIDTH)));
+                        } else if piece.length < L::WIDTH {
+                            copy::<Single>(from, row, piece.length);
+                        } else {
+                            copy::<L>(from, row, piece.length);
+                        }
+                        from = from.add(stride * frame.pitch);
+                        row = row.add(L::COLUMNS);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the panel's columns of the gradient.
+    #[inline(always)]
+    unsafe fn products<L: Lanes>(
+        &self,
+        [first, count]: [usize; 2],
+        [column, columns]: [usize; 2],
+        panel: *const f32,
+        accumulate: bool,
+    ) {
+        unsafe {
+            let (pixels, depth) = (self.geometry.out_pixels(), self.geometry.depth());
+            let left_step = self.geometry.outputs;
+            let gradient = self
+                .output_gradient
+                .as_ptr()
+                .add(first * pixels * left_step);
+            let operands = Operands {
+                runs: &[Run {
+                    left: 0,
+                    right: 0,
+                    length: count * pixels,
+                }],
+                left_step,
+                right_step: L::COLUMNS,
+                right: panel,
+                columns,
+                accumulate,
+            };
+            for row in (0..self.outputs.length).step_by(L::ROWS) {
+                let held = L::ROWS.min(self.outputs.length - row);
+                let output = |row: usize| self.target.at(row * depth + column);
+                let left = gradient.add(self.outputs.start + row);
+                let mut rows = Rows {
+                    left: [left; MAX_ROWS],
+                    output: [output(row); MAX_ROWS],
+                    count: held,
+                };
+                for index in 1..held {
+                    rows.left[index] = left.add(index);
+                    rows.output[index] = output(row + index);
+                }
+                L::product(&operands, &rows, columns <= L::WIDTH);
+            }
+        }
+    }
+}

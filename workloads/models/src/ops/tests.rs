@@ -1,0 +1,1 @@
+//! The kernels against the same operations in burn's own terms.
