@@ -32,6 +32,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod allocator;
 mod catalog;
 mod cpu;
 mod error;
@@ -47,6 +48,8 @@ mod session;
 mod source;
 mod trainer;
 
+pub use allocator::keep_freed_memory;
 pub use catalog::{Device, ModelInfo, models};
+pub use cpu::peaks::{Peaks, measured_peaks};
 pub use error::ModelError;
 pub use trainer::{Evaluation, StepOutput, Trainer};

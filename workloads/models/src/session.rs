@@ -153,9 +153,16 @@ where
 /// Images `[batch, channels, height, width]` as channels-last.
 fn image_tensor<B: Backend>(info: &ModelInfo, images: &[f32], device: &B::Device) -> Tensor<B, 4> {
     let [channels, height, width] = info.input;
+    let pixels = height * width;
+    let mut values: Vec<f32> = Vec::with_capacity(images.len());
+    for image in images.chunks_exact(info.image_values()) {
+        for pixel in 0..pixels {
+            values.extend(image[pixel..].iter().step_by(pixels));
+        }
+    }
     let batch = images.len() / info.image_values();
-    let data = TensorData::new(images.to_vec(), [batch, channels, height, width]);
-    Tensor::<B, 4>::from_data(data, device).permute([0, 2, 3, 1])
+    let data = TensorData::new(values, [batch, height, width, channels]);
+    Tensor::from_data(data, device)
 }
 
 /// How many rows of scores have their greatest, the first of equals, at the label.

@@ -73,6 +73,30 @@ fn equal_inputs_give_equal_bits() {
     }
 }
 
+/// Work is cut by shapes alone, and its sums run in a fixed order.
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    for (info, size) in models().iter().zip([40, 3, 200]) {
+        let step = |threads: usize| {
+            let mut trainer = trainer(info.name);
+            let parameters = trainer.initial_parameters(3);
+            let (images, labels) = batch(&trainer, size, 4);
+            let mut statistics = trainer.initial_statistics();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let step = pool
+                .unwrap()
+                .install(|| trainer.gradient(&parameters, &mut statistics, &images, &labels))
+                .unwrap();
+            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            (step.loss.to_bits(), bits(&step.gradient), bits(&statistics))
+        };
+        let one = step(1);
+        for threads in [2, 3, 6] {
+            assert!(one == step(threads), "{} on {threads} threads", info.name);
+        }
+    }
+}
+
 #[test]
 fn lenet5_gradient_is_the_slope_of_its_loss() {
     let mut trainer = trainer("lenet5");

@@ -7,7 +7,7 @@ use super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::norm::{GroupMoments, Moments, group_moments};
 use super::product::{Packed, Product};
 use super::tile::Run;
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch_columns};
 
 /// The images convolved, and each output channel's moments; of no channels where they
 /// are not wanted.
@@ -17,18 +17,13 @@ pub(crate) fn forward(
     geometry: &Geometry,
     moments_wanted: bool,
 ) -> (Vec<f32>, Moments) {
-    let (inputs, taps) = (geometry.inputs, geometry.taps());
-    let packed = Packed::new(
-        weight,
-        [geometry.depth(), geometry.outputs],
-        |term, column| (column * inputs + term % inputs) * taps + term / inputs,
-    );
+    let packed = packed(weight, geometry);
     let mut output = Output::new(geometry.output_shape().iter().product());
     let target = output.target();
     let frame = frame(geometry);
     let groups = in_parallel(&geometry.shards(), |shard| {
         with_scratch(padded(geometry.group() * frame.image()), |scratch| {
-            dispatch(Forward {
+            let forward = Forward {
                 input,
                 weight: &packed,
                 geometry,
@@ -37,12 +32,53 @@ pub(crate) fn forward(
                 scratch,
                 target,
                 moments_wanted,
-            })
+            };
+            dispatch_columns(geometry.outputs, forward)
         })
     });
     // SAFETY: the shards cover the batch, and each writes all pixels of its images.
     let output = unsafe { output.written() };
     (output, Moments::of(&groups.concat()))
+}
+
+/// The products of [`forward`] so many times over, on one thread and without the packing
+/// of the weight: what the machine's peak is measured by.
+pub(crate) fn products_alone(
+    input: Input<'_>,
+    weight: &[f32],
+    geometry: &Geometry,
+    times: usize,
+) -> Vec<f32> {
+    let packed = packed(weight, geometry);
+    let mut output = vec![0.0; geometry.output_shape().iter().product()];
+    let frame = frame(geometry);
+    let target = Target::of(&mut output);
+    with_scratch(padded(geometry.group() * frame.image()), |scratch| {
+        for _ in 0..times {
+            let forward = Forward {
+                input,
+                weight: &packed,
+                geometry,
+                frame: &frame,
+                shard: Shard {
+                    start: 0,
+                    length: geometry.batch,
+                },
+                scratch,
+                target,
+                moments_wanted: false,
+            };
+            dispatch_columns(geometry.outputs, forward);
+        }
+    });
+    output
+}
+
+fn packed(weight: &[f32], geometry: &Geometry) -> Packed {
+    let (inputs, taps) = (geometry.inputs, geometry.taps());
+    let sizes = [geometry.depth(), geometry.outputs];
+    let first = |term| term % inputs * taps + term / inputs;
+    Packed::new(weight, sizes, first, inputs * taps)
 }
 
 struct Forward<'a> {

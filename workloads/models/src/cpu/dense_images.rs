@@ -11,7 +11,7 @@ use super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::norm::{Sums, rectify_and_sum};
 use super::product::{Packed, Product};
 use super::tile::Run;
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch_columns};
 
 /// The gradient of the images, before their norm if it has no ReLU, and what the
 /// norm's own gradients sum.
@@ -22,9 +22,9 @@ pub(crate) fn gradient(
     geometry: &Geometry,
 ) -> (Vec<f32>, Option<Sums>) {
     let (outputs, taps) = (geometry.outputs, geometry.taps());
-    let packed = Packed::new(weight, [taps * outputs, geometry.inputs], |term, column| {
-        ((term % outputs) * geometry.inputs + column) * taps + term / outputs
-    });
+    let sizes = [taps * outputs, geometry.inputs];
+    let first = |term| term % outputs * geometry.inputs * taps + term / outputs;
+    let packed = Packed::new(weight, sizes, first, taps);
     let images = geometry.batch * geometry.pixels() * geometry.inputs;
     let mut gradient = Output::new(images);
     let target = gradient.target();
@@ -32,7 +32,7 @@ pub(crate) fn gradient(
     let shards = geometry.shards();
     let sums = in_parallel(&shards, |shard| {
         with_scratch(padded(plan.group * plan.frame.image()), |scratch| {
-            dispatch(Gradient {
+            let gradient = Gradient {
                 input,
                 weight: &packed,
                 output_gradient,
@@ -40,7 +40,8 @@ pub(crate) fn gradient(
                 shard,
                 scratch,
                 target,
-            })
+            };
+            dispatch_columns(geometry.inputs, gradient)
         })
     });
     // SAFETY: the shards cover the batch, and the classes all pixels of an image.

@@ -17,6 +17,9 @@ const PART_VALUES: usize = 1 << 21;
 /// Columns of the widest panel.
 const MAX_COLUMNS: usize = 32;
 
+/// Least terms of an output for which its gradient is packed: it is then read often.
+const PACKED_DEPTH: usize = 256;
+
 /// Least shards that a large batch is cut into.
 const LEAST_SHARDS: usize = 12;
 
@@ -37,7 +40,8 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
         let group = geometry.group().min(batch.length);
         let framed = padded(group * frame.image());
         let panel = padded(group * geometry.out_pixels() * MAX_COLUMNS);
-        with_scratch(framed + panel, |scratch| {
+        let left = padded(group * geometry.out_pixels() * (outputs.length + MAX_ROWS));
+        with_scratch(framed + panel + left, |scratch| {
             dispatch(Gradient {
                 input,
                 output_gradient,
@@ -116,6 +120,11 @@ impl Kernel for Gradient<'_> {
             // and a panel.
             unsafe {
                 let panel = scratch.add(padded(group * frame.image()));
+                let packed = (geometry.depth() >= PACKED_DEPTH)
+                    .then(|| panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS)));
+                if let Some(packed) = packed {
+                    self.pack_gradient::<L>(first, count, packed);
+                }
                 if !direct {
                     frame.fill::<L>(self.input, first, count, scratch);
                 }
@@ -131,7 +140,12 @@ impl Kernel for Gradient<'_> {
                             held += piece.length;
                         }
                     }
-                    self.products::<L>([first, count], [column, columns], panel, start > 0);
+                    let right = Panel {
+                        values: panel,
+                        column,
+                        columns,
+                    };
+                    self.products::<L>([first, count], packed, right, start > 0);
                 }
             }
         }
@@ -224,38 +238,60 @@ impl Gradient<'_> {
         }
     }
 
+    /// The output's gradient of all pixels, a tile's rows of them after the other.
+    #[inline(always)]
+    unsafe fn pack_gradient<L: Lanes>(&self, first: usize, count: usize, packed: *mut f32) {
+        unsafe {
+            let pixels = count * self.geometry.out_pixels();
+            let outputs = self.geometry.outputs;
+            let from = first * self.geometry.out_pixels() * outputs + self.outputs.start;
+            let from = self.output_gradient.as_ptr().add(from);
+            for row in (0..self.outputs.length).step_by(L::ROWS) {
+                let held = L::ROWS.min(self.outputs.length - row);
+                let to = packed.add(row * pixels);
+                for pixel in 0..pixels {
+                    for index in 0..held {
+                        *to.add(pixel * L::ROWS + index) = *from.add(pixel * outputs + row + index);
+                    }
+                }
+            }
+        }
+    }
+
     /// Adds the panel's columns of the gradient.
     #[inline(always)]
     unsafe fn products<L: Lanes>(
         &self,
         [first, count]: [usize; 2],
-        [column, columns]: [usize; 2],
-        panel: *const f32,
+        packed: Option<*mut f32>,
+        right: Panel,
         accumulate: bool,
     ) {
         unsafe {
-            let (pixels, depth) = (self.geometry.out_pixels(), self.geometry.depth());
-            let left_step = self.geometry.outputs;
-            let gradient = self
-                .output_gradient
-                .as_ptr()
-                .add(first * pixels * left_step);
+            let depth = self.geometry.depth();
+            let pixels = count * self.geometry.out_pixels();
+            let outputs = self.geometry.outputs;
+            let gradient = first * self.geometry.out_pixels() * outputs + self.outputs.start;
+            let gradient = self.output_gradient.as_ptr().add(gradient);
             let operands = Operands {
                 runs: &[Run {
                     left: 0,
                     right: 0,
-                    length: count * pixels,
+                    length: pixels,
                 }],
-                left_step,
+                left_step: if packed.is_some() { L::ROWS } else { outputs },
                 right_step: L::COLUMNS,
-                right: panel,
-                columns,
+                right: right.values,
+                columns: right.columns,
                 accumulate,
             };
             for row in (0..self.outputs.length).step_by(L::ROWS) {
                 let held = L::ROWS.min(self.outputs.length - row);
-                let output = |row: usize| self.target.at(row * depth + column);
-                let left = gradient.add(self.outputs.start + row);
+                let output = |row: usize| self.target.at(row * depth + right.column);
+                let left = match packed {
+                    Some(packed) => packed.cast_const().add(row * pixels),
+                    None => gradient.add(row),
+                };
                 let mut rows = Rows {
                     left: [left; MAX_ROWS],
                     output: [output(row); MAX_ROWS],
@@ -265,8 +301,16 @@ impl Gradient<'_> {
                     rows.left[index] = left.add(index);
                     rows.output[index] = output(row + index);
                 }
-                L::product(&operands, &rows, columns <= L::WIDTH);
+                L::product(&operands, &rows, right.columns <= L::WIDTH);
             }
         }
     }
+}
+
+/// Columns of what the windows saw, of all pixels of a group.
+#[derive(Clone, Copy)]
+struct Panel {
+    values: *const f32,
+    column: usize,
+    columns: usize,
 }

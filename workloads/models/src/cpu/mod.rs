@@ -21,6 +21,7 @@ mod lanes;
 pub(crate) mod loss;
 mod memory;
 pub(crate) mod norm;
+pub(crate) mod peaks;
 pub(crate) mod pool;
 mod product;
 pub(crate) mod rows;
@@ -106,6 +107,17 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
             _ => kernel.run::<Portable>(),
         }
     }
+}
+
+/// As [`dispatch`], of a product of so many columns: of few, half as wide vectors hold as
+/// many of them, and two of those are added in the time of one.
+pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    if columns <= lanes::Avx2::WIDTH && Level::current() == Level::Avx512 {
+        // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
+        return unsafe { avx2(kernel) };
+    }
+    dispatch(kernel)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,9 @@
 //! Bias, ReLU and 2×2 maximum in one pass, over channels-last images.
 
-use super::memory::{Output, Target, in_parallel, shards_of_work};
+use super::lanes::Lanes;
+use super::memory::{Output, Shard, Target, in_parallel, shards_of_work};
 use super::product::sum_of;
+use super::{Kernel, dispatch};
 
 /// Rows and columns of a window, which is also its stride.
 const SIDE: usize = 2;
@@ -30,38 +32,38 @@ impl Pooled {
         self.height * self.width * self.channels
     }
 
-    fn output(&self) -> usize {
-        self.shape()[1..].iter().product()
+    fn windows(&self) -> usize {
+        (self.height / SIDE) * (self.width / SIDE)
     }
 
-    /// Calls `window(output position, four positions)` for every window of one image, of
-    /// its first channel.
+    /// Where the four pixels of a window begin in their image.
     #[inline(always)]
-    fn windows(&self, mut window: impl FnMut(usize, [usize; 4])) {
-        let [_, height, width, channels] = self.shape();
-        for y in 0..height {
-            for x in 0..width {
-                let row = SIDE * y * self.width + SIDE * x;
-                let pixels = [row, row + 1, row + self.width, row + self.width + 1];
-                window(
-                    (y * width + x) * channels,
-                    pixels.map(|pixel| pixel * channels),
-                );
-            }
-        }
+    fn positions(&self, window: usize) -> [usize; 4] {
+        let columns = self.width / SIDE;
+        let row = SIDE * (window / columns) * self.width + SIDE * (window % columns);
+        [row, row + 1, row + self.width, row + self.width + 1].map(|pixel| pixel * self.channels)
+    }
+
+    /// The four pixels of a window of one image, all channels of each.
+    #[inline(always)]
+    fn rows<'a>(&self, images: &'a [f32], index: usize, window: usize) -> [&'a [f32]; 4] {
+        let image = &images[index * self.image()..][..self.image()];
+        self.positions(window)
+            .map(|position| &image[position..][..self.channels])
     }
 }
 
-/// The position of a window's maximum, the first of equals; NaN is greatest.
+/// The maximum of four values and its position, the first of equals; NaN is greatest.
+/// Without branches, which pixels would mislead.
 #[inline(always)]
-fn greatest(values: [f32; 4]) -> usize {
-    let mut best = 0;
-    for index in 1..4 {
-        if values[index] > values[best] || values[index].is_nan() && !values[best].is_nan() {
-            best = index;
-        }
+fn greatest(values: [f32; 4]) -> (f32, u32) {
+    let (mut best, mut at) = (values[0], 0);
+    for (index, value) in (1..).zip(&values[1..]) {
+        let better = (*value > best) | (value.is_nan() & !best.is_nan());
+        best = if better { *value } else { best };
+        at = if better { index } else { at };
     }
-    best
+    (best, at)
 }
 
 /// The greatest of each window, plus the channel's bias, and above 0.
@@ -69,22 +71,45 @@ pub(crate) fn forward(images: &[f32], bias: &[f32], sizes: Pooled) -> Vec<f32> {
     let mut output = Output::new(sizes.shape().iter().product());
     let target = output.target();
     in_parallel(&shards_of_work(sizes.batch, sizes.image()), |shard| {
-        for index in shard.start..shard.start + shard.length {
-            let image = &images[index * sizes.image()..][..sizes.image()];
-            sizes.windows(|at, positions| {
-                let rows = positions.map(|position| &image[position..][..sizes.channels]);
-                for (channel, bias) in bias.iter().enumerate() {
-                    let values = rows.map(|row| row[channel]);
-                    let y = values[greatest(values)] + bias;
-                    let y = if y <= 0.0 { 0.0 } else { y };
-                    // SAFETY: the image's outputs are this shard's own.
-                    unsafe { *target.at(index * sizes.output() + at + channel) = y };
-                }
-            });
-        }
+        dispatch(Forward {
+            images,
+            bias,
+            sizes,
+            shard,
+            target,
+        });
     });
     // SAFETY: the shards cover the batch, and the windows each image's outputs.
     unsafe { output.written() }
+}
+
+struct Forward<'a> {
+    images: &'a [f32],
+    bias: &'a [f32],
+    sizes: Pooled,
+    shard: Shard,
+    target: Target,
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let sizes = self.sizes;
+        for index in self.shard.start..self.shard.start + self.shard.length {
+            for window in 0..sizes.windows() {
+                let rows = sizes.rows(self.images, index, window);
+                let at = (index * sizes.windows() + window) * sizes.channels;
+                for channel in 0..sizes.channels {
+                    let (value, _) = greatest(rows.map(|row| row[channel]));
+                    let y = value + self.bias[channel];
+                    // SAFETY: the image's outputs are this shard's own.
+                    unsafe { *self.target.at(at + channel) = if y <= 0.0 { 0.0 } else { y } };
+                }
+            }
+        }
+    }
 }
 
 /// The gradients of the images and of the bias.
@@ -97,26 +122,58 @@ pub(crate) fn backward(
     let mut gradient = vec![0.0; images.len()];
     let target = Target::of(&mut gradient);
     let parts = in_parallel(&shards_of_work(sizes.batch, sizes.image()), |shard| {
-        let mut total = vec![0.0; bias.len()];
-        for index in shard.start..shard.start + shard.length {
-            let first = index * sizes.image();
-            let image = &images[first..][..sizes.image()];
-            sizes.windows(|at, positions| {
-                let rows = positions.map(|position| &image[position..][..sizes.channels]);
-                let slopes = &output_gradient[index * sizes.output() + at..][..sizes.channels];
-                for (channel, &slope) in slopes.iter().enumerate() {
-                    let values = rows.map(|row| row[channel]);
-                    let best = greatest(values);
-                    if values[best] + bias[channel] <= 0.0 {
-                        continue;
-                    }
-                    total[channel] += slope;
-                    // SAFETY: the image's gradient is this shard's own.
-                    unsafe { *target.at(first + positions[best] + channel) = slope };
-                }
-            });
-        }
-        total
+        let mut bias_gradient = vec![0.0; bias.len()];
+        dispatch(Backward {
+            images,
+            bias,
+            output_gradient,
+            sizes,
+            shard,
+            target,
+            bias_gradient: &mut bias_gradient,
+        });
+        bias_gradient
     });
     (gradient, sum_of(parts))
+}
+
+struct Backward<'a> {
+    images: &'a [f32],
+    bias: &'a [f32],
+    output_gradient: &'a [f32],
+    sizes: Pooled,
+    shard: Shard,
+    target: Target,
+    bias_gradient: &'a mut [f32],
+}
+
+impl Kernel for Backward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let sizes = self.sizes;
+        let channels = sizes.channels;
+        for index in self.shard.start..self.shard.start + self.shard.length {
+            for window in 0..sizes.windows() {
+                let rows = sizes.rows(self.images, index, window);
+                let at = (index * sizes.windows() + window) * channels;
+                let slopes = &self.output_gradient[at..][..channels];
+                let positions = sizes.positions(window);
+                for channel in 0..channels {
+                    let (value, best) = greatest(rows.map(|row| row[channel]));
+                    let stopped = value + self.bias[channel] <= 0.0;
+                    let slope = if stopped { 0.0 } else { slopes[channel] };
+                    self.bias_gradient[channel] += slope;
+                    for (position, pixel) in (0..).zip(positions) {
+                        let passed = if position == best { slope } else { 0.0 };
+                        // SAFETY: the image's gradient is this shard's own.
+                        unsafe {
+                            *self.target.at(index * sizes.image() + pixel + channel) = passed
+                        };
+                    }
+                }
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::lanes::{Lanes, Single};
 use super::memory::{Output, Target, in_parallel};
 use super::tile::{MAX_ROWS, Operands, Rows, Run};
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch, dispatch_columns};
 
 /// Most terms that one pass over the tiles sums: a panel of the right operand then
 /// stays in a second-level cache.
@@ -19,25 +19,27 @@ pub(crate) struct Packed {
 
 impl Packed {
     /// Packs `terms` by `columns` values, the one at (term, column) taken from
-    /// `index(term, column)` of the weights.
+    /// `first(term) + column · step` of the weights.
     pub(crate) fn new(
         weights: &[f32],
         [terms, columns]: [usize; 2],
-        index: impl Fn(usize, usize) -> usize + Send + Sync,
+        first: impl Fn(usize) -> usize + Send + Sync,
+        step: usize,
     ) -> Self {
-        let width = dispatch(Columns);
+        let width = dispatch_columns(columns, Columns);
         let panels: Vec<usize> = (0..columns.div_ceil(width)).collect();
         let mut packed = Output::new(panels.len() * terms * width);
         let target = packed.target();
         in_parallel(&panels, |panel| {
-            let first = panel * width;
-            let held = width.min(columns - first);
+            let column = panel * width;
+            let held = width.min(columns - column);
             for term in 0..terms {
+                let from = weights[first(term) + column * step..].iter().step_by(step);
                 // SAFETY: each panel's rows are its own; every value is written.
                 unsafe {
                     let row = target.at((panel * terms + term) * width);
-                    for column in 0..held {
-                        *row.add(column) = weights[index(term, first + column)];
+                    for (at, weight) in from.take(held).enumerate() {
+                        *row.add(at) = *weight;
                     }
                     row.add(held).write_bytes(0, width - held);
                 }

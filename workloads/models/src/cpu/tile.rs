@@ -78,8 +78,9 @@ pub(crate) unsafe fn tile<L: Lanes, const R: usize, const C: usize>(
 ) {
     unsafe {
         let sums = match (operands.left_step, operands.right_step == 2 * L::WIDTH) {
-            // Packed weights: constant steps save the loop its address arithmetic.
+            // Packed operands: constant steps save the loop its address arithmetic.
             (1, true) => sums::<L, R, C>(operands, rows, 1, 2 * L::WIDTH),
+            (step, true) if step == R => sums::<L, R, C>(operands, rows, R, 2 * L::WIDTH),
             (left, _) => sums::<L, R, C>(operands, rows, left, operands.right_step),
         };
         if operands.columns == C * L::WIDTH {
