@@ -4,7 +4,7 @@
 use super::dense::frame;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
-use super::lanes::{Lanes, Single};
+use super::lanes::Lanes;
 use super::memory::{Shard, Target, in_parallel, padded, shards, with_scratch};
 use super::product::{copy, sum_of};
 use super::tile::{MAX_ROWS, Operands, Rows, Run};
@@ -168,10 +168,15 @@ impl Piece {
         let (inputs, kernel) = (geometry.inputs, geometry.window.kernel);
         let (tap, channel) = ((first + column) / inputs, (first + column) % inputs);
         let pixel = tap / kernel * frame.columns() + tap % kernel;
+        // Pixels without a gap between them lie together along a row of the window.
+        let row = match frame.pitch == inputs {
+            true => (kernel - tap % kernel) * inputs - channel,
+            false => inputs - channel,
+        };
         Self {
             column,
             offset: pixel * frame.pitch + channel,
-            length: (inputs - channel).min(end - column),
+            length: row.min(end - column),
         }
     }
 }
@@ -216,17 +221,22 @@ impl Gradient<'_> {
     ) {
         unsafe {
             let (frame, stride) = (self.frame, self.geometry.window.stride);
+            // Whole vectors where they stay in the panel's row: the pieces that follow
+            // write over what is too much.
+            let end = piece.column + piece.length.next_multiple_of(L::WIDTH);
+            let whole = end <= L::COLUMNS;
             let mut row = panel.add(piece.column);
             for image in 0..count {
                 for y in 0..self.geometry.out_height {
                     let line = y * stride * frame.columns() * frame.pitch;
                     let mut from = frames.add(image * frame.image() + line + piece.offset);
                     for _ in 0..self.geometry.out_width {
-                        if piece.length == L::COLUMNS {
-                            L::store(row, L::load(from));
-                            L::store(row.add(L::WIDTH), L::load(from.add(L::WIDTH)));
-                        } else if piece.length < L::WIDTH {
-                            copy::<Single>(from, row, piece.length);
+                        if whole {
+                            let mut at = 0;
+                            while at < piece.length {
+                                L::store(row.add(at), L::load(from.add(at)));
+                                at += L::WIDTH;
+                            }
                         } else {
                             copy::<L>(from, row, piece.length);
                         }

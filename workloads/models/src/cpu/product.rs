@@ -1,6 +1,6 @@
 //! Dense products by tiles: packed weights on the right, pixels on the left.
 
-use super::lanes::{Lanes, Single};
+use super::lanes::{Lanes, Portable, Single};
 use super::memory::{Output, Target, in_parallel};
 use super::tile::{MAX_ROWS, Operands, Rows, Run};
 use super::{Kernel, dispatch, dispatch_columns};
@@ -201,6 +201,10 @@ pub(crate) unsafe fn copy<L: Lanes>(from: *const f32, to: *mut f32, count: usize
         while at + L::WIDTH <= count {
             L::store(to.add(at), L::load(from.add(at)));
             at += L::WIDTH;
+        }
+        while at + Portable::WIDTH <= count {
+            Portable::store(to.add(at), Portable::load(from.add(at)));
+            at += Portable::WIDTH;
         }
         while at < count {
             Single::store(to.add(at), Single::load(from.add(at)));
