@@ -20,6 +20,10 @@ plan EXPERIMENT *ARGS:
 test *ARGS:
     cargo test --release {{ARGS}}
 
+# Training steps against PyTorch's, interleaved: just bench --python PYTHON-WITH-TORCH
+bench *ARGS:
+    python3 benches/steps.py {{ARGS}}
+
 # Validate every experiment file and show what it expands to.
 check:
     cargo run --release -- check experiments/*.yaml experiments/*/*.yaml

@@ -28,11 +28,20 @@
 //! # Threads
 //!
 //! The CPU backend computes on rayon's global pool, whose size the parent sets
-//! by `RAYON_NUM_THREADS`. No pool is started here.
+//! by `RAYON_NUM_THREADS`. No pool is started here. Its size changes no bit of what
+//! is computed.
+//!
+//! # Instruction sets
+//!
+//! The CPU's kernels take the best of AVX-512, AVX2 and plain code that the machine
+//! has; `EPOCHCOST_SIMD=avx2` or `=portable` holds them to less, to compare. Levels
+//! differ in the last bits.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod allocator;
 mod catalog;
+mod cpu;
 mod error;
 mod flat;
 pub mod input;
@@ -46,6 +55,8 @@ mod session;
 mod source;
 mod trainer;
 
+pub use allocator::keep_freed_memory;
 pub use catalog::{Device, ModelInfo, models};
+pub use cpu::peaks::{Peaks, measured_peaks};
 pub use error::ModelError;
 pub use trainer::{Evaluation, StepOutput, Trainer};

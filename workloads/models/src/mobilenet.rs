@@ -4,12 +4,11 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 
 use crate::layers::{BatchNorm, Convolution, Linear, Normalisation};
 use crate::network::{Network, global_average_pool};
-use crate::ops::{ConvolutionOps, Window};
+use crate::ops::{Features, LayerOps, Window};
 use crate::source::ParameterSource;
 
 /// Output channels and stride of each block.
@@ -47,7 +46,7 @@ struct Block<B: Backend> {
     pointwise_norm: BatchNorm<B>,
 }
 
-impl<B: ConvolutionOps> Network<B> for MobileNet<B> {
+impl<B: LayerOps> Network<B> for MobileNet<B> {
     fn new(source: &mut ParameterSource<'_>, device: &B::Device) -> Self {
         let stem = Convolution::new(source, [3, 32], Window::three(1), device);
         let stem_norm = BatchNorm::new(source, 32, device);
@@ -69,16 +68,20 @@ impl<B: ConvolutionOps> Network<B> for MobileNet<B> {
     }
 
     fn forward(&self, images: Tensor<B, 4>, normalisation: &mut Normalisation<B>) -> Tensor<B, 2> {
-        let stem = self.stem.forward(images);
-        let mut features = relu(self.stem_norm.forward(stem, normalisation));
+        let images = Features::plain(images);
+        let stem = self
+            .stem
+            .forward_normed(images, &self.stem_norm, normalisation);
+        let mut features = stem.rectified();
         for block in &self.blocks {
             features = block.forward(features, normalisation);
         }
+        let features = B::activation(features, None);
         self.classifier.forward(global_average_pool(features))
     }
 }
 
-impl<B: ConvolutionOps> Block<B> {
+impl<B: LayerOps> Block<B> {
     fn new(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],
@@ -94,14 +97,13 @@ impl<B: ConvolutionOps> Block<B> {
         }
     }
 
-    fn forward(
-        &self,
-        features: Tensor<B, 4>,
-        normalisation: &mut Normalisation<B>,
-    ) -> Tensor<B, 4> {
-        let features = self.depthwise.forward(features);
-        let features = relu(self.depthwise_norm.forward(features, normalisation));
-        let features = self.pointwise.forward(features);
-        relu(self.pointwise_norm.forward(features, normalisation))
+    fn forward(&self, features: Features<B>, normalisation: &mut Normalisation<B>) -> Features<B> {
+        let features = self
+            .depthwise
+            .forward_normed(features, &self.depthwise_norm, normalisation)
+            .rectified();
+        self.pointwise
+            .forward_normed(features, &self.pointwise_norm, normalisation)
+            .rectified()
     }
 }

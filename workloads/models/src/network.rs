@@ -5,11 +5,11 @@ use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
 use crate::layers::Normalisation;
-use crate::ops::ConvolutionOps;
+use crate::ops::LayerOps;
 use crate::source::ParameterSource;
 
 /// A classifier of images.
-pub(crate) trait Network<B: ConvolutionOps>: Module<B> {
+pub(crate) trait Network<B: LayerOps>: Module<B> {
     /// Builds the network, taking its tensors from the source in field order.
     fn new(source: &mut ParameterSource<'_>, device: &B::Device) -> Self;
 

@@ -3,12 +3,11 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 
 use crate::layers::{BatchNorm, Convolution, Linear, Normalisation};
 use crate::network::{Network, global_average_pool};
-use crate::ops::{ConvolutionOps, Window};
+use crate::ops::{Features, LayerOps, Window};
 use crate::source::ParameterSource;
 
 /// Output channels and stride of each block: two blocks a stage.
@@ -49,7 +48,7 @@ struct Projection<B: Backend> {
     norm: BatchNorm<B>,
 }
 
-impl<B: ConvolutionOps> Network<B> for ResNet18<B> {
+impl<B: LayerOps> Network<B> for ResNet18<B> {
     fn new(source: &mut ParameterSource<'_>, device: &B::Device) -> Self {
         let stem = Convolution::new(source, [3, 64], Window::three(1), device);
         let stem_norm = BatchNorm::new(source, 64, device);
@@ -71,8 +70,11 @@ impl<B: ConvolutionOps> Network<B> for ResNet18<B> {
     }
 
     fn forward(&self, images: Tensor<B, 4>, normalisation: &mut Normalisation<B>) -> Tensor<B, 2> {
-        let stem = self.stem.forward(images);
-        let mut features = relu(self.stem_norm.forward(stem, normalisation));
+        let images = Features::plain(images);
+        let stem = self
+            .stem
+            .forward_normed(images, &self.stem_norm, normalisation);
+        let mut features = B::activation(stem, None);
         for block in &self.blocks {
             features = block.forward(features, normalisation);
         }
@@ -80,7 +82,7 @@ impl<B: ConvolutionOps> Network<B> for ResNet18<B> {
     }
 }
 
-impl<B: ConvolutionOps> Block<B> {
+impl<B: LayerOps> Block<B> {
     fn new(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],
@@ -106,16 +108,20 @@ impl<B: ConvolutionOps> Block<B> {
     }
 
     fn forward(&self, input: Tensor<B, 4>, normalisation: &mut Normalisation<B>) -> Tensor<B, 4> {
-        let features = self.first.forward(input.clone());
-        let features = relu(self.first_norm.forward(features, normalisation));
-        let features = self.second.forward(features);
-        let features = self.second_norm.forward(features, normalisation);
+        let input = Features::plain(input);
+        let features = self
+            .first
+            .forward_normed(input.clone(), &self.first_norm, normalisation)
+            .rectified();
+        let features = self
+            .second
+            .forward_normed(features, &self.second_norm, normalisation);
         let shortcut = match &self.shortcut {
             Some(Projection { convolution, norm }) => {
-                norm.forward(convolution.forward(input), normalisation)
+                convolution.forward_normed(input, norm, normalisation)
             }
             None => input,
         };
-        relu(features + shortcut)
+        B::activation(features, Some(shortcut))
     }
 }

@@ -2,16 +2,15 @@
 
 use std::marker::PhantomData;
 
-use burn::tensor::activation::log_softmax;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{ElementConversion, Int, Tensor, TensorData};
+use burn::tensor::{ElementConversion, Tensor, TensorData};
 
 use crate::catalog::Architecture;
 use crate::layers::{Normalisation, update_running};
 use crate::lenet5::LeNet5;
 use crate::mobilenet::MobileNet;
 use crate::network::Network;
-use crate::ops::ConvolutionOps;
+use crate::ops::LayerOps;
 use crate::resnet18::ResNet18;
 use crate::source::{ParameterSource, Start};
 use crate::{Evaluation, ModelError, ModelInfo, StepOutput, flat};
@@ -44,8 +43,8 @@ pub(crate) trait Session: Send {
 /// The session of a model on a backend's device.
 pub(crate) fn session<B>(info: &'static ModelInfo, device: B::Device) -> Box<dyn Session>
 where
-    B: AutodiffBackend + ConvolutionOps,
-    B::InnerBackend: ConvolutionOps,
+    B: AutodiffBackend + LayerOps,
+    B::InnerBackend: LayerOps,
 {
     type Inner<B> = <B as AutodiffBackend>::InnerBackend;
     match info.architecture {
@@ -68,8 +67,8 @@ struct BurnSession<B: AutodiffBackend, N, E> {
 
 impl<B, N, E> BurnSession<B, N, E>
 where
-    B: AutodiffBackend + ConvolutionOps,
-    B::InnerBackend: ConvolutionOps,
+    B: AutodiffBackend + LayerOps,
+    B::InnerBackend: LayerOps,
     N: Network<B> + 'static,
     E: Network<B::InnerBackend> + 'static,
 {
@@ -84,8 +83,8 @@ where
 
 impl<B, N, E> Session for BurnSession<B, N, E>
 where
-    B: AutodiffBackend + ConvolutionOps,
-    B::InnerBackend: ConvolutionOps,
+    B: AutodiffBackend + LayerOps,
+    B::InnerBackend: LayerOps,
     N: Network<B>,
     E: Network<B::InnerBackend>,
 {
@@ -107,7 +106,7 @@ where
         let images = image_tensor::<B>(self.info, images, &self.device);
         let scores = network.forward(images, &mut normalisation);
         let correct = count_correct(&flat::values(scores.clone().detach())?, labels);
-        let loss = cross_entropy(scores, labels, &self.device).mean();
+        let loss = B::cross_entropy(scores, labels);
         let gradients = loss.backward();
         let step = StepOutput {
             loss: loss.into_scalar().elem(),
@@ -138,8 +137,10 @@ where
             let mut normalisation = Normalisation::running(statistics.clone());
             let scores = network.forward(images, &mut normalisation);
             correct += count_correct(&flat::values(scores.clone())?, labels);
-            let losses = flat::values(cross_entropy(scores, labels, &self.device))?;
-            loss += losses.into_iter().map(f64::from).sum::<f64>();
+            let mean: f64 = B::InnerBackend::cross_entropy(scores, labels)
+                .into_scalar()
+                .elem();
+            loss += mean * labels.len() as f64;
         }
         Ok(Evaluation {
             loss: loss / labels.len() as f64,
@@ -152,24 +153,16 @@ where
 /// Images `[batch, channels, height, width]` as channels-last.
 fn image_tensor<B: Backend>(info: &ModelInfo, images: &[f32], device: &B::Device) -> Tensor<B, 4> {
     let [channels, height, width] = info.input;
+    let pixels = height * width;
+    let mut values: Vec<f32> = Vec::with_capacity(images.len());
+    for image in images.chunks_exact(info.image_values()) {
+        for pixel in 0..pixels {
+            values.extend(image[pixel..].iter().step_by(pixels));
+        }
+    }
     let batch = images.len() / info.image_values();
-    let data = TensorData::new(images.to_vec(), [batch, channels, height, width]);
-    Tensor::<B, 4>::from_data(data, device).permute([0, 2, 3, 1])
-}
-
-/// Each image's cross-entropy, `[batch]`.
-fn cross_entropy<B: Backend>(
-    scores: Tensor<B, 2>,
-    labels: &[u8],
-    device: &B::Device,
-) -> Tensor<B, 1> {
-    let indices: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
-    let data = TensorData::new(indices, [labels.len(), 1]);
-    let indices = Tensor::<B, 2, Int>::from_data(data, device);
-    log_softmax(scores, 1)
-        .gather(1, indices)
-        .neg()
-        .reshape([labels.len()])
+    let data = TensorData::new(values, [batch, height, width, channels]);
+    Tensor::from_data(data, device)
 }
 
 /// How many rows of scores have their greatest, the first of equals, at the label.

@@ -1,5 +1,7 @@
 //! The training step as the rest of the project sees it.
 
+use std::num::NonZeroUsize;
+
 use burn::backend::Autodiff;
 use burn_flex::{Flex, FlexDevice};
 
@@ -10,6 +12,7 @@ use crate::{Device, ModelError, ModelInfo};
 pub struct Trainer {
     info: &'static ModelInfo,
     session: Box<dyn Session>,
+    micro_batch: Option<NonZeroUsize>,
 }
 
 /// What one training step found.
@@ -54,7 +57,27 @@ impl Trainer {
             Device::Cpu => session::<Autodiff<Flex>>(info, FlexDevice),
             Device::Cuda => return Err(ModelError::NoCuda),
         };
-        Ok(Self { info, session })
+        Ok(Self {
+            info,
+            session,
+            micro_batch: None,
+        })
+    }
+
+    /// The same trainer, splitting every training batch into micro-batches of at most so
+    /// many images, one after the other: what a step keeps in memory is then a
+    /// micro-batch's.
+    ///
+    /// The gradient and the loss are those of the batch, as means over its images. A batch
+    /// norm, however, normalises each micro-batch by its own moments and moves its running
+    /// statistics once for each, as KubeML's or any data-parallel worker of so many images
+    /// would: with batch norms, another micro-batch is another training.
+    #[must_use]
+    pub fn with_micro_batch(self, images: NonZeroUsize) -> Self {
+        Self {
+            micro_batch: Some(images),
+            ..self
+        }
     }
 
     /// The model's name and sizes.
@@ -93,7 +116,7 @@ impl Trainer {
     /// `images` are normalised values `[batch, channels, height, width]`, as
     /// [`crate::input::decode`] makes them; there is one label an image. The
     /// running `statistics` are moved towards the batch's. Equal inputs give
-    /// bit-identical results in the same build, on the same CPU features and
+    /// bit-identical results in the same build on the same CPU features, whatever the
     /// number of threads.
     ///
     /// # Errors
@@ -108,8 +131,42 @@ impl Trainer {
         labels: &[u8],
     ) -> Result<StepOutput, ModelError> {
         self.check(parameters, statistics, images, labels)?;
-        self.session
-            .gradient(parameters, statistics, images, labels)
+        match self.micro_batch {
+            Some(size) if size.get() < labels.len() => {
+                self.micro_batches(parameters, statistics, images, labels, size.get())
+            }
+            _ => self
+                .session
+                .gradient(parameters, statistics, images, labels),
+        }
+    }
+
+    fn micro_batches(
+        &self,
+        parameters: &[f32],
+        statistics: &mut [f32],
+        images: &[f32],
+        labels: &[u8],
+        size: usize,
+    ) -> Result<StepOutput, ModelError> {
+        let mut total = StepOutput {
+            loss: 0.0,
+            gradient: vec![0.0; parameters.len()],
+            correct: 0,
+        };
+        let parts = images.chunks(size * self.info.image_values());
+        for (images, part) in parts.zip(labels.chunks(size)) {
+            let step = self
+                .session
+                .gradient(parameters, statistics, images, part)?;
+            let share = part.len() as f32 / labels.len() as f32;
+            total.loss += share * step.loss;
+            total.correct += step.correct;
+            for (total, slope) in total.gradient.iter_mut().zip(&step.gradient) {
+                *total += share * slope;
+            }
+        }
+        Ok(total)
     }
 
     /// Loss and accuracy of any number of images, batch norms normalising by the

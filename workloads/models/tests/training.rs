@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::num::NonZeroUsize;
+
 use epochcost_kernels::hash::{mix, unit_f32};
 use epochcost_models::{Device, ModelError, Trainer, models};
 
@@ -70,6 +72,65 @@ fn equal_inputs_give_equal_bits() {
             (step.loss.to_bits(), bits(&step.gradient), bits(&statistics))
         };
         assert_eq!(step(), step(), "{}", info.name);
+    }
+}
+
+/// Work is cut by shapes alone, and its sums run in a fixed order.
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    for (info, size) in models().iter().zip([40, 3, 200]) {
+        let step = |threads: usize| {
+            let mut trainer = trainer(info.name);
+            let parameters = trainer.initial_parameters(3);
+            let (images, labels) = batch(&trainer, size, 4);
+            let mut statistics = trainer.initial_statistics();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let step = pool
+                .unwrap()
+                .install(|| trainer.gradient(&parameters, &mut statistics, &images, &labels))
+                .unwrap();
+            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            (step.loss.to_bits(), bits(&step.gradient), bits(&statistics))
+        };
+        let one = step(1);
+        for threads in [2, 3, 6] {
+            assert!(one == step(threads), "{} on {threads} threads", info.name);
+        }
+    }
+}
+
+#[test]
+fn micro_batches_are_steps_of_their_own_under_batch_norm() {
+    for (model, exact) in [("lenet5", true), ("mobilenet", false)] {
+        let mut whole = trainer(model);
+        let mut split = trainer(model).with_micro_batch(NonZeroUsize::new(8).unwrap());
+        let parameters = whole.initial_parameters(3);
+        let (images, labels) = batch(&whole, 20, 4);
+        let mut statistics = whole.initial_statistics();
+        let ours = split
+            .gradient(&parameters, &mut statistics, &images, &labels)
+            .unwrap();
+        let mut expected_statistics = whole.initial_statistics();
+        let mut mean = vec![0.0; parameters.len()];
+        let values = whole.info().image_values();
+        for (images, labels) in images.chunks(8 * values).zip(labels.chunks(8)) {
+            let step = whole.gradient(&parameters, &mut expected_statistics, images, labels);
+            for (mean, slope) in mean.iter_mut().zip(step.unwrap().gradient) {
+                *mean += slope * labels.len() as f32 / 20.0;
+            }
+        }
+        assert_eq!(statistics, expected_statistics);
+        let apart = |a: &[f32], b: &[f32]| {
+            let squares = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2));
+            (squares.sum::<f64>() / b.iter().map(|b| f64::from(*b).powi(2)).sum::<f64>()).sqrt()
+        };
+        assert!(apart(&ours.gradient, &mean) < 1e-6);
+        let mut statistics = whole.initial_statistics();
+        let together = whole.gradient(&parameters, &mut statistics, &images, &labels);
+        assert_eq!(
+            apart(&ours.gradient, &together.unwrap().gradient) < 1e-4,
+            exact
+        );
     }
 }
 

@@ -33,6 +33,7 @@ use run::Worker;
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
     let mode = std::env::args().nth(1);
+    epochcost_models::keep_freed_memory();
     let ended = match mode.as_deref() {
         None => function().await,
         Some("--instance") => instance().await,

@@ -6,10 +6,8 @@ use burn::tensor::backend::Backend;
 
 use crate::ModelError;
 use crate::flat;
+use crate::ops::{Features, Moments, Norm};
 use crate::source::{Initial, ParameterSource};
-
-/// Added to the variance before its root is taken.
-const EPSILON: f64 = 1e-5;
 
 /// Share of the batch's statistics in the new running statistics.
 const MOMENTUM: f32 = 0.1;
@@ -83,63 +81,46 @@ impl<B: Backend> BatchNorm<B> {
         }
     }
 
-    /// Normalises `[batch, height, width, channels]`.
-    pub(crate) fn forward(
-        &self,
-        features: Tensor<B, 4>,
-        normalisation: &mut Normalisation<B>,
-    ) -> Tensor<B, 4> {
-        let (centred, variance) = match normalisation {
-            Normalisation::Batch { noted } => by_batch(features, noted),
-            Normalisation::Running { statistics, taken } => by_running(features, statistics, taken),
+    /// `[batch, height, width, channels]`, to be normalised by whichever operation reads
+    /// them.
+    pub(crate) fn forward(&self, values: Tensor<B, 4>, moments: Moments<B>) -> Features<B> {
+        let norm = Norm {
+            weight: self.weight.val(),
+            bias: self.bias.val(),
+            moments,
+            rectified: false,
         };
-        let scale = self.weight.val().unsqueeze() / (variance + EPSILON).sqrt();
-        centred * scale + self.bias.val().unsqueeze()
+        Features {
+            values,
+            norm: Some(norm),
+        }
     }
 }
 
-/// The features less their mean, and their biased variance `[1, 1, 1, channels]`.
-/// Both stay in the autodiff graph.
-fn by_batch<B: Backend>(
-    features: Tensor<B, 4>,
+/// Notes the moments of features of that shape: the mean and the unbiased variance.
+pub(super) fn note<B: Backend>(
     noted: &mut Vec<Tensor<B, 1>>,
-) -> (Tensor<B, 4>, Tensor<B, 4>) {
-    let [batch, height, width, channels] = features.dims();
+    moments: &Moments<B>,
+    [batch, height, width, _]: [usize; 4],
+) {
     let count = (batch * height * width) as f64;
-    let mean = channel_mean(features.clone());
-    let centred = features - mean.clone();
-    let variance = channel_mean(centred.clone() * centred.clone());
-    noted.push(mean.detach().reshape([channels]));
-    noted.push(variance.clone().detach().reshape([channels]) * (count / (count - 1.0)));
-    (centred, variance)
+    noted.push(moments.mean.clone());
+    noted.push(moments.variance.clone() * (count / (count - 1.0)));
 }
 
-/// As [`by_batch`], with the next layer's running statistics.
-fn by_running<B: Backend>(
-    features: Tensor<B, 4>,
+/// The next layer's running statistics as moments.
+pub(super) fn running<B: Backend>(
     statistics: &Tensor<B, 1>,
     taken: &mut usize,
-) -> (Tensor<B, 4>, Tensor<B, 4>) {
-    let [_, _, _, channels] = features.dims();
+    channels: usize,
+) -> Moments<B> {
     let mut next = || {
         let range = *taken..*taken + channels;
         *taken = range.end;
-        statistics.clone().slice([range]).unsqueeze()
+        statistics.clone().slice([range])
     };
-    let mean: Tensor<B, 4> = next();
-    (features - mean, next())
-}
-
-/// `[1, 1, 1, channels]`, one axis after the other: short sums keep the digits of
-/// `f32`, and as matrices they are what the CPU backend is fast at.
-fn channel_mean<B: Backend>(features: Tensor<B, 4>) -> Tensor<B, 4> {
-    let [batch, height, width, channels] = features.dims();
-    features
-        .reshape([batch, height * width * channels])
-        .mean_dim(0)
-        .reshape([height, width * channels])
-        .mean_dim(0)
-        .reshape([width, channels])
-        .mean_dim(0)
-        .reshape([1, 1, 1, channels])
+    Moments {
+        mean: next(),
+        variance: next(),
+    }
 }

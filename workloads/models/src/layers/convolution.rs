@@ -1,10 +1,11 @@
 //! The two-dimensional convolution over channels-last images.
 
 use burn::module::{Module, Param};
+use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
-use burn::tensor::{Tensor, TensorPrimitive};
 
-use crate::ops::{ConvolutionOps, Window};
+use super::batch_norm::{BatchNorm, Normalisation, note, running};
+use crate::ops::{Features, LayerOps, Window};
 use crate::source::{Initial, ParameterSource};
 
 /// A convolution with a square window, its weight
@@ -12,72 +13,58 @@ use crate::source::{Initial, ParameterSource};
 #[derive(Module, Debug)]
 pub(crate) struct Convolution<B: Backend> {
     weight: Param<Tensor<B, 4>>,
-    bias: Option<Param<Tensor<B, 1>>>,
     #[module(skip)]
     window: Window,
 }
 
-impl<B: ConvolutionOps> Convolution<B> {
-    /// A convolution without bias, as it stands before a batch norm.
+impl<B: LayerOps> Convolution<B> {
+    /// A convolution without bias: a batch norm or a pool that adds one follows.
     pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        channels: [usize; 2],
-        window: Window,
-        device: &B::Device,
-    ) -> Self {
-        Self {
-            weight: weight(source, channels, window, device),
-            bias: None,
-            window,
-        }
-    }
-
-    /// A convolution with bias.
-    pub(crate) fn with_bias(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],
         window: Window,
         device: &B::Device,
     ) -> Self {
-        let weight = weight(source, [inputs, outputs], window, device);
+        let shape = [
+            outputs,
+            inputs / window.groups,
+            window.kernel,
+            window.kernel,
+        ];
         let initial = Initial::Uniform {
             fan_in: window.fan_in(inputs),
         };
         Self {
-            weight,
-            bias: Some(source.take([outputs], initial, device)),
+            weight: source.take(shape, initial, device),
             window,
         }
     }
 
     /// `[batch, height, width, in]` to `[batch, height', width', out]`.
     pub(crate) fn forward(&self, images: Tensor<B, 4>) -> Tensor<B, 4> {
-        let output = Tensor::from_primitive(TensorPrimitive::Float(B::convolution(
-            images.into_primitive().tensor(),
-            self.weight.val().into_primitive().tensor(),
-            self.window,
-        )));
-        match &self.bias {
-            Some(bias) => output + bias.val().unsqueeze(),
-            None => output,
-        }
+        B::convolution(Features::plain(images), self.weight.val(), self.window)
     }
-}
 
-fn weight<B: Backend>(
-    source: &mut ParameterSource<'_>,
-    [inputs, outputs]: [usize; 2],
-    window: Window,
-    device: &B::Device,
-) -> Param<Tensor<B, 4>> {
-    let shape = [
-        outputs,
-        inputs / window.groups,
-        window.kernel,
-        window.kernel,
-    ];
-    let initial = Initial::Uniform {
-        fan_in: window.fan_in(inputs),
-    };
-    source.take(shape, initial, device)
+    /// As [`Convolution::forward`], and then a batch norm.
+    pub(crate) fn forward_normed(
+        &self,
+        features: Features<B>,
+        norm: &BatchNorm<B>,
+        normalisation: &mut Normalisation<B>,
+    ) -> Features<B> {
+        let (weight, window) = (self.weight.val(), self.window);
+        let (values, moments) = match normalisation {
+            Normalisation::Batch { noted } => {
+                let (values, moments) = B::convolution_with_moments(features, weight, window);
+                note(noted, &moments, values.dims());
+                (values, moments)
+            }
+            Normalisation::Running { statistics, taken } => {
+                let values = B::convolution(features, weight, window);
+                let [_, _, _, channels] = values.dims();
+                (values, running(statistics, taken, channels))
+            }
+        };
+        norm.forward(values, moments)
+    }
 }

@@ -4,6 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
+use crate::ops::LayerOps;
 use crate::source::{Initial, ParameterSource};
 
 /// `y = x · weightᵀ + bias`, its weight `[out, in]` as PyTorch keeps it.
@@ -13,7 +14,7 @@ pub(crate) struct Linear<B: Backend> {
     bias: Param<Tensor<B, 1>>,
 }
 
-impl<B: Backend> Linear<B> {
+impl<B: LayerOps> Linear<B> {
     pub(crate) fn new(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],
@@ -28,6 +29,6 @@ impl<B: Backend> Linear<B> {
 
     /// `[batch, in]` to `[batch, out]`.
     pub(crate) fn forward(&self, rows: Tensor<B, 2>) -> Tensor<B, 2> {
-        rows.matmul(self.weight.val().transpose()) + self.bias.val().unsqueeze()
+        B::fully_connected(rows, self.weight.val(), self.bias.val())
     }
 }

@@ -6,7 +6,9 @@
 mod batch_norm;
 mod convolution;
 mod linear;
+mod pool;
 
 pub(crate) use batch_norm::{BatchNorm, Normalisation, update_running};
 pub(crate) use convolution::Convolution;
 pub(crate) use linear::Linear;
+pub(crate) use pool::BiasedPool;

@@ -1,4 +1,9 @@
-//! The convolution in burn's autodiff graph, for any backend that has it.
+//! The operations in burn's autodiff graph, for any backend that has them.
+//!
+//! A step keeps the tensors that its backward pass reads in its own state, which goes
+//! with it: memory is returned while the backward pass proceeds.
+
+use std::sync::Arc;
 
 use burn::backend::Autodiff;
 use burn::backend::autodiff::NodeId;
@@ -6,59 +11,279 @@ use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
+use burn::tensor::{Tensor, TensorPrimitive};
 
-use super::{ConvolutionOps, Window};
+use super::{FeatureGradients, Features, LayerOps, Moments, Norm, Window};
+
+/// A tensor in the graph, which a step is made from.
+type Parent<B, C> = FloatTensor<Autodiff<B, C>>;
+
+/// A tensor in the graph, and what it holds.
+fn split<B: Backend, C: CheckpointStrategy, const D: usize>(
+    tensor: Tensor<Autodiff<B, C>, D>,
+) -> (Parent<B, C>, Tensor<B, D>) {
+    let parent = tensor.into_primitive().tensor();
+    let inner = Tensor::from_primitive(TensorPrimitive::Float(parent.primitive.clone()));
+    (parent, inner)
+}
+
+fn held<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> B::FloatTensorPrimitive {
+    tensor.into_primitive().tensor()
+}
+
+/// Registers a step of `N` parents with its state, and returns its output.
+fn register<B, C, S, const N: usize, const D: usize>(
+    step: S,
+    parents: [Parent<B, C>; N],
+    state: S::State,
+    output: Tensor<B, D>,
+) -> Tensor<Autodiff<B, C>, D>
+where
+    B: Backend,
+    C: CheckpointStrategy,
+    S: Backward<B, N>,
+{
+    let output = held(output);
+    let nodes = parents.map(|parent| parent.node);
+    let output = match step.prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(step) => step.finish(state, output),
+        OpsKind::UnTracked(step) => step.finish(output),
+    };
+    Tensor::from_primitive(TensorPrimitive::Float(output))
+}
+
+/// The nodes of features and of their norm's weight and bias, and what they hold. Where
+/// there is no norm, nodes that want no gradient stand for it.
+fn split_features<B: Backend, C: CheckpointStrategy>(
+    features: Features<Autodiff<B, C>>,
+) -> ([Parent<B, C>; 3], Features<B>) {
+    let (node, values) = split(features.values);
+    let Some(norm) = features.norm else {
+        let absent = || split(Tensor::<Autodiff<B, C>, 4>::from_inner(values.clone())).0;
+        let nodes = [node, absent(), absent()];
+        return (nodes, Features::plain(values));
+    };
+    let (weight_node, weight) = split(norm.weight);
+    let (bias_node, bias) = split(norm.bias);
+    let norm = Norm {
+        weight,
+        bias,
+        moments: Moments {
+            mean: split(norm.moments.mean).1,
+            variance: split(norm.moments.variance).1,
+        },
+        rectified: norm.rectified,
+    };
+    let features = Features {
+        values,
+        norm: Some(norm),
+    };
+    ([node, weight_node, bias_node], features)
+}
+
+/// Registers a gradient where its node wants it.
+fn pass_on<B: Backend, const D: usize>(
+    gradient: Tensor<B, D>,
+    node: Option<NodeId>,
+    gradients: &mut Gradients,
+) {
+    if let Some(node) = node {
+        gradients.register::<B>(node, held(gradient));
+    }
+}
+
+/// As [`pass_on`], of features and of their norm's weight and bias.
+fn pass_on_features<B: Backend>(
+    found: FeatureGradients<B>,
+    [values, weight, bias]: [Option<NodeId>; 3],
+    gradients: &mut Gradients,
+) {
+    pass_on(found.values, values, gradients);
+    if let Some([weight_gradient, bias_gradient]) = found.norm {
+        pass_on(weight_gradient, weight, gradients);
+        pass_on(bias_gradient, bias, gradients);
+    }
+}
+
+/// The gradient of a step's output.
+fn consumed<B: Backend, const N: usize, const D: usize, S>(
+    ops: &Ops<S, N>,
+    gradients: &mut Gradients,
+) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(gradients.consume::<B>(&ops.node)))
+}
 
 #[derive(Debug)]
 struct ConvolutionStep;
 
-impl<B: ConvolutionOps> Backward<B, 2> for ConvolutionStep {
-    type State = (NodeId, NodeId, Window);
+type ConvolutionState<B> = (Features<B>, Tensor<B, 4>, Window);
 
-    fn backward(
-        self,
-        ops: Ops<Self::State, 2>,
-        gradients: &mut Gradients,
-        checkpointer: &mut Checkpointer,
-    ) {
-        let [images_node, weight_node] = ops.parents;
-        let (images, weight, window) = ops.state;
-        let (images_gradient, weight_gradient) = B::convolution_backward(
-            checkpointer.retrieve_node_output(images),
-            checkpointer.retrieve_node_output(weight),
-            gradients.consume::<B>(&ops.node),
-            window,
-            images_node.is_some(),
-        );
-        if let (Some(node), Some(gradient)) = (images_node, images_gradient) {
-            gradients.register::<B>(node.id, gradient);
-        }
-        if let Some(node) = weight_node {
-            gradients.register::<B>(node.id, weight_gradient);
+fn split_convolution<B: Backend, C: CheckpointStrategy>(
+    input: Features<Autodiff<B, C>>,
+    weight: Tensor<Autodiff<B, C>, 4>,
+    window: Window,
+) -> ([Parent<B, C>; 4], ConvolutionState<B>) {
+    let (weight_node, weight) = split(weight);
+    let ([values, norm_weight, norm_bias], input) = split_features(input);
+    let parents = [weight_node, values, norm_weight, norm_bias];
+    (parents, (input, weight, window))
+}
+
+impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
+    type State = ConvolutionState<B>;
+
+    fn backward(self, ops: Ops<Self::State, 4>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let (input, weight, window) = ops.state;
+        let [node, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
+        let wanted = parents.iter().any(Option::is_some);
+        let (input, weight) = B::convolution_backward(input, weight, output, window, wanted);
+        pass_on(weight, node, gradients);
+        if let Some(input) = input {
+            pass_on_features(input, parents, gradients);
         }
     }
 }
 
-impl<B: ConvolutionOps, C: CheckpointStrategy> ConvolutionOps for Autodiff<B, C> {
-    fn convolution(
-        images: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        window: Window,
-    ) -> FloatTensor<Self> {
-        let prepared = ConvolutionStep
-            .prepare::<C>([images.node.clone(), weight.node.clone()])
-            .compute_bound()
-            .stateful();
-        match prepared {
-            OpsKind::Tracked(mut step) => {
-                let state = (step.checkpoint(&images), step.checkpoint(&weight), window);
-                let output = B::convolution(images.primitive, weight.primitive, window);
-                step.finish(state, output)
-            }
-            OpsKind::UnTracked(step) => {
-                step.finish(B::convolution(images.primitive, weight.primitive, window))
-            }
+#[derive(Debug)]
+struct ActivationStep;
+
+impl<B: LayerOps> Backward<B, 6> for ActivationStep {
+    type State = (Features<B>, Option<Features<B>>);
+
+    fn backward(self, ops: Ops<Self::State, 6>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let (features, shortcut) = ops.state;
+        let [values, weight, bias, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
+        let (features, shortcut) = B::activation_backward(features, shortcut, output);
+        pass_on_features(features, [values, weight, bias], gradients);
+        if let Some(shortcut) = shortcut {
+            pass_on_features(shortcut, parents, gradients);
         }
+    }
+}
+
+#[derive(Debug)]
+struct PoolStep;
+
+impl<B: LayerOps> Backward<B, 2> for PoolStep {
+    type State = (Tensor<B, 4>, Tensor<B, 1>);
+
+    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let (images, bias) = ops.state;
+        let [images_node, bias_node] = ops.parents.map(|node| node.map(|node| node.id));
+        let (images, bias) = B::pool_backward(images, bias, output);
+        pass_on(images, images_node, gradients);
+        pass_on(bias, bias_node, gradients);
+    }
+}
+
+#[derive(Debug)]
+struct LinearStep;
+
+impl<B: LayerOps> Backward<B, 3> for LinearStep {
+    type State = (Tensor<B, 2>, Tensor<B, 2>);
+
+    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output: Tensor<B, 2> = consumed(&ops, gradients);
+        let (rows, weight) = ops.state;
+        let [rows_node, weight_node, bias_node] = ops.parents.map(|node| node.map(|node| node.id));
+        let (rows, weight, bias) = B::fully_connected_backward(rows, weight, output);
+        pass_on(rows, rows_node, gradients);
+        pass_on(weight, weight_node, gradients);
+        pass_on(bias, bias_node, gradients);
+    }
+}
+
+#[derive(Debug)]
+struct CrossEntropyStep;
+
+impl<B: LayerOps> Backward<B, 1> for CrossEntropyStep {
+    type State = (Tensor<B, 2>, Arc<[u8]>);
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let loss = consumed(&ops, gradients);
+        let (scores, labels) = ops.state;
+        let [node] = ops.parents.map(|node| node.map(|node| node.id));
+        let scores = B::cross_entropy_backward(scores, &labels, loss);
+        pass_on(scores, node, gradients);
+    }
+}
+
+impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
+    fn convolution(
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
+        window: Window,
+    ) -> Tensor<Self, 4> {
+        let (parents, state) = split_convolution(input, weight, window);
+        let (input, weight, window) = state.clone();
+        let output = B::convolution(input, weight, window);
+        register(ConvolutionStep, parents, state, output)
+    }
+
+    fn convolution_with_moments(
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
+        window: Window,
+    ) -> (Tensor<Self, 4>, Moments<Self>) {
+        let (parents, state) = split_convolution(input, weight, window);
+        let (input, weight, window) = state.clone();
+        let (output, moments) = B::convolution_with_moments(input, weight, window);
+        let moments = Moments {
+            mean: Tensor::from_inner(moments.mean),
+            variance: Tensor::from_inner(moments.variance),
+        };
+        (register(ConvolutionStep, parents, state, output), moments)
+    }
+
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
+        let ([values, weight, bias], features) = split_features(features);
+        let absent = || {
+            let values = features.values.clone();
+            split(Tensor::<Self, 4>::from_inner(values)).0
+        };
+        let (parents, shortcut) = match shortcut.map(split_features) {
+            Some((nodes, shortcut)) => (nodes, Some(shortcut)),
+            None => (std::array::from_fn(|_| absent()), None),
+        };
+        let output = B::activation(features.clone(), shortcut.clone());
+        let [shortcut_values, shortcut_weight, shortcut_bias] = parents;
+        let parents = [
+            values,
+            weight,
+            bias,
+            shortcut_values,
+            shortcut_weight,
+            shortcut_bias,
+        ];
+        register(ActivationStep, parents, (features, shortcut), output)
+    }
+
+    fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
+        let ((images_node, images), (bias_node, bias)) = (split(images), split(bias));
+        let output = B::pool(images.clone(), bias.clone());
+        register(PoolStep, [images_node, bias_node], (images, bias), output)
+    }
+
+    fn fully_connected(
+        rows: Tensor<Self, 2>,
+        weight: Tensor<Self, 2>,
+        bias: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2> {
+        let ((rows_node, rows), (weight_node, weight)) = (split(rows), split(weight));
+        let (bias_node, bias) = split(bias);
+        let output = B::fully_connected(rows.clone(), weight.clone(), bias);
+        let parents = [rows_node, weight_node, bias_node];
+        register(LinearStep, parents, (rows, weight), output)
+    }
+
+    fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
+        let (node, scores) = split(scores);
+        let output = B::cross_entropy(scores.clone(), labels);
+        register(CrossEntropyStep, [node], (scores, labels.into()), output)
     }
 }

@@ -1,213 +1,280 @@
-//! The convolution on burn's CPU backend: plain loops over channels-last rows,
-//! whose inner loops run along the channels.
+//! The operations on burn's CPU backend: the kernels of [`crate::cpu`] between tensors.
 
-use burn::tensor::TensorData;
+use burn::tensor::{Shape, Tensor, TensorData, TensorPrimitive};
 use burn_flex::{Flex, FlexTensor};
 
-use super::{ConvolutionOps, Window};
+use super::{EPSILON, FeatureGradients, Features, LayerOps, Moments, Window};
+use crate::cpu::geometry::Geometry;
+use crate::cpu::input::{Affine, Input};
+use crate::cpu::norm::{self, Sums, input_gradient, parameter_gradients};
+use crate::cpu::pool::Pooled;
+use crate::cpu::{activation, dense, dense_images, dense_weight, depthwise, loss, pool, rows};
 
-impl ConvolutionOps for Flex {
-    fn patches(images: FlexTensor, window: Window) -> FlexTensor {
-        let plan = Plan::new(dims(&images), window);
-        let images = images.to_contiguous();
-        let columns = window.kernel * window.kernel * plan.channels;
-        let rows = plan.batch * plan.outputs[0] * plan.outputs[1];
-        let mut patches = vec![0.0; rows * columns];
-        let pixels = images.storage::<f32>();
-        for (row, patch) in patches.chunks_exact_mut(columns).enumerate() {
-            plan.spans(row, |at, column, length| {
-                patch[column..][..length].copy_from_slice(&pixels[at..][..length]);
-            });
-        }
-        tensor(patches, [rows, columns])
-    }
-
-    fn fold(patches: FlexTensor, images: [usize; 4], window: Window) -> FlexTensor {
-        let plan = Plan::new(images, window);
-        let patches = patches.to_contiguous();
-        let columns = window.kernel * window.kernel * plan.channels;
-        let mut pixels = vec![0.0; images.iter().product()];
-        for (row, patch) in patches.storage::<f32>().chunks_exact(columns).enumerate() {
-            plan.spans(row, |at, column, length| {
-                for (pixel, value) in pixels[at..][..length].iter_mut().zip(&patch[column..]) {
-                    *pixel += value;
-                }
-            });
-        }
-        tensor(pixels, images)
-    }
-
-    fn transpose_matrices(matrices: FlexTensor) -> FlexTensor {
-        let [count, rows, columns] = dims(&matrices);
-        if rows == 1 || columns == 1 {
-            return matrices.reshape([count, columns, rows].into());
-        }
-        let matrices = matrices.to_contiguous();
-        let values = matrices.storage::<f32>();
-        let mut swapped = Vec::with_capacity(values.len());
-        for matrix in values.chunks_exact(rows * columns) {
-            for column in 0..columns {
-                swapped.extend(matrix[column..].iter().step_by(columns));
-            }
-        }
-        tensor(swapped, [count, columns, rows])
-    }
-
-    fn depthwise(images: FlexTensor, weight: FlexTensor, window: Window) -> FlexTensor {
-        let plan = Plan::new(dims(&images), window);
-        let channels = plan.channels;
-        let images = images.to_contiguous();
-        let weights = channels_last(&weight, window);
-        let pixels = images.storage::<f32>();
-        let shape = [plan.batch, plan.outputs[0], plan.outputs[1], channels];
-        let mut outputs = vec![0.0; shape.iter().product()];
-        for (row, output) in outputs.chunks_exact_mut(channels).enumerate() {
-            plan.spans(row, |at, column, length| {
-                let pixels = pixels[at..][..length].chunks_exact(channels);
-                let weights = weights[column..][..length].chunks_exact(channels);
-                for (pixels, weights) in pixels.zip(weights) {
-                    for ((output, pixel), weight) in output.iter_mut().zip(pixels).zip(weights) {
-                        *output += pixel * weight;
-                    }
-                }
-            });
-        }
-        tensor(outputs, shape)
-    }
-
-    fn depthwise_backward(
-        images: FlexTensor,
-        weight: FlexTensor,
-        output_gradient: FlexTensor,
+impl LayerOps for Flex {
+    fn convolution(
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
         window: Window,
-        images_wanted: bool,
-    ) -> (Option<FlexTensor>, FlexTensor) {
-        let plan = Plan::new(dims(&images), window);
-        let images = images.to_contiguous();
-        let gradient = output_gradient.to_contiguous();
-        let (pixels, gradient) = (images.storage::<f32>(), gradient.storage::<f32>());
-        let weight_gradient = depthwise_weight_gradient(&plan, pixels, gradient);
-        let images_gradient = images_wanted.then(|| {
-            let weights = channels_last(&weight, window);
-            let values = depthwise_images_gradient(&plan, &weights, gradient);
-            tensor::<4>(values, dims(&images))
-        });
-        let channels_first = transposed(&weight_gradient, plan.channels);
-        let shape = [plan.channels, 1, window.kernel, window.kernel];
-        (images_gradient, tensor(channels_first, shape))
+    ) -> Tensor<Self, 4> {
+        convolution(input, weight, window, false).0
+    }
+
+    fn convolution_with_moments(
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
+        window: Window,
+    ) -> (Tensor<Self, 4>, Moments<Self>) {
+        let (output, moments) = convolution(input, weight, window, true);
+        let moments = Moments {
+            mean: vector(moments.mean),
+            variance: vector(moments.variance),
+        };
+        (output, moments)
+    }
+
+    fn convolution_backward(
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
+        output_gradient: Tensor<Self, 4>,
+        window: Window,
+        input_wanted: bool,
+    ) -> (Option<FeatureGradients<Self>>, Tensor<Self, 4>) {
+        let geometry = geometry(&input, &weight, window);
+        let (shape, weight_shape) = (input.values.dims(), weight.dims());
+        let (input, weight) = (Held::of(input), values(weight));
+        let gradient = values(output_gradient);
+        let (images, weight, sums) = if window.groups == 1 {
+            let weight_gradient = dense_weight::gradient(input.read(), slice(&gradient), &geometry);
+            let images = input_wanted.then(|| {
+                dense_images::gradient(input.read(), slice(&weight), slice(&gradient), &geometry)
+            });
+            let (images, sums) = images.unzip();
+            (images, weight_gradient, sums.flatten())
+        } else {
+            let (weight, gradient) = (slice(&weight), slice(&gradient));
+            let gradients =
+                depthwise::backward(input.read(), weight, gradient, &geometry, input_wanted);
+            (gradients.images, gradients.weight, gradients.sums)
+        };
+        drop(gradient);
+        let images = images.map(|images| input.gradients(images, sums.as_ref(), shape));
+        (images, tensor(weight, weight_shape))
+    }
+
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
+        let shape = features.values.dims();
+        let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
+        let shortcut = shortcut.as_ref().map(Held::read);
+        tensor(
+            activation::forward(features.read(), shortcut, shape[3]),
+            shape,
+        )
+    }
+
+    fn activation_backward(
+        features: Features<Self>,
+        shortcut: Option<Features<Self>>,
+        output_gradient: Tensor<Self, 4>,
+    ) -> (FeatureGradients<Self>, Option<FeatureGradients<Self>>) {
+        let shape = features.values.dims();
+        let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
+        let output_gradient = values(output_gradient);
+        let gradient = activation::rectified_gradient(
+            features.read(),
+            shortcut.as_ref().map(Held::read),
+            shape[3],
+            slice(&output_gradient),
+        );
+        drop(output_gradient);
+        let shortcut = shortcut.map(|shortcut| shortcut.own_gradients(gradient.clone(), shape));
+        (features.own_gradients(gradient, shape), shortcut)
+    }
+
+    fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
+        let sizes = pooled(&images);
+        let (images, bias) = (values(images), values(bias));
+        tensor(
+            pool::forward(slice(&images), slice(&bias), sizes),
+            sizes.shape(),
+        )
+    }
+
+    fn pool_backward(
+        images: Tensor<Self, 4>,
+        bias: Tensor<Self, 1>,
+        output_gradient: Tensor<Self, 4>,
+    ) -> (Tensor<Self, 4>, Tensor<Self, 1>) {
+        let (sizes, shape) = (pooled(&images), images.dims());
+        let (images, bias) = (values(images), values(bias));
+        let gradient = values(output_gradient);
+        let (images, bias) = pool::backward(slice(&images), slice(&bias), slice(&gradient), sizes);
+        (tensor(images, shape), vector(bias))
+    }
+
+    fn fully_connected(
+        rows: Tensor<Self, 2>,
+        weight: Tensor<Self, 2>,
+        bias: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2> {
+        let geometry = as_convolution(&rows, &weight);
+        let (rows, weight, bias) = (values(rows), values(weight), values(bias));
+        let (mut output, _) = dense::forward(plain(&rows), slice(&weight), &geometry, false);
+        rows::add_bias(&mut output, slice(&bias));
+        tensor(output, [geometry.batch, geometry.outputs])
+    }
+
+    fn fully_connected_backward(
+        rows: Tensor<Self, 2>,
+        weight: Tensor<Self, 2>,
+        output_gradient: Tensor<Self, 2>,
+    ) -> (Tensor<Self, 2>, Tensor<Self, 2>, Tensor<Self, 1>) {
+        let geometry = as_convolution(&rows, &weight);
+        let (shape, weight_shape) = (rows.dims(), weight.dims());
+        let (rows, weight, gradient) = (values(rows), values(weight), values(output_gradient));
+        let weight_gradient = dense_weight::gradient(plain(&rows), slice(&gradient), &geometry);
+        let (rows_gradient, _) =
+            dense_images::gradient(plain(&rows), slice(&weight), slice(&gradient), &geometry);
+        let bias = rows::column_sums(slice(&gradient), geometry.outputs);
+        (
+            tensor(rows_gradient, shape),
+            tensor(weight_gradient, weight_shape),
+            vector(bias),
+        )
+    }
+
+    fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
+        vector(vec![loss::forward(slice(&values(scores)), labels)])
+    }
+
+    fn cross_entropy_backward(
+        scores: Tensor<Self, 2>,
+        labels: &[u8],
+        loss_gradient: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2> {
+        let shape = scores.dims();
+        let (scores, loss_gradient) = (values(scores), values(loss_gradient));
+        let factor = slice(&loss_gradient).first().copied().unwrap_or(0.0);
+        tensor(loss::backward(slice(&scores), labels, factor), shape)
     }
 }
 
-/// Sums within an image first: short sums keep the digits of `f32`.
-fn depthwise_weight_gradient(plan: &Plan, pixels: &[f32], gradient: &[f32]) -> Vec<f32> {
-    let channels = plan.channels;
-    let columns = plan.window.kernel * plan.window.kernel * channels;
-    let rows_an_image = plan.outputs[0] * plan.outputs[1];
-    let mut total = vec![0.0; columns];
-    let mut image = vec![0.0; columns];
-    for (row, gradient) in gradient.chunks_exact(channels).enumerate() {
-        plan.spans(row, |at, column, length| {
-            let pixels = pixels[at..][..length].chunks_exact(channels);
-            let sums = image[column..][..length].chunks_exact_mut(channels);
-            for (pixels, sums) in pixels.zip(sums) {
-                for ((sum, pixel), gradient) in sums.iter_mut().zip(pixels).zip(gradient) {
-                    *sum += pixel * gradient;
-                }
-            }
-        });
-        if (row + 1) % rows_an_image == 0 {
-            for (total, sum) in total.iter_mut().zip(&mut image) {
-                *total += std::mem::take(sum);
-            }
-        }
-    }
-    total
-}
-
-fn depthwise_images_gradient(plan: &Plan, weights: &[f32], gradient: &[f32]) -> Vec<f32> {
-    let channels = plan.channels;
-    let mut images = vec![0.0; plan.batch * plan.height * plan.width * channels];
-    for (row, gradient) in gradient.chunks_exact(channels).enumerate() {
-        plan.spans(row, |at, column, length| {
-            let images = images[at..][..length].chunks_exact_mut(channels);
-            let weights = weights[column..][..length].chunks_exact(channels);
-            for (image, weights) in images.zip(weights) {
-                for ((image, weight), gradient) in image.iter_mut().zip(weights).zip(gradient) {
-                    *image += weight * gradient;
-                }
-            }
-        });
-    }
-    images
-}
-
-/// Which pixels each output of a window sees.
-struct Plan {
-    batch: usize,
-    height: usize,
-    width: usize,
-    channels: usize,
-    outputs: [usize; 2],
+/// The convolution, and the moments of its output; of no channels where they are not
+/// wanted.
+fn convolution(
+    input: Features<Flex>,
+    weight: Tensor<Flex, 4>,
     window: Window,
+    moments_wanted: bool,
+) -> (Tensor<Flex, 4>, norm::Moments) {
+    let geometry = geometry(&input, &weight, window);
+    let (input, weight) = (Held::of(input), values(weight));
+    let forward = match window.groups {
+        1 => dense::forward,
+        _ => depthwise::forward,
+    };
+    let (output, moments) = forward(input.read(), slice(&weight), &geometry, moments_wanted);
+    (tensor(output, geometry.output_shape()), moments)
 }
 
-impl Plan {
-    fn new([batch, height, width, channels]: [usize; 4], window: Window) -> Self {
+/// Features as kernels read them.
+struct Held {
+    values: FlexTensor,
+    norm: Option<Affine>,
+}
+
+impl Held {
+    fn of(features: Features<Flex>) -> Self {
+        let norm = features.norm.map(|norm| {
+            let tensors = [
+                norm.weight,
+                norm.bias,
+                norm.moments.mean,
+                norm.moments.variance,
+            ];
+            let tensors = tensors.map(values);
+            Affine::new(tensors.each_ref().map(slice), EPSILON, norm.rectified)
+        });
         Self {
-            batch,
-            height,
-            width,
-            channels,
-            outputs: [window.outputs(height), window.outputs(width)],
-            window,
+            values: values(features.values),
+            norm,
         }
     }
 
-    /// Calls `span(first pixel value, first patch column, length)` for each row of
-    /// the window that output `row` (counted over the batch) sees inside the image:
-    /// neighbouring pixels of one row are neighbours in a patch as well.
-    #[inline]
-    fn spans(&self, row: usize, mut span: impl FnMut(usize, usize, usize)) {
-        let Window {
-            kernel,
-            stride,
-            padding,
-            ..
-        } = self.window;
-        let [height, width] = self.outputs;
-        let image = row / (height * width) * self.height;
-        let top = row / width % height * stride;
-        let left = row % width * stride;
-        let first_x = left.max(padding);
-        let end_x = (left + kernel).min(self.width + padding);
-        let length = (end_x - first_x) * self.channels;
-        let first_y = top.max(padding);
-        let end_y = (top + kernel).min(self.height + padding);
-        for y in first_y..end_y {
-            let pixel = (image + y - padding) * self.width + first_x - padding;
-            let tap = (y - top) * kernel + first_x - left;
-            span(pixel * self.channels, tap * self.channels, length);
+    fn read(&self) -> Input<'_> {
+        Input {
+            values: slice(&self.values),
+            norm: self.norm.as_ref(),
         }
+    }
+
+    /// From the gradient of the norm's output and its sums, if there is a norm.
+    fn gradients(
+        &self,
+        mut gradient: Vec<f32>,
+        sums: Option<&Sums>,
+        shape: [usize; 4],
+    ) -> FeatureGradients<Flex> {
+        let norm = self.norm.as_ref().zip(sums).map(|(norm, sums)| {
+            input_gradient(slice(&self.values), norm, sums, &mut gradient);
+            let (weight, bias) = parameter_gradients(sums, norm);
+            [vector(weight), vector(bias)]
+        });
+        FeatureGradients {
+            values: tensor(gradient, shape),
+            norm,
+        }
+    }
+
+    /// From the gradient of what is made of the features.
+    fn own_gradients(&self, mut gradient: Vec<f32>, shape: [usize; 4]) -> FeatureGradients<Flex> {
+        let norm = self.norm.as_ref();
+        let sums = norm.map(|norm| activation::norm_sums(self.read(), norm, &mut gradient));
+        self.gradients(gradient, sums.as_ref(), shape)
     }
 }
 
-/// Depthwise weights `[channels, 1, kernel, kernel]` with the channels innermost.
-fn channels_last(weight: &FlexTensor, window: Window) -> Vec<f32> {
-    let weight = weight.to_contiguous();
-    transposed(weight.storage(), window.kernel * window.kernel)
+fn geometry(input: &Features<Flex>, weight: &Tensor<Flex, 4>, window: Window) -> Geometry {
+    Geometry::new(input.values.dims(), weight.dims()[0], window)
 }
 
-/// A matrix of so many columns, by columns.
-fn transposed(matrix: &[f32], columns: usize) -> Vec<f32> {
-    (0..columns)
-        .flat_map(|column| matrix[column..].iter().step_by(columns).copied())
-        .collect()
+/// A linear layer is a 1×1 convolution of images of one pixel.
+fn as_convolution(rows: &Tensor<Flex, 2>, weight: &Tensor<Flex, 2>) -> Geometry {
+    let [batch, inputs] = rows.dims();
+    Geometry::new([batch, 1, 1, inputs], weight.dims()[0], Window::one(1))
 }
 
-fn dims<const D: usize>(tensor: &FlexTensor) -> [usize; D] {
-    tensor.layout().shape().dims()
+fn pooled(images: &Tensor<Flex, 4>) -> Pooled {
+    let [batch, height, width, channels] = images.dims();
+    Pooled {
+        batch,
+        height,
+        width,
+        channels,
+    }
 }
 
-fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(values, shape))
+fn plain(tensor: &FlexTensor) -> Input<'_> {
+    Input {
+        values: slice(tensor),
+        norm: None,
+    }
+}
+
+fn values<const D: usize>(tensor: Tensor<Flex, D>) -> FlexTensor {
+    tensor.into_primitive().tensor().to_contiguous()
+}
+
+/// The values of a contiguous tensor.
+fn slice(tensor: &FlexTensor) -> &[f32] {
+    tensor.storage()
+}
+
+fn vector(values: Vec<f32>) -> Tensor<Flex, 1> {
+    let shape = [values.len()];
+    tensor(values, shape)
+}
+
+fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> Tensor<Flex, D> {
+    let data = TensorData::new(values, Shape::from(shape));
+    Tensor::from_primitive(TensorPrimitive::Float(FlexTensor::from_data(data)))
 }

@@ -5,44 +5,61 @@
 //! shifted products.
 
 use burn::tensor::backend::Backend;
-use burn::tensor::ops::FloatTensor;
-use burn::tensor::{Slice, Tensor, TensorPrimitive};
+use burn::tensor::{Slice, Tensor};
 
-use super::{ConvolutionOps, Window};
+use super::Window;
 
 /// Most values of one matrix of patches (64 MiB): it bounds the memory of a dense
 /// convolution whatever the batch.
 const PATCH_VALUES: usize = 1 << 24;
 
-/// A dense window: see [`ConvolutionOps::convolution`].
-pub(super) fn dense<B: ConvolutionOps>(
-    images: FloatTensor<B>,
-    weight: FloatTensor<B>,
+/// The images convolved.
+pub(super) fn convolution<B: Backend>(
+    images: Tensor<B, 4>,
+    weight: Tensor<B, 4>,
     window: Window,
-) -> FloatTensor<B> {
-    let (images, weight) = (lift::<B, 4>(images), lift::<B, 4>(weight));
+) -> Tensor<B, 4> {
+    match window.groups {
+        1 => dense(images, weight, window),
+        _ => depthwise(images, weight, window),
+    }
+}
+
+/// The gradients of the images, where they are wanted, and of the weight.
+pub(super) fn convolution_backward<B: Backend>(
+    images: Tensor<B, 4>,
+    weight: Tensor<B, 4>,
+    output_gradient: Tensor<B, 4>,
+    window: Window,
+    images_wanted: bool,
+) -> (Option<Tensor<B, 4>>, Tensor<B, 4>) {
+    let backward = match window.groups {
+        1 => dense_backward,
+        _ => depthwise_backward,
+    };
+    backward(images, weight, output_gradient, window, images_wanted)
+}
+
+fn dense<B: Backend>(images: Tensor<B, 4>, weight: Tensor<B, 4>, window: Window) -> Tensor<B, 4> {
     let [outputs, ..] = weight.dims();
     let matrix = weight_matrix(weight);
     let parts = parts(&images, window).map(|(start, length)| {
         let images = images.clone().narrow(0, start, length);
         let [batch, height, width] = output_dims(&images, window);
-        rows_seen(images, window)
+        patches(images, window)
             .matmul(matrix.clone().transpose())
             .reshape([batch, height, width, outputs])
     });
-    lower(Tensor::cat(parts.collect(), 0))
+    Tensor::cat(parts.collect(), 0)
 }
 
-/// A dense window: see [`ConvolutionOps::convolution_backward`].
-pub(super) fn dense_backward<B: ConvolutionOps>(
-    images: FloatTensor<B>,
-    weight: FloatTensor<B>,
-    output_gradient: FloatTensor<B>,
+fn dense_backward<B: Backend>(
+    images: Tensor<B, 4>,
+    weight: Tensor<B, 4>,
+    output_gradient: Tensor<B, 4>,
     window: Window,
     images_wanted: bool,
-) -> (Option<FloatTensor<B>>, FloatTensor<B>) {
-    let (images, weight) = (lift::<B, 4>(images), lift::<B, 4>(weight));
-    let output_gradient = lift::<B, 4>(output_gradient);
+) -> (Option<Tensor<B, 4>>, Tensor<B, 4>) {
     let [outputs, inputs, kernel, _] = weight.dims();
     let matrix = weight_matrix(weight);
     let mut weight_gradient = matrix.zeros_like();
@@ -55,32 +72,29 @@ pub(super) fn dense_backward<B: ConvolutionOps>(
             .clone()
             .narrow(0, start, length)
             .reshape([batch * height * width, outputs]);
-        let seen = rows_seen(images, window);
+        let seen = patches(images, window);
         weight_gradient = weight_gradient + rows.clone().transpose().matmul(seen);
         if images_wanted {
-            let patches = rows.matmul(matrix.clone());
-            images_gradient.push(unseen(patches, dims, window));
+            images_gradient.push(fold(rows.matmul(matrix.clone()), dims, window));
         }
     }
-    let weight_gradient = weight_gradient.reshape([outputs, kernel * kernel, inputs]);
-    let weight_gradient: Tensor<B, 3> = lift(B::transpose_matrices(lower(weight_gradient)));
-    let weight_gradient = weight_gradient.reshape([outputs, inputs, kernel, kernel]);
-    let images_gradient = images_wanted.then(|| lower(Tensor::cat(images_gradient, 0)));
-    (images_gradient, lower(weight_gradient))
+    let weight_gradient = weight_gradient
+        .reshape([outputs, kernel * kernel, inputs])
+        .swap_dims(1, 2)
+        .reshape([outputs, inputs, kernel, kernel]);
+    let images_gradient = images_wanted.then(|| Tensor::cat(images_gradient, 0));
+    (images_gradient, weight_gradient)
 }
 
 /// Weights `[out, in, kernel, kernel]` as `[out, kernel · kernel · in]`: a patch's
 /// order.
-fn weight_matrix<B: ConvolutionOps>(weight: Tensor<B, 4>) -> Tensor<B, 2> {
+fn weight_matrix<B: Backend>(weight: Tensor<B, 4>) -> Tensor<B, 2> {
     let [outputs, inputs, kernel, _] = weight.dims();
     let taps = kernel * kernel;
-    let matrices = weight.reshape([outputs, inputs, taps]);
-    lift::<B, 3>(B::transpose_matrices(lower(matrices))).reshape([outputs, taps * inputs])
-}
-
-/// See [`ConvolutionOps::transpose_matrices`].
-pub(super) fn transpose_matrices<B: Backend>(matrices: FloatTensor<B>) -> FloatTensor<B> {
-    lower(lift::<B, 3>(matrices).swap_dims(1, 2))
+    weight
+        .reshape([outputs, inputs, taps])
+        .swap_dims(1, 2)
+        .reshape([outputs, taps * inputs])
 }
 
 /// The start and length of the parts of a batch whose patches are made at once.
@@ -103,30 +117,9 @@ fn output_dims<B: Backend>(images: &Tensor<B, 4>, window: Window) -> [usize; 3] 
     [batch, window.outputs(height), window.outputs(width)]
 }
 
-/// The matrix of patches; of a 1×1 window, the images themselves.
-fn rows_seen<B: ConvolutionOps>(images: Tensor<B, 4>, window: Window) -> Tensor<B, 2> {
-    let [batch, height, width, channels] = images.dims();
-    if window == Window::one(1) {
-        return images.reshape([batch * height * width, channels]);
-    }
-    lift(B::patches(lower(images), window))
-}
-
-/// The transpose of [`rows_seen`].
-fn unseen<B: ConvolutionOps>(
-    patches: Tensor<B, 2>,
-    images: [usize; 4],
-    window: Window,
-) -> Tensor<B, 4> {
-    if window == Window::one(1) {
-        return patches.reshape(images);
-    }
-    lift(B::fold(lower(patches), images, window))
-}
-
-/// See [`ConvolutionOps::patches`].
-pub(super) fn patches<B: Backend>(images: FloatTensor<B>, window: Window) -> FloatTensor<B> {
-    let images = lift::<B, 4>(images);
+/// What each output of a dense window sees, a row an output:
+/// `[batch · height' · width', kernel · kernel · channels]`.
+fn patches<B: Backend>(images: Tensor<B, 4>, window: Window) -> Tensor<B, 2> {
     let [_, _, _, channels] = images.dims();
     let [batch, height, width] = output_dims(&images, window);
     let padded = pad(images, window);
@@ -135,54 +128,44 @@ pub(super) fn patches<B: Backend>(images: FloatTensor<B>, window: Window) -> Flo
         .collect();
     let rows = batch * height * width;
     let columns = window.kernel * window.kernel * channels;
-    lower(Tensor::cat(taps, 3).reshape([rows, columns]))
+    Tensor::cat(taps, 3).reshape([rows, columns])
 }
 
-/// See [`ConvolutionOps::fold`].
-pub(super) fn fold<B: Backend>(
-    patches: FloatTensor<B>,
-    images: [usize; 4],
-    window: Window,
-) -> FloatTensor<B> {
+/// The transpose of [`patches`]: every value added to the pixel that it came from.
+fn fold<B: Backend>(patches: Tensor<B, 2>, images: [usize; 4], window: Window) -> Tensor<B, 4> {
     let [batch, height, width, channels] = images;
     let outputs = [window.outputs(height), window.outputs(width)];
     let columns = window.kernel * window.kernel * channels;
-    let patches = lift::<B, 2>(patches).reshape([batch, outputs[0], outputs[1], columns]);
+    let patches = patches.reshape([batch, outputs[0], outputs[1], columns]);
     let contributions = (0..window.kernel * window.kernel)
         .map(|tap| patches.clone().narrow(3, tap * channels, channels));
     let device = patches.device();
-    lower(scatter(contributions, images, outputs, window, &device))
+    scatter(contributions, images, outputs, window, &device)
 }
 
-/// See [`ConvolutionOps::depthwise`].
-pub(super) fn depthwise<B: Backend>(
-    images: FloatTensor<B>,
-    weight: FloatTensor<B>,
+fn depthwise<B: Backend>(
+    images: Tensor<B, 4>,
+    weight: Tensor<B, 4>,
     window: Window,
-) -> FloatTensor<B> {
-    let images = lift::<B, 4>(images);
+) -> Tensor<B, 4> {
     let [batch, height, width] = output_dims(&images, window);
     let [_, _, _, channels] = images.dims();
     let padded = pad(images, window);
     let zeros = Tensor::zeros([batch, height, width, channels], &padded.device());
-    let sum = taps([height, width], window)
-        .zip(tap_weights(lift(weight)))
+    taps([height, width], window)
+        .zip(tap_weights(weight))
         .fold(zeros, |sum, (tap, weight)| {
             sum + padded.clone().slice(tap) * weight
-        });
-    lower(sum)
+        })
 }
 
-/// See [`ConvolutionOps::depthwise_backward`].
-pub(super) fn depthwise_backward<B: Backend>(
-    images: FloatTensor<B>,
-    weight: FloatTensor<B>,
-    output_gradient: FloatTensor<B>,
+fn depthwise_backward<B: Backend>(
+    images: Tensor<B, 4>,
+    weight: Tensor<B, 4>,
+    output_gradient: Tensor<B, 4>,
     window: Window,
     images_wanted: bool,
-) -> (Option<FloatTensor<B>>, FloatTensor<B>) {
-    let (images, weight) = (lift::<B, 4>(images), lift::<B, 4>(weight));
-    let output_gradient = lift::<B, 4>(output_gradient);
+) -> (Option<Tensor<B, 4>>, Tensor<B, 4>) {
     let (dims, weight_dims) = (images.dims(), weight.dims());
     let [_, height, width] = output_dims(&images, window);
     let padded = pad(images, window);
@@ -202,15 +185,9 @@ pub(super) fn depthwise_backward<B: Backend>(
             .into_iter()
             .map(|weight| output_gradient.clone() * weight);
         let device = output_gradient.device();
-        lower(scatter(
-            contributions,
-            dims,
-            [height, width],
-            window,
-            &device,
-        ))
+        scatter(contributions, dims, [height, width], window, &device)
     });
-    (images_gradient, lower(weight_gradient))
+    (images_gradient, weight_gradient)
 }
 
 /// Depthwise weights `[channels, 1, kernel, kernel]`, a `[1, 1, 1, channels]` a tap.
@@ -276,12 +253,4 @@ fn pad<B: Backend>(images: Tensor<B, 4>, window: Window) -> Tensor<B, 4> {
         ],
         images,
     )
-}
-
-fn lift<B: Backend, const D: usize>(tensor: FloatTensor<B>) -> Tensor<B, D> {
-    Tensor::from_primitive(TensorPrimitive::Float(tensor))
-}
-
-fn lower<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> FloatTensor<B> {
-    tensor.into_primitive().tensor()
 }

@@ -1,87 +1,181 @@
-//! The convolution that the networks call, and the place for faster ones.
+//! The operations that the networks call, and the place for faster ones.
 //!
-//! burn's own convolution is slow on the CPU in the backward pass: weight
-//! gradients run as convolutions with kernels as large as an image, and depthwise
-//! ones loop over groups. [`ConvolutionOps`] is a convolution over channels-last
-//! images with its backward pass spelled out. Its default bodies are burn's tensor
-//! operations, which any backend has; a backend overrides what it does better.
+//! burn's own operations are slow on the CPU in the backward pass, and each writes all
+//! of its output to memory. [`LayerOps`] is what these networks spend their time in,
+//! over channels-last images, with its backward pass spelled out. Its default bodies are
+//! burn's tensor operations, which any backend has; a backend overrides what it does
+//! better, as the CPU's does with the kernels of [`crate::cpu`].
+//!
+//! A batch norm is not computed where it stands: [`Features`] carry it to whichever
+//! operation reads them. So a convolution's output is all that is kept for the backward
+//! pass, and what the norm made of it is made again.
 
 mod autodiff;
 mod flex;
 mod generic;
+mod reference;
 
+use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
-use burn::tensor::ops::FloatTensor;
 
-/// Convolution over channels-last images.
+/// Added to the variance before its root is taken.
+pub(crate) const EPSILON: f64 = 1e-5;
+
+/// Channels-last features `[batch, height, width, channels]`, with a batch norm that
+/// their reader applies.
+#[derive(Debug, Clone)]
+pub(crate) struct Features<B: Backend> {
+    pub(crate) values: Tensor<B, 4>,
+    pub(crate) norm: Option<Norm<B>>,
+}
+
+/// A batch norm, `(x - mean) / √(variance + ε) · weight + bias`, its tensors
+/// `[channels]`.
 ///
-/// Images are `[batch, height, width, channels]`, weights
-/// `[out, in / groups, kernel, kernel]`. A window has one group (dense), or as many
-/// groups as there are input and output channels (depthwise).
-pub(crate) trait ConvolutionOps: Backend {
-    /// The images convolved, without bias.
-    fn convolution(
-        images: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        window: Window,
-    ) -> FloatTensor<Self> {
-        match window.groups {
-            1 => generic::dense::<Self>(images, weight, window),
-            _ => Self::depthwise(images, weight, window),
+/// Its backward pass takes the moments for the features' own: that of a training step.
+#[derive(Debug, Clone)]
+pub(crate) struct Norm<B: Backend> {
+    pub(crate) weight: Tensor<B, 1>,
+    pub(crate) bias: Tensor<B, 1>,
+    pub(crate) moments: Moments<B>,
+    /// Whether a ReLU follows.
+    pub(crate) rectified: bool,
+}
+
+/// Mean and biased variance of each channel, `[channels]`, outside of the autodiff graph.
+#[derive(Debug, Clone)]
+pub(crate) struct Moments<B: Backend> {
+    pub(crate) mean: Tensor<B, 1>,
+    pub(crate) variance: Tensor<B, 1>,
+}
+
+/// The gradients of features and of their norm's weight and bias.
+#[derive(Debug)]
+pub(crate) struct FeatureGradients<B: Backend> {
+    pub(crate) values: Tensor<B, 4>,
+    pub(crate) norm: Option<[Tensor<B, 1>; 2]>,
+}
+
+impl<B: Backend> Features<B> {
+    /// Features without a norm.
+    pub(crate) const fn plain(values: Tensor<B, 4>) -> Self {
+        Self { values, norm: None }
+    }
+
+    /// The features with a ReLU after their norm.
+    pub(crate) fn rectified(mut self) -> Self {
+        if let Some(norm) = &mut self.norm {
+            norm.rectified = true;
         }
+        self
+    }
+}
+
+/// What networks are made of, over channels-last features.
+pub(crate) trait LayerOps: Backend {
+    /// A convolution without bias.
+    ///
+    /// The weight is `[out, in / groups, kernel, kernel]`. A window has one group
+    /// (dense), or as many groups as there are input and output channels (depthwise).
+    fn convolution(
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
+        window: Window,
+    ) -> Tensor<Self, 4> {
+        generic::convolution(reference::value(input), weight, window)
     }
 
-    /// The gradients of the images, where they are wanted, and of the weight.
+    /// A convolution and the moments of its output.
+    fn convolution_with_moments(
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
+        window: Window,
+    ) -> (Tensor<Self, 4>, Moments<Self>) {
+        let output = Self::convolution(input, weight, window);
+        (output.clone(), reference::moments(output))
+    }
+
+    /// The gradients of the input, where they are wanted, and of the weight.
     fn convolution_backward(
-        images: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_gradient: FloatTensor<Self>,
+        input: Features<Self>,
+        weight: Tensor<Self, 4>,
+        output_gradient: Tensor<Self, 4>,
         window: Window,
-        images_wanted: bool,
-    ) -> (Option<FloatTensor<Self>>, FloatTensor<Self>) {
-        let backward = match window.groups {
-            1 => generic::dense_backward::<Self>,
-            _ => Self::depthwise_backward,
-        };
-        backward(images, weight, output_gradient, window, images_wanted)
+        input_wanted: bool,
+    ) -> (Option<FeatureGradients<Self>>, Tensor<Self, 4>) {
+        let images = reference::value(input.clone());
+        let (gradient, weight) =
+            generic::convolution_backward(images, weight, output_gradient, window, input_wanted);
+        let gradient = gradient.map(|gradient| reference::value_backward(input, gradient));
+        (gradient, weight)
     }
 
-    /// What each output of a dense window sees, a row an output:
-    /// `[batch · height' · width', kernel · kernel · channels]`.
-    fn patches(images: FloatTensor<Self>, window: Window) -> FloatTensor<Self> {
-        generic::patches::<Self>(images, window)
+    /// `relu(features + shortcut)`.
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
+        reference::activation(features, shortcut)
     }
 
-    /// The transpose of [`ConvolutionOps::patches`]: every value added to the pixel
-    /// that it came from, in images of that shape.
-    fn fold(patches: FloatTensor<Self>, images: [usize; 4], window: Window) -> FloatTensor<Self> {
-        generic::fold::<Self>(patches, images, window)
+    /// The gradients of the features and of the shortcut.
+    fn activation_backward(
+        features: Features<Self>,
+        shortcut: Option<Features<Self>>,
+        output_gradient: Tensor<Self, 4>,
+    ) -> (FeatureGradients<Self>, Option<FeatureGradients<Self>>) {
+        reference::activation_backward(features, shortcut, output_gradient)
     }
 
-    /// `[matrices, rows, columns]` to `[matrices, columns, rows]`: between the orders of
-    /// weights and of patches.
-    fn transpose_matrices(matrices: FloatTensor<Self>) -> FloatTensor<Self> {
-        generic::transpose_matrices::<Self>(matrices)
+    /// `relu(max(images) + bias)` over windows of 2×2, odd last rows and columns left
+    /// out; the bias is `[channels]`.
+    fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
+        reference::pool(images, bias)
     }
 
-    /// [`ConvolutionOps::convolution`] of a depthwise window.
-    fn depthwise(
-        images: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        window: Window,
-    ) -> FloatTensor<Self> {
-        generic::depthwise::<Self>(images, weight, window)
+    /// The gradients of the images and of the bias.
+    fn pool_backward(
+        images: Tensor<Self, 4>,
+        bias: Tensor<Self, 1>,
+        output_gradient: Tensor<Self, 4>,
+    ) -> (Tensor<Self, 4>, Tensor<Self, 1>) {
+        reference::pool_backward(images, bias, output_gradient)
     }
 
-    /// [`ConvolutionOps::convolution_backward`] of a depthwise window.
-    fn depthwise_backward(
-        images: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        output_gradient: FloatTensor<Self>,
-        window: Window,
-        images_wanted: bool,
-    ) -> (Option<FloatTensor<Self>>, FloatTensor<Self>) {
-        generic::depthwise_backward::<Self>(images, weight, output_gradient, window, images_wanted)
+    /// `rows · weightᵀ + bias`: `[batch, in]` to `[batch, out]`, the weight `[out, in]`.
+    fn fully_connected(
+        rows: Tensor<Self, 2>,
+        weight: Tensor<Self, 2>,
+        bias: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2> {
+        rows.matmul(weight.transpose()) + bias.unsqueeze()
+    }
+
+    /// The gradients of the rows, of the weight and of the bias.
+    fn fully_connected_backward(
+        rows: Tensor<Self, 2>,
+        weight: Tensor<Self, 2>,
+        output_gradient: Tensor<Self, 2>,
+    ) -> (Tensor<Self, 2>, Tensor<Self, 2>, Tensor<Self, 1>) {
+        let [_, outputs] = output_gradient.dims();
+        let bias_gradient = output_gradient.clone().sum_dim(0).reshape([outputs]);
+        let weight_gradient = output_gradient.clone().transpose().matmul(rows);
+        (
+            output_gradient.matmul(weight),
+            weight_gradient,
+            bias_gradient,
+        )
+    }
+
+    /// The mean cross-entropy of scores `[batch, classes]`, `[1]`.
+    fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
+        reference::cross_entropy(scores, labels)
+    }
+
+    /// The gradient of the scores.
+    fn cross_entropy_backward(
+        scores: Tensor<Self, 2>,
+        labels: &[u8],
+        loss_gradient: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2> {
+        reference::cross_entropy_backward(scores, labels, loss_gradient)
     }
 }
 
@@ -139,89 +233,5 @@ impl Window {
     }
 }
 
-/// The CPU's loops against the same operations in burn's own terms.
 #[cfg(test)]
-mod tests {
-    use burn::tensor::{Tensor, TensorData, TensorPrimitive, Tolerance};
-    use burn_flex::{Flex, FlexTensor};
-    use epochcost_kernels::hash::{mix, unit_f32};
-
-    use super::*;
-
-    const WINDOWS: [Window; 6] = [
-        Window::one(1),
-        Window::one(2),
-        Window::three(1),
-        Window::three(2),
-        Window::five(2),
-        Window::five(0),
-    ];
-
-    fn tensor<const D: usize>(shape: [usize; D], seed: u64) -> FlexTensor {
-        let values = (0..shape.iter().product::<usize>())
-            .map(|index| unit_f32(mix(seed, index as u64)) - 0.5)
-            .collect::<Vec<_>>();
-        FlexTensor::from_data(TensorData::new(values, shape))
-    }
-
-    fn assert_close<const D: usize>(ours: FlexTensor, generic: FlexTensor, window: Window) {
-        let data = |tensor| Tensor::<Flex, D>::from_primitive(TensorPrimitive::Float(tensor));
-        let (ours, generic) = (data(ours), data(generic));
-        assert_eq!(ours.dims(), generic.dims(), "{window:?}");
-        let tolerance = Tolerance::<f32>::rel_abs(1e-5, 1e-5);
-        ours.into_data()
-            .assert_approx_eq(&generic.into_data(), tolerance);
-    }
-
-    #[test]
-    fn patches_and_fold() {
-        let images = [2, 8, 7, 3];
-        for window in WINDOWS {
-            let rows = 2 * window.outputs(8) * window.outputs(7);
-            let patches = tensor([rows, window.fan_in(3)], 2);
-            assert_close::<2>(
-                Flex::patches(tensor(images, 1), window),
-                generic::patches::<Flex>(tensor(images, 1), window),
-                window,
-            );
-            assert_close::<4>(
-                Flex::fold(patches.clone(), images, window),
-                generic::fold::<Flex>(patches, images, window),
-                window,
-            );
-        }
-    }
-
-    #[test]
-    fn transposed_matrices() {
-        for shape in [[3, 4, 5], [2, 1, 7], [4, 6, 1]] {
-            assert_close::<3>(
-                Flex::transpose_matrices(tensor(shape, 1)),
-                generic::transpose_matrices::<Flex>(tensor(shape, 1)),
-                Window::one(1),
-            );
-        }
-    }
-
-    #[test]
-    fn depthwise_and_its_gradients() {
-        for window in WINDOWS.map(|window| window.groups(5)) {
-            let images = tensor([2, 8, 7, 5], 1);
-            let weight = tensor([5, 1, window.kernel, window.kernel], 2);
-            let gradient = tensor([2, window.outputs(8), window.outputs(7), 5], 3);
-            assert_close::<4>(
-                Flex::depthwise(images.clone(), weight.clone(), window),
-                generic::depthwise::<Flex>(images.clone(), weight.clone(), window),
-                window,
-            );
-            let arguments = || (images.clone(), weight.clone(), gradient.clone());
-            let (x, w, g) = arguments();
-            let (ours, our_weight) = Flex::depthwise_backward(x, w, g, window, true);
-            let (x, w, g) = arguments();
-            let (generic, generic_weight) =
-                generic::depthwise_backward::<Flex>(x, w, g, window, true);
-            assert_close::<4>(ours.unwrap(), generic.unwrap(), window);
-            assert_close::<4>(our_weight, generic_weight, window);
-        }
-    }
-}
+mod tests;

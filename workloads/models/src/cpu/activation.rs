@@ -1,0 +1,188 @@
+//! Norm, shortcut and ReLU in one pass: `relu(norm(x) + shortcut)`.
+
+use super::input::{Affine, Input};
+use super::lanes::{Lanes, Single};
+use super::memory::{Output, Shard, Target, in_parallel, shards_of_work};
+use super::norm::{Sums, rectify_and_sum};
+use super::{Kernel, dispatch};
+
+/// Pixels whose gradient is summed in `f32` before sums are joined in `f64`.
+const SUMMED_PIXELS: usize = 1024;
+
+/// The features normalised, with the shortcut added to them if there is one and a ReLU.
+pub(crate) fn forward(main: Input<'_>, shortcut: Option<Input<'_>>, channels: usize) -> Vec<f32> {
+    let mut output = Output::new(main.values.len());
+    let target = output.target();
+    let pixels = main.values.len() / channels;
+    in_parallel(&shards_of_work(pixels, channels), |shard| {
+        dispatch(Forward {
+            main,
+            shortcut,
+            channels,
+            shard,
+            target,
+        });
+    });
+    // SAFETY: the shards cover the pixels and write all channels.
+    unsafe { output.written() }
+}
+
+struct Forward<'a> {
+    main: Input<'a>,
+    shortcut: Option<Input<'a>>,
+    channels: usize,
+    shard: Shard,
+    target: Target,
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: the shard's pixels are its own.
+        unsafe {
+            match self.channels % L::WIDTH {
+                0 => self.pixels::<L>(),
+                _ => self.pixels::<Single>(),
+            }
+        }
+    }
+}
+
+impl Forward<'_> {
+    #[inline(always)]
+    unsafe fn pixels<L: Lanes>(&self) {
+        unsafe {
+            for pixel in self.shard.start..self.shard.start + self.shard.length {
+                for at in (0..self.channels).step_by(L::WIDTH) {
+                    let position = pixel * self.channels + at;
+                    let y = sum::<L>(self.main, self.shortcut, position, at);
+                    L::store(self.target.at(position), L::rectify(y));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn sum<L: Lanes>(
+    main: Input<'_>,
+    shortcut: Option<Input<'_>>,
+    position: usize,
+    at: usize,
+) -> L::V {
+    unsafe {
+        let y = main.value::<L>(position, at);
+        match shortcut {
+            Some(shortcut) => L::add(y, shortcut.value::<L>(position, at)),
+            None => y,
+        }
+    }
+}
+
+/// The gradient of the sum before its ReLU, from that of the output.
+pub(crate) fn rectified_gradient(
+    main: Input<'_>,
+    shortcut: Option<Input<'_>>,
+    channels: usize,
+    output_gradient: &[f32],
+) -> Vec<f32> {
+    let mut gradient = Output::new(main.values.len());
+    let target = gradient.target();
+    let pixels = main.values.len() / channels;
+    in_parallel(&shards_of_work(pixels, channels), |shard| {
+        dispatch(Rectified {
+            main,
+            shortcut,
+            channels,
+            output_gradient,
+            shard,
+            target,
+        });
+    });
+    // SAFETY: the shards cover the pixels and write all channels.
+    unsafe { gradient.written() }
+}
+
+struct Rectified<'a> {
+    main: Input<'a>,
+    shortcut: Option<Input<'a>>,
+    channels: usize,
+    output_gradient: &'a [f32],
+    shard: Shard,
+    target: Target,
+}
+
+impl Kernel for Rectified<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: the shard's pixels are its own.
+        unsafe {
+            match self.channels % L::WIDTH {
+                0 => self.pixels::<L>(),
+                _ => self.pixels::<Single>(),
+            }
+        }
+    }
+}
+
+impl Rectified<'_> {
+    #[inline(always)]
+    unsafe fn pixels<L: Lanes>(&self) {
+        unsafe {
+            for pixel in self.shard.start..self.shard.start + self.shard.length {
+                for at in (0..self.channels).step_by(L::WIDTH) {
+                    let position = pixel * self.channels + at;
+                    let y = sum::<L>(self.main, self.shortcut, position, at);
+                    let g = L::load(self.output_gradient.as_ptr().add(position));
+                    L::store(self.target.at(position), L::pass(g, y));
+                }
+            }
+        }
+    }
+}
+
+/// Stops the gradient where the ReLU of the input's norm did, in place, and sums what
+/// the norm's gradients need.
+pub(crate) fn norm_sums(input: Input<'_>, norm: &Affine, gradient: &mut [f32]) -> Sums {
+    let channels = norm.mean.len();
+    let pixels = input.values.len() / channels;
+    let target = Target::of(gradient);
+    let groups = in_parallel(&shards_of_work(pixels, channels), |shard| {
+        dispatch(NormSums {
+            input,
+            norm,
+            target,
+            shard,
+        })
+    });
+    Sums::of(&groups.concat())
+}
+
+struct NormSums<'a> {
+    input: Input<'a>,
+    norm: &'a Affine,
+    target: Target,
+    shard: Shard,
+}
+
+impl Kernel for NormSums<'_> {
+    type Output = Vec<Sums>;
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) -> Self::Output {
+        let end = self.shard.start + self.shard.length;
+        let mut sums = vec![];
+        for first in (self.shard.start..end).step_by(SUMMED_PIXELS) {
+            let pixels = SUMMED_PIXELS.min(end - first);
+            // SAFETY: the shard's pixels are its own.
+            let group =
+                unsafe { rectify_and_sum::<L>(self.input, self.norm, self.target, first, pixels) };
+            sums.push(group);
+        }
+        sums
+    }
+}

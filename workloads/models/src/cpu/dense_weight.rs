@@ -1,0 +1,326 @@
+//! The dense convolution, backward: the gradient of the weight, a sum over all pixels
+//! of what each window saw, times its output's gradient.
+
+use super::dense::frame;
+use super::geometry::Geometry;
+use super::input::{Frame, Input};
+use super::lanes::Lanes;
+use super::memory::{Shard, Target, in_parallel, padded, shards, with_scratch};
+use super::product::{copy, sum_of};
+use super::tile::{MAX_ROWS, Operands, Rows, Run};
+use super::{Kernel, dispatch};
+
+/// Most values of the parts of a weight's gradient that shards of the batch sum apart
+/// (8 MiB). Larger weights are shared out by output channels instead.
+const PART_VALUES: usize = 1 << 21;
+
+/// Columns of the widest panel.
+const MAX_COLUMNS: usize = 32;
+
+/// Least terms of an output for which its gradient is packed: it is then read often.
+const PACKED_DEPTH: usize = 256;
+
+/// Least shards that a large batch is cut into.
+const LEAST_SHARDS: usize = 12;
+
+/// The gradient of a weight `[out, in, kernel, kernel]`.
+pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geometry) -> Vec<f32> {
+    let length = geometry.depth() * geometry.outputs;
+    let most = geometry.shards().len();
+    let batches = shards(geometry.batch, most.min(PART_VALUES / length));
+    let least = LEAST_SHARDS.min(most).div_ceil(batches.len());
+    let ranges = shards(geometry.outputs, least.min(geometry.outputs / 32));
+    let units: Vec<(Shard, Shard)> = batches
+        .iter()
+        .flat_map(|&batch| ranges.iter().map(move |&outputs| (batch, outputs)))
+        .collect();
+    let frame = frame(geometry);
+    let parts = in_parallel(&units, |(batch, outputs)| {
+        let mut part = vec![0.0; outputs.length * geometry.depth()];
+        let group = geometry.group().min(batch.length);
+        let framed = padded(group * frame.image());
+        let panel = padded(group * geometry.out_pixels() * MAX_COLUMNS);
+        let left = padded(group * geometry.out_pixels() * (outputs.length + MAX_ROWS));
+        with_scratch(framed + panel + left, |scratch| {
+            dispatch(Gradient {
+                input,
+                output_gradient,
+                geometry,
+                frame: &frame,
+                batch,
+                outputs,
+                scratch,
+                target: Target::of(&mut part),
+            });
+        });
+        part
+    });
+    let mut parts = parts.into_iter();
+    let by_batch = batches
+        .iter()
+        .map(|_| parts.by_ref().take(ranges.len()).collect::<Vec<_>>());
+    let by_batch = by_batch.map(|ranges| match <[Vec<f32>; 1]>::try_from(ranges) {
+        Ok([range]) => range,
+        Err(ranges) => ranges.concat(),
+    });
+    channels_first(sum_of(by_batch.collect()), geometry)
+}
+
+/// `[out, taps, in]` to `[out, in, taps]`.
+fn channels_first(gradient: Vec<f32>, geometry: &Geometry) -> Vec<f32> {
+    let (inputs, taps) = (geometry.inputs, geometry.taps());
+    if taps == 1 {
+        return gradient;
+    }
+    let mut swapped = vec![0.0; gradient.len()];
+    let rows = swapped.chunks_exact_mut(taps * inputs);
+    for (to, from) in rows.zip(gradient.chunks_exact(taps * inputs)) {
+        for (input, to) in to.chunks_exact_mut(taps).enumerate() {
+            for (tap, to) in to.iter_mut().enumerate() {
+                *to = from[tap * inputs + input];
+            }
+        }
+    }
+    swapped
+}
+
+struct Gradient<'a> {
+    input: Input<'a>,
+    output_gradient: &'a [f32],
+    geometry: &'a Geometry,
+    frame: &'a Frame,
+    batch: Shard,
+    outputs: Shard,
+    scratch: *mut f32,
+    /// `[out, taps, in]`.
+    target: Target,
+}
+
+impl Kernel for Gradient<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let Self {
+            geometry,
+            frame,
+            scratch,
+            ..
+        } = self;
+        let group = geometry.group().min(self.batch.length);
+        // Of a 1×1 window without stride, panels are made from the input itself.
+        let direct = geometry.window.kernel == 1
+            && geometry.window.stride == 1
+            && geometry.window.padding == 0
+            && geometry.inputs % L::COLUMNS == 0;
+        for start in (0..self.batch.length).step_by(group) {
+            let count = group.min(self.batch.length - start);
+            let first = self.batch.start + start;
+            // SAFETY: the group's images exist, and the scratch space holds their frames
+            // and a panel.
+            unsafe {
+                let panel = scratch.add(padded(group * frame.image()));
+                let packed = (geometry.depth() >= PACKED_DEPTH)
+                    .then(|| panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS)));
+                if let Some(packed) = packed {
+                    self.pack_gradient::<L>(first, count, packed);
+                }
+                if !direct {
+                    frame.fill::<L>(self.input, first, count, scratch);
+                }
+                for column in (0..geometry.depth()).step_by(L::COLUMNS) {
+                    let columns = L::COLUMNS.min(geometry.depth() - column);
+                    if direct {
+                        self.pack_input::<L>(first, count, column, panel);
+                    } else {
+                        let mut held = 0;
+                        while held < columns {
+                            let piece = Piece::new(geometry, frame, column, held, columns);
+                            self.pack_frame::<L>(scratch, count, piece, panel);
+                            held += piece.length;
+                        }
+                    }
+                    let right = Panel {
+                        values: panel,
+                        column,
+                        columns,
+                    };
+                    self.products::<L>([first, count], packed, right, start > 0);
+                }
+            }
+        }
+    }
+}
+
+/// Columns of a panel that lie together in a frame.
+#[derive(Clone, Copy)]
+struct Piece {
+    /// In the panel.
+    column: usize,
+    /// In the frame, from where a window begins.
+    offset: usize,
+    length: usize,
+}
+
+impl Piece {
+    /// The longest from `column` of the panel that begins with column `first` of all.
+    fn new(geometry: &Geometry, frame: &Frame, first: usize, column: usize, end: usize) -> Self {
+        let (inputs, kernel) = (geometry.inputs, geometry.window.kernel);
+        let (tap, channel) = ((first + column) / inputs, (first + column) % inputs);
+        let pixel = tap / kernel * frame.columns() + tap % kernel;
+        // Pixels without a gap between them lie together along a row of the window.
+        let row = match frame.pitch == inputs {
+            true => (kernel - tap % kernel) * inputs - channel,
+            false => inputs - channel,
+        };
+        Self {
+            column,
+            offset: pixel * frame.pitch + channel,
+            length: row.min(end - column),
+        }
+    }
+}
+
+impl Gradient<'_> {
+    /// The panel's columns of all pixels, normalised on the way.
+    #[inline(always)]
+    unsafe fn pack_input<L: Lanes>(
+        &self,
+        first: usize,
+        count: usize,
+        column: usize,
+        panel: *mut f32,
+    ) {
+        unsafe {
+            let inputs = self.geometry.inputs;
+            let pixels = self.geometry.out_pixels();
+            let mut position = first * pixels * inputs + column;
+            let mut row = panel;
+            for _ in 0..count * pixels {
+                for vector in 0..2 {
+                    let at = vector * L::WIDTH;
+                    L::store(
+                        row.add(at),
+                        self.input.value::<L>(position + at, column + at),
+                    );
+                }
+                position += inputs;
+                row = row.add(L::COLUMNS);
+            }
+        }
+    }
+
+    /// A piece of the panel, of all pixels.
+    #[inline(always)]
+    unsafe fn pack_frame<L: Lanes>(
+        &self,
+        frames: *const f32,
+        count: usize,
+        piece: Piece,
+        panel: *mut f32,
+    ) {
+        unsafe {
+            let (frame, stride) = (self.frame, self.geometry.window.stride);
+            // Whole vectors where they stay in the panel's row: the pieces that follow
+            // write over what is too much.
+            let end = piece.column + piece.length.next_multiple_of(L::WIDTH);
+            let whole = end <= L::COLUMNS;
+            let mut row = panel.add(piece.column);
+            for image in 0..count {
+                for y in 0..self.geometry.out_height {
+                    let line = y * stride * frame.columns() * frame.pitch;
+                    let mut from = frames.add(image * frame.image() + line + piece.offset);
+                    for _ in 0..self.geometry.out_width {
+                        if whole {
+                            let mut at = 0;
+                            while at < piece.length {
+                                L::store(row.add(at), L::load(from.add(at)));
+                                at += L::WIDTH;
+                            }
+                        } else {
+                            copy::<L>(from, row, piece.length);
+                        }
+                        from = from.add(stride * frame.pitch);
+                        row = row.add(L::COLUMNS);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The output's gradient of all pixels, a tile's rows of them after the other.
+    #[inline(always)]
+    unsafe fn pack_gradient<L: Lanes>(&self, first: usize, count: usize, packed: *mut f32) {
+        unsafe {
+            let pixels = count * self.geometry.out_pixels();
+            let outputs = self.geometry.outputs;
+            let from = first * self.geometry.out_pixels() * outputs + self.outputs.start;
+            let from = self.output_gradient.as_ptr().add(from);
+            for row in (0..self.outputs.length).step_by(L::ROWS) {
+                let held = L::ROWS.min(self.outputs.length - row);
+                let to = packed.add(row * pixels);
+                for pixel in 0..pixels {
+                    for index in 0..held {
+                        *to.add(pixel * L::ROWS + index) = *from.add(pixel * outputs + row + index);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the panel's columns of the gradient.
+    #[inline(always)]
+    unsafe fn products<L: Lanes>(
+        &self,
+        [first, count]: [usize; 2],
+        packed: Option<*mut f32>,
+        right: Panel,
+        accumulate: bool,
+    ) {
+        unsafe {
+            let depth = self.geometry.depth();
+            let pixels = count * self.geometry.out_pixels();
+            let outputs = self.geometry.outputs;
+            let gradient = first * self.geometry.out_pixels() * outputs + self.outputs.start;
+            let gradient = self.output_gradient.as_ptr().add(gradient);
+            let operands = Operands {
+                runs: &[Run {
+                    left: 0,
+                    right: 0,
+                    length: pixels,
+                }],
+                left_step: if packed.is_some() { L::ROWS } else { outputs },
+                right_step: L::COLUMNS,
+                right: right.values,
+                columns: right.columns,
+                accumulate,
+            };
+            for row in (0..self.outputs.length).step_by(L::ROWS) {
+                let held = L::ROWS.min(self.outputs.length - row);
+                let output = |row: usize| self.target.at(row * depth + right.column);
+                let left = match packed {
+                    Some(packed) => packed.cast_const().add(row * pixels),
+                    None => gradient.add(row),
+                };
+                let mut rows = Rows {
+                    left: [left; MAX_ROWS],
+                    output: [output(row); MAX_ROWS],
+                    count: held,
+                };
+                for index in 1..held {
+                    rows.left[index] = left.add(index);
+                    rows.output[index] = output(row + index);
+                }
+                L::product(&operands, &rows, right.columns <= L::WIDTH);
+            }
+        }
+    }
+}
+
+/// Columns of what the windows saw, of all pixels of a group.
+#[derive(Clone, Copy)]
+struct Panel {
+    values: *const f32,
+    column: usize,
+    columns: usize,
+}

@@ -1,0 +1,414 @@
+//! The depthwise convolution: every channel by itself, so that vectors run along the
+//! channels and a pixel's taps are a short sum.
+
+use super::geometry::Geometry;
+use super::input::{Frame, Input};
+use super::lanes::{Lanes, Single};
+use super::memory::{Output, Shard, Target, in_parallel, padded, shards_of_work, with_scratch};
+use super::norm::{GroupMoments, Moments, Sums, group_moments, rectify_and_sum};
+use super::product::sum_of;
+use super::{Kernel, dispatch};
+
+/// The images convolved, and each channel's moments; of no channels where they are not
+/// wanted.
+pub(crate) fn forward(
+    input: Input<'_>,
+    weight: &[f32],
+    geometry: &Geometry,
+    moments_wanted: bool,
+) -> (Vec<f32>, Moments) {
+    let weight = channels_last(weight, geometry);
+    let mut output = Output::new(geometry.output_shape().iter().product());
+    let target = output.target();
+    let frame = frame(geometry);
+    let groups = in_parallel(&image_shards(geometry), |shard| {
+        with_scratch(padded(frame.image()), |scratch| {
+            dispatch(Forward {
+                input,
+                weight: &weight,
+                geometry,
+                frame: &frame,
+                shard,
+                scratch,
+                target,
+                moments_wanted,
+            })
+        })
+    });
+    // SAFETY: the shards cover the batch, and each writes all pixels of its images.
+    let output = unsafe { output.written() };
+    (output, Moments::of(&groups.concat()))
+}
+
+/// What the backward pass finds.
+pub(crate) struct Gradients {
+    /// Of the images, where it is wanted, before their norm if it has no ReLU.
+    pub(crate) images: Option<Vec<f32>>,
+    /// `[channels, 1, kernel, kernel]`.
+    pub(crate) weight: Vec<f32>,
+    /// What the gradients of the images' norm sum.
+    pub(crate) sums: Option<Sums>,
+}
+
+/// The gradients of the images, where they are wanted, and of the weight.
+pub(crate) fn backward(
+    input: Input<'_>,
+    weight: &[f32],
+    output_gradient: &[f32],
+    geometry: &Geometry,
+    images_wanted: bool,
+) -> Gradients {
+    let weight = channels_last(weight, geometry);
+    let images = geometry.batch * geometry.pixels() * geometry.inputs;
+    let mut gradient = Output::new(if images_wanted { images } else { 0 });
+    let target = images_wanted.then(|| gradient.target());
+    let frame = frame(geometry);
+    let parts = in_parallel(&image_shards(geometry), |shard| {
+        with_scratch(padded(frame.image()), |scratch| {
+            dispatch(Backward {
+                input,
+                weight: &weight,
+                output_gradient,
+                geometry,
+                frame: &frame,
+                shard,
+                scratch,
+                target,
+            })
+        })
+    });
+    let (weights, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    Gradients {
+        // SAFETY: where it is wanted, the shards cover the batch and write all pixels.
+        images: images_wanted.then(|| unsafe { gradient.written() }),
+        weight: transposed(&sum_of(weights), geometry.inputs),
+        sums: (images_wanted && input.norm.is_some()).then(|| Sums::of(&sums.concat())),
+    }
+}
+
+fn image_shards(geometry: &Geometry) -> Vec<Shard> {
+    shards_of_work(geometry.batch, geometry.pixels() * geometry.inputs)
+}
+
+/// Weights `[channels, 1, kernel, kernel]` with the channels innermost.
+fn channels_last(weight: &[f32], geometry: &Geometry) -> Vec<f32> {
+    transposed(weight, geometry.taps())
+}
+
+/// A matrix of so many columns, by columns.
+fn transposed(matrix: &[f32], columns: usize) -> Vec<f32> {
+    (0..columns)
+        .flat_map(|column| matrix[column..].iter().step_by(columns).copied())
+        .collect()
+}
+
+/// A sum of products over a block of taps, all channels of a pixel at once.
+#[derive(Clone, Copy)]
+struct Block {
+    /// Taps in each direction.
+    rows: usize,
+    columns: usize,
+    /// Values from one tap's pixel to the next.
+    pixel_row: usize,
+    channels: usize,
+    /// Values from one tap's weights to the next: backwards in the backward pass.
+    weight_row: isize,
+    weight_column: isize,
+}
+
+impl Block {
+    /// `to = Σ from[tap] · weight[tap]`.
+    #[inline(always)]
+    unsafe fn sum<L: Lanes>(&self, from: *const f32, weight: *const f32, to: *mut f32) {
+        unsafe {
+            match (self.rows, self.columns) {
+                (3, 3) => self.sum_of::<L>([3, 3], from, weight, to),
+                taps => self.sum_of::<L>(taps.into(), from, weight, to),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sum_of<L: Lanes>(
+        &self,
+        [rows, columns]: [usize; 2],
+        from: *const f32,
+        weight: *const f32,
+        to: *mut f32,
+    ) {
+        unsafe {
+            for at in (0..self.channels).step_by(L::WIDTH) {
+                let mut sum = L::splat(0.0);
+                for row in 0..rows {
+                    for column in 0..columns {
+                        let from = from.add(row * self.pixel_row + column * self.channels + at);
+                        let tap =
+                            row as isize * self.weight_row + column as isize * self.weight_column;
+                        let weight = weight.offset(tap).add(at);
+                        sum = L::fma(L::load(from), L::load(weight), sum);
+                    }
+                }
+                L::store(to.add(at), sum);
+            }
+        }
+    }
+}
+
+/// An image framed by the zeros that the window is padded with, its pixels together.
+fn frame(geometry: &Geometry) -> Frame {
+    let padding = geometry.window.padding;
+    Frame {
+        pitch: geometry.inputs,
+        ..Frame::new(
+            [geometry.height, geometry.width, geometry.inputs],
+            padding,
+            padding,
+        )
+    }
+}
+
+struct Forward<'a> {
+    input: Input<'a>,
+    weight: &'a [f32],
+    geometry: &'a Geometry,
+    frame: &'a Frame,
+    shard: Shard,
+    scratch: *mut f32,
+    target: Target,
+    moments_wanted: bool,
+}
+
+impl Kernel for Forward<'_> {
+    type Output = Vec<GroupMoments>;
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) -> Self::Output {
+        let (pixels, channels) = (self.geometry.out_pixels(), self.geometry.inputs);
+        let mut moments = vec![];
+        for image in self.shard.start..self.shard.start + self.shard.length {
+            // SAFETY: the image exists, the scratch space holds its frame, and its outputs
+            // are this shard's own.
+            unsafe {
+                let output = self.target.at(image * pixels * channels);
+                self.frame.fill::<L>(self.input, image, 1, self.scratch);
+                match channels % L::WIDTH {
+                    0 => self.image::<L>(output),
+                    _ => self.image::<Single>(output),
+                }
+                if self.moments_wanted {
+                    moments.push(group_moments::<L>(output, pixels, channels));
+                }
+            }
+        }
+        moments
+    }
+}
+
+impl Forward<'_> {
+    #[inline(always)]
+    unsafe fn image<L: Lanes>(&self, output: *mut f32) {
+        unsafe {
+            let (frame, image) = (self.frame, self.scratch);
+            let window = self.geometry.window;
+            let block = Block {
+                rows: window.kernel,
+                columns: window.kernel,
+                pixel_row: frame.columns() * frame.channels,
+                channels: frame.channels,
+                weight_row: (window.kernel * frame.channels) as isize,
+                weight_column: frame.channels as isize,
+            };
+            let mut to = output;
+            for y in 0..self.geometry.out_height {
+                let mut from = image.add(y * window.stride * block.pixel_row);
+                for _ in 0..self.geometry.out_width {
+                    block.sum::<L>(from, self.weight.as_ptr(), to);
+                    from = from.add(window.stride * frame.channels);
+                    to = to.add(frame.channels);
+                }
+            }
+        }
+    }
+}
+
+struct Backward<'a> {
+    input: Input<'a>,
+    weight: &'a [f32],
+    output_gradient: &'a [f32],
+    geometry: &'a Geometry,
+    frame: &'a Frame,
+    shard: Shard,
+    scratch: *mut f32,
+    /// Of the images' gradient.
+    target: Option<Target>,
+}
+
+impl Kernel for Backward<'_> {
+    type Output = (Vec<f32>, Vec<Sums>);
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) -> Self::Output {
+        let geometry = self.geometry;
+        let channels = geometry.inputs;
+        let length = geometry.taps() * channels;
+        let mut total = vec![0.0; length];
+        let mut part = vec![0.0; length];
+        let mut sums = vec![];
+        for image in self.shard.start..self.shard.start + self.shard.length {
+            // SAFETY: the image exists, the scratch space holds its frame, and its gradient
+            // is this shard's own.
+            unsafe {
+                let gradient = geometry.out_pixels() * channels * image;
+                let gradient = self.output_gradient.as_ptr().add(gradient);
+                self.frame.fill::<L>(self.input, image, 1, self.scratch);
+                self.weight_part::<L>(gradient, &mut part);
+                // Sums within an image first: short sums keep the digits of `f32`.
+                for (total, part) in total.iter_mut().zip(&part) {
+                    *total += part;
+                }
+                let Some(target) = self.target else { continue };
+                let first = image * geometry.pixels();
+                let to = target.at(first * channels);
+                match channels % L::WIDTH {
+                    0 => self.image::<L>(gradient, to),
+                    _ => self.image::<Single>(gradient, to),
+                }
+                if let Some(norm) = self.input.norm {
+                    let pixels = geometry.pixels();
+                    sums.push(rectify_and_sum::<L>(
+                        self.input, norm, target, first, pixels,
+                    ));
+                }
+            }
+        }
+        (total, sums)
+    }
+}
+
+/// The outputs along an axis whose windows see one position, from the first on, and the
+/// tap through which the first sees it; the next use the tap `stride` before.
+#[derive(Clone, Copy)]
+struct Seeing {
+    first: usize,
+    tap: usize,
+    count: usize,
+}
+
+impl Seeing {
+    fn new(geometry: &Geometry, at: usize, outputs: usize) -> Self {
+        let window = geometry.window;
+        let offset = at + window.padding;
+        let last = (offset / window.stride).min(outputs - 1);
+        let first = (offset + 1)
+            .saturating_sub(window.kernel)
+            .div_ceil(window.stride);
+        match last.checked_sub(first) {
+            Some(more) => Self {
+                first,
+                tap: offset - first * window.stride,
+                count: more + 1,
+            },
+            None => Self {
+                first: 0,
+                tap: 0,
+                count: 0,
+            },
+        }
+    }
+}
+
+impl Backward<'_> {
+    /// The gradient of one image.
+    #[inline(always)]
+    unsafe fn image<L: Lanes>(&self, gradient: *const f32, image: *mut f32) {
+        unsafe {
+            let geometry = self.geometry;
+            let (channels, kernel) = (geometry.inputs, geometry.window.kernel);
+            let back = (geometry.window.stride * channels) as isize;
+            let columns: Vec<Seeing> = (0..geometry.width)
+                .map(|x| Seeing::new(geometry, x, geometry.out_width))
+                .collect();
+            let mut to = image;
+            for y in 0..geometry.height {
+                let row = Seeing::new(geometry, y, geometry.out_height);
+                for column in &columns {
+                    let block = Block {
+                        rows: row.count,
+                        columns: column.count,
+                        pixel_row: geometry.out_width * channels,
+                        channels,
+                        weight_row: -back * kernel as isize,
+                        weight_column: -back,
+                    };
+                    let pixel = row.first * geometry.out_width + column.first;
+                    let tap = row.tap * kernel + column.tap;
+                    let weight = self.weight.as_ptr().add(tap * channels);
+                    block.sum::<L>(gradient.add(pixel * channels), weight, to);
+                    to = to.add(channels);
+                }
+            }
+        }
+    }
+
+    /// One image's part of the weight's gradient, `[taps, channels]`.
+    #[inline(always)]
+    unsafe fn weight_part<L: Lanes>(&self, gradient: *const f32, part: &mut [f32]) {
+        unsafe {
+            let (frame, image) = (self.frame, self.scratch.cast_const());
+            let (kernel, channels) = (self.geometry.window.kernel, self.geometry.inputs);
+            for row in 0..kernel {
+                let image = image.add(row * frame.columns() * channels);
+                let part = part.as_mut_ptr().add(row * kernel * channels);
+                match (kernel, channels % L::WIDTH) {
+                    (3, 0) => self.weight_row::<L, 3>(image, gradient, part),
+                    (3, _) => self.weight_row::<Single, 3>(image, gradient, part),
+                    _ => {
+                        for column in 0..kernel {
+                            let (image, part) =
+                                (image.add(column * channels), part.add(column * channels));
+                            self.weight_row::<Single, 1>(image, gradient, part);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// `N` neighbouring taps of the weight's gradient, their sums in registers.
+    #[inline(always)]
+    unsafe fn weight_row<L: Lanes, const N: usize>(
+        &self,
+        image: *const f32,
+        gradient: *const f32,
+        part: *mut f32,
+    ) {
+        unsafe {
+            let Geometry {
+                window,
+                inputs: channels,
+                out_height,
+                out_width,
+                ..
+            } = *self.geometry;
+            for at in (0..channels).step_by(L::WIDTH) {
+                let mut sums = [L::splat(0.0); N];
+                let mut gradient = gradient.add(at);
+                for y in 0..out_height {
+                    let mut image =
+                        image.add(y * window.stride * self.frame.columns() * channels + at);
+                    for _ in 0..out_width {
+                        let g = L::load(gradient);
+                        for (column, sum) in sums.iter_mut().enumerate() {
+                            *sum = L::fma(L::load(image.add(column * channels)), g, *sum);
+                        }
+                        gradient = gradient.add(channels);
+                        image = image.add(window.stride * channels);
+                    }
+                }
+                for (column, sum) in sums.into_iter().enumerate() {
+                    L::store(part.add(column * channels + at), sum);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What an operation reads: values as they are, or a normalisation yet to be applied.
+
+use super::lanes::{Lanes, Single};
+
+/// A batch norm's arithmetic, a value a channel each:
+/// `(x - mean) · scale + bias`, and then perhaps a ReLU.
+#[derive(Debug, Clone)]
+pub(crate) struct Affine {
+    pub(crate) mean: Vec<f32>,
+    /// `weight / √(variance + ε)`.
+    pub(crate) scale: Vec<f32>,
+    pub(crate) bias: Vec<f32>,
+    /// `1 / √(variance + ε)`.
+    pub(crate) deviation: Vec<f32>,
+    pub(crate) rectified: bool,
+}
+
+impl Affine {
+    pub(crate) fn new(
+        [weight, bias, mean, variance]: [&[f32]; 4],
+        epsilon: f64,
+        rectified: bool,
+    ) -> Self {
+        let deviation: Vec<f32> = variance
+            .iter()
+            .map(|&variance| (1.0 / (f64::from(variance) + epsilon).sqrt()) as f32)
+            .collect();
+        let scale = deviation.iter().zip(weight).map(|(d, w)| d * w).collect();
+        Self {
+            mean: mean.to_vec(),
+            scale,
+            bias: bias.to_vec(),
+            deviation,
+            rectified,
+        }
+    }
+
+    /// The centred values and the result, of channels from `at` on.
+    ///
+    /// # Safety
+    /// As [`Lanes`]; the channels must exist.
+    #[inline(always)]
+    pub(crate) unsafe fn apply<L: Lanes>(&self, x: L::V, at: usize) -> (L::V, L::V) {
+        unsafe {
+            let centred = L::sub(x, L::load(self.mean.as_ptr().add(at)));
+            let scale = L::load(self.scale.as_ptr().add(at));
+            let bias = L::load(self.bias.as_ptr().add(at));
+            let y = L::fma(centred, scale, bias);
+            (centred, if self.rectified { L::rectify(y) } else { y })
+        }
+    }
+}
+
+/// Channels-last values with a normalisation that their reader applies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input<'a> {
+    pub(crate) values: &'a [f32],
+    pub(crate) norm: Option<&'a Affine>,
+}
+
+impl Input<'_> {
+    /// The value of channels from `channel` on, at a position of the values.
+    ///
+    /// # Safety
+    /// As [`Lanes`]; the position and the channels must exist.
+    #[inline(always)]
+    pub(crate) unsafe fn value<L: Lanes>(&self, position: usize, channel: usize) -> L::V {
+        unsafe {
+            let x = L::load(self.values.as_ptr().add(position));
+            match self.norm {
+                Some(norm) => norm.apply::<L>(x, channel).1,
+                None => x,
+            }
+        }
+    }
+}
+
+/// Images in scratch space: normalised, with a border of zeros.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+    pub(crate) channels: usize,
+    /// Rows and columns of zeros before and after the image, in both directions.
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+    /// Values from one pixel to the next.
+    pub(crate) pitch: usize,
+}
+
+impl Frame {
+    pub(crate) fn new([height, width, channels]: [usize; 3], before: usize, after: usize) -> Self {
+        Self {
+            height,
+            width,
+            channels,
+            before,
+            after,
+            // Pixels a multiple of a KiB apart would share few sets of a first-level cache.
+            pitch: match channels % 256 {
+                0 => channels + 16,
+                _ => channels,
+            },
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.before + self.height + self.after
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.before + self.width + self.after
+    }
+
+    /// Values of one image.
+    pub(crate) fn image(&self) -> usize {
+        self.rows() * self.columns() * self.pitch
+    }
+
+    /// Whether an image in the frame is as it was outside.
+    fn is_plain(&self) -> bool {
+        self.before == 0 && self.after == 0 && self.pitch == self.channels
+    }
+
+    /// Images from `first` on, framed in `scratch` unless they can be read where they
+    /// are.
+    ///
+    /// # Safety
+    /// As [`Lanes`]; the images must exist and scratch space hold them.
+    #[inline(always)]
+    pub(crate) unsafe fn fill<L: Lanes>(
+        &self,
+        input: Input<'_>,
+        first: usize,
+        count: usize,
+        scratch: *mut f32,
+    ) {
+        unsafe {
+            match self.channels % L::WIDTH {
+                0 => self.copy::<L>(input, first, count, scratch),
+                _ => self.copy::<Single>(input, first, count, scratch),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn copy<L: Lanes>(
+        &self,
+        input: Input<'_>,
+        first: usize,
+        count: usize,
+        scratch: *mut f32,
+    ) {
+        unsafe {
+            let mut source = first * self.height * self.width * self.channels;
+            let mut target = scratch;
+            let side = |pixels: usize| pixels * self.pitch;
+            for _ in 0..count {
+                target = zeros(target, side(self.before * self.columns()));
+                for _ in 0..self.height {
+                    target = zeros(target, side(self.before));
+                    for _ in 0..self.width {
+                        for at in (0..self.channels).step_by(L::WIDTH) {
+                            L::store(target.add(at), input.value::<L>(source + at, at));
+                        }
+                        source += self.channels;
+                        target = target.add(self.pitch);
+                    }
+                    target = zeros(target, side(self.after));
+                }
+                target = zeros(target, side(self.after * self.columns()));
+            }
+        }
+    }
+
+    /// The images where they are, if nothing must be done to them.
+    pub(crate) fn in_place(&self, input: Input<'_>, first: usize) -> Option<*const f32> {
+        let image = self.height * self.width * self.channels;
+        (self.is_plain() && input.norm.is_none()).then(|| input.values[first * image..].as_ptr())
+    }
+}
+
+#[inline(always)]
+unsafe fn zeros(target: *mut f32, count: usize) -> *mut f32 {
+    unsafe {
+        target.write_bytes(0, count);
+        target.add(count)
+    }
+}

@@ -1,0 +1,278 @@
+//! Vectors of `f32`: what the kernels ask of an instruction set.
+//!
+//! Kernels are written once, generic over [`Lanes`], and compiled once for each
+//! level behind `#[target_feature]`; see [`super::dispatch`].
+
+use super::tile::{Operands, Rows, Tile, tile};
+
+/// A vector of `f32` and the operations that kernels use.
+///
+/// # Safety
+/// Every method runs instructions of its level: call them on a machine that has it.
+/// Pointers must be valid for [`Lanes::WIDTH`] values, at any alignment.
+pub(crate) trait Lanes: Copy + 'static {
+    /// Values a vector.
+    const WIDTH: usize;
+    /// Rows of a tile of [`Lanes::product`].
+    const ROWS: usize;
+    /// Columns of a tile of [`Lanes::product`]: two vectors.
+    const COLUMNS: usize = 2 * Self::WIDTH;
+    /// The vector.
+    type V: Copy;
+
+    unsafe fn load(from: *const f32) -> Self::V;
+    unsafe fn store(to: *mut f32, v: Self::V);
+    unsafe fn splat(value: f32) -> Self::V;
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
+    /// `a · b + c`.
+    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The greater of 0 and `v`; NaN stays NaN.
+    unsafe fn rectify(v: Self::V) -> Self::V;
+    /// `v` where `gate` is not 0 or less (NaN lets pass), else 0.
+    unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V;
+    /// One tile of a matrix product, [`Lanes::ROWS`] by [`Lanes::COLUMNS`], or by
+    /// half as many columns where `narrow`.
+    unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool);
+}
+
+/// Plain code, for any machine.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+impl Lanes for Portable {
+    const WIDTH: usize = 4;
+    const ROWS: usize = 4;
+    type V = [f32; 4];
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self::V {
+        unsafe { from.cast::<Self::V>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: Self::V) {
+        unsafe { to.cast::<Self::V>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self::V {
+        [value; 4]
+    }
+    #[inline(always)]
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+        std::array::from_fn(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
+        std::array::from_fn(|i| a[i] - b[i])
+    }
+    #[inline(always)]
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
+        std::array::from_fn(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // Two roundings: without the instruction, `mul_add` is a library call.
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    unsafe fn rectify(v: Self::V) -> Self::V {
+        v.map(|v| if v <= 0.0 { 0.0 } else { v })
+    }
+    #[inline(always)]
+    unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
+        std::array::from_fn(|i| if gate[i] <= 0.0 { 0.0 } else { v[i] })
+    }
+    #[inline(always)]
+    unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
+        unsafe {
+            match narrow {
+                true => tile(Tile::<Self, 4, 1>::new(), operands, rows),
+                false => tile(Tile::<Self, 4, 2>::new(), operands, rows),
+            }
+        }
+    }
+}
+
+/// One value at a time: for channels that fill no vector.
+#[derive(Clone, Copy)]
+pub(crate) struct Single;
+
+impl Lanes for Single {
+    const WIDTH: usize = 1;
+    const ROWS: usize = 4;
+    type V = f32;
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self::V {
+        unsafe { *from }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: Self::V) {
+        unsafe { *to = v }
+    }
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self::V {
+        value
+    }
+    #[inline(always)]
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+        a + b
+    }
+    #[inline(always)]
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
+        a - b
+    }
+    #[inline(always)]
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
+        a * b
+    }
+    #[inline(always)]
+    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        a * b + c
+    }
+    #[inline(always)]
+    unsafe fn rectify(v: Self::V) -> Self::V {
+        if v <= 0.0 { 0.0 } else { v }
+    }
+    #[inline(always)]
+    unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
+        if gate <= 0.0 { 0.0 } else { v }
+    }
+    #[inline(always)]
+    unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
+        unsafe {
+            match narrow {
+                true => tile(Tile::<Self, 4, 1>::new(), operands, rows),
+                false => tile(Tile::<Self, 4, 2>::new(), operands, rows),
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    /// AVX2 with FMA: sixteen registers hold a tile of 6 by 16.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2;
+
+    impl Lanes for Avx2 {
+        const WIDTH: usize = 8;
+        const ROWS: usize = 6;
+        type V = __m256;
+
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Self::V {
+            unsafe { _mm256_loadu_ps(from) }
+        }
+        #[inline(always)]
+        unsafe fn store(to: *mut f32, v: Self::V) {
+            unsafe { _mm256_storeu_ps(to, v) }
+        }
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self::V {
+            unsafe { _mm256_set1_ps(value) }
+        }
+        #[inline(always)]
+        unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+            unsafe { _mm256_add_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
+            unsafe { _mm256_sub_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
+            unsafe { _mm256_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+            unsafe { _mm256_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        unsafe fn rectify(v: Self::V) -> Self::V {
+            // The second operand is what comes out where one is NaN.
+            unsafe { _mm256_max_ps(_mm256_setzero_ps(), v) }
+        }
+        #[inline(always)]
+        unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
+            unsafe { _mm256_and_ps(v, _mm256_cmp_ps::<_CMP_NLE_UQ>(gate, _mm256_setzero_ps())) }
+        }
+        #[inline(always)]
+        unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
+            unsafe {
+                match narrow {
+                    true => tile(Tile::<Self, 6, 1>::new(), operands, rows),
+                    false => tile(Tile::<Self, 6, 2>::new(), operands, rows),
+                }
+            }
+        }
+    }
+
+    /// AVX-512F: a tile of 8 by 32 in half of the registers; more rows were no faster.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512;
+
+    impl Lanes for Avx512 {
+        const WIDTH: usize = 16;
+        const ROWS: usize = 8;
+        type V = __m512;
+
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Self::V {
+            unsafe { _mm512_loadu_ps(from) }
+        }
+        #[inline(always)]
+        unsafe fn store(to: *mut f32, v: Self::V) {
+            unsafe { _mm512_storeu_ps(to, v) }
+        }
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self::V {
+            unsafe { _mm512_set1_ps(value) }
+        }
+        #[inline(always)]
+        unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
+            unsafe { _mm512_add_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
+            unsafe { _mm512_sub_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
+            unsafe { _mm512_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+            unsafe { _mm512_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        unsafe fn rectify(v: Self::V) -> Self::V {
+            // The second operand is what comes out where one is NaN.
+            unsafe { _mm512_max_ps(_mm512_setzero_ps(), v) }
+        }
+        #[inline(always)]
+        unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
+            unsafe {
+                let mask = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(gate, _mm512_setzero_ps());
+                _mm512_maskz_mov_ps(mask, v)
+            }
+        }
+        #[inline(always)]
+        unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
+            unsafe {
+                match narrow {
+                    true => tile(Tile::<Self, 8, 1>::new(), operands, rows),
+                    false => tile(Tile::<Self, 8, 2>::new(), operands, rows),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The training step's arithmetic on the CPU: plain functions over slices of `f32`.
+//!
+//! Everything is channels-last. Each kernel is written once over [`lanes::Lanes`]
+//! and compiled for AVX-512, AVX2 and plain code; [`dispatch`] takes the best level
+//! that the machine has. Work is cut into shards that depend on shapes alone and
+//! never on the number of threads, and sums over shards run in their order, so that
+//! the numbers are the same on any number of threads.
+//!
+//! Pointers and intrinsics need `unsafe`; nothing outside of this module does.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod activation;
+pub(crate) mod dense;
+pub(crate) mod dense_images;
+pub(crate) mod dense_weight;
+pub(crate) mod depthwise;
+pub(crate) mod geometry;
+pub(crate) mod input;
+mod lanes;
+pub(crate) mod loss;
+mod memory;
+pub(crate) mod norm;
+pub(crate) mod peaks;
+pub(crate) mod pool;
+mod product;
+pub(crate) mod rows;
+mod tile;
+
+use std::sync::OnceLock;
+
+use lanes::{Lanes, Portable};
+
+/// An instruction set that the kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Plain code.
+    Portable,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512F.
+    Avx512,
+}
+
+/// The environment variable that holds the kernels to a lower level than the
+/// machine's: `avx2` or `portable`.
+const LEVEL_VARIABLE: &str = "EPOCHCOST_SIMD";
+
+impl Level {
+    /// The level that kernels run at: the machine's best, or a lower one that the
+    /// environment asks for. Decided once.
+    pub(crate) fn current() -> Self {
+        static LEVEL: OnceLock<Level> = OnceLock::new();
+        *LEVEL.get_or_init(|| {
+            let wanted = match std::env::var(LEVEL_VARIABLE).as_deref() {
+                Ok("portable") => Self::Portable,
+                Ok("avx2") => Self::Avx2,
+                _ => Self::Avx512,
+            };
+            let levels = [Self::Avx512, Self::Avx2];
+            let skipped = levels.iter().position(|&level| level == wanted);
+            let best = levels[skipped.unwrap_or(levels.len())..]
+                .iter()
+                .find(|level| level.is_supported());
+            best.copied().unwrap_or(Self::Portable)
+        })
+    }
+
+    /// Whether this machine has it.
+    pub(crate) fn is_supported(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => is_x86_feature_detected!("avx512f"),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+}
+
+/// Work that is compiled for every level. `run` and what it calls must be
+/// `#[inline(always)]`: code outside of the caller's `#[target_feature]` is compiled
+/// without it.
+pub(crate) trait Kernel {
+    type Output;
+
+    /// # Safety
+    /// The machine must have the level.
+    unsafe fn run<L: Lanes>(self) -> Self::Output;
+}
+
+/// Runs a kernel at the current level.
+pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+    let level = Level::current();
+    debug_assert!(level.is_supported());
+    // SAFETY: the current level is one that the machine has.
+    unsafe {
+        match level {
+            Level::Portable => kernel.run::<Portable>(),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512(kernel),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => kernel.run::<Portable>(),
+        }
+    }
+}
+
+/// As [`dispatch`], of a product of so many columns: of few, half as wide vectors hold as
+/// many of them, and two of those are added in the time of one.
+pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    if columns <= lanes::Avx2::WIDTH && Level::current() == Level::Avx512 {
+        // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
+        return unsafe { avx2(kernel) };
+    }
+    dispatch(kernel)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2<K: Kernel>(kernel: K) -> K::Output {
+    unsafe { kernel.run::<lanes::Avx2>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f")]
+unsafe fn avx512<K: Kernel>(kernel: K) -> K::Output {
+    unsafe { kernel.run::<lanes::Avx512>() }
+}

@@ -1,0 +1,214 @@
+//! Dense products by tiles: packed weights on the right, pixels on the left.
+
+use super::lanes::{Lanes, Portable, Single};
+use super::memory::{Output, Target, in_parallel};
+use super::tile::{MAX_ROWS, Operands, Rows, Run};
+use super::{Kernel, dispatch, dispatch_columns};
+
+/// Most terms that one pass over the tiles sums: a panel of the right operand then
+/// stays in a second-level cache.
+const PASS_TERMS: usize = 1152;
+
+/// Weights as a product reads them: panels of columns, in each a row a term.
+pub(crate) struct Packed {
+    values: Vec<f32>,
+    terms: usize,
+    columns: usize,
+    width: usize,
+}
+
+impl Packed {
+    /// Packs `terms` by `columns` values, the one at (term, column) taken from
+    /// `first(term) + column · step` of the weights.
+    pub(crate) fn new(
+        weights: &[f32],
+        [terms, columns]: [usize; 2],
+        first: impl Fn(usize) -> usize + Send + Sync,
+        step: usize,
+    ) -> Self {
+        let width = dispatch_columns(columns, Columns);
+        let panels: Vec<usize> = (0..columns.div_ceil(width)).collect();
+        let mut packed = Output::new(panels.len() * terms * width);
+        let target = packed.target();
+        in_parallel(&panels, |panel| {
+            let column = panel * width;
+            let held = width.min(columns - column);
+            for term in 0..terms {
+                let from = weights[first(term) + column * step..].iter().step_by(step);
+                // SAFETY: each panel's rows are its own; every value is written.
+                unsafe {
+                    let row = target.at((panel * terms + term) * width);
+                    for (at, weight) in from.take(held).enumerate() {
+                        *row.add(at) = *weight;
+                    }
+                    row.add(held).write_bytes(0, width - held);
+                }
+            }
+        });
+        Self {
+            // SAFETY: all panels were written.
+            values: unsafe { packed.written() },
+            terms,
+            columns,
+            width,
+        }
+    }
+}
+
+struct Columns;
+
+impl Kernel for Columns {
+    type Output = usize;
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) -> usize {
+        L::COLUMNS
+    }
+}
+
+/// One product of pixels and packed weights.
+pub(crate) struct Product<'a> {
+    /// Where each row begins, from `left`.
+    pub(crate) rows: &'a [usize],
+    pub(crate) left: *const f32,
+    /// What every row sums over; `right` counts terms.
+    pub(crate) runs: &'a [Run],
+    pub(crate) right: &'a Packed,
+    pub(crate) output: Target,
+    /// Where each row is stored, from `output`.
+    pub(crate) stored: &'a [usize],
+}
+
+impl Product<'_> {
+    /// Sums and stores every row.
+    ///
+    /// # Safety
+    /// As [`Lanes`]; the rows must be valid for the runs and for the columns.
+    #[inline(always)]
+    pub(crate) unsafe fn run<L: Lanes>(&self) {
+        let mut first = 0;
+        while first < self.runs.len() || first == 0 {
+            let mut terms = 0;
+            let runs = self.runs[first..].iter().take_while(|run| {
+                let fits = terms == 0 || terms + run.length <= PASS_TERMS;
+                terms += run.length;
+                fits
+            });
+            let end = first + runs.count();
+            // SAFETY: the caller's.
+            unsafe { self.pass::<L>(&self.runs[first..end], first > 0) };
+            first = end.max(first + 1);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pass<L: Lanes>(&self, runs: &[Run], accumulate: bool) {
+        unsafe {
+            let scale = |run: &Run| Run {
+                right: run.right * L::COLUMNS,
+                ..*run
+            };
+            let mut scaled = [Run::NONE; 64];
+            let mut many = Vec::new();
+            let runs: &[Run] = match runs.len() {
+                0..=64 => {
+                    scaled
+                        .iter_mut()
+                        .zip(runs)
+                        .for_each(|(to, run)| *to = scale(run));
+                    &scaled[..runs.len()]
+                }
+                _ => {
+                    many.extend(runs.iter().map(scale));
+                    &many
+                }
+            };
+            debug_assert_eq!(self.right.width, L::COLUMNS);
+            for column in (0..self.right.columns).step_by(L::COLUMNS) {
+                let columns = L::COLUMNS.min(self.right.columns - column);
+                let operands = Operands {
+                    runs,
+                    left_step: 1,
+                    right_step: L::COLUMNS,
+                    right: self.right.values.as_ptr().add(column * self.right.terms),
+                    columns,
+                    accumulate,
+                };
+                let narrow = columns <= L::WIDTH;
+                for row in (0..self.rows.len()).step_by(L::ROWS) {
+                    let rows = self.tile_rows::<L>(row, column);
+                    L::product(&operands, &rows, narrow);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tile_rows<L: Lanes>(&self, row: usize, column: usize) -> Rows {
+        unsafe {
+            let count = L::ROWS.min(self.rows.len() - row);
+            let mut rows = Rows {
+                left: [self.left.add(self.rows[row]); MAX_ROWS],
+                output: [self.output.at(self.stored[row] + column); MAX_ROWS],
+                count,
+            };
+            for index in 1..count {
+                rows.left[index] = self.left.add(self.rows[row + index]);
+                rows.output[index] = self.output.at(self.stored[row + index] + column);
+            }
+            rows
+        }
+    }
+}
+
+/// Adds up equally long parts, in their order.
+pub(crate) fn sum_of(parts: Vec<Vec<f32>>) -> Vec<f32> {
+    let mut parts = parts.into_iter();
+    let mut total = parts.next().unwrap_or_default();
+    for part in parts {
+        dispatch(Add {
+            total: &mut total,
+            part: &part,
+        });
+    }
+    total
+}
+
+struct Add<'a> {
+    total: &'a mut [f32],
+    part: &'a [f32],
+}
+
+impl Kernel for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        for (total, part) in self.total.iter_mut().zip(self.part) {
+            *total += part;
+        }
+    }
+}
+
+/// Copies `count` values.
+///
+/// # Safety
+/// As [`Lanes`]; both pointers must be valid for the values.
+#[inline(always)]
+pub(crate) unsafe fn copy<L: Lanes>(from: *const f32, to: *mut f32, count: usize) {
+    unsafe {
+        let mut at = 0;
+        while at + L::WIDTH <= count {
+            L::store(to.add(at), L::load(from.add(at)));
+            at += L::WIDTH;
+        }
+        while at + Portable::WIDTH <= count {
+            Portable::store(to.add(at), Portable::load(from.add(at)));
+            at += Portable::WIDTH;
+        }
+        while at < count {
+            Single::store(to.add(at), Single::load(from.add(at)));
+            at += 1;
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Everything but the convolution in burn's tensor operations.
+
+use burn::tensor::activation::{log_softmax, relu, softmax};
+use burn::tensor::backend::Backend;
+use burn::tensor::{Int, Tensor, TensorData};
+
+use super::{EPSILON, FeatureGradients, Features, Moments, Norm};
+
+/// The features, their norm applied.
+pub(super) fn value<B: Backend>(features: Features<B>) -> Tensor<B, 4> {
+    let Features { values, norm } = features;
+    match norm {
+        None => values,
+        Some(norm) => {
+            let rectified = norm.rectified;
+            let value = normalised(values, norm);
+            if rectified { relu(value) } else { value }
+        }
+    }
+}
+
+fn normalised<B: Backend>(values: Tensor<B, 4>, norm: Norm<B>) -> Tensor<B, 4> {
+    let scale = norm.weight / deviation(&norm.moments);
+    (values - norm.moments.mean.unsqueeze()) * scale.unsqueeze() + norm.bias.unsqueeze()
+}
+
+fn deviation<B: Backend>(moments: &Moments<B>) -> Tensor<B, 1> {
+    (moments.variance.clone() + EPSILON).sqrt()
+}
+
+/// The moments of each channel, the variance in a pass of its own.
+pub(super) fn moments<B: Backend>(values: Tensor<B, 4>) -> Moments<B> {
+    let mean = channel_mean(values.clone());
+    let centred = values - mean.clone().unsqueeze();
+    Moments {
+        mean,
+        variance: channel_mean(centred.clone() * centred),
+    }
+}
+
+/// `[channels]`, one axis after the other: short sums keep the digits of `f32`.
+fn channel_mean<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 1> {
+    let [_, _, _, channels] = values.dims();
+    values
+        .mean_dim(0)
+        .mean_dim(1)
+        .mean_dim(2)
+        .reshape([channels])
+}
+
+/// From the gradient of [`value`] to those of the features.
+pub(super) fn value_backward<B: Backend>(
+    features: Features<B>,
+    gradient: Tensor<B, 4>,
+) -> FeatureGradients<B> {
+    let Features { values, norm } = features;
+    let Some(norm) = norm else {
+        return FeatureGradients {
+            values: gradient,
+            norm: None,
+        };
+    };
+    let gradient = match norm.rectified {
+        true => passed(gradient, normalised(values.clone(), norm.clone())),
+        false => gradient,
+    };
+    let [batch, height, width, _] = values.dims();
+    let count = (batch * height * width) as f64;
+    let deviation = deviation(&norm.moments);
+    let standard = (values - norm.moments.mean.unsqueeze()) / deviation.clone().unsqueeze();
+    let offset = channel_mean(gradient.clone());
+    let slope = channel_mean(gradient.clone() * standard.clone());
+    let parameters = [slope.clone() * count, offset.clone() * count];
+    let scale = norm.weight / deviation;
+    let values = (gradient - offset.unsqueeze() - standard * slope.unsqueeze()) * scale.unsqueeze();
+    FeatureGradients {
+        values,
+        norm: Some(parameters),
+    }
+}
+
+/// The gradient where the value is not 0 or less.
+fn passed<B: Backend>(gradient: Tensor<B, 4>, value: Tensor<B, 4>) -> Tensor<B, 4> {
+    gradient.mask_fill(value.lower_equal_elem(0.0), 0.0)
+}
+
+fn sum<B: Backend>(features: Features<B>, shortcut: Option<Features<B>>) -> Tensor<B, 4> {
+    let sum = value(features);
+    match shortcut {
+        Some(shortcut) => sum + value(shortcut),
+        None => sum,
+    }
+}
+
+/// See [`super::LayerOps::activation`].
+pub(super) fn activation<B: Backend>(
+    features: Features<B>,
+    shortcut: Option<Features<B>>,
+) -> Tensor<B, 4> {
+    relu(sum(features, shortcut))
+}
+
+/// See [`super::LayerOps::activation_backward`].
+pub(super) fn activation_backward<B: Backend>(
+    features: Features<B>,
+    shortcut: Option<Features<B>>,
+    output_gradient: Tensor<B, 4>,
+) -> (FeatureGradients<B>, Option<FeatureGradients<B>>) {
+    let gradient = passed(output_gradient, sum(features.clone(), shortcut.clone()));
+    let shortcut = shortcut.map(|shortcut| value_backward(shortcut, gradient.clone()));
+    (value_backward(features, gradient), shortcut)
+}
+
+/// Each window's four values, a row a window and channel.
+fn windows<B: Backend>(images: Tensor<B, 4>) -> Tensor<B, 2> {
+    let [batch, height, width, channels] = images.dims();
+    let [height, width] = [height / 2, width / 2];
+    images
+        .narrow(1, 0, 2 * height)
+        .narrow(2, 0, 2 * width)
+        .reshape([batch, height, 2, width, 2, channels])
+        .permute([0, 1, 3, 5, 2, 4])
+        .reshape([batch * height * width * channels, 4])
+}
+
+/// See [`super::LayerOps::pool`].
+pub(super) fn pool<B: Backend>(images: Tensor<B, 4>, bias: Tensor<B, 1>) -> Tensor<B, 4> {
+    let [batch, height, width, channels] = images.dims();
+    let greatest = windows(images).max_dim(1);
+    relu(greatest.reshape([batch, height / 2, width / 2, channels]) + bias.unsqueeze())
+}
+
+/// See [`super::LayerOps::pool_backward`].
+pub(super) fn pool_backward<B: Backend>(
+    images: Tensor<B, 4>,
+    bias: Tensor<B, 1>,
+    output_gradient: Tensor<B, 4>,
+) -> (Tensor<B, 4>, Tensor<B, 1>) {
+    let dims = images.dims();
+    let [batch, height, width, channels] = dims;
+    let [half_height, half_width] = [height / 2, width / 2];
+    let device = images.device();
+    let (greatest, index) = windows(images).max_dim_with_indices(1);
+    let value = greatest.reshape(output_gradient.dims()) + bias.unsqueeze();
+    let gradient = passed(output_gradient, value);
+    let positions = Tensor::<B, 1, Int>::arange(0..4, &device).unsqueeze::<2>();
+    let here = index.repeat_dim(1, 4).equal(positions).float();
+    let pooled = here * gradient.clone().reshape([-1, 1]);
+    let pooled = pooled
+        .reshape([batch, half_height, half_width, channels, 2, 2])
+        .permute([0, 1, 4, 2, 5, 3])
+        .reshape([batch, 2 * half_height, 2 * half_width, channels]);
+    let images = Tensor::zeros(dims, &device).slice_assign(
+        [0..batch, 0..2 * half_height, 0..2 * half_width, 0..channels],
+        pooled,
+    );
+    let bias = gradient
+        .sum_dim(0)
+        .sum_dim(1)
+        .sum_dim(2)
+        .reshape([channels]);
+    (images, bias)
+}
+
+fn indices<B: Backend>(labels: &[u8], device: &B::Device) -> Tensor<B, 2, Int> {
+    let indices: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
+    Tensor::from_data(TensorData::new(indices, [labels.len(), 1]), device)
+}
+
+/// See [`super::LayerOps::cross_entropy`].
+pub(super) fn cross_entropy<B: Backend>(scores: Tensor<B, 2>, labels: &[u8]) -> Tensor<B, 1> {
+    let indices = indices(labels, &scores.device());
+    log_softmax(scores, 1).gather(1, indices).neg().mean()
+}
+
+/// See [`super::LayerOps::cross_entropy_backward`].
+pub(super) fn cross_entropy_backward<B: Backend>(
+    scores: Tensor<B, 2>,
+    labels: &[u8],
+    loss_gradient: Tensor<B, 1>,
+) -> Tensor<B, 2> {
+    let [batch, classes] = scores.dims();
+    let device = scores.device();
+    let row = Tensor::<B, 1, Int>::arange(0..classes as i64, &device).unsqueeze::<2>();
+    let hot = indices(labels, &device)
+        .repeat_dim(1, classes)
+        .equal(row)
+        .float();
+    (softmax(scores, 1) - hot) * loss_gradient.unsqueeze() / batch as f64
+}
