@@ -6,7 +6,6 @@
 use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Instant;
 
-use epochcost_kernels::hash::{mix, unit_f32};
 use epochcost_models::{Device, Trainer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,12 +14,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = arguments.next().ok_or("no model is named")?;
     let batch: usize = arguments.next().ok_or("no batch size is given")?.parse()?;
     let mut trainer = Trainer::new(&model, Device::Cpu)?;
-    let parameters = trainer.initial_parameters(1);
-    let mut statistics = trainer.initial_statistics();
-    let values = batch * trainer.info().image_values();
-    let images: Vec<f32> = (0..values)
-        .map(|index| unit_f32(mix(2, index as u64)))
-        .collect();
+    // A worker reads these from a store: here they must only be cheap to make.
+    let parameters = spread(trainer.info().parameters, 0.1);
+    let mut statistics = vec![1.0; trainer.info().statistics];
+    let images = spread(batch * trainer.info().image_values(), 2.0);
     let labels: Vec<u8> = (0..batch).map(|index| (index % 10) as u8).collect();
     let mut output = stdout().lock();
     writeln!(output, "ready")?;
@@ -33,4 +30,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         output.flush()?;
     }
     Ok(())
+}
+
+/// So many values, evenly spread from `-range / 2` to `range / 2` (Weyl's sequence).
+fn spread(count: usize, range: f32) -> Vec<f32> {
+    (0..count as u32)
+        .map(|index| index.wrapping_mul(0x9E37_79B9) as f32 * (range / 4_294_967_296.0))
+        .map(|value| value - range / 2.0)
+        .collect()
 }

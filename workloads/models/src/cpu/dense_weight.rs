@@ -5,7 +5,7 @@ use super::dense::frame;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::Lanes;
-use super::memory::{Shard, Target, in_parallel, padded, shards, with_scratch};
+use super::memory::{Output, Shard, Target, in_parallel, padded, shards, with_scratch};
 use super::product::{copy, sum_of};
 use super::tile::{MAX_ROWS, Operands, Rows, Run};
 use super::{Kernel, dispatch};
@@ -36,7 +36,8 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
         .collect();
     let frame = frame(geometry);
     let parts = in_parallel(&units, |(batch, outputs)| {
-        let mut part = vec![0.0; outputs.length * geometry.depth()];
+        let mut part = Output::new(outputs.length * geometry.depth());
+        let target = part.target();
         let group = geometry.group().min(batch.length);
         let framed = padded(group * frame.image());
         let panel = padded(group * geometry.out_pixels() * MAX_COLUMNS);
@@ -50,10 +51,11 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
                 batch,
                 outputs,
                 scratch,
-                target: Target::of(&mut part),
+                target,
             });
         });
-        part
+        // SAFETY: the first group of images writes all outputs of the range, all columns.
+        unsafe { part.written() }
     });
     let mut parts = parts.into_iter();
     let by_batch = batches
