@@ -280,7 +280,7 @@ impl Checker<'_> {
                 fields,
                 "device",
                 format!(
-                    "{} runs on functions, and a function has no GPU",
+                    "{} runs on functions, and Lambda's default compute type has no GPU",
                     system.name()
                 ),
                 "remove `device`, or set its kind to cpu",
