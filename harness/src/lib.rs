@@ -15,5 +15,6 @@ pub mod experiment;
 pub mod metering;
 pub mod plan;
 pub mod platform;
+pub mod published;
 pub mod report;
 pub mod results;

@@ -54,12 +54,17 @@ fn smoke_runs_every_system_in_full() {
     }
 }
 
-/// A claim that selects no row would silently say nothing.
+/// A claim that selects no row would silently say nothing, but for those that
+/// say that it does not exist yet.
 #[test]
 fn every_claim_of_a_shipped_experiment_selects_a_row() {
     for file in shipped() {
         let experiment = load(&file);
-        for claim in &experiment.claims {
+        for claim in experiment
+            .claims
+            .iter()
+            .filter(|claim| claim.not_run.is_none())
+        {
             let selects = experiment.rows.iter().any(|row| {
                 let planned = epochcost::results::PlannedRow {
                     row: row.clone(),

@@ -246,7 +246,7 @@ fn a_simulated_run_says_what_it_stands_on() {
         "{table}"
     );
     let manifest = json(&run.join("manifest.json"));
-    assert_eq!(manifest["schema_version"]["minor"], 1);
+    assert_eq!(manifest["schema_version"]["minor"], 2);
     let record = &manifest["simulation"];
     let constants = record["constants"].as_array().unwrap();
     let stated = constants

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
-use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use super::cell::Cell;
+pub use super::metric::{Metric, RATIO_UNITS, Scale};
+pub use super::selector::Selector;
 
 /// One published figure, ranking or expectation that a run is held against.
 ///
@@ -21,26 +24,39 @@ pub struct Claim {
     /// Divides by this row's value. Fields left out are those of the selected row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Selector>,
-    /// What is observed.
-    pub metric: Metric,
+    /// What is observed; left out only with `not_run`, where nothing that is
+    /// recorded is the published figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
+    /// The accuracy that `time_to_accuracy` waits for, in 0..=1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<f64>,
     /// The observed value must not be below this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     /// The observed value must not be above this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// The published value, in the metric's unit.
+    /// The published value, in the claim's unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
     /// How far the observed value may lie from the published one, as a share of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// The unit, for the reader; the metric's own if left out.
+    /// The unit of every value here, to which observed ones are converted; the
+    /// metric's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// Where it is published: paper, table or section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The cell of a published table that `published` is quoted from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<Cell>,
+    /// Why no run can say anything on it yet: its system or model does not
+    /// exist. The selectors may then name what is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_run: Option<String>,
     /// Where the published value went into what a simulation stands on ("S3's
     /// latency is fitted to it"): there its verdict is by construction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,124 +64,10 @@ pub struct Claim {
     /// The verdict that is expected. Any other makes the run exit with 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Word>,
-}
-
-/// Which rows a claim speaks of: those that agree with every field given.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Selector {
-    /// The row's id.
+    /// Why the expected verdict is not `reproduced`, with the evidence. Follows
+    /// the reason of a verdict that is the expected one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub row: Option<String>,
-    /// The training system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system: Option<String>,
-    /// The model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The dataset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dataset: Option<String>,
-    /// The description followed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fidelity: Option<Fidelity>,
-    /// Data-parallel replicas.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<usize>,
-    /// Samples in a mini-batch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch_size: Option<usize>,
-    /// Memory size of the functions, MB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_mb: Option<u32>,
-}
-
-/// A figure of a row that a claim can be about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Wall seconds of an epoch.
-    SecondsPerEpoch,
-    /// Seconds of fetching data, a worker an epoch.
-    FetchDataset,
-    /// Seconds of computing gradients, a worker an epoch.
-    ComputeGradients,
-    /// Seconds of synchronising, a worker an epoch.
-    Synchronise,
-    /// Seconds of updating the model, a worker an epoch.
-    UpdateModel,
-    /// Seconds of detecting convergence, a worker an epoch.
-    DetectConvergence,
-    /// Billed milliseconds of a trial.
-    BilledMs,
-    /// Peak resident memory of an invocation, MB.
-    PeakMemoryMb,
-    /// Cost of a trial by the paper's formula, USD.
-    CostPaperUsd,
-    /// Cost of a trial with everything counted, USD.
-    CostFullUsd,
-    /// Values written in the exchange.
-    Puts,
-    /// Values read in the exchange.
-    Gets,
-    /// Messages published in the exchange.
-    Messages,
-    /// Bytes sent in the exchange.
-    BytesUp,
-    /// Bytes received in the exchange.
-    BytesDown,
-    /// Bytes sent and received in the exchange.
-    Bytes,
-    /// Mean training loss of the last epoch.
-    TrainLoss,
-    /// Test accuracy after the last epoch, in 0..=1.
-    Accuracy,
-    /// 1 if replicas were bit-identical, else 0.
-    ReplicasIdentical,
-    /// 1 if the metered exchange equals the system's closed form, else 0.
-    TrafficMatches,
-}
-
-impl Metric {
-    /// The unit of its values; empty for shares and counts.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Self::SecondsPerEpoch
-            | Self::FetchDataset
-            | Self::ComputeGradients
-            | Self::Synchronise
-            | Self::UpdateModel
-            | Self::DetectConvergence => "s",
-            Self::BilledMs => "ms",
-            Self::PeakMemoryMb => "MB",
-            Self::CostPaperUsd | Self::CostFullUsd => "USD",
-            Self::BytesUp | Self::BytesDown | Self::Bytes => "bytes",
-            Self::Puts
-            | Self::Gets
-            | Self::Messages
-            | Self::TrainLoss
-            | Self::Accuracy
-            | Self::ReplicasIdentical
-            | Self::TrafficMatches => "",
-        }
-    }
-
-    /// Whether it is a time, or computed from one: such a figure belongs to
-    /// the machine and network on which it was taken.
-    pub fn is_timed(self) -> bool {
-        matches!(self.unit(), "s" | "ms" | "USD")
-    }
-
-    /// Whether a simulation takes it, or part of it, from a compute profile.
-    /// Every time is counted here: workers that compute make others wait.
-    pub fn stands_on_compute(self) -> bool {
-        self.is_timed() || self == Self::PeakMemoryMb
-    }
-
-    /// Whether it depends on what the data holds, beyond its size.
-    pub fn is_learned(self) -> bool {
-        matches!(self, Self::TrainLoss | Self::Accuracy)
-    }
+    pub explanation: Option<String>,
 }
 
 /// The word of a verdict.
@@ -237,6 +139,63 @@ pub enum ClaimError {
     /// The band is empty.
     #[error("the claim {0:?} has at_least above at_most: nothing lies between them")]
     EmptyBand(String),
+    /// Nothing is observed.
+    #[error("the claim {0:?} names no metric")]
+    Metric(String),
+    /// A target without `time_to_accuracy`, or the reverse.
+    #[error("the claim {0:?} must give target and the metric time_to_accuracy together")]
+    Target(String),
+    /// A unit that observed values cannot be converted to.
+    #[error("the claim {claim:?} is in {unit:?}, and its metric is not")]
+    Unit {
+        /// The claim.
+        claim: String,
+        /// Its unit.
+        unit: String,
+        /// Those that it could be in.
+        known: Vec<&'static str>,
+    },
+    /// An explanation of nothing.
+    #[error("the claim {0:?} explains a verdict that it does not expect")]
+    Explanation(String),
+    /// A cell of a table, and no value that it holds.
+    #[error("the claim {0:?} names a cell and no published value")]
+    Cell(String),
+}
+
+impl ClaimError {
+    /// The field that it is about; none if it is about several.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Domain { field, .. } => Some(field),
+            Self::Unit { .. } => Some("unit"),
+            Self::Cell(_) => Some("cell"),
+            Self::Explanation(_) => Some("explanation"),
+            _ => None,
+        }
+    }
+
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Metric(_) => {
+                "add `metric:`, or `not_run:` if nothing that is recorded is this figure".into()
+            }
+            Self::Target(_) => "`metric: time_to_accuracy` with `target: 0.8`".into(),
+            Self::Unit { known, .. } => {
+                let known: Vec<String> = known.iter().map(|unit| format!("{unit:?}")).collect();
+                format!("give one of {}, or leave the unit out", known.join(", "))
+            }
+            Self::Cell(_) => "add `published:` with the cell's value".into(),
+            Self::Explanation(_) => {
+                "give `expect`, another verdict than `reproduced`, or leave the explanation out"
+                    .into()
+            }
+            _ => {
+                "give `at_least` or `at_most`, or `published` with its relative `tolerance`".into()
+            }
+        }
+    }
 }
 
 impl Claim {
@@ -245,6 +204,32 @@ impl Claim {
     /// # Errors
     /// Says what is missing or contradicts itself.
     pub fn validate(&self) -> Result<(), ClaimError> {
+        self.validate_band()?;
+        let name = || self.claim.clone();
+        if self.metric.is_none() && self.not_run.is_none() {
+            return Err(ClaimError::Metric(name()));
+        }
+        if self.target.is_some() != (self.metric == Some(Metric::TimeToAccuracy)) {
+            return Err(ClaimError::Target(name()));
+        }
+        if self.cell.is_some() && self.published.is_none() {
+            return Err(ClaimError::Cell(name()));
+        }
+        let expects_less = self.expect.is_some_and(|word| word != Word::Reproduced);
+        if self.explanation.is_some() && !expects_less {
+            return Err(ClaimError::Explanation(name()));
+        }
+        match (&self.unit, self.scale()) {
+            (Some(unit), None) => Err(ClaimError::Unit {
+                claim: name(),
+                unit: unit.clone(),
+                known: self.units(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_band(&self) -> Result<(), ClaimError> {
         let name = || self.claim.clone();
         let limited = self.at_least.is_some() || self.at_most.is_some();
         if !limited && self.published.is_none() {
@@ -253,20 +238,41 @@ impl Claim {
         if self.tolerance.is_some() != (self.published.is_some() && !limited) {
             return Err(ClaimError::Tolerance(name()));
         }
+        const FINITE: &str = "finite";
         let numbers = [
-            ("at_least", self.at_least),
-            ("at_most", self.at_most),
-            ("published", self.published),
-            ("tolerance", self.tolerance),
+            (
+                "at_least",
+                self.at_least,
+                f64::NEG_INFINITY,
+                f64::INFINITY,
+                FINITE,
+            ),
+            (
+                "at_most",
+                self.at_most,
+                f64::NEG_INFINITY,
+                f64::INFINITY,
+                FINITE,
+            ),
+            (
+                "published",
+                self.published,
+                f64::NEG_INFINITY,
+                f64::INFINITY,
+                FINITE,
+            ),
+            (
+                "tolerance",
+                self.tolerance,
+                0.0,
+                f64::INFINITY,
+                "finite and at least 0",
+            ),
+            ("target", self.target, 0.0, 1.0, "a share, 0 to 1"),
         ];
-        for (field, value) in numbers {
+        for (field, value, low, high, domain) in numbers {
             let Some(value) = value else { continue };
-            let domain = if field == "tolerance" {
-                "finite and at least 0"
-            } else {
-                "finite"
-            };
-            if !value.is_finite() || (field == "tolerance" && value < 0.0) {
+            if !value.is_finite() || value < low || value > high {
                 return Err(ClaimError::Domain {
                     claim: name(),
                     field,
@@ -300,10 +306,29 @@ impl Claim {
 
     /// The unit of the observed value.
     pub fn unit(&self) -> &str {
-        match (&self.unit, &self.over) {
-            (Some(unit), _) => unit,
-            (None, Some(_)) => "×",
-            (None, None) => self.metric.unit(),
+        match (&self.unit, &self.over, self.metric) {
+            (Some(unit), _, _) => unit,
+            (None, Some(_), _) => RATIO_UNITS[0],
+            (None, None, Some(metric)) => metric.unit(),
+            (None, None, None) => "",
+        }
+    }
+
+    /// From the metric's own unit, or a ratio, to the claim's unit; none if
+    /// there is no way.
+    pub fn scale(&self) -> Option<Scale> {
+        match (&self.over, self.metric) {
+            (Some(_), _) => Scale::of_ratio(self.unit()),
+            (None, Some(metric)) => Scale::of_metric(metric, self.unit()),
+            // Nothing is observed, so that nothing is converted.
+            (None, None) => Some(Scale::NONE),
+        }
+    }
+
+    fn units(&self) -> Vec<&'static str> {
+        match (&self.over, self.metric) {
+            (None, Some(metric)) => metric.units().iter().map(|(unit, _)| *unit).collect(),
+            _ => RATIO_UNITS.to_vec(),
         }
     }
 }

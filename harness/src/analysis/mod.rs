@@ -1,7 +1,11 @@
 //! From a run directory to figures with intervals and verdicts. Nothing here
 //! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
 
+pub mod cell;
 pub mod claims;
+mod columns;
+mod metric;
+mod selector;
 pub mod statistics;
 pub mod summary;
 mod trial;
@@ -13,7 +17,7 @@ use std::collections::BTreeMap;
 use epochcost_channels::Traffic;
 use epochcost_systems::{Host, StageSeconds, find};
 
-use self::claims::Metric;
+use self::claims::{Claim, Metric};
 use self::statistics::Estimate;
 use self::summary::{
     RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans, Verdict,
@@ -23,9 +27,10 @@ use crate::error::Exit;
 use crate::metering::Invocation;
 use crate::results::{PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
 
+pub use columns::Columns;
+pub use selector::matches;
 pub(crate) use trial::epochs;
 pub use trial::{EpochAnalysis, TrialAnalysis};
-pub use verdicts::matches;
 
 /// A run, analysed.
 #[derive(Clone, Debug)]
@@ -71,13 +76,32 @@ impl RowAnalysis {
 
     /// The mean of `metric` over the trials that did not fail.
     pub fn estimate(&self, metric: Metric) -> Estimate {
-        let values: Vec<f64> = self
-            .succeeded()
-            .filter_map(|trial| trial.metric(metric, &self.planned.row.job))
-            .collect();
+        let values = self.succeeded();
+        let values = values.filter_map(|trial| trial.metric(metric, &self.planned.row.job));
+        self.of_values(&values.collect::<Vec<f64>>())
+    }
+
+    /// The mean of what `claim` observes, in the metric's own unit.
+    pub fn observe(&self, claim: &Claim) -> Estimate {
+        match (claim.metric, claim.target) {
+            (Some(_), Some(target)) => self.time_to_accuracy(target),
+            (Some(metric), None) => self.estimate(metric),
+            (None, _) => Estimate::default(),
+        }
+    }
+
+    /// Null as soon as one trial does not get there: a mean of those that do
+    /// would be too short.
+    fn time_to_accuracy(&self, target: f64) -> Estimate {
+        let times = self.succeeded();
+        let times: Option<Vec<f64>> = times.map(|trial| trial.time_to_accuracy(target)).collect();
+        self.of_values(&times.unwrap_or_default())
+    }
+
+    fn of_values(&self, values: &[f64]) -> Estimate {
         match self.is_sampled {
-            true => Estimate::of_samples(&values),
-            false => Estimate::of(&values),
+            true => Estimate::of_samples(values),
+            false => Estimate::of(values),
         }
     }
 

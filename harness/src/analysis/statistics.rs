@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::metric::Scale;
+
 /// A mean over trials with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +81,15 @@ impl Estimate {
             mean,
             ci95: mean.and(ci95),
             n: self.n.min(other.n),
+        }
+    }
+
+    /// The same in another unit.
+    pub fn scaled(self, scale: Scale) -> Self {
+        Self {
+            mean: self.mean.map(|mean| scale.apply(mean)),
+            ci95: self.ci95.map(|ends| scale.interval(ends)),
+            n: self.n,
         }
     }
 

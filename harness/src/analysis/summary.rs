@@ -4,13 +4,14 @@ use epochcost_channels::Traffic;
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::cell::Cell;
 use super::claims::{Metric, Word};
 use super::statistics::Estimate;
 use crate::error::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
 
 /// A run in figures. What could not be had is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,12 +208,16 @@ pub struct Verdict {
     pub claim: String,
     /// The row; null if the claim selects none.
     pub row: Option<String>,
-    /// What was observed.
-    pub metric: Metric,
+    /// What was observed; null where nothing that is recorded is the published
+    /// figure.
+    pub metric: Option<Metric>,
     /// The unit of the values.
     pub unit: String,
     /// Where it is published.
     pub source: Option<String>,
+    /// The cell of a published table, `FILE:LINE:COLUMN`. Since 1.2.
+    #[serde(default)]
+    pub cell: Option<Cell>,
     /// The published value.
     pub published: Option<f64>,
     /// The observed value.

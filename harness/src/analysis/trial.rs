@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Job, PurposeTraffic, QueueService, StageSeconds, StepRecord, find};
+use epochcost_systems::{Host, Job, PurposeTraffic, QueueService, StageSeconds, StepRecord, find};
 
 use super::claims::Metric;
+use super::columns::Columns;
 use crate::cost::{self, Bill, PriceBook, Usage};
 use crate::metering::Invocation;
 use crate::plan::Row;
@@ -20,8 +21,14 @@ pub struct TrialAnalysis {
     pub invocations: Vec<Invocation>,
     /// Its epochs, from 0; those of which nothing was recorded are left out.
     pub epochs: Vec<EpochAnalysis>,
+    /// When its first step began, on the platform's clock; null without steps.
+    pub began_s: Option<f64>,
     /// Seconds by stage, summed over workers and epochs.
     pub seconds: StageSeconds,
+    /// The same by function, those that coordinate included.
+    pub functions: BTreeMap<String, StageSeconds>,
+    /// The columns of the comparison's table of costs.
+    pub columns: Columns,
     /// What was sent and received, summed over workers and epochs.
     pub traffic: PurposeTraffic,
     /// Whether all replicas held the same bits after every step; null if not
@@ -67,6 +74,7 @@ impl TrialAnalysis {
         function_price: Option<&str>,
     ) -> Result<Self, ResultsError> {
         let mut seconds = StageSeconds::default();
+        let mut functions: BTreeMap<String, StageSeconds> = BTreeMap::new();
         let mut traffic = PurposeTraffic::default();
         let system = find(&row.job.system);
         let coordinators = system.map_or(&[][..], |system| system.coordinators());
@@ -74,6 +82,7 @@ impl TrialAnalysis {
             if !coordinators.contains(&step.function.as_str()) {
                 seconds += step.seconds;
             }
+            *functions.entry(step.function.clone()).or_default() += step.seconds;
             traffic += step.traffic;
         }
         let usage = Usage {
@@ -88,8 +97,21 @@ impl TrialAnalysis {
             wall_s: trial.wall_s,
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
+        let epochs = epochs(steps, &trial.evaluations);
+        let host = system.map_or(Host::Function, |system| system.host());
+        let columns = Columns::of(
+            &row.job,
+            host,
+            row.memory_mb,
+            seconds_per_epoch(&epochs),
+            &usage,
+            prices,
+        )?;
         Ok(Self {
-            epochs: epochs(steps, &trial.evaluations),
+            epochs,
+            began_s: steps.iter().map(|step| step.started_s).reduce(f64::min),
+            functions,
+            columns,
             replicas_identical: replicas_identical(steps, &row.job),
             traffic_matches: trial
                 .closed_form
@@ -139,6 +161,26 @@ impl TrialAnalysis {
         self.invocations.iter().filter(|call| call.cold).count()
     }
 
+    /// Seconds from the first step to the end of the first evaluation with an
+    /// accuracy of `target` or more; null if none has it.
+    pub fn time_to_accuracy(&self, target: f64) -> Option<f64> {
+        let evaluations = self.trial.evaluations.iter();
+        let reached = evaluations
+            .filter(|row| row.evaluation.samples > 0 && row.evaluation.accuracy() >= target)
+            .map(|row| row.at_s)
+            .reduce(f64::min)?;
+        Some(reached - self.began_s?)
+    }
+
+    /// The best accuracy of any evaluation; null if none was made.
+    pub fn best_accuracy(&self) -> Option<f64> {
+        let evaluations = self.trial.evaluations.iter();
+        evaluations
+            .filter(|row| row.evaluation.samples > 0)
+            .map(|row| row.evaluation.accuracy())
+            .reduce(f64::max)
+    }
+
     /// The value of `metric`; null if the trial does not have it.
     pub fn metric(&self, metric: Metric, job: &Job) -> Option<f64> {
         let stepped = !self.epochs.is_empty();
@@ -147,15 +189,35 @@ impl TrialAnalysis {
         let exchange = self.exchange();
         let last = self.epochs.last();
         match metric {
-            Metric::SecondsPerEpoch => {
-                let sum: f64 = self.epochs.iter().map(|epoch| epoch.seconds).sum();
-                stepped.then(|| sum / self.epochs.len() as f64)
-            }
+            Metric::SecondsPerEpoch => seconds_per_epoch(&self.epochs),
             Metric::FetchDataset => stage(self.seconds.fetch_dataset),
             Metric::ComputeGradients => stage(self.seconds.compute_gradients),
             Metric::Synchronise => stage(self.seconds.synchronise()),
             Metric::UpdateModel => stage(self.seconds.update_model),
             Metric::DetectConvergence => stage(self.seconds.detect_convergence),
+            Metric::Serialise => stage(self.seconds.serialise),
+            Metric::Put => stage(self.seconds.put),
+            Metric::Wait => stage(self.seconds.wait),
+            Metric::Get => stage(self.seconds.get),
+            Metric::Aggregate => stage(self.seconds.aggregate),
+            Metric::ComputeGradientsPerBatch => {
+                stage(self.seconds.compute_gradients / job.batches_per_worker as f64)
+            }
+            Metric::GradientAveraging => self
+                .functions
+                .get("average_gradients")
+                .and_then(|seconds| stage(total(seconds) - seconds.wait)),
+            Metric::ModelUpdate => self
+                .functions
+                .get("update_model")
+                .and_then(|seconds| stage(total(seconds))),
+            Metric::SecondsPerBatch => self.columns.seconds_per_batch,
+            Metric::TotalSeconds => self.columns.total_seconds,
+            // Of which accuracy, only a claim says.
+            Metric::TimeToAccuracy => None,
+            Metric::CostPerFunctionUsd => self.columns.cost_per_function_usd,
+            Metric::CostPerWorkerUsd => self.columns.cost_per_worker_usd,
+            Metric::TotalCostUsd => self.columns.total_cost_usd,
             Metric::BilledMs => self.billed_ms(),
             Metric::PeakMemoryMb => self.peak_memory_mb().map(f64::from),
             Metric::CostPaperUsd => self.billed_ms().map(|_| self.paper.total_usd()),
@@ -197,6 +259,10 @@ fn total(seconds: &StageSeconds) -> f64 {
         + seconds.synchronise()
         + seconds.update_model
         + seconds.detect_convergence
+}
+
+fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
+    mean(epochs.iter().map(|epoch| epoch.seconds))
 }
 
 /// The epochs that steps and evaluations tell of.

@@ -3,10 +3,11 @@
 use epochcost_simulator::profile::ComputeOrigin;
 
 use super::RowAnalysis;
-use super::claims::{Claim, Selector, Word};
+use super::claims::{Claim, Metric, Scale, Selector, Word};
+use super::selector::{fill, matches};
 use super::statistics::Estimate;
 use super::summary::Verdict;
-use crate::results::{Manifest, PlannedRow, SimulationRecord};
+use crate::results::{Manifest, SimulationRecord};
 
 /// The rows of a run, as the claims see them.
 pub(super) struct Judge<'a> {
@@ -18,6 +19,10 @@ impl Judge<'_> {
     /// One verdict for each row that the claim selects, or one that says that
     /// there is none.
     pub fn judge(&self, claim: &Claim) -> Vec<Verdict> {
+        if let Some(reason) = &claim.not_run {
+            let nothing = Estimate::default();
+            return vec![verdict(claim, None, nothing, Word::NotRun, reason.clone())];
+        }
         let selected: Vec<&RowAnalysis> = self
             .rows
             .iter()
@@ -42,11 +47,11 @@ impl Judge<'_> {
     fn judge_row(&self, claim: &Claim, row: &RowAnalysis) -> Verdict {
         let id = Some(row.planned.row.id.clone());
         let mut rows = vec![row];
-        let mut observed = row.estimate(claim.metric);
+        let mut observed = row.observe(claim);
         if let Some(over) = &claim.over {
             match self.divisor(over, row) {
                 Ok(divisor) => {
-                    observed = observed.over(divisor.estimate(claim.metric));
+                    observed = observed.over(divisor.observe(claim));
                     rows.push(divisor);
                 }
                 Err(reason) => {
@@ -54,6 +59,7 @@ impl Judge<'_> {
                 }
             }
         }
+        observed = observed.scaled(claim.scale().unwrap_or(Scale::NONE));
         let (word, reason) = match self.obstacle(claim, &rows, observed) {
             Some(obstacle) => obstacle,
             None => self.compare(claim, &rows, observed),
@@ -85,21 +91,16 @@ impl Judge<'_> {
         rows: &[&RowAnalysis],
         observed: Estimate,
     ) -> Option<(Word, String)> {
-        let row = rows.first()?;
+        let (row, metric) = (rows.first()?, claim.metric?);
         if let Some(why) = rows.iter().find_map(|row| row.planned.infeasible.clone()) {
             return Some((Word::Infeasible, why));
         }
         if observed.mean.is_none() {
-            let of = rows
-                .iter()
-                .find(|row| row.estimate(claim.metric).mean.is_none());
-            return Some((Word::NotRun, self.missing(claim, of.unwrap_or(row))));
+            let of = rows.iter().find(|row| row.observe(claim).mean.is_none());
+            return Some(self.missing(claim, of.unwrap_or(row)));
         }
         let published = claim.published.is_some();
-        if published
-            && claim.metric.is_learned()
-            && self.generated(&row.planned.row.job.data.dataset)
-        {
+        if published && metric.is_learned() && self.generated(&row.planned.row.job.data.dataset) {
             let reason = format!(
                 "trained on {}, a generated set: not comparable with what is published for the \
                  original data",
@@ -109,8 +110,8 @@ impl Judge<'_> {
         }
         let machine = self
             .one_machine()
-            .filter(|_| published && claim.metric.is_timed())?;
-        let what = if claim.metric.unit() == "USD" {
+            .filter(|_| published && metric.is_timed())?;
+        let what = if metric.unit() == "USD" {
             "a cost computed from seconds"
         } else {
             "a time"
@@ -136,7 +137,12 @@ impl Judge<'_> {
 
     /// Holds the observed value against the band, unless it is what was put in.
     fn compare(&self, claim: &Claim, rows: &[&RowAnalysis], observed: Estimate) -> (Word, String) {
-        let (word, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
+        let (word, mut reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
+        let dataset = rows.iter().map(|row| &row.planned.row.job.data.dataset);
+        let generated = dataset.into_iter().find(|dataset| self.generated(dataset));
+        if let Some(dataset) = generated.filter(|_| claim.metric.is_some_and(Metric::is_learned)) {
+            reason.push_str(&format!("; on {dataset}, a generated set"));
+        }
         match self.put_in(claim, rows) {
             Some(what) => (Word::ByConstruction, format!("{what}; {reason}")),
             None => (word, reason),
@@ -159,7 +165,7 @@ impl Judge<'_> {
                 )
             })
         };
-        let stands_on_compute = claim.metric.stands_on_compute();
+        let stands_on_compute = claim.metric?.stands_on_compute();
         stands_on_compute.then(|| rows.iter().find_map(published))?
     }
 
@@ -174,18 +180,37 @@ impl Judge<'_> {
     }
 
     /// Why a row does not have the claim's figure.
-    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> String {
+    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> (Word, String) {
         let trains = self.simulation().is_none_or(|record| record.real_compute);
-        match (row.trials.len(), row.succeeded().count()) {
-            (0, _) => "no trial of this row was run".into(),
-            (run, 0) => format!("{run} of {run} trials of this row failed"),
-            _ if claim.metric.is_learned() && !trains => {
+        let is_learned = claim.metric.is_some_and(Metric::is_learned);
+        let reason = match (row.trials.len(), row.succeeded().count(), claim.target) {
+            (0, ..) => "no trial of this row was run".into(),
+            (run, 0, _) => format!("{run} of {run} trials of this row failed"),
+            _ if is_learned && !trains => {
                 "nothing was trained: only sizes were simulated (`real_compute: true` trains)"
                     .into()
             }
+            (.., Some(target)) => return not_reached(row, target),
             _ => "the figure was not recorded".into(),
-        }
+        };
+        (Word::NotRun, reason)
     }
+}
+
+/// A trial that ends before it is accurate enough says that it takes longer,
+/// not how long.
+fn not_reached(row: &RowAnalysis, target: f64) -> (Word, String) {
+    let best = row.succeeded().map(|trial| trial.best_accuracy());
+    let reason = match best.collect::<Option<Vec<f64>>>() {
+        None => return (Word::NotRun, "no accuracy was recorded".into()),
+        Some(best) => format!(
+            "{:.1} % accuracy was not reached in {} epochs: the best of a trial was {:.1} % at least",
+            100.0 * target,
+            row.planned.row.job.epochs,
+            100.0 * best.into_iter().fold(f64::INFINITY, f64::min),
+        ),
+    };
+    (Word::Undecided, reason)
 }
 
 fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (Word, String) {
@@ -209,7 +234,9 @@ fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (Word, String
     if inside {
         return (Word::Reproduced, format!("inside the band ({trials})"));
     }
-    let same_side = |published: f64| (published > 1.0) == (mean > 1.0) && mean != 1.0;
+    // A ratio of 1 says that the two are equal, in whatever unit it is given.
+    let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
+    let same_side = |published: f64| (published > equal) == (mean > equal) && mean != equal;
     if claim.over.is_some() && claim.published.is_some_and(same_side) {
         return (
             Word::DirectionOnly,
@@ -226,6 +253,11 @@ fn verdict(
     word: Word,
     reason: String,
 ) -> Verdict {
+    let explanation = claim.explanation.as_ref();
+    let reason = match explanation.filter(|_| claim.expect == Some(word)) {
+        Some(explanation) => format!("{reason}. {explanation}"),
+        None => reason,
+    };
     let band = claim.band();
     let ratio = observed
         .mean
@@ -237,6 +269,7 @@ fn verdict(
         metric: claim.metric,
         unit: claim.unit().to_owned(),
         source: claim.source.clone(),
+        cell: claim.cell.clone(),
         published: claim.published,
         observed: observed.mean,
         observed_ci95: observed.ci95,
@@ -245,43 +278,6 @@ fn verdict(
         verdict: word,
         expect: claim.expect,
         reason,
-    }
-}
-
-/// Whether `row` agrees with every field that `selector` gives.
-pub fn matches(selector: &Selector, planned: &PlannedRow) -> bool {
-    let (row, job) = (&planned.row, &planned.row.job);
-    agrees(selector.row.as_ref(), &row.id)
-        && agrees(selector.system.as_ref(), &job.system)
-        && agrees(selector.model.as_ref(), &job.model)
-        && agrees(selector.dataset.as_ref(), &job.data.dataset)
-        && agrees(selector.fidelity.as_ref(), &job.fidelity)
-        && agrees(selector.workers.as_ref(), &job.workers)
-        && agrees(selector.batch_size.as_ref(), &job.batch_size)
-        && agrees(selector.memory_mb.as_ref(), &row.memory_mb)
-}
-
-fn agrees<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
-    wanted.is_none_or(|wanted| wanted == value)
-}
-
-/// `selector` with what it leaves out taken from `planned`; the memory size is
-/// left open, since every system has its own.
-fn fill(selector: &Selector, planned: &PlannedRow) -> Selector {
-    if selector.row.is_some() {
-        return selector.clone();
-    }
-    let job = &planned.row.job;
-    let filled = selector.clone();
-    Selector {
-        row: None,
-        system: filled.system.or_else(|| Some(job.system.clone())),
-        model: filled.model.or_else(|| Some(job.model.clone())),
-        dataset: filled.dataset.or_else(|| Some(job.data.dataset.clone())),
-        fidelity: filled.fidelity.or(Some(job.fidelity)),
-        workers: filled.workers.or(Some(job.workers)),
-        batch_size: filled.batch_size.or(Some(job.batch_size)),
-        memory_mb: filled.memory_mb,
     }
 }
 

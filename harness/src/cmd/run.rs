@@ -172,7 +172,8 @@ async fn execute(
 
 /// A platform with what it needs, and what results say of it.
 struct Prepared {
-    platform: Box<dyn Platform>,
+    /// None where there is nothing to run.
+    platform: Option<Box<dyn Platform>>,
     data: TrialData,
     datasets: Vec<DatasetRecord>,
     worker: Option<PathBuf>,
@@ -190,13 +191,23 @@ impl Prepared {
         } else {
             (TrialData::default(), Vec::new())
         };
+        if experiment.rows.is_empty() {
+            return Ok(Self {
+                platform: None,
+                data,
+                datasets,
+                worker: None,
+                limits: Vec::new(),
+                infeasible: Vec::new(),
+            });
+        }
         let Some(simulation) = &experiment.simulation else {
             let platform = Local::new().await?;
             return Ok(Self {
                 worker: Some(platform.worker().path.clone()),
                 limits: limits(&platform),
                 infeasible: vec![None; experiment.rows.len()],
-                platform: Box::new(platform),
+                platform: Some(Box::new(platform)),
                 data,
                 datasets,
             });
@@ -216,7 +227,7 @@ impl Prepared {
             infeasible.push(limit.map(|limit| limit.to_string()));
         }
         Ok(Self {
-            platform: Box::new(platform),
+            platform: Some(Box::new(platform)),
             data,
             datasets,
             worker,
@@ -340,6 +351,9 @@ async fn trials(
     directory: &RunDirectory,
     output: Output,
 ) -> Result<(), Error> {
+    let Some(platform) = &prepared.platform else {
+        return Ok(());
+    };
     let finished = directory.finished_trials()?;
     let impossible = experiment.rows.iter().zip(&prepared.infeasible);
     let impossible: Vec<&str> = impossible
@@ -354,7 +368,7 @@ async fn trials(
             continue;
         }
         let progress: Arc<TrialProgress> = following.trial(index, plan);
-        let (platform, data) = (&prepared.platform, &prepared.data);
+        let data = &prepared.data;
         let outcome = platform.run_trial(plan, data, progress.as_ref()).await?;
         directory.append_trial(plan, &outcome)?;
         following.ended(index, plan, &outcome);

@@ -6,7 +6,9 @@
 //! were measured here: local durations at list prices.
 
 mod bill;
+mod formula;
 mod prices;
 
 pub use bill::{Account, Bill, LineItem, Usage, full, paper};
+pub use formula::{function_usd, instance_usd};
 pub use prices::{Price, PriceBook, PriceBookError};

@@ -76,7 +76,8 @@ pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
 }
 
 fn systems(document: &Document) -> Result<&[Node], ExperimentError> {
-    let remedy = "list the training systems to run: `systems: [spirt, allreduce]`";
+    let remedy = "list the training systems to run: `systems: [spirt, allreduce]`; only where every \
+                  claim says `not_run` there may be none";
     match document.root.get("systems") {
         Some(Node {
             value: Value::List(items),

@@ -6,6 +6,7 @@
 //! each row is given types ([`mod@decode`]) and checked ([`mod@check`]).
 
 pub mod check;
+mod claims;
 pub mod data;
 pub mod decode;
 pub mod document;
@@ -31,8 +32,8 @@ pub use simulation::{OwnModel, STATED_BY_EXPERIMENT, Simulation, SimulationChoic
 use crate::analysis::claims::Claim;
 use crate::plan::{Row, TrialPlan};
 use check::Checker;
-use decode::{decode, decode_with};
-use document::{Node, Value};
+use decode::decode_with;
+use document::Value;
 use raw::{Header, SCHEMA, Training};
 
 /// A checked experiment.
@@ -76,15 +77,18 @@ pub struct Options {
 }
 
 impl Experiment {
-    /// Reads and checks an experiment file.
+    /// Reads and checks an experiment file, its quotations included.
     ///
     /// # Errors
     /// Names the file, the line or option, the field and the remedy.
     pub fn load(file: &Path, options: &Options) -> Result<Self, ExperimentError> {
-        Self::from_document(Document::read(file)?, options)
+        let experiment = Self::from_document(Document::read(file)?, options)?;
+        claims::check_cells(&experiment.document, &experiment.claims)?;
+        Ok(experiment)
     }
 
-    /// Checks a document that was read already.
+    /// Checks a document that was read already. What it quotes is left alone:
+    /// the copy of a run directory no longer lies beside the published tables.
     ///
     /// # Errors
     /// As [`Experiment::load`].
@@ -107,8 +111,11 @@ impl Experiment {
             models: &header.models,
             simulation: simulation.as_ref(),
         };
-        let rows = rows(&checker)?;
-        let claims = claims(&document)?;
+        let claims = claims::claims(&document, &header.models)?;
+        let rows = match claims::need_no_rows(&document, &claims) {
+            true => Vec::new(),
+            false => rows(&checker)?,
+        };
         Ok(Self {
             name: header.name,
             description: header.description,
@@ -127,7 +134,8 @@ impl Experiment {
     /// Whether its records are needed, and not only their sizes.
     pub fn needs_data(&self) -> bool {
         let simulation = self.simulation.as_ref();
-        simulation.is_none_or(|simulation| simulation.real_compute)
+        let trains = simulation.is_none_or(|simulation| simulation.real_compute);
+        trains && !self.rows.is_empty()
     }
 
     /// The seed of a trial: the same for every row, so that systems start from
@@ -232,27 +240,4 @@ fn rows(checker: &Checker<'_>) -> Result<Vec<Row>, ExperimentError> {
         rows.push(row);
     }
     Ok(rows)
-}
-
-fn claims(document: &Document) -> Result<Vec<Claim>, ExperimentError> {
-    let Some(node) = document.root.get("claims") else {
-        return Ok(Vec::new());
-    };
-    let Value::List(items) = &node.value else {
-        let claims: Vec<Claim> = decode(document, node)?;
-        return Ok(claims);
-    };
-    items.iter().map(|item| claim(document, item)).collect()
-}
-
-fn claim(document: &Document, node: &Node) -> Result<Claim, ExperimentError> {
-    let claim: Claim = decode(document, node)?;
-    claim.validate().map_err(|error| {
-        document.error(
-            node.origin.clone(),
-            error.to_string(),
-            "give `at_least` or `at_most`, or `published` with its relative `tolerance`",
-        )
-    })?;
-    Ok(claim)
 }

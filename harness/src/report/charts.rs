@@ -167,7 +167,9 @@ fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64>
     verdicts
         .iter()
         .find(|verdict| {
-            verdict.row.as_deref() == Some(row) && verdict.metric == metric && verdict.unit != "×"
+            verdict.row.as_deref() == Some(row)
+                && verdict.metric == Some(metric)
+                && verdict.unit == metric.unit()
         })
         .and_then(|verdict| verdict.published)
 }

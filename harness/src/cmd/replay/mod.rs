@@ -19,7 +19,7 @@ use super::Output;
 use super::run::stop_signal;
 use crate::analysis::{self, RowAnalysis};
 use crate::error::{Error, Exit};
-use crate::experiment::{Experiment, Options};
+use crate::experiment::{Document, Experiment, Options};
 use crate::platform::local::worker::find_or_build;
 use crate::platform::sim::{RealCompute, profiles};
 use crate::results::{Machine, RunDirectory};
@@ -230,7 +230,9 @@ async fn real_compute(
         return Ok(None);
     }
     let file = path.join("experiment.yaml");
-    let Ok(experiment) = Experiment::load(&file, &Options::default()) else {
+    let loaded = Document::read(&file)
+        .and_then(|document| Experiment::from_document(document, &Options::default()));
+    let Ok(experiment) = loaded else {
         return Ok(None);
     };
     let directory = experiment.data.directory.clone();

@@ -1,0 +1,76 @@
+//! The columns of Barrak et al. 2025, Table 2: an epoch's seconds and cost, by
+//! mini-batch, by worker and in all.
+//!
+//! The table takes each mini-batch of a worker for a function of its own and
+//! adds them up as if they ran one after another, SPIRT's parallel ones too.
+//! Functions that compute no mini-batch (SPIRT's other stages, MLLess's
+//! supervisor) and everything but their run time are left out.
+
+use epochcost_systems::{Host, Job};
+
+use crate::cost::{self, PriceBook, PriceBookError, Usage};
+use crate::metering::Invocation;
+
+/// The table's figures of one trial, a mean over its epochs; null where the
+/// trial does not have them, or the table has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// Seconds of a mini-batch.
+    pub seconds_per_batch: Option<f64>,
+    /// That times the mini-batches of a worker an epoch.
+    pub total_seconds: Option<f64>,
+    /// Cost of a mini-batch's function; null on instances.
+    pub cost_per_function_usd: Option<f64>,
+    /// Cost of a worker's mini-batches, or of its instance.
+    pub cost_per_worker_usd: Option<f64>,
+    /// Cost of all workers.
+    pub total_cost_usd: Option<f64>,
+}
+
+impl Columns {
+    /// The columns of a trial whose epochs take `seconds_per_epoch` of wall
+    /// time. `memory_mb` is the memory size of its functions.
+    ///
+    /// # Errors
+    /// When the price book lacks a price.
+    pub fn of(
+        job: &Job,
+        host: Host,
+        memory_mb: u32,
+        seconds_per_epoch: Option<f64>,
+        usage: &Usage<'_>,
+        prices: &PriceBook,
+    ) -> Result<Self, PriceBookError> {
+        let batches = job.batches_per_worker as f64;
+        let of_functions = mean_batch_s(&usage.invocations);
+        let Some(seconds) = of_functions.or(seconds_per_epoch.map(|epoch| epoch / batches)) else {
+            return Ok(Self::default());
+        };
+        let (cost_per_function, cost_per_worker) = match host {
+            Host::Function => {
+                let usd = cost::function_usd(seconds, memory_mb, usage.function_price, prices)?;
+                (Some(usd), usd * batches)
+            }
+            Host::Instance => {
+                let epoch = seconds * batches;
+                let usd = cost::instance_usd(epoch, usage.instance_type, prices)?;
+                (None, usd)
+            }
+        };
+        Ok(Self {
+            seconds_per_batch: Some(seconds),
+            total_seconds: Some(seconds * batches),
+            cost_per_function_usd: cost_per_function,
+            cost_per_worker_usd: Some(cost_per_worker),
+            total_cost_usd: Some(cost_per_worker * job.workers as f64),
+        })
+    }
+}
+
+/// The mean duration of the functions that compute one mini-batch each; none
+/// where workers compute theirs in one long invocation.
+fn mean_batch_s(invocations: &[&Invocation]) -> Option<f64> {
+    let of_batches = invocations.iter().filter(|call| call.batch.is_some());
+    let seconds: Vec<f64> = of_batches.map(|call| call.duration_ms / 1e3).collect();
+    (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+}

@@ -1,0 +1,99 @@
+//! The claims of an experiment: what its results are held against.
+
+use epochcost_systems as systems;
+
+use super::decode::decode;
+use super::document::{Document, Node, Value};
+use super::error::ExperimentError;
+use super::simulation::OwnModel;
+use crate::analysis::claims::{Claim, Selector};
+use crate::published;
+
+/// Reads and checks the claims of a document, but for their cells.
+///
+/// # Errors
+/// The first claim that says nothing that could be checked, or that says that
+/// it cannot be run and could.
+pub fn claims(document: &Document, own: &[OwnModel]) -> Result<Vec<Claim>, ExperimentError> {
+    let Some(node) = document.root.get("claims") else {
+        return Ok(Vec::new());
+    };
+    let Value::List(items) = &node.value else {
+        let claims: Vec<Claim> = decode(document, node)?;
+        return Ok(claims);
+    };
+    items
+        .iter()
+        .map(|item| claim(document, item, own))
+        .collect()
+}
+
+fn claim(document: &Document, node: &Node, own: &[OwnModel]) -> Result<Claim, ExperimentError> {
+    let claim: Claim = decode(document, node)?;
+    claim.validate().map_err(|error| {
+        let origin = match error.field() {
+            Some(field) => node.origin_of(field),
+            None => node.origin.clone(),
+        };
+        document.error(origin, error.to_string(), error.remedy())
+    })?;
+    if claim.not_run.is_some() && claim.metric.is_some() && !names_the_unknown(&claim, own) {
+        return Err(document.error(
+            node.origin_of("not_run"),
+            "every system and model that the claim names exists: it can be run",
+            "remove `not_run` and list the systems to run, or name in `select` what does not exist",
+        ));
+    }
+    Ok(claim)
+}
+
+/// Whether an experiment may be without systems: there is nothing but claims
+/// that cannot be run yet.
+pub fn need_no_rows(document: &Document, claims: &[Claim]) -> bool {
+    let systems = document.root.get("systems");
+    let lists_none = systems.is_none_or(|node| node.value == Value::List(Vec::new()));
+    lists_none && !claims.is_empty() && claims.iter().all(|claim| claim.not_run.is_some())
+}
+
+/// Whether the claim is of a system or model that there is none of.
+fn names_the_unknown(claim: &Claim, own: &[OwnModel]) -> bool {
+    let unknown = |selector: &Selector| {
+        let system = selector.system.as_deref();
+        let model = selector.model.as_deref();
+        system.is_some_and(|name| systems::find(name).is_none())
+            || model.is_some_and(|name| {
+                systems::find_model(name).is_none() && own.iter().all(|own| own.name != name)
+            })
+    };
+    unknown(&claim.select) || claim.over.as_ref().is_some_and(unknown)
+}
+
+/// Holds every published value against the cell that it is quoted from, in the
+/// directory `published` beside the file.
+///
+/// # Errors
+/// The first cell that is not there or holds another value.
+pub fn check_cells(document: &Document, claims: &[Claim]) -> Result<(), ExperimentError> {
+    let Some(Value::List(items)) = document.root.get("claims").map(|node| &node.value) else {
+        return Ok(());
+    };
+    for (node, claim) in items.iter().zip(claims) {
+        let Some((cell, quoted)) = claim.cell.as_ref().zip(claim.published) else {
+            continue;
+        };
+        let published = published::number(&document.file, cell).map_err(|error| {
+            let remedy =
+                "name a cell as FILE:LINE:COLUMN, the line counted from 1 with the heading";
+            document.error(node.origin_of("cell"), error.to_string(), remedy)
+        })?;
+        if published != quoted {
+            return Err(document.error(
+                node.origin_of("published"),
+                format!("the claim quotes {quoted}, and the cell {cell} holds {published}"),
+                "quote the cell's value in its own unit (`unit` converts what is observed), or \
+                 name another cell",
+            ));
+        }
+    }
+    Ok(())
+}
