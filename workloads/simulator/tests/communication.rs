@@ -1,6 +1,6 @@
 //! Two constants of S3 explain the four communication times that Barrak et al.
 //! 2025 (§4.2) state for LambdaML's exchanges at 16 workers, on the shipped AWS
-//! profile. `experiments/cost-performance/communication*.yaml` stand on the
+//! profile. `experiments/cost-performance/figure2*.yaml` stand on the
 //! constants that are fitted here.
 #![allow(clippy::unwrap_used)]
 
