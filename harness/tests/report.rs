@@ -8,7 +8,7 @@ mod fixture;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::analysis::claims::Word;
+use epochcost::analysis::claims::{Metric, Word};
 use epochcost::analysis::{self, Analysis};
 use epochcost::error::Exit;
 use epochcost::report;
@@ -149,6 +149,53 @@ fn verdicts_compare_only_what_can_be_compared() {
         (ratio.row.as_deref(), ratio.unit.as_str()),
         (Some("allreduce-paper"), "×")
     );
+}
+
+/// Rank 0 evaluates 10 s after the first step begins, both times: 39 % and 62.5 %.
+#[test]
+fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
+    let claims = r#"[
+      {"claim": "reached", "select": {"system": "spirt"}, "metric": "time_to_accuracy",
+       "target": 0.6, "unit": "min", "at_least": 0},
+      {"claim": "never reached", "select": {"system": "spirt"}, "metric": "time_to_accuracy",
+       "target": 0.9, "at_least": 0, "expect": "undecided", "explanation": "It is too short."},
+      {"claim": "explained", "select": {"system": "spirt"}, "metric": "accuracy", "unit": "%",
+       "at_least": 99, "expect": "undecided", "explanation": "It is too short."}
+    ]"#;
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), claims);
+    let verdicts = analysed(&run).summary.verdicts;
+    assert_eq!(verdicts[0].verdict, Word::Reproduced);
+    assert!((verdicts[0].observed.unwrap() - 10.0 / 60.0).abs() < 1e-9);
+    assert!(verdicts[0].reason.contains("a generated set"));
+    assert_eq!(
+        (verdicts[1].verdict, verdicts[1].observed),
+        (Word::Undecided, None)
+    );
+    let reason = &verdicts[1].reason;
+    assert!(
+        reason.contains("90.0 % accuracy was not reached in 2 epochs"),
+        "{reason}"
+    );
+    assert!(
+        reason.contains("62.5 %") && reason.ends_with("It is too short."),
+        "{reason}"
+    );
+    // Where the verdict is another one than what is explained, it is not explained.
+    assert_eq!(verdicts[2].verdict, Word::NotReproduced);
+    assert!(!verdicts[2].reason.contains("too short"));
+    assert!((verdicts[2].observed.unwrap() - 62.5).abs() < 1e-9);
+}
+
+/// Version 1.1 knew no cells, and every verdict had a metric.
+#[test]
+fn a_verdict_of_an_older_summary_is_read() {
+    let old = r#"{"claim": "c", "row": null, "metric": "puts", "unit": "", "source": null,
+        "published": null, "observed": null, "observed_ci95": null, "ratio": null,
+        "band": [null, 1.0], "verdict": "not_run", "expect": null, "reason": "r"}"#;
+    let verdict: epochcost::analysis::summary::Verdict = serde_json::from_str(old).unwrap();
+    assert_eq!(verdict.cell, None);
+    assert_eq!(verdict.metric, Some(Metric::Puts));
 }
 
 #[test]
