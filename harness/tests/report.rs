@@ -160,7 +160,9 @@ fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
       {"claim": "never reached", "select": {"system": "spirt"}, "metric": "time_to_accuracy",
        "target": 0.9, "at_least": 0, "expect": "undecided", "explanation": "It is too short."},
       {"claim": "explained", "select": {"system": "spirt"}, "metric": "accuracy", "unit": "%",
-       "at_least": 99, "expect": "undecided", "explanation": "It is too short."}
+       "at_least": 99, "expect": "undecided", "explanation": "It is too short."},
+      {"claim": "of a paper", "select": {"system": "spirt"}, "over": {"system": "mlless"},
+       "metric": "accuracy", "at_most": 2, "source": "a paper"}
     ]"#;
     let directory = tempfile::tempdir().unwrap();
     let run = fixture::finished(directory.path(), claims);
@@ -185,6 +187,9 @@ fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
     assert_eq!(verdicts[2].verdict, Word::NotReproduced);
     assert!(!verdicts[2].reason.contains("too short"));
     assert!((verdicts[2].observed.unwrap() - 62.5).abs() < 1e-9);
+    // A paper's ranking is one of the original data.
+    assert_eq!(verdicts[3].verdict, Word::Undecided);
+    assert!(verdicts[3].reason.ends_with("there it is as published"));
 }
 
 /// Version 1.1 knew no cells, and every verdict had a metric.

@@ -100,13 +100,11 @@ impl Judge<'_> {
             return Some(self.missing(claim, of.unwrap_or(row)));
         }
         let published = claim.published.is_some();
-        if published && metric.is_learned() && self.generated(&row.planned.row.job.data.dataset) {
-            let reason = format!(
-                "trained on {}, a generated set: not comparable with what is published for the \
-                 original data",
-                row.planned.row.job.data.dataset
-            );
-            return Some((Word::Undecided, reason));
+        if metric.is_learned() && (published || claim.source.is_some()) {
+            let dataset = &row.planned.row.job.data.dataset;
+            if self.generated(dataset) {
+                return Some((Word::Undecided, on_generated(claim, observed, dataset)));
+            }
         }
         let machine = self
             .one_machine()
@@ -195,6 +193,22 @@ impl Judge<'_> {
         };
         (Word::NotRun, reason)
     }
+}
+
+/// What a paper says of the original data can be held against nothing that was
+/// trained on other data, its rankings included; which way they fall there can
+/// be told.
+fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
+    let inside = observed.mean.map(|mean| claim.band().contains(mean));
+    let there = match inside.filter(|_| claim.published.is_none()) {
+        Some(true) => "; there it is as published",
+        Some(false) => "; there it is not as published",
+        None => "",
+    };
+    format!(
+        "trained on {dataset}, a generated set: not comparable with what is published for the \
+         original data{there}"
+    )
 }
 
 /// A trial that ends before it is accurate enough says that it takes longer,
