@@ -135,12 +135,7 @@ impl Judge<'_> {
 
     /// Holds the observed value against the band, unless it is what was put in.
     fn compare(&self, claim: &Claim, rows: &[&RowAnalysis], observed: Estimate) -> (Word, String) {
-        let (word, mut reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
-        let dataset = rows.iter().map(|row| &row.planned.row.job.data.dataset);
-        let generated = dataset.into_iter().find(|dataset| self.generated(dataset));
-        if let Some(dataset) = generated.filter(|_| claim.metric.is_some_and(Metric::is_learned)) {
-            reason.push_str(&format!("; on {dataset}, a generated set"));
-        }
+        let (word, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
         match self.put_in(claim, rows) {
             Some(what) => (Word::ByConstruction, format!("{what}; {reason}")),
             None => (word, reason),
