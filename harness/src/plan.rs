@@ -1,5 +1,7 @@
 //! What the harness asks a platform to run.
 
+use std::collections::BTreeMap;
+
 use epochcost_systems::{Job, Sizes, find_model};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,10 @@ pub struct Row {
     /// that name: the row can be simulated only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_model: Option<OwnModel>,
+    /// Constants of the platform profile that this row alone states otherwise,
+    /// by their paths: the row can be simulated only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constants: BTreeMap<String, f64>,
 }
 
 impl Row {

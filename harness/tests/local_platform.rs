@@ -73,6 +73,7 @@ fn plan(system: &str) -> TrialPlan {
         cpu_fallback: false,
         faults: Vec::new(),
         own_model: None,
+        constants: std::collections::BTreeMap::new(),
     };
     TrialPlan {
         row,

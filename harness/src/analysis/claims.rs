@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::causes::Cause;
 use super::cell::Cell;
 pub use super::metric::{Metric, RATIO_UNITS, Scale};
 pub use super::selector::Selector;
@@ -68,6 +69,10 @@ pub struct Claim {
     /// the reason of a verdict that is the expected one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
+    /// What may be behind the published figure, each with a row that shows
+    /// what it does to the observed one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
 }
 
 /// The word of a verdict.

@@ -1,6 +1,7 @@
 //! From a run directory to figures with intervals and verdicts. Nothing here
 //! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
 
+mod causes;
 pub mod cell;
 pub mod claims;
 mod columns;
@@ -27,8 +28,9 @@ use crate::error::Exit;
 use crate::metering::Invocation;
 use crate::results::{PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
 
+pub use causes::{Cause, Effect};
 pub use columns::Columns;
-pub use selector::matches;
+pub use selector::{fill, matches};
 pub(crate) use trial::epochs;
 pub use trial::{EpochAnalysis, TrialAnalysis};
 

@@ -3,7 +3,7 @@
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize};
 
-use crate::results::PlannedRow;
+use crate::plan::Row;
 
 /// Which rows a claim speaks of: those that agree with every field given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,8 +36,8 @@ pub struct Selector {
 }
 
 /// Whether `row` agrees with every field that `selector` gives.
-pub fn matches(selector: &Selector, planned: &PlannedRow) -> bool {
-    let (row, job) = (&planned.row, &planned.row.job);
+pub fn matches(selector: &Selector, row: &Row) -> bool {
+    let job = &row.job;
     agrees(selector.row.as_ref(), &row.id)
         && agrees(selector.system.as_ref(), &job.system)
         && agrees(selector.model.as_ref(), &job.model)
@@ -52,13 +52,13 @@ fn agrees<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
     wanted.is_none_or(|wanted| wanted == value)
 }
 
-/// `selector` with what it leaves out taken from `planned`; the memory size is
+/// `selector` with what it leaves out taken from `row`; the memory size is
 /// left open, since every system has its own.
-pub(super) fn fill(selector: &Selector, planned: &PlannedRow) -> Selector {
+pub fn fill(selector: &Selector, row: &Row) -> Selector {
     if selector.row.is_some() {
         return selector.clone();
     }
-    let job = &planned.row.job;
+    let job = &row.job;
     let filled = selector.clone();
     Selector {
         row: None,

@@ -4,6 +4,7 @@ use epochcost_channels::Traffic;
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::causes::Effect;
 use super::cell::Cell;
 use super::claims::{Metric, Word};
 use super::statistics::Estimate;
@@ -234,6 +235,10 @@ pub struct Verdict {
     pub expect: Option<Word>,
     /// Why, in a sentence.
     pub reason: String,
+    /// What accounts for the distance between published and observed, as far
+    /// as rows of the run show it. Since 1.2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Effect>,
 }
 
 impl Verdict {

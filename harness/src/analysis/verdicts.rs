@@ -3,6 +3,7 @@
 use epochcost_simulator::profile::ComputeOrigin;
 
 use super::RowAnalysis;
+use super::causes::{Cause, Effect};
 use super::claims::{Claim, Metric, Scale, Selector, Word};
 use super::selector::{fill, matches};
 use super::statistics::Estimate;
@@ -26,7 +27,7 @@ impl Judge<'_> {
         let selected: Vec<&RowAnalysis> = self
             .rows
             .iter()
-            .filter(|row| matches(&claim.select, &row.planned))
+            .filter(|row| matches(&claim.select, &row.planned.row))
             .collect();
         if selected.is_empty() {
             let reason = "this run has no such row".to_owned();
@@ -46,40 +47,64 @@ impl Judge<'_> {
 
     fn judge_row(&self, claim: &Claim, row: &RowAnalysis) -> Verdict {
         let id = Some(row.planned.row.id.clone());
-        let mut rows = vec![row];
-        let mut observed = row.observe(claim);
-        if let Some(over) = &claim.over {
-            match self.divisor(over, row) {
-                Ok(divisor) => {
-                    observed = observed.over(divisor.observe(claim));
-                    rows.push(divisor);
-                }
-                Err(reason) => {
-                    return verdict(claim, id, Estimate::default(), Word::NotRun, reason);
-                }
+        let (rows, observed) = match self.observe(claim, row) {
+            Ok(observed) => observed,
+            Err(reason) => {
+                return verdict(claim, id, Estimate::default(), Word::NotRun, reason);
             }
-        }
-        observed = observed.scaled(claim.scale().unwrap_or(Scale::NONE));
+        };
         let (word, reason) = match self.obstacle(claim, &rows, observed) {
             Some(obstacle) => obstacle,
             None => self.compare(claim, &rows, observed),
         };
-        verdict(claim, id, observed, word, reason)
+        Verdict {
+            causes: self.effects(claim, row, observed),
+            ..verdict(claim, id, observed, word, reason)
+        }
     }
 
-    /// The one row that `over` selects; what it leaves out is as in `row`.
-    fn divisor(&self, over: &Selector, row: &RowAnalysis) -> Result<&RowAnalysis, String> {
-        let filled = fill(over, &row.planned);
-        let mut found = self
-            .rows
-            .iter()
-            .filter(|other| matches(&filled, &other.planned));
-        match (found.next(), found.next()) {
-            (Some(divisor), None) => Ok(divisor),
-            (None, _) => Err("this run has no row to divide by".into()),
-            (Some(_), Some(_)) => {
-                Err("more than one row could be divided by: let `over` say which".into())
-            }
+    /// The claim's figure of `row`, in the claim's unit, with the rows that it
+    /// is computed from: `row` and what it is divided by.
+    fn observe<'r>(
+        &'r self,
+        claim: &Claim,
+        row: &'r RowAnalysis,
+    ) -> Result<(Vec<&'r RowAnalysis>, Estimate), String> {
+        let (mut rows, mut observed) = (vec![row], row.observe(claim));
+        if let Some(over) = &claim.over {
+            let divisor = self.other(over, row).map_err(|found| match found {
+                0 => "this run has no row to divide by".to_owned(),
+                _ => "more than one row could be divided by: let `over` say which".to_owned(),
+            })?;
+            observed = observed.over(divisor.observe(claim));
+            rows.push(divisor);
+        }
+        Ok((rows, observed.scaled(claim.scale().unwrap_or(Scale::NONE))))
+    }
+
+    /// What each cause does to the claim's figure, of which `row` has `base`.
+    fn effects(&self, claim: &Claim, row: &RowAnalysis, base: Estimate) -> Vec<Effect> {
+        let effect = |cause: &Cause| {
+            let found = self.other(&cause.select, row).ok();
+            let observed = found.and_then(|other| self.observe(claim, other).ok());
+            let observed = observed.map_or_else(Estimate::default, |(_, observed)| observed);
+            let id = found.map(|other| other.planned.row.id.as_str());
+            Effect::new(claim, cause, id, base, observed)
+        };
+        claim.causes.iter().map(effect).collect()
+    }
+
+    /// The one row that `selector` selects, with what it leaves out as in
+    /// `row`; else, how many it could be.
+    fn other(&self, selector: &Selector, row: &RowAnalysis) -> Result<&RowAnalysis, usize> {
+        let filled = fill(selector, &row.planned.row);
+        let found = self.rows.iter();
+        let found: Vec<_> = found
+            .filter(|other| matches(&filled, &other.planned.row))
+            .collect();
+        match found.as_slice() {
+            [one] => Ok(one),
+            several => Err(several.len()),
         }
     }
 
@@ -287,6 +312,7 @@ fn verdict(
         verdict: word,
         expect: claim.expect,
         reason,
+        causes: Vec::new(),
     }
 }
 

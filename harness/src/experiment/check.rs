@@ -1,5 +1,7 @@
 //! From a row's fields to a job that some system can run.
 
+use std::collections::BTreeMap;
+
 use epochcost_datasets as datasets;
 use epochcost_kernels::KernelError;
 use epochcost_systems::{
@@ -12,7 +14,7 @@ use super::document::{Document, Node};
 use super::error::ExperimentError;
 use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
-use super::simulation::{OwnModel, Simulation};
+use super::simulation::{self, OwnModel, Simulation};
 use super::suggest::did_you_mean;
 use crate::cost::PriceBook;
 use crate::plan::Row;
@@ -101,7 +103,26 @@ impl Checker<'_> {
             cpu_fallback: device.fallback,
             faults: training.faults,
             own_model: own_model.cloned(),
+            constants: self.constants(fields, training.constants)?,
         })
+    }
+
+    /// The constants that the row states itself.
+    fn constants(
+        &self,
+        fields: &Node,
+        stated: BTreeMap<String, f64>,
+    ) -> Result<BTreeMap<String, f64>, ExperimentError> {
+        let Some(simulation) = self.simulation else {
+            let problem = "constants are of a simulated platform, and this one is real";
+            let remedy = "leave `constants` out, or run it with --platform sim";
+            return match stated.is_empty() {
+                true => Ok(stated),
+                false => Err(self.error(fields, "constants", problem.to_owned(), remedy)),
+            };
+        };
+        simulation::check_constants(self.document, fields, &simulation.profile, &stated)?;
+        Ok(stated)
     }
 
     /// Whether the data are sizes only: as many samples as are wanted.

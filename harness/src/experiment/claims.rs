@@ -7,6 +7,8 @@ use super::document::{Document, Node, Value};
 use super::error::ExperimentError;
 use super::simulation::OwnModel;
 use crate::analysis::claims::{Claim, Selector};
+use crate::analysis::{fill, matches};
+use crate::plan::Row;
 use crate::published;
 
 /// Reads and checks the claims of a document, but for their cells.
@@ -66,6 +68,47 @@ fn names_the_unknown(claim: &Claim, own: &[OwnModel]) -> bool {
             })
     };
     unknown(&claim.select) || claim.over.as_ref().is_some_and(unknown)
+}
+
+/// Checks that every cause of a claim is one row of the experiment.
+///
+/// # Errors
+/// The first that selects none, or more than one.
+pub fn check_causes(
+    document: &Document,
+    claims: &[Claim],
+    rows: &[Row],
+) -> Result<(), ExperimentError> {
+    for (index, claim) in claims.iter().enumerate() {
+        let selected = rows.iter().filter(|row| matches(&claim.select, row));
+        let pairs = selected.flat_map(|row| claim.causes.iter().enumerate().map(move |c| (row, c)));
+        for (row, (number, cause)) in pairs {
+            let filled = fill(&cause.select, row);
+            let found = rows.iter().filter(|row| matches(&filled, row)).count();
+            if found != 1 {
+                let place = cause_node(document, index, number).unwrap_or(&document.root);
+                return Err(document.error(
+                    place.origin_of("select"),
+                    format!(
+                        "{found} rows are {:?} beside the row `{}`",
+                        cause.cause, row.id
+                    ),
+                    "select exactly one: `select: {row: ID}`",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cause_node(document: &Document, claim: usize, cause: usize) -> Option<&Node> {
+    let Value::List(claims) = &document.root.get("claims")?.value else {
+        return None;
+    };
+    let Value::List(causes) = &claims.get(claim)?.get("causes")?.value else {
+        return None;
+    };
+    causes.get(cause)
 }
 
 /// Holds every published value against the cell that it is quoted from, in the

@@ -116,7 +116,7 @@ fn axes(document: &Document) -> Result<Vec<Axis<'_>>, ExperimentError> {
 
 fn axis<'a>(document: &Document, entry: &'a Entry) -> Result<Axis<'a>, ExperimentError> {
     let field = entry.key.split('.').next().unwrap_or_default();
-    if !Training::FIELDS.contains(&field) || matches!(field, "name" | "faults") {
+    if !Training::FIELDS.contains(&field) || matches!(field, "name" | "faults" | "constants") {
         let origin = Origin {
             place: entry.place.clone(),
             path: join("sweep", &entry.key),

@@ -116,6 +116,7 @@ impl Experiment {
             true => Vec::new(),
             false => rows(&checker)?,
         };
+        claims::check_causes(&document, &claims, &rows)?;
         Ok(Self {
             name: header.name,
             description: header.description,

@@ -1,5 +1,7 @@
 //! What an experiment file may say, before it is checked.
 
+use std::collections::BTreeMap;
+
 use epochcost_kernels::optimizer::OptimizerSpec;
 use epochcost_systems::{Device, Evaluate, Fidelity};
 use serde::{Deserialize, Serialize};
@@ -153,6 +155,9 @@ pub struct Training {
     /// Faults to inject.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// Constants of the platform profile that hold for this row alone.
+    #[serde(default)]
+    pub constants: BTreeMap<String, f64>,
 }
 
 impl Training {
@@ -175,6 +180,7 @@ impl Training {
         "optimizer",
         "settings",
         "faults",
+        "constants",
     ];
 
     /// Those of them that may stand at the top of the file.
@@ -183,7 +189,7 @@ impl Training {
         Self::FIELDS
             .iter()
             .copied()
-            .filter(|field| !matches!(*field, "system" | "name" | "faults"))
+            .filter(|field| !matches!(*field, "system" | "name" | "faults" | "constants"))
     }
 }
 

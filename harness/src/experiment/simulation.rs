@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Node};
 use super::error::ExperimentError;
+use crate::plan::Row;
 use crate::platform::sim::profiles;
 
 /// The field `simulation`.
@@ -105,6 +106,11 @@ impl Simulation {
         })
     }
 
+    /// The platform as `row` has it, with the row's own constants in place.
+    pub fn profile_of(&self, row: &Row) -> Profile<Constant> {
+        stated(&self.profile, &row.constants)
+    }
+
     /// What a step of `model` costs on `device`, and in which profile that
     /// stands; on the CPU, where `or_cpu` and nothing else is known.
     pub fn cost(
@@ -128,6 +134,20 @@ fn state(
     profile: Profile<Constant>,
     constants: &BTreeMap<String, f64>,
 ) -> Result<Profile<Constant>, ExperimentError> {
+    check_constants(document, node, &profile, constants)?;
+    Ok(stated(&profile, constants))
+}
+
+/// Checks the field `constants` of `node`.
+///
+/// # Errors
+/// The first that the profile does not have, or whose value none can have.
+pub(super) fn check_constants(
+    document: &Document,
+    node: &Node,
+    profile: &Profile<Constant>,
+    constants: &BTreeMap<String, f64>,
+) -> Result<(), ExperimentError> {
     let known: Vec<String> = profile
         .constants()
         .into_iter()
@@ -146,18 +166,21 @@ fn state(
             return Err(document.error(place, problem, "give a finite number of at least 0"));
         }
     }
-    Ok(
-        profile.map(&mut |path, constant| match constants.get(path) {
-            None => constant.clone(),
-            Some(value) => Constant {
-                value: *value,
-                low: None,
-                high: None,
-                source: STATED_BY_EXPERIMENT.into(),
-                date: constant.date.clone(),
-            },
-        }),
-    )
+    Ok(())
+}
+
+/// `profile` with an experiment's own constants in it.
+fn stated(profile: &Profile<Constant>, constants: &BTreeMap<String, f64>) -> Profile<Constant> {
+    profile.map(&mut |path, constant| match constants.get(path) {
+        None => constant.clone(),
+        Some(value) => Constant {
+            value: *value,
+            low: None,
+            high: None,
+            source: STATED_BY_EXPERIMENT.into(),
+            date: constant.date.clone(),
+        },
+    })
 }
 
 /// A model of which an experiment says what it weighs and costs: it can be

@@ -1,6 +1,7 @@
 //! Reports: a page, its Markdown twin and `summary.json`, all made of one run
 //! directory and nothing else.
 
+mod causes;
 mod chart;
 mod charts;
 mod facts;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::causes;
 use super::charts::{self, Chart};
 use super::format::{self, UNKNOWN};
 use super::names::names;
@@ -80,6 +81,8 @@ pub(super) struct VerdictLine {
     pub ratio: String,
     pub band: String,
     pub reason: String,
+    /// What accounts for the gap, a line a cause.
+    pub causes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -324,6 +327,9 @@ fn verdict_line(verdict: &Verdict, names: &[String], rows: &[RowSummary]) -> Ver
         ratio: format::or_unknown(verdict.ratio, format::number),
         band,
         reason,
+        causes: (verdict.causes.iter())
+            .map(|effect| causes::line(effect, value))
+            .collect(),
     }
 }
 

@@ -61,6 +61,7 @@ pub fn row(system: &str) -> Row {
         cpu_fallback: true,
         faults: Vec::new(),
         own_model: None,
+        constants: std::collections::BTreeMap::new(),
     }
 }
 

@@ -54,8 +54,8 @@ impl Sim {
     pub fn describe(&self, plan: &TrialPlan) -> Result<Simulation, PlatformError> {
         let row = &plan.row;
         let profile = match self.simulation.sample && plan.trial > 0 {
-            true => self.simulation.profile.sampled(row.job.seed),
-            false => self.simulation.profile.values(),
+            true => self.simulation.profile_of(row).sampled(row.job.seed),
+            false => self.simulation.profile_of(row).values(),
         };
         Ok(Simulation {
             job: row.job.clone(),
