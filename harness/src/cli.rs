@@ -110,6 +110,7 @@ impl Selection {
             trials: self.trials,
             platform: self.platform,
             services: self.services,
+            quick: false,
         }
     }
 }
