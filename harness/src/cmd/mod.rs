@@ -3,6 +3,7 @@
 pub mod check;
 pub mod data;
 pub mod doctor;
+mod execute;
 pub mod list;
 pub mod plan;
 pub mod prices;
