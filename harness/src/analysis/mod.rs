@@ -2,6 +2,7 @@
 //! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
 
 pub mod claims;
+pub mod overview;
 pub mod statistics;
 pub mod summary;
 mod trial;

@@ -10,7 +10,7 @@ use crate::error::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
 
 /// A run in figures. What could not be had is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,6 +207,9 @@ pub struct Verdict {
     pub claim: String,
     /// The row; null if the claim selects none.
     pub row: Option<String>,
+    /// Whether the claim ranks two rows, and gives no value. Since 1.2.
+    #[serde(default)]
+    pub ranking: bool,
     /// What was observed.
     pub metric: Metric,
     /// The unit of the values.
