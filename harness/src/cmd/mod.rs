@@ -11,6 +11,7 @@ pub mod profile;
 mod progress;
 pub mod replay;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 mod table;
 
