@@ -16,6 +16,10 @@ learn *ARGS:
 plan EXPERIMENT *ARGS:
     cargo run --release -- plan {{EXPERIMENT}} {{ARGS}}
 
+# The papers' tables and figures, and one page over all of them: just reproduce --quick
+reproduce *ARGS:
+    cargo run --release -- reproduce {{ARGS}}
+
 # Every test. No cloud account, no services.
 test *ARGS:
     cargo test --release {{ARGS}}

@@ -64,6 +64,13 @@ enum Verb {
     /// Simulate a recorded local run again: on the same machine's profile, or
     /// under another memory size, worker count or platform.
     Replay(cmd::replay::Args),
+    /// Run the tables and figures of the papers, and report on all of them.
+    ///
+    /// Every item is an experiment in a directory of `experiments/`, and a run
+    /// with a directory of its own. What is recorded already is not run again
+    /// unless the experiment, a profile or a binary has changed; what was
+    /// interrupted goes on. Ends with one page over all items.
+    Reproduce(cmd::reproduce::Args),
     /// Write the report of runs again, from their results alone.
     Report(cmd::report::Args),
     /// Make and check datasets.
@@ -110,6 +117,7 @@ impl Selection {
             trials: self.trials,
             platform: self.platform,
             services: self.services,
+            quick: false,
         }
     }
 }
@@ -191,7 +199,7 @@ pub async fn main() -> ExitCode {
 }
 
 /// An error's text; where it does not end in it, the cause.
-fn rendered(error: &Error) -> String {
+pub(crate) fn rendered(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
@@ -211,6 +219,7 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Plan(args) => cmd::plan::run(&args, output),
         Verb::Profile(args) => cmd::profile::run(&args, output).await,
         Verb::Replay(args) => cmd::replay::run(&args, output).await,
+        Verb::Reproduce(args) => cmd::reproduce::run(&args, output).await,
         Verb::Report(args) => cmd::report::run(&args, output),
         Verb::Data(args) => cmd::data::run(&args, output),
         Verb::Prices(args) => cmd::prices::run(&args, output),

@@ -81,12 +81,14 @@ pub enum Error {
         spent_usd: f64,
     },
     /// A signal arrived.
-    #[error("interrupted; {kept} finished trials are kept in {}\n  = help: go on with --out {} --resume", directory.display(), directory.display())]
+    #[error("interrupted; {kept} finished trials are kept in {}\n  = help: {remedy}", directory.display())]
     Interrupted {
         /// Trials that had ended.
         kept: usize,
         /// Where they are.
         directory: PathBuf,
+        /// How to go on.
+        remedy: String,
     },
     /// The operating system refused.
     #[error("failed to {doing}: {source}")]

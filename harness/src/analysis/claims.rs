@@ -76,7 +76,7 @@ pub struct Claim {
 }
 
 /// The word of a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
     /// The observed value lies in the band.
@@ -97,6 +97,17 @@ pub enum Word {
 }
 
 impl Word {
+    /// Every word, in the order in which reports count them.
+    pub const ALL: [Self; 7] = [
+        Self::Reproduced,
+        Self::DirectionOnly,
+        Self::NotReproduced,
+        Self::Undecided,
+        Self::ByConstruction,
+        Self::NotRun,
+        Self::Infeasible,
+    ];
+
     /// The word as it is written in reports.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -309,6 +320,11 @@ impl Claim {
         }
     }
 
+    /// Whether it says which of two is ahead, and not by how much.
+    pub fn is_ranking(&self) -> bool {
+        self.over.is_some() && self.at_least.is_some() != self.at_most.is_some()
+    }
+
     /// The unit of the observed value.
     pub fn unit(&self) -> &str {
         match (&self.unit, &self.over, self.metric) {
@@ -385,6 +401,19 @@ mod tests {
         assert!(with(r#","published":1,"tolerance":-0.1"#).is_err());
         assert_eq!(with(r#","published":1,"tolerance":0.1"#), Ok(()));
         assert_eq!(with(r#","published":13,"at_least":1"#), Ok(()));
+    }
+
+    #[test]
+    fn a_ranking_compares_two_rows_and_gives_no_value() {
+        let with = |rest: &str| {
+            let base = r#""claim":"c","select":{},"metric":"puts""#;
+            claim(&format!("{{{base}{rest}}}")).is_ranking()
+        };
+        assert!(with(r#","over":{},"at_most":1"#));
+        assert!(with(r#","over":{},"at_least":1,"published":13"#));
+        assert!(!with(r#","at_most":1"#));
+        assert!(!with(r#","over":{},"published":13,"tolerance":0.2"#));
+        assert!(!with(r#","over":{},"at_least":1,"at_most":2"#));
     }
 
     #[test]

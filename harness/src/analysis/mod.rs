@@ -6,6 +6,7 @@ pub mod cell;
 pub mod claims;
 mod columns;
 mod metric;
+pub mod overview;
 mod selector;
 pub mod statistics;
 pub mod summary;

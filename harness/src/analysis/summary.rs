@@ -209,6 +209,9 @@ pub struct Verdict {
     pub claim: String,
     /// The row; null if the claim selects none.
     pub row: Option<String>,
+    /// Whether the claim ranks two rows, and gives no value. Since 1.2.
+    #[serde(default)]
+    pub ranking: bool,
     /// What was observed; null where nothing that is recorded is the published
     /// figure.
     pub metric: Option<Metric>,

@@ -300,6 +300,7 @@ fn verdict(
     Verdict {
         claim: claim.claim.clone(),
         row,
+        ranking: claim.is_ranking(),
         metric: claim.metric,
         unit: claim.unit().to_owned(),
         source: claim.source.clone(),
@@ -314,6 +315,17 @@ fn verdict(
         reason,
         causes: Vec::new(),
     }
+}
+
+/// The verdict on a claim of an experiment that was not run.
+pub(crate) fn not_run(claim: &Claim, reason: &str) -> Verdict {
+    verdict(
+        claim,
+        None,
+        Estimate::default(),
+        Word::NotRun,
+        reason.to_owned(),
+    )
 }
 
 #[cfg(test)]

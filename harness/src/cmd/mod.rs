@@ -3,6 +3,7 @@
 pub mod check;
 pub mod data;
 pub mod doctor;
+mod execute;
 pub mod list;
 pub mod plan;
 pub mod prices;
@@ -10,6 +11,7 @@ pub mod profile;
 mod progress;
 pub mod replay;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 mod table;
 

@@ -1,19 +1,24 @@
 //! `report`: writes the report of runs again, from their results alone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Output;
-use crate::analysis;
+use super::run::probe;
+use crate::analysis::overview::{AnalysedRun, Overview};
+use crate::analysis::summary::Summary;
 use crate::error::{Error, Exit};
 use crate::report;
-use crate::results::RunDirectory;
+use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
 
 /// `report`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Run directories.
+    /// Run directories, or one directory of a reproduction.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
+    /// Also write one page over all these runs into this directory.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 /// Writes the report of each run, and ends as the run itself ended.
@@ -21,23 +26,143 @@ pub struct Args {
 /// # Errors
 /// When a directory is no run, is damaged, or cannot be written to.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let [directory] = &args.runs[..]
+        && args.out.is_none()
+        && Reproduction::is_in(directory)
+    {
+        return again(directory, output);
+    }
+    if let Some(out) = &args.out {
+        probe(out)?;
+    }
     let mut exit = Exit::Done;
-    let mut summaries = Vec::new();
+    let mut runs = Vec::new();
     for path in &args.runs {
-        let run = RunDirectory::open(path)?;
-        let analysis = analysis::summarise(&run)?;
-        report::write(&run, &analysis)?;
-        for warning in &analysis.warnings {
+        let run = rewritten(path)?;
+        for warning in &run.analysis.warnings {
             output.message(format_args!("warning: {warning}"));
         }
-        output.text(report::terminal_table(&analysis));
-        output.message(format_args!(
-            "report: {}",
-            path.join("report.html").display()
-        ));
-        exit = exit.max(analysis.exit_status());
-        summaries.push(analysis.summary);
+        output.text(report::terminal_table(&run.analysis));
+        let page = path.join("report.html");
+        output.message(format_args!("report: {}", page.display()));
+        exit = exit.max(run.analysis.exit_status());
+        runs.push(Some(run));
     }
+    if let Some(out) = &args.out {
+        let record = record(out, &args.runs, &runs)?;
+        record.write(out)?;
+        return overview(out, &record, &runs, output);
+    }
+    let summaries: Vec<&Summary> = (runs.iter().flatten())
+        .map(|run| &run.analysis.summary)
+        .collect();
     output.json(&summaries);
     Ok(exit)
+}
+
+/// Writes all reports of a reproduction again.
+fn again(directory: &Path, output: Output) -> Result<Exit, Error> {
+    let record = Reproduction::read(directory)?;
+    let runs: Result<Vec<_>, Error> = (record.items.iter())
+        .map(|item| {
+            let run = item.run.as_ref().map(|run| rewritten(&directory.join(run)));
+            run.transpose()
+        })
+        .collect();
+    overview(directory, &record, &runs?, output)
+}
+
+fn rewritten(path: &Path) -> Result<AnalysedRun, Error> {
+    let run = AnalysedRun::open(path)?;
+    report::write(&run.directory, &run.analysis)?;
+    Ok(run)
+}
+
+fn overview(
+    out: &Path,
+    record: &Reproduction,
+    runs: &[Option<AnalysedRun>],
+    output: Output,
+) -> Result<Exit, Error> {
+    let overview = Overview::new(record, runs);
+    report::write_overview(out, &overview, runs)?;
+    output.text(report::terminal_overview(&overview));
+    output.json(&overview);
+    let page = out.join("report.html");
+    output.message(format_args!("report: {}", page.display()));
+    Ok(overview.exit_status())
+}
+
+/// What a page over runs says of them that they do not say themselves.
+fn record(
+    out: &Path,
+    paths: &[PathBuf],
+    runs: &[Option<AnalysedRun>],
+) -> Result<Reproduction, Error> {
+    let items = paths.iter().zip(runs.iter().flatten());
+    let items: Result<Vec<Item>, Error> = items
+        .map(|(path, run)| {
+            let manifest = run.directory.manifest();
+            let (ended, planned) = run.directory.progress()?;
+            Ok(Item {
+                id: format!("{}/{}", manifest.experiment, manifest.run_id),
+                description: String::new(),
+                platform: Some(manifest.platform.clone()),
+                state: match ended == planned {
+                    true => ItemState::Done,
+                    false => ItemState::Incomplete,
+                },
+                why: (ended != planned).then(|| format!("{ended} of {planned} trials were run")),
+                run: Some(relative(out, path)?),
+                reduced: Vec::new(),
+                claims: Vec::new(),
+            })
+        })
+        .collect();
+    let items = items?;
+    Ok(Reproduction {
+        schema_version: REPRODUCTION_VERSION,
+        asked: Vec::new(),
+        quick: false,
+        platform: None,
+        catalogue: items.len(),
+        items,
+    })
+}
+
+/// The way from one directory to another.
+fn relative(from: &Path, to: &Path) -> Result<PathBuf, Error> {
+    let absolute = |path: &Path| {
+        path.canonicalize().map_err(|source| Error::Io {
+            doing: format!("find {}", path.display()),
+            source,
+        })
+    };
+    let (from, to) = (absolute(from)?, absolute(to)?);
+    let parts = from.components().zip(to.components());
+    let common = parts.take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| "..".into());
+    let down = to.components().skip(common);
+    let down = down.map(|part| PathBuf::from(part.as_os_str()));
+    Ok(up.chain(down).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_way_leads_up_and_down() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        for path in ["a/b", "a/c/d"] {
+            std::fs::create_dir_all(at(path)).unwrap();
+        }
+        let way = |from, to| relative(&at(from), &at(to)).unwrap();
+        assert_eq!(way("a/b", "a/c/d"), Path::new("../c/d"));
+        assert_eq!(way("a", "a/b"), Path::new("b"));
+        assert_eq!(way("a/c/d", "a"), Path::new("../.."));
+    }
 }

@@ -105,6 +105,15 @@ impl Node {
         }
     }
 
+    /// Takes a map's field out of it.
+    pub fn remove(&mut self, field: &str) -> Option<Node> {
+        let Value::Map(entries) = &mut self.value else {
+            return None;
+        };
+        let index = entries.iter().position(|entry| entry.key == field)?;
+        Some(entries.remove(index).node)
+    }
+
     /// The field's origin, or this node's where the field was not written.
     pub fn origin_of(&self, field: &str) -> Origin {
         match self.get(field) {

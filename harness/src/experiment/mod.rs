@@ -13,6 +13,7 @@ pub mod document;
 pub mod error;
 pub mod expand;
 pub mod overrides;
+mod quick;
 pub mod raw;
 mod simulation;
 pub(crate) mod suggest;
@@ -26,6 +27,7 @@ use epochcost_kernels::hash;
 pub use data::Data;
 pub use document::Document;
 pub use error::ExperimentError;
+pub use quick::Quick;
 pub use raw::{PlatformKind, Services};
 pub use simulation::{OwnModel, STATED_BY_EXPERIMENT, Simulation, SimulationChoice};
 
@@ -59,6 +61,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// What a simulation of it stands on; none where it is not simulated.
     pub simulation: Option<Simulation>,
+    /// What a quick reproduction makes of it.
+    pub quick: Quick,
     /// The file, for messages.
     pub document: Document,
 }
@@ -74,6 +78,8 @@ pub struct Options {
     pub platform: Option<PlatformKind>,
     /// `--services`.
     pub services: Option<Services>,
+    /// Whether the experiment is reduced as its field `quick` says.
+    pub quick: bool,
 }
 
 impl Experiment {
@@ -96,6 +102,15 @@ impl Experiment {
         mut document: Document,
         options: &Options,
     ) -> Result<Self, ExperimentError> {
+        let quick = Quick::take(&mut document)?;
+        if options.quick {
+            quick.apply(&mut document)?;
+        } else if quick.reduces() {
+            // A file is valid in both its forms or not at all.
+            let mut reduced = document.clone();
+            quick.apply(&mut reduced)?;
+            Self::from_document(reduced, &Options::default())?;
+        }
         options.apply(&mut document)?;
         let header = header(&document)?;
         let data = Data::check(&document, header.dataset)?;
@@ -128,6 +143,7 @@ impl Experiment {
             rows,
             claims,
             simulation,
+            quick,
             document,
         })
     }
@@ -189,7 +205,7 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
         entries.retain(|entry| !read_elsewhere(&entry.key));
     }
     let elsewhere: Vec<&str> = Training::common_fields()
-        .chain(["systems", "sweep", "claims"])
+        .chain(["systems", "sweep", "claims", "quick"])
         .collect();
     let header: Header = decode_with(document, &node, &elsewhere)?;
     if header.schema != SCHEMA {

@@ -7,20 +7,23 @@ mod charts;
 mod facts;
 pub(crate) mod format;
 mod names;
+mod overview;
 mod provenance;
 mod simulation;
 mod tables;
 mod terminal;
 mod view;
 
+use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
 use self::view::View;
 use crate::analysis::Analysis;
 use crate::results::{ResultsError, RunDirectory};
 
+pub use overview::write_overview;
 pub use provenance::Provenance;
-pub use terminal::terminal_table;
+pub use terminal::{terminal_overview, terminal_table};
 
 const HTML: &str = include_str!("../../../templates/report.html");
 const MARKDOWN: &str = include_str!("../../../templates/report.md");
@@ -45,7 +48,11 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
     )
 }
 
-fn render(name: &'static str, template: &str, view: &View) -> Result<String, ResultsError> {
+fn render(
+    name: &'static str,
+    template: &str,
+    view: &impl Serialize,
+) -> Result<String, ResultsError> {
     let failed = |error: tera::Error| ResultsError::Render {
         template: name,
         reason: format!("{error:?}"),

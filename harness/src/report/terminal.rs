@@ -1,8 +1,13 @@
 //! The table that ends a run on the terminal.
 
+use std::collections::BTreeMap;
+
 use super::format;
 use super::names::names;
+use super::view::look;
 use crate::analysis::Analysis;
+use crate::analysis::claims::Word;
+use crate::analysis::overview::{Counts, Overview};
 use crate::analysis::summary::RowSummary;
 
 /// A column: its heading, and its cell of a row.
@@ -75,6 +80,66 @@ pub fn terminal_table(analysis: &Analysis) -> String {
         ));
     }
     text
+}
+
+/// A plain-text table of the items with their verdicts by word, and a line for
+/// each item that is not done and each verdict that is not as expected.
+pub fn terminal_overview(overview: &Overview) -> String {
+    let words = Word::ALL.map(|word| look(word).1.to_owned());
+    let mut lines: Vec<Vec<String>> = vec![
+        (["item", "state"].map(str::to_owned).into_iter())
+            .chain(words)
+            .chain(["trials".to_owned()])
+            .collect(),
+    ];
+    for item in &overview.items {
+        let state = match (&item.run, item.platform.as_deref()) {
+            (Some(_), Some(platform)) => format!("{}, {platform}", item.state.as_str()),
+            _ => item.state.as_str().to_owned(),
+        };
+        let mut line = vec![item.id.clone(), state];
+        line.extend(by_word(&item.counts));
+        line.push(match item.failed_trials {
+            0 => item.trials.to_string(),
+            failed => format!("{}, {failed} failed", item.trials),
+        });
+        lines.push(line);
+    }
+    let mut all = vec!["all".to_owned(), String::new()];
+    all.extend(by_word(&overview.counts));
+    let trials: usize = overview.items.iter().map(|item| item.trials).sum();
+    all.push(trials.to_string());
+    lines.push(all);
+    let mut text = aligned(&lines);
+    let legend = Word::ALL.map(|word| format!("{} {word}", look(word).1));
+    text.push_str(&format!("\n{}", legend.join("  ")));
+    for item in &overview.items {
+        if let Some(why) = &item.why {
+            text.push_str(&format!("\n{} ({}): {why}", item.id, item.state.as_str()));
+        }
+        for claim in item.claims.iter().filter(|claim| claim.unexpected) {
+            let verdict = &claim.verdict;
+            let expected = verdict
+                .expect
+                .map_or_else(String::new, |word| format!(", expected {word}"));
+            text.push_str(&format!(
+                "\n{}: {}{expected}: {}: {}",
+                item.id, verdict.verdict, verdict.claim, verdict.reason
+            ));
+        }
+    }
+    text
+}
+
+/// Verdicts of each word, on values and rankings; nothing where there are none.
+fn by_word(counts: &Counts) -> [String; Word::ALL.len()] {
+    Word::ALL.map(|word| {
+        let of = |counts: &BTreeMap<Word, usize>| counts.get(&word).copied().unwrap_or(0);
+        match of(&counts.values) + of(&counts.rankings) {
+            0 => String::new(),
+            count => count.to_string(),
+        }
+    })
 }
 
 fn heading() -> Vec<String> {

@@ -1,5 +1,7 @@
 //! What a report says, made once and shown as HTML and as Markdown.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::causes;
@@ -192,34 +194,28 @@ pub(super) fn look(word: Word) -> (&'static str, &'static str) {
     }
 }
 
+/// One item for each word that was given, with its count.
+pub(super) fn strip_of(counts: &BTreeMap<Word, usize>) -> Vec<StripItem> {
+    let counted = Word::ALL.map(|word| (word, counts.get(&word).copied().unwrap_or(0)));
+    let item = |(word, count): (Word, usize)| {
+        let (class, sign) = look(word);
+        StripItem {
+            class,
+            sign,
+            word: word.as_str().into(),
+            count,
+        }
+    };
+    let given = counted.into_iter().filter(|(_, count)| *count > 0);
+    given.map(item).collect()
+}
+
 fn strip(analysis: &Analysis) -> Vec<StripItem> {
-    const WORDS: [Word; 7] = [
-        Word::Reproduced,
-        Word::DirectionOnly,
-        Word::NotReproduced,
-        Word::Undecided,
-        Word::ByConstruction,
-        Word::NotRun,
-        Word::Infeasible,
-    ];
-    let verdicts = &analysis.summary.verdicts;
-    let mut strip: Vec<StripItem> = WORDS
-        .into_iter()
-        .map(|word| {
-            let (class, sign) = look(word);
-            let count = verdicts
-                .iter()
-                .filter(|verdict| verdict.verdict == word)
-                .count();
-            StripItem {
-                class,
-                sign,
-                word: word.as_str().into(),
-                count,
-            }
-        })
-        .filter(|item| item.count > 0)
-        .collect();
+    let mut counts: BTreeMap<Word, usize> = BTreeMap::new();
+    for verdict in &analysis.summary.verdicts {
+        *counts.entry(verdict.verdict).or_default() += 1;
+    }
+    let mut strip = strip_of(&counts);
     let rows = &analysis.summary.rows;
     let failed: usize = rows.iter().map(|row| row.failed_trials).sum();
     let done: usize = rows.iter().map(|row| row.trials - row.failed_trials).sum();
@@ -287,7 +283,12 @@ fn summary_line(name: &str, row: &RowSummary, trials: &RowAnalysis) -> SummaryLi
     }
 }
 
-fn verdict_line(verdict: &Verdict, names: &[String], rows: &[RowSummary]) -> VerdictLine {
+/// A verdict as people read it; `names` are those of `rows`.
+pub(super) fn verdict_line(
+    verdict: &Verdict,
+    names: &[String],
+    rows: &[RowSummary],
+) -> VerdictLine {
     let (class, sign) = look(verdict.verdict);
     let value = |value: f64| match verdict.unit.as_str() {
         "bytes" => format::bytes(value),

@@ -5,10 +5,13 @@
 //! is computed from it (`epochs.tsv`, `cost.json`, `summary.json`, the reports)
 //! can be thrown away and made again.
 
+mod currency;
 mod error;
 mod events;
 mod jsonl;
 mod manifest;
+mod place;
+mod reproduction;
 mod rows;
 mod simulation;
 
@@ -25,12 +28,16 @@ use crate::analysis::claims::Claim;
 use crate::cost::PriceBook;
 use crate::metering::TrialOutcome;
 use crate::plan::TrialPlan;
+use place::{make_empty, make_unused};
 
+pub use currency::Makings;
 pub use error::{ResultsError, SchemaText};
 pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
     SchemaVersion, sha256_of,
 };
+pub use place::set_aside;
+pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
 pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
 
@@ -313,13 +320,7 @@ impl RunDirectory {
     /// # Errors
     /// When it could not be written.
     pub fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ResultsError> {
-        let path = self.file(name);
-        let mut text = serde_json::to_vec_pretty(value).map_err(|error| ResultsError::Encode {
-            path,
-            reason: error.to_string(),
-        })?;
-        text.push(b'\n');
-        self.write(name, &text)
+        self.write(name, &pretty(&self.file(name), value)?)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -327,53 +328,25 @@ impl RunDirectory {
     }
 }
 
-fn make_empty(path: &Path) -> Result<PathBuf, ResultsError> {
-    let unwritable = |source| ResultsError::Unwritable {
-        path: path.to_path_buf(),
-        source,
-    };
-    fs::create_dir_all(path).map_err(unwritable)?;
-    let mut entries = fs::read_dir(path).map_err(unwritable)?;
-    match entries.next() {
-        Some(_) => Err(ResultsError::NotEmpty(path.to_path_buf())),
-        None => Ok(path.to_path_buf()),
-    }
-}
-
-/// Makes `parent/name`, or the first of `parent/name-2`, `-3`, … that is free.
-fn make_unused(parent: &Path, name: &str) -> Result<(String, PathBuf), ResultsError> {
-    fs::create_dir_all(parent).map_err(|source| ResultsError::Unwritable {
-        path: parent.to_path_buf(),
-        source,
-    })?;
-    let mut unused = name.to_owned();
-    let mut copy = 1;
-    loop {
-        let path = parent.join(&unused);
-        match fs::create_dir(&path) {
-            Ok(()) => return Ok((unused, path)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                copy += 1;
-                unused = format!("{name}-{copy}");
-            }
-            Err(source) => return Err(ResultsError::Unwritable { path, source }),
-        }
-    }
-}
-
 fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
+    let file = path.join("manifest.json");
+    if !file.is_file() {
+        return Err(ResultsError::NotARun(path.to_path_buf()));
+    }
+    versioned(path, &file, SCHEMA_VERSION)?;
+    read_json(&file)
+}
+
+/// Refuses a file of another major version than `known`; `path` is the directory.
+fn versioned(path: &Path, file: &Path, known: SchemaVersion) -> Result<(), ResultsError> {
     /// The one field that every version has.
     #[derive(serde::Deserialize)]
     struct Head {
         schema_version: SchemaVersion,
     }
 
-    let file = path.join("manifest.json");
-    if !file.is_file() {
-        return Err(ResultsError::NotARun(path.to_path_buf()));
-    }
-    let found = read_json::<Head>(&file)?.schema_version;
-    let known = SCHEMA_VERSION.major;
+    let found = read_json::<Head>(file)?.schema_version;
+    let known = known.major;
     if found.major > known {
         return Err(ResultsError::TooNew {
             path: path.to_path_buf(),
@@ -388,7 +361,22 @@ fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
             known,
         });
     }
-    read_json(&file)
+    Ok(())
+}
+
+/// Writes a file so that a reader sees all of it or none.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
+    jsonl::replace(path, bytes)
+}
+
+/// A value as indented JSON, to be written to `path`.
+pub(crate) fn pretty<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, ResultsError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| ResultsError::Encode {
+        path: path.to_path_buf(),
+        reason: error.to_string(),
+    })?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// A value as it is once it was written and read: floats may differ in their

@@ -23,7 +23,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::Output;
-use super::run::{probe, stop_signal};
+use super::execute::stop_signal;
+use super::run::probe;
 use super::table::table;
 use crate::error::{Error, Exit};
 use crate::experiment::suggest::did_you_mean;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use epochcost_simulator::profile::{ComputeProfile, Constant, FunctionDevice, Profile};
 
 use super::Output;
-use super::run::stop_signal;
+use super::execute::stop_signal;
 use crate::analysis::{self, RowAnalysis};
 use crate::error::{Error, Exit};
 use crate::experiment::{Document, Experiment, Options};

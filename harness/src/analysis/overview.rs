@@ -1,0 +1,270 @@
+//! Several runs in one: what became of every item, every claim, and the exit code.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::claims::Word;
+use super::summary::Verdict;
+use super::{Analysis, summarise, verdicts};
+use crate::error::Exit;
+use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
+
+/// The version of an overview's `summary.json`.
+pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// A run and what came of it.
+#[derive(Clone, Debug)]
+pub struct AnalysedRun {
+    /// Its directory.
+    pub directory: RunDirectory,
+    /// Its figures and verdicts.
+    pub analysis: Analysis,
+}
+
+/// Several runs in figures: `summary.json` of a reproduction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    /// The format's version.
+    pub schema_version: SchemaVersion,
+    /// How the program ends on these results.
+    pub exit_code: u8,
+    /// Papers and items that were asked for; all, if there are none.
+    pub asked: Vec<String>,
+    /// Whether long items were reduced or left out.
+    pub quick: bool,
+    /// The platform that items were limited to.
+    pub platform: Option<String>,
+    /// Items that there were to choose from.
+    pub catalogue: usize,
+    /// Verdicts over all items.
+    pub counts: Counts,
+    /// Every item that was asked for.
+    pub items: Vec<ItemOverview>,
+}
+
+/// A table or figure of a paper.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ItemOverview {
+    /// `paper/item`.
+    pub id: String,
+    /// The paper.
+    pub paper: String,
+    /// What the experiment is for.
+    pub description: String,
+    /// What became of it.
+    pub state: ItemState,
+    /// Why it is not done; null if it is.
+    pub why: Option<String>,
+    /// Its run directory, relative to this file's.
+    pub run: Option<PathBuf>,
+    /// The run's id.
+    pub run_id: Option<String>,
+    /// Where it ran, or would run; null if its file is invalid.
+    pub platform: Option<String>,
+    /// The platform profile of a simulated run.
+    pub profile: Option<String>,
+    /// What it was reduced by, as `--set` takes it.
+    pub reduced: Vec<String>,
+    /// Trials that ended, failed ones included.
+    pub trials: usize,
+    /// Trials that failed.
+    pub failed_trials: usize,
+    /// Its verdicts.
+    pub counts: Counts,
+    /// Every claim with its verdict.
+    pub claims: Vec<JudgedClaim>,
+}
+
+/// A claim, its verdict, and how the observed figure was had.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JudgedClaim {
+    /// How the observed figure was had.
+    pub how: How,
+    /// Whether it is as expected. Nothing is expected of an item that was not run.
+    pub unexpected: bool,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// How an observed figure was had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// Taken from processes that ran.
+    Measured,
+    /// Computed in virtual time from a profile.
+    Simulated,
+    /// Computed from what was put in.
+    ByConstruction,
+    /// There is none.
+    NotRun,
+}
+
+/// How many verdicts of each word there are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Of claims that give a value or a limit.
+    pub values: BTreeMap<Word, usize>,
+    /// Of claims that rank two rows.
+    pub rankings: BTreeMap<Word, usize>,
+    /// Of both, those that are not as expected.
+    pub unexpected: usize,
+}
+
+impl How {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Simulated => "simulated",
+            Self::ByConstruction => "by construction",
+            Self::NotRun => "not run",
+        }
+    }
+
+    fn of(word: Word, platform: &str) -> Self {
+        match (word, platform) {
+            (Word::NotRun | Word::Infeasible, _) => Self::NotRun,
+            (Word::ByConstruction, _) => Self::ByConstruction,
+            (_, "sim") => Self::Simulated,
+            _ => Self::Measured,
+        }
+    }
+}
+
+impl AnalysedRun {
+    /// Opens and analyses a run.
+    ///
+    /// # Errors
+    /// When a file of the run is missing or damaged.
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
+        let directory = RunDirectory::open(path)?;
+        let analysis = summarise(&directory)?;
+        Ok(Self {
+            directory,
+            analysis,
+        })
+    }
+}
+
+impl Counts {
+    fn of<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Self {
+        let none = || Word::ALL.map(|word| (word, 0)).into();
+        let mut counts = Self {
+            values: none(),
+            rankings: none(),
+            unexpected: 0,
+        };
+        for claim in claims {
+            let of_kind = match claim.verdict.ranking {
+                true => &mut counts.rankings,
+                false => &mut counts.values,
+            };
+            *of_kind.entry(claim.verdict.verdict).or_default() += 1;
+            counts.unexpected += usize::from(claim.unexpected);
+        }
+        counts
+    }
+}
+
+impl Overview {
+    /// Brings a reproduction and its runs together; `runs` has one for each
+    /// item, in order, or none where the item has no run.
+    pub fn new(reproduction: &Reproduction, runs: &[Option<AnalysedRun>]) -> Self {
+        let items: Vec<ItemOverview> = (reproduction.items.iter().zip(runs))
+            .map(|(item, run)| ItemOverview::new(item, run.as_ref()))
+            .collect();
+        Self {
+            schema_version: OVERVIEW_VERSION,
+            exit_code: exit_status(&items) as u8,
+            asked: reproduction.asked.clone(),
+            quick: reproduction.quick,
+            platform: reproduction.platform.clone(),
+            catalogue: reproduction.catalogue,
+            counts: Counts::of(items.iter().flat_map(|item| &item.claims)),
+            items,
+        }
+    }
+
+    /// How a reproduction with these results ends: [`Exit::Interrupted`] if it
+    /// was not brought to its end, [`Exit::Lacks`] if nothing at all could be
+    /// run here, [`Exit::Failed`] if an item or a trial failed or a verdict is
+    /// not as expected.
+    pub fn exit_status(&self) -> Exit {
+        exit_status(&self.items)
+    }
+}
+
+fn exit_status(items: &[ItemOverview]) -> Exit {
+    let is = |state: ItemState| move |item: &ItemOverview| item.state == state;
+    let has_failed = |item: &ItemOverview| {
+        item.state == ItemState::Failed || item.failed_trials > 0 || item.counts.unexpected > 0
+    };
+    if items.iter().any(is(ItemState::Incomplete)) || items.iter().any(is(ItemState::NotReached)) {
+        Exit::Interrupted
+    } else if items.iter().any(has_failed) {
+        Exit::Failed
+    } else if !items.iter().any(is(ItemState::Done)) {
+        Exit::Lacks
+    } else {
+        Exit::Done
+    }
+}
+
+impl ItemOverview {
+    fn new(item: &Item, run: Option<&AnalysedRun>) -> Self {
+        let claims = match run {
+            Some(run) => judged(run),
+            None => absent(item),
+        };
+        let summary = run.map(|run| &run.analysis.summary);
+        let rows = || summary.iter().flat_map(|summary| &summary.rows);
+        Self {
+            id: item.id.clone(),
+            paper: item.paper().to_owned(),
+            description: item.description.clone(),
+            state: item.state,
+            why: item.why.clone(),
+            run: item.run.clone(),
+            run_id: summary.map(|summary| summary.run_id.clone()),
+            platform: summary.map_or_else(
+                || item.platform.clone(),
+                |summary| Some(summary.platform.clone()),
+            ),
+            profile: summary.and_then(|summary| summary.profile.clone()),
+            reduced: item.reduced.clone(),
+            trials: rows().map(|row| row.trials).sum(),
+            failed_trials: rows().map(|row| row.failed_trials).sum(),
+            counts: Counts::of(claims.iter()),
+            claims,
+        }
+    }
+}
+
+fn judged(run: &AnalysedRun) -> Vec<JudgedClaim> {
+    let summary = &run.analysis.summary;
+    let judged = |verdict: &Verdict| JudgedClaim {
+        how: How::of(verdict.verdict, &summary.platform),
+        unexpected: !verdict.holds(),
+        verdict: verdict.clone(),
+    };
+    summary.verdicts.iter().map(judged).collect()
+}
+
+fn absent(item: &Item) -> Vec<JudgedClaim> {
+    let reason = match &item.why {
+        Some(why) => format!("{}: {why}", item.state.as_str()),
+        None => item.state.as_str().to_owned(),
+    };
+    let not_run = |claim| JudgedClaim {
+        how: How::NotRun,
+        unexpected: false,
+        verdict: Verdict {
+            expect: None,
+            ..verdicts::not_run(claim, &reason)
+        },
+    };
+    item.claims.iter().map(not_run).collect()
+}

@@ -1,0 +1,347 @@
+//! One page over several runs: every claim of every item, with its verdict.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+
+use super::facts::facts;
+use super::names::names;
+use super::render;
+use super::view::{Fact, StripItem, VerdictLine, strip_of, verdict_line};
+use crate::analysis::claims::Word;
+use crate::analysis::overview::{AnalysedRun, Counts, How, ItemOverview, JudgedClaim, Overview};
+use crate::error::Exit;
+use crate::results::{ItemState, ResultsError, pretty, write_whole};
+
+const HTML: &str = include_str!("../../../templates/overview.html");
+const MARKDOWN: &str = include_str!("../../../templates/overview.md");
+
+/// What a link's path may hold as it is.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'.')
+    .remove(b'-')
+    .remove(b'_');
+
+/// Writes `summary.json`, `report.html` and `report.md` over several runs into
+/// `directory`. The same results always give the same bytes.
+///
+/// # Errors
+/// When a file could not be written.
+pub fn write_overview(
+    directory: &Path,
+    overview: &Overview,
+    runs: &[Option<AnalysedRun>],
+) -> Result<(), ResultsError> {
+    let summary = directory.join("summary.json");
+    write_whole(&summary, &pretty(&summary, overview)?)?;
+    let view = View::new(overview, runs);
+    for (name, template) in [("report.html", HTML), ("report.md", MARKDOWN)] {
+        let text = render(name, template, &view)?;
+        write_whole(&directory.join(name), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Everything that the templates show; texts are not yet escaped.
+#[derive(Debug, Serialize)]
+struct View {
+    headline: String,
+    exit_code: u8,
+    ending: String,
+    values: Vec<StripItem>,
+    rankings: Vec<StripItem>,
+    words: Vec<&'static str>,
+    tally: Vec<TallyLine>,
+    unexpected: Vec<ClaimLine>,
+    /// Items that were not run to their end.
+    not_done: Vec<ItemLine>,
+    /// Why claims of the others have no observed figure.
+    not_run: Vec<ReasonLine>,
+    papers: Vec<PaperView>,
+}
+
+/// Verdicts of one paper, counted by word.
+#[derive(Debug, Serialize)]
+struct TallyLine {
+    paper: String,
+    kind: &'static str,
+    counts: Vec<usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct PaperView {
+    name: String,
+    items: Vec<ItemView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ItemView {
+    line: ItemLine,
+    /// Whether its details are shown at once.
+    is_open: bool,
+    strip: Vec<StripItem>,
+    trials: String,
+    reduced: Vec<String>,
+    rankings: Vec<ClaimLine>,
+    values: Vec<ClaimLine>,
+    warnings: Vec<String>,
+    facts: Vec<Fact>,
+}
+
+#[derive(Debug, Serialize)]
+struct ItemLine {
+    id: String,
+    /// Of its section of the page.
+    anchor: String,
+    description: String,
+    /// How its figures were had; its state where it has none.
+    tag: &'static str,
+    state: &'static str,
+    why: String,
+    claims: usize,
+    /// Where its own report lies; empty without a run.
+    run: String,
+}
+
+/// Claims without an observed figure that share the reason.
+#[derive(Debug, Serialize)]
+struct ReasonLine {
+    word: &'static str,
+    reason: String,
+    claims: usize,
+    items: Vec<ItemLink>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct ItemLink {
+    id: String,
+    anchor: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ClaimLine {
+    item: String,
+    anchor: String,
+    how: &'static str,
+    is_simulated: bool,
+    line: VerdictLine,
+}
+
+impl View {
+    fn new(overview: &Overview, runs: &[Option<AnalysedRun>]) -> Self {
+        let items = || overview.items.iter().zip(runs);
+        let mut papers: Vec<PaperView> = Vec::new();
+        for (item, run) in items() {
+            let view = item_view(item, run.as_ref());
+            match papers.iter_mut().find(|paper| paper.name == item.paper) {
+                Some(paper) => paper.items.push(view),
+                None => papers.push(PaperView {
+                    name: item.paper.clone(),
+                    items: vec![view],
+                }),
+            }
+        }
+        Self {
+            headline: headline(overview),
+            exit_code: overview.exit_code,
+            ending: ending(overview),
+            values: strip_of(&overview.counts.values),
+            rankings: strip_of(&overview.counts.rankings),
+            words: Word::ALL.map(Word::as_str).into(),
+            tally: tally(overview),
+            unexpected: items()
+                .flat_map(|(item, run)| claim_lines(item, run.as_ref(), |claim| claim.unexpected))
+                .collect(),
+            not_done: (overview.items.iter())
+                .filter(|item| item.state != ItemState::Done)
+                .map(item_line)
+                .collect(),
+            not_run: not_run(overview),
+            papers,
+        }
+    }
+}
+
+fn headline(overview: &Overview) -> String {
+    let count = |state| {
+        let items = overview.items.iter();
+        items.filter(|item| item.state == state).count()
+    };
+    let of_platform = |platform: &str| {
+        let items = overview.items.iter().filter(|item| item.run.is_some());
+        items
+            .filter(|item| item.platform.as_deref() == Some(platform))
+            .count()
+    };
+    let items = overview.items.len();
+    let mut parts = vec![format!(
+        "{} of {items} items done: {} measured locally, {} simulated{}.",
+        count(ItemState::Done),
+        of_platform("local"),
+        of_platform("sim"),
+        match of_platform("aws") {
+            0 => String::new(),
+            aws => format!(", {aws} measured on AWS"),
+        }
+    )];
+    if items < overview.catalogue {
+        parts.push(format!(
+            "There are {} items in all; asked for: {}.",
+            overview.catalogue,
+            overview.asked.join(", ")
+        ));
+    }
+    if overview.quick {
+        parts.push("A quick reproduction: long items are reduced or left out.".into());
+    }
+    if let Some(platform) = &overview.platform {
+        parts.push(format!("Limited to items of the platform {platform}."));
+    }
+    parts.push("Published figures are in italics, simulated ones underlined with dots.".into());
+    parts.join(" ")
+}
+
+/// What the exit code stands for.
+fn ending(overview: &Overview) -> String {
+    let failed_trials: usize = overview.items.iter().map(|item| item.failed_trials).sum();
+    let failed = |item: &&ItemOverview| item.state == ItemState::Failed;
+    let failed_items = overview.items.iter().filter(failed).count();
+    match overview.exit_status() {
+        Exit::Done => "every verdict is as expected, and nothing failed".into(),
+        Exit::Failed => format!(
+            "verdicts that are not as expected: {}; failed items: {failed_items}; failed trials: \
+             {failed_trials}",
+            overview.counts.unexpected
+        ),
+        Exit::Lacks => "nothing could be run here".into(),
+        _ => "not every item was run to its end".into(),
+    }
+}
+
+fn tally(overview: &Overview) -> Vec<TallyLine> {
+    let mut papers: Vec<&str> = overview.items.iter().map(|item| &*item.paper).collect();
+    papers.dedup();
+    let line = |paper: &str, kind, of: fn(&Counts) -> &BTreeMap<Word, usize>| {
+        let items = overview.items.iter().filter(|item| item.paper == paper);
+        let counts = Word::ALL.map(|word| {
+            let of_item = |item: &ItemOverview| of(&item.counts).get(&word).copied();
+            items.clone().filter_map(of_item).sum()
+        });
+        TallyLine {
+            paper: paper.to_owned(),
+            kind,
+            counts: counts.into(),
+        }
+    };
+    papers
+        .into_iter()
+        .flat_map(|paper| {
+            [
+                line(paper, "rankings", |counts| &counts.rankings),
+                line(paper, "values", |counts| &counts.values),
+            ]
+        })
+        .filter(|line| line.counts.iter().any(|count| *count > 0))
+        .collect()
+}
+
+fn not_run(overview: &Overview) -> Vec<ReasonLine> {
+    let mut lines: Vec<ReasonLine> = Vec::new();
+    let done = (overview.items.iter()).filter(|item| item.state == ItemState::Done);
+    for (item, claim) in done.flat_map(|item| item.claims.iter().map(move |claim| (item, claim))) {
+        if claim.how != How::NotRun {
+            continue;
+        }
+        let (word, reason) = (claim.verdict.verdict.as_str(), &claim.verdict.reason);
+        let link = ItemLink {
+            id: item.id.clone(),
+            anchor: anchor(&item.id),
+        };
+        match (lines.iter_mut()).find(|line| line.word == word && line.reason == *reason) {
+            Some(line) => {
+                line.claims += 1;
+                if !line.items.contains(&link) {
+                    line.items.push(link);
+                }
+            }
+            None => lines.push(ReasonLine {
+                word,
+                reason: reason.clone(),
+                claims: 1,
+                items: vec![link],
+            }),
+        }
+    }
+    lines
+}
+
+fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
+    let mut words = item.counts.values.clone();
+    for (word, count) in &item.counts.rankings {
+        *words.entry(*word).or_default() += count;
+    }
+    ItemView {
+        line: item_line(item),
+        is_open: item.counts.unexpected > 0
+            || item.failed_trials > 0
+            || item.state == ItemState::Failed,
+        strip: strip_of(&words),
+        trials: match (item.trials, item.failed_trials) {
+            (0, _) => String::new(),
+            (1, 0) => "1 trial".into(),
+            (trials, 0) => format!("{trials} trials"),
+            (trials, failed) => format!("{trials} trials, {failed} failed"),
+        },
+        reduced: item.reduced.clone(),
+        rankings: claim_lines(item, run, |claim| claim.verdict.ranking),
+        values: claim_lines(item, run, |claim| !claim.verdict.ranking),
+        warnings: run.map_or_else(Vec::new, |run| run.analysis.warnings.clone()),
+        facts: run.map_or_else(Vec::new, |run| facts(&run.directory)),
+    }
+}
+
+fn item_line(item: &ItemOverview) -> ItemLine {
+    let run = item.run.as_ref().map(|run| run.display().to_string());
+    ItemLine {
+        id: item.id.clone(),
+        anchor: anchor(&item.id),
+        description: item.description.clone(),
+        tag: match (&run, item.platform.as_deref()) {
+            (None, _) => item.state.as_str(),
+            (Some(_), Some("sim")) => "simulated",
+            (Some(_), _) => "measured",
+        },
+        state: item.state.as_str(),
+        why: item.why.clone().unwrap_or_default(),
+        claims: item.claims.len(),
+        run: run.map_or_else(String::new, |run| {
+            utf8_percent_encode(&run, PATH).to_string()
+        }),
+    }
+}
+
+fn anchor(id: &str) -> String {
+    id.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+}
+
+fn claim_lines(
+    item: &ItemOverview,
+    run: Option<&AnalysedRun>,
+    wanted: impl Fn(&JudgedClaim) -> bool,
+) -> Vec<ClaimLine> {
+    let rows = run.map_or(&[][..], |run| &run.analysis.summary.rows);
+    let names = names(rows);
+    let claims = item.claims.iter().filter(|claim| wanted(claim));
+    claims
+        .map(|claim| ClaimLine {
+            item: item.id.clone(),
+            anchor: anchor(&item.id),
+            how: claim.how.as_str(),
+            is_simulated: matches!(claim.how, How::Simulated | How::ByConstruction),
+            line: verdict_line(&claim.verdict, &names, rows),
+        })
+        .collect()
+}

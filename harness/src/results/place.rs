@@ -1,0 +1,52 @@
+//! Where directories of results are made, and where they are put aside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::ResultsError;
+
+/// Makes `path` where it is absent, and refuses one that holds something.
+pub(super) fn make_empty(path: &Path) -> Result<PathBuf, ResultsError> {
+    let unwritable = |source| ResultsError::Unwritable {
+        path: path.to_path_buf(),
+        source,
+    };
+    fs::create_dir_all(path).map_err(unwritable)?;
+    let mut entries = fs::read_dir(path).map_err(unwritable)?;
+    match entries.next() {
+        Some(_) => Err(ResultsError::NotEmpty(path.to_path_buf())),
+        None => Ok(path.to_path_buf()),
+    }
+}
+
+/// Makes `parent/name`, or the first of `parent/name-2`, `-3`, … that is free.
+pub(super) fn make_unused(parent: &Path, name: &str) -> Result<(String, PathBuf), ResultsError> {
+    fs::create_dir_all(parent).map_err(|source| ResultsError::Unwritable {
+        path: parent.to_path_buf(),
+        source,
+    })?;
+    let mut unused = name.to_owned();
+    let mut copy = 1;
+    loop {
+        let path = parent.join(&unused);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok((unused, path)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                copy += 1;
+                unused = format!("{name}-{copy}");
+            }
+            Err(source) => return Err(ResultsError::Unwritable { path, source }),
+        }
+    }
+}
+
+/// Moves a directory to `parent/name`, or the first of `parent/name-2`, `-3`, …
+/// that is free, and returns where it is.
+///
+/// # Errors
+/// When it could not be moved.
+pub fn set_aside(path: &Path, parent: &Path, name: &str) -> Result<PathBuf, ResultsError> {
+    let (_, place) = make_unused(parent, name)?;
+    fs::rename(path, &place).map_err(ResultsError::io("set aside", path))?;
+    Ok(place)
+}

@@ -1,0 +1,118 @@
+//! `reproduction.json`: which items were asked for together, and what became of each.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{ResultsError, SchemaVersion, jsonl, read_json, versioned};
+use crate::analysis::claims::Claim;
+
+/// The file's name.
+const FILE: &str = "reproduction.json";
+
+/// The version that this program writes.
+pub const REPRODUCTION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// Several runs that are reported on one page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// The format's version.
+    pub schema_version: SchemaVersion,
+    /// Papers and items that were asked for; all, if there are none.
+    pub asked: Vec<String>,
+    /// Whether long items were reduced or left out.
+    pub quick: bool,
+    /// The platform that items were limited to.
+    pub platform: Option<String>,
+    /// Items that there were to choose from.
+    pub catalogue: usize,
+    /// Every item that was asked for.
+    pub items: Vec<Item>,
+}
+
+/// A table or figure of a paper, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// `paper/item`.
+    pub id: String,
+    /// What the experiment is for.
+    pub description: String,
+    /// Where it runs; null if its file is invalid.
+    pub platform: Option<String>,
+    /// What became of it.
+    pub state: ItemState,
+    /// Why it is not done; null if it is.
+    pub why: Option<String>,
+    /// Its run directory, relative to the directory of this file.
+    pub run: Option<PathBuf>,
+    /// What it was reduced by, as `--set` takes it.
+    pub reduced: Vec<String>,
+    /// What its rows are held against. Where there is a run, the run's own
+    /// claims count.
+    pub claims: Vec<Claim>,
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemState {
+    /// All its trials were run, some of which may have failed.
+    Done,
+    /// An interrupt came before its last trial.
+    Incomplete,
+    /// An error kept it from being run to its end.
+    Failed,
+    /// This machine or build lacks what it needs.
+    CannotRun,
+    /// `--quick` or `--platform` leave it out.
+    LeftOut,
+    /// An interrupt came before its first trial.
+    NotReached,
+}
+
+impl ItemState {
+    /// The state as it is written in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+            Self::CannotRun => "cannot run here",
+            Self::LeftOut => "left out",
+            Self::NotReached => "not reached",
+        }
+    }
+}
+
+impl Item {
+    /// The part of its id before the first `/`.
+    pub fn paper(&self) -> &str {
+        self.id.split('/').next().unwrap_or_default()
+    }
+}
+
+impl Reproduction {
+    /// Whether a directory holds one.
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(FILE).is_file()
+    }
+
+    /// Reads the one of a directory.
+    ///
+    /// # Errors
+    /// When its format is another one, or the file is damaged.
+    pub fn read(directory: &Path) -> Result<Self, ResultsError> {
+        let file = directory.join(FILE);
+        versioned(directory, &file, REPRODUCTION_VERSION)?;
+        read_json(&file)
+    }
+
+    /// Writes it into a directory, whole or not at all.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn write(&self, directory: &Path) -> Result<(), ResultsError> {
+        let path = directory.join(FILE);
+        jsonl::replace(&path, &super::pretty(&path, self)?)
+    }
+}

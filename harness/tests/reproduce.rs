@@ -1,0 +1,485 @@
+//! `reproduce`: which items are run, skipped, resumed and set aside, and what
+//! the page over all of them says.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Sizes only, and small: a trial takes milliseconds. AllReduce puts W + 1
+/// values a step, ScatterReduce W²: 6 and 8 in two steps of two workers.
+const TINY: &str = "\
+schema: 1
+name: NAME
+description: the item NAME
+platform: sim
+dataset: {name: cifar10}
+model: mine
+workers: 2
+batch_size: 8
+batches_per_worker: 1
+epochs: 2
+trials: 2
+evaluate: never
+systems: [allreduce, scatterreduce]
+models:
+  - {name: mine, parameters: 1000, input: [3, 32, 32], flops_per_sample: 1e4, activation_bytes_per_sample: 1e3}
+claims:
+  - claim: AllReduce puts 6 values
+    select: {system: allreduce}
+    metric: puts
+    published: 6
+    tolerance: 0.1
+    source: closed form
+  - claim: ScatterReduce puts more than AllReduce
+    select: {system: scatterreduce}
+    over: {system: allreduce}
+    metric: puts
+    at_least: 1.0
+";
+
+/// How long anything here may take before it counts as stuck.
+const BOUND: Duration = Duration::from_secs(120);
+
+/// A directory with papers.
+struct Scene(tempfile::TempDir);
+
+impl Scene {
+    /// Items, and a text to replace by another in each.
+    fn new(items: &[(&str, &str, &str)]) -> Self {
+        let scene = Self(tempfile::tempdir().unwrap());
+        for (id, replaced, by) in items {
+            scene.write(id, replaced, by);
+        }
+        scene
+    }
+
+    fn write(&self, id: &str, replaced: &str, by: &str) {
+        assert!(TINY.contains(replaced), "{replaced}");
+        let name = id.rsplit('/').next().unwrap();
+        let text = TINY.replacen(replaced, by, 1).replace("NAME", name);
+        let file = self.path(&format!("experiments/{id}.yaml"));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        command.args(arguments).current_dir(self.0.path());
+        command
+    }
+
+    /// Runs the program, which ends with that exit code; what it said.
+    #[track_caller]
+    fn ends(&self, arguments: &[&str], code: i32) -> Output {
+        let output = self.command(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        output
+    }
+
+    #[track_caller]
+    fn reproduce(&self, arguments: &[&str], code: i32) -> String {
+        let arguments = [&["reproduce", "--out", "out"], arguments].concat();
+        said(&self.ends(&arguments, code))
+    }
+
+    fn summary(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.path("out/summary.json")).unwrap()).unwrap()
+    }
+
+    /// The states of all items on the page.
+    fn states(&self) -> Vec<(String, String)> {
+        let summary = self.summary();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let items = summary["items"].as_array().unwrap().iter();
+        items
+            .map(|item| (text(&item["id"]), text(&item["state"])))
+            .collect()
+    }
+
+    fn trials(&self, item: &str) -> String {
+        fs::read_to_string(self.path(&format!("out/{item}/trials.jsonl"))).unwrap_or_default()
+    }
+
+    fn page(&self, extension: &str) -> String {
+        fs::read_to_string(self.path(&format!("out/report.{extension}"))).unwrap()
+    }
+}
+
+fn said(output: &Output) -> String {
+    let texts = [&output.stdout, &output.stderr];
+    texts.map(|text| String::from_utf8_lossy(text)).concat()
+}
+
+fn edit(file: &Path, replaced: &str, by: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains(replaced), "{replaced} in {text}");
+    fs::write(file, text.replacen(replaced, by, 1)).unwrap();
+}
+
+fn pairs(states: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = |(id, state): &(&str, &str)| ((*id).to_owned(), (*state).to_owned());
+    states.iter().map(owned).collect()
+}
+
+#[test]
+fn what_is_asked_for_is_run() {
+    let scene = Scene::new(&[
+        ("one/table1", "name", "name"),
+        ("one/figure2", "name", "name"),
+        ("two/table1", "name", "name"),
+    ]);
+    scene.reproduce(&["one/table1", "two"], 0);
+    let expected = [("one/table1", "done"), ("two/table1", "done")];
+    assert_eq!(scene.states(), pairs(&expected));
+    assert!(!scene.path("out/one/figure2").exists());
+    let summary = scene.summary();
+    assert_eq!(summary["catalogue"], 3);
+    assert_eq!(summary["counts"]["values"]["reproduced"], 2);
+    assert_eq!(summary["counts"]["rankings"]["reproduced"], 2);
+    assert_eq!(summary["items"][0]["claims"][0]["how"], "simulated");
+    assert!(scene.page("html").contains("one/table1/report.html"));
+    assert!(scene.path("out/two/table1/report.html").is_file());
+
+    let unknown = scene.reproduce(&["one/tabel1"], 2);
+    assert!(unknown.contains("did you mean `one/table1`?"), "{unknown}");
+    let unknown = scene.reproduce(&["owt"], 2);
+    assert!(unknown.contains("there are one, two"), "{unknown}");
+}
+
+#[test]
+fn nothing_selected_is_told() {
+    let scene = Scene::new(&[("one/table1", "name", "name")]);
+    fs::create_dir(scene.path("empty")).unwrap();
+    scene.reproduce(&["--directory", "empty"], 4);
+    scene.reproduce(&["--platform", "local"], 4);
+    assert!(!scene.path("out").exists());
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let scene = Scene::new(&[("one/a", "name", "name"), ("one/b", "name", "name")]);
+    scene.reproduce(&["one/a"], 0);
+    let output = scene.ends(&["reproduce", "--out", "out", "--dry-run", "--json"], 0);
+    let lines: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(lines[0]["action"], "done_already");
+    assert_eq!(lines[0]["ended"], 4);
+    assert_eq!(lines[1]["action"], "run");
+    assert_eq!(lines[1]["trials"], 4);
+    assert_eq!(lines[1]["training_cpu_s"], 0.0);
+    assert!(!scene.path("out/one/b").exists());
+}
+
+#[test]
+fn training_time_is_estimated() {
+    let scene = Scene::new(&[(
+        "one/a",
+        "platform: sim\ndataset: {name: cifar10}\nmodel: mine",
+        "dataset: {name: synthetic-cifar10, train: 100, test: 20}\nmodel: mobilenet",
+    )]);
+    let output = scene.ends(&["reproduce", "--dry-run", "--json"], 0);
+    let lines: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        lines[0]["training_cpu_s"].as_f64().unwrap() > 0.1,
+        "{lines}"
+    );
+}
+
+#[test]
+fn quick_reduces_and_leaves_out_and_takes_the_whole_where_it_is() {
+    let long =
+        "evaluate: never\nquick: {set: {trials: 1, systems.0: {system: allreduce, name: first}}}";
+    let scene = Scene::new(&[
+        ("one/long", "evaluate: never", long),
+        (
+            "one/longer",
+            "trials: 2",
+            "trials: 2\nquick: {leave_out: it takes hours}",
+        ),
+        ("one/short", "name", "name"),
+    ]);
+    scene.reproduce(&["--quick"], 0);
+    let expected = [
+        ("one/long", "done"),
+        ("one/longer", "left_out"),
+        ("one/short", "done"),
+    ];
+    assert_eq!(scene.states(), pairs(&expected));
+    assert_eq!(scene.trials("one/long.quick").lines().count(), 2);
+    assert!(scene.trials("one/long.quick").contains("first"));
+    assert!(!scene.path("out/one/long").exists());
+    let summary = scene.summary();
+    assert_eq!(summary["items"][0]["reduced"][0], "trials=1");
+    let left_out = &summary["items"][1]["claims"][0];
+    assert_eq!(left_out["verdict"]["verdict"], "not_run");
+    assert_eq!(left_out["unexpected"], false);
+    let reason = left_out["verdict"]["reason"].as_str().unwrap();
+    assert!(reason.contains("it takes hours"), "{reason}");
+
+    scene.reproduce(&[], 0);
+    assert_eq!(scene.trials("one/long").lines().count(), 4);
+    scene.reproduce(&["--quick"], 0);
+    let summary = scene.summary();
+    assert_eq!(summary["items"][0]["run"], "one/long");
+    assert_eq!(summary["items"][0]["reduced"], serde_json::json!([]));
+    assert_eq!(summary["items"][1]["state"], "done");
+}
+
+#[test]
+fn a_wrong_reduction_is_refused_wherever_the_file_is_read() {
+    let refused = |quick: &str, words: [&str; 2]| {
+        let by = format!("evaluate: never\nquick: {quick}");
+        let scene = Scene::new(&[("one/a", "evaluate: never", &by)]);
+        let told = said(&scene.ends(&["check", "experiments/one/a.yaml"], 2));
+        for word in words {
+            assert!(told.contains(word), "no {word:?} in:\n{told}");
+        }
+    };
+    refused(
+        "{set: {epoch: 1}}",
+        ["a.yaml:13:", "did you mean `epochs`?"],
+    );
+    refused("{set: {epochs: 0}}", ["a.yaml:13:", "epochs"]);
+    refused("{set: {}}", ["a.yaml:13:", "leave_out"]);
+    refused(
+        "{leave_out: long, set: {epochs: 1}}",
+        ["quick", "leave_out"],
+    );
+    refused(
+        "{left_out: long}",
+        ["left_out", "did you mean `leave_out`?"],
+    );
+}
+
+#[test]
+fn what_is_finished_is_not_run_again() {
+    let scene = Scene::new(&[("one/a", "name", "name")]);
+    scene.reproduce(&[], 0);
+    let files = ["out/one/a/trials.jsonl", "out/one/a/manifest.json"];
+    let before = files.map(|file| fs::metadata(scene.path(file)).unwrap().modified().unwrap());
+    let pages = ["html", "md"].map(|extension| scene.page(extension));
+    let told = scene.reproduce(&[], 0);
+    assert!(told.contains("done already"), "{told}");
+    let after = files.map(|file| fs::metadata(scene.path(file)).unwrap().modified().unwrap());
+    assert_eq!(before, after);
+    assert_eq!(pages, ["html", "md"].map(|extension| scene.page(extension)));
+
+    let first = scene.trials("one/a");
+    let told = scene.reproduce(&["--fresh"], 0);
+    assert!(told.contains("--fresh was given"), "{told}");
+    assert_eq!(scene.trials("one/a"), first, "a simulation repeats itself");
+    assert_eq!(set_aside(&scene, "one/a").len(), 1);
+}
+
+/// What was set aside of an item.
+fn set_aside(scene: &Scene, item: &str) -> Vec<PathBuf> {
+    let directory = fs::read_dir(scene.path(&format!("out/set-aside/{item}")));
+    let entries = directory.map_or_else(|_| Vec::new(), |entries| entries.flatten().collect());
+    entries.iter().map(fs::DirEntry::path).collect()
+}
+
+#[test]
+fn a_run_that_was_cut_off_goes_on() {
+    let scene = Scene::new(&[("one/a", "name", "name")]);
+    scene.reproduce(&[], 0);
+    let whole = scene.trials("one/a");
+    let file = scene.path("out/one/a/trials.jsonl");
+    fs::write(&file, &whole[..whole.len() / 2 + 10]).unwrap();
+    let told = scene.reproduce(&[], 0);
+    assert!(told.contains("goes on after 2 of 4 trials"), "{told}");
+    assert_eq!(scene.trials("one/a"), whole);
+    assert!(set_aside(&scene, "one/a").is_empty());
+}
+
+#[test]
+fn what_is_stale_is_set_aside_and_run_anew() {
+    let scene = Scene::new(&[("one/a", "name", "name")]);
+    scene.reproduce(&[], 0);
+    scene.write("one/a", "workers: 2", "workers: 3");
+    let told = scene.reproduce(&[], 3);
+    assert!(told.contains("the experiment has changed since"), "{told}");
+    let aside = set_aside(&scene, "one/a");
+    let kept = fs::read_to_string(aside[0].join("plan.json")).unwrap();
+    assert!(kept.contains("\"workers\": 2"), "{kept}");
+    let name = aside[0].file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("20") && name.ends_with("-a"), "{name}");
+
+    let manifest = scene.path("out/one/a/manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let mut changed: Value = serde_json::from_str(&text).unwrap();
+    changed["epochcost"]["sha256"] = "00".into();
+    fs::write(&manifest, changed.to_string()).unwrap();
+    let told = scene.reproduce(&[], 3);
+    assert!(told.contains("another build of epochcost"), "{told}");
+    assert_eq!(set_aside(&scene, "one/a").len(), 2);
+
+    fs::remove_file(&manifest).unwrap();
+    let told = scene.reproduce(&[], 3);
+    assert!(told.contains("no manifest.json"), "{told}");
+    assert_eq!(set_aside(&scene, "one/a").len(), 3);
+}
+
+#[test]
+fn an_interrupt_keeps_finished_trials_and_the_next_run_goes_on() {
+    let scene = Scene::new(&[
+        ("one/a", "name", "name"),
+        ("one/b", "trials: 2", "trials: 60"),
+        ("one/c", "name", "name"),
+    ]);
+    let mut child = scene
+        .command(&["reproduce", "--out", "out"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let since = Instant::now();
+    while scene.trials("one/b").lines().count() < 3 {
+        assert!(since.elapsed() < BOUND, "trials end");
+        sleep(Duration::from_millis(2));
+    }
+    let interrupt = ["-INT".to_owned(), child.id().to_string()];
+    assert!(
+        Command::new("kill")
+            .args(interrupt)
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    let expected = [
+        ("one/a", "done"),
+        ("one/b", "incomplete"),
+        ("one/c", "not_reached"),
+    ];
+    assert_eq!(scene.states(), pairs(&expected));
+    assert_eq!(scene.summary()["exit_code"], 7);
+    assert!(scene.page("html").contains("not reached"));
+    let kept = scene.trials("one/b");
+
+    let told = scene.reproduce(&[], 0);
+    assert!(told.contains("one/a: done already"), "{told}");
+    let whole = scene.trials("one/b");
+    assert!(whole.starts_with(&kept) && whole.lines().count() == 120);
+    assert!(scene.states().iter().all(|(_, state)| state == "done"));
+}
+
+#[test]
+fn one_changed_verdict_changes_page_twin_summary_and_exit_code() {
+    let scene = Scene::new(&[("one/a", "name", "name"), ("one/b", "name", "name")]);
+    scene.reproduce(&[], 0);
+    let said_before = ["html", "md"].map(|extension| scene.page(extension));
+    for page in &said_before {
+        assert!(page.contains("reproduced") && !page.contains("outside the band ("));
+        assert!(!page.contains("Not as expected"));
+    }
+    assert_eq!(scene.summary()["exit_code"], 0);
+
+    edit(
+        &scene.path("out/one/b/claims.json"),
+        "\"published\": 6.0",
+        "\"published\": 7.0",
+    );
+    let output = scene.ends(&["report", "out"], 3);
+    assert!(said(&output).contains("one/b: not reproduced"));
+    for page in ["html", "md"].map(|extension| scene.page(extension)) {
+        assert!(page.contains("outside the band (") && page.contains("Not as expected"));
+    }
+    let summary = scene.summary();
+    assert_eq!(summary["exit_code"], 3);
+    assert_eq!(summary["counts"]["values"]["not_reproduced"], 1);
+    let judged = &summary["items"][1]["claims"][0];
+    assert_eq!(judged["verdict"]["verdict"], "not_reproduced");
+    assert_eq!(judged["unexpected"], true);
+
+    edit(
+        &scene.path("out/one/b/claims.json"),
+        "\"published\": 7.0",
+        "\"expect\": \"not_reproduced\", \"published\": 7.0",
+    );
+    scene.ends(&["report", "out"], 0);
+    assert_eq!(scene.summary()["counts"]["unexpected"], 0);
+}
+
+#[test]
+fn what_cannot_be_run_is_a_row_and_stops_nothing() {
+    let scene = Scene::new(&[
+        ("one/a-cloud", "platform: sim", "platform: aws"),
+        ("one/broken", "workers: 2", "worker: 2"),
+        (
+            "one/data",
+            "platform: sim\ndataset: {name: cifar10}\nmodel: mine",
+            "dataset: {name: cifar10}\nmodel: mobilenet",
+        ),
+        ("one/whole", "name", "name"),
+    ]);
+    let own = "models:\n  - {name: mine, parameters: 1000, input: [3, 32, 32], flops_per_sample: 1e4, activation_bytes_per_sample: 1e3}\n";
+    edit(&scene.path("experiments/one/a-cloud.yaml"), own, "");
+    edit(
+        &scene.path("experiments/one/a-cloud.yaml"),
+        "model: mine",
+        "model: mobilenet",
+    );
+    scene.reproduce(&[], 3);
+    let expected = [
+        ("one/a-cloud", "cannot_run"),
+        ("one/broken", "failed"),
+        ("one/data", "cannot_run"),
+        ("one/whole", "done"),
+    ];
+    assert_eq!(scene.states(), pairs(&expected));
+    let summary = scene.summary();
+    let why = |index: usize| summary["items"][index]["why"].as_str().unwrap().to_owned();
+    assert!(why(0).contains("`aws` is not in this build"), "{}", why(0));
+    assert!(why(1).contains("did you mean `workers`?"), "{}", why(1));
+    assert!(why(2).contains("data_batch_1.bin"), "{}", why(2));
+    assert_eq!(summary["items"][0]["claims"][0]["how"], "not_run");
+    for page in ["html", "md"].map(|extension| scene.page(extension)) {
+        assert!(page.contains("is not in this build"), "{page}");
+    }
+    scene.reproduce(&["one/a-cloud", "one/whole"], 0);
+    scene.reproduce(&["one/a-cloud", "one/data"], 5);
+}
+
+#[test]
+fn an_item_that_fails_in_the_middle_leaves_the_others_alone() {
+    let scene = Scene::new(&[("one/a", "name", "name"), ("one/b", "name", "name")]);
+    // A file where its directory should be.
+    fs::create_dir_all(scene.path("out/one")).unwrap();
+    fs::write(scene.path("out/one/a"), "").unwrap();
+    let told = scene.reproduce(&[], 3);
+    assert_eq!(
+        scene.states(),
+        pairs(&[("one/a", "failed"), ("one/b", "done")]),
+        "{told}"
+    );
+}
+
+#[test]
+fn one_page_over_runs_of_any_origin() {
+    let scene = Scene::new(&[("one/a", "name", "name"), ("one/b", "name", "name")]);
+    for item in ["a", "b"] {
+        let file = format!("experiments/one/{item}.yaml");
+        scene.ends(&["run", &file, "--out", &format!("runs/{item}")], 0);
+    }
+    let both = ["report", "runs/a", "runs/b", "--out", "out"];
+    scene.ends(&both, 0);
+    let summary = scene.summary();
+    assert_eq!(summary["counts"]["values"]["reproduced"], 2);
+    assert_eq!(summary["items"][1]["run"], "../runs/b");
+    assert!(
+        scene
+            .page("html")
+            .contains("href=\"../runs/b/report.html\"")
+    );
+    let page = scene.page("html");
+    scene.ends(&["report", "out"], 0);
+    assert_eq!(scene.page("html"), page);
+}
