@@ -2,9 +2,12 @@
 //! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
 
 pub mod claims;
+pub mod comparison;
+pub mod ratio;
 pub mod statistics;
 pub mod summary;
 mod trial;
+mod variation;
 mod verdicts;
 mod warnings;
 
@@ -81,6 +84,25 @@ impl RowAnalysis {
         }
     }
 
+    /// `metric` of this row over that of another row of the run, over the
+    /// trials that both have: trials of one number follow each other and share
+    /// the machine's state, or the constants that they draw.
+    pub fn over(&self, other: &Self, metric: Metric) -> Estimate {
+        let value = |row: &Self, trial: &TrialAnalysis| trial.metric(metric, &row.planned.row.job);
+        let pairs: Vec<(f64, f64)> = self
+            .succeeded()
+            .filter_map(|trial| {
+                let mut others = other.succeeded();
+                let same = others.find(|own| own.trial.id.trial == trial.trial.id.trial)?;
+                value(self, trial).zip(value(other, same))
+            })
+            .collect();
+        match self.is_sampled {
+            true => ratio::of_draws(&pairs),
+            false => ratio::paired(&pairs),
+        }
+    }
+
     /// Seconds of one stage, a worker an epoch.
     pub fn stage(&self, stage: impl Fn(&StageSeconds) -> f64) -> Option<f64> {
         let job = &self.planned.row.job;
@@ -135,7 +157,8 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
             .collect(),
         verdicts,
     };
-    let warnings = warnings::collect(run, &rows);
+    let order: Vec<TrialId> = run.trials()?.into_iter().map(|trial| trial.id).collect();
+    let warnings = warnings::collect(run, &rows, &order);
     Ok(Analysis {
         summary,
         rows,

@@ -46,7 +46,7 @@ impl Judge<'_> {
         if let Some(over) = &claim.over {
             match self.divisor(over, row) {
                 Ok(divisor) => {
-                    observed = observed.over(divisor.estimate(claim.metric));
+                    observed = row.over(divisor, claim.metric);
                     rows.push(divisor);
                 }
                 Err(reason) => {
