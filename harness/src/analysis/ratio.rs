@@ -155,10 +155,17 @@ fn quantile_of_t(share: f64, freedom: f64) -> Option<f64> {
 /// The mean of `after` over the mean of `before`, of two runs, with an interval
 /// that covers with probability `confidence`: Welch's t on the logarithm of the
 /// ratio, so that the two may vary by different amounts. None with fewer than
-/// two values in either, or unless both means are above 0.
-pub fn independent(before: &[f64], after: &[f64], confidence: f64) -> Option<Ratio> {
-    let (m, v, n) = moments(before)?;
-    let (m2, v2, n2) = moments(after)?;
+/// two values in either, or unless both means are above 0. Values that are
+/// recorded in steps of `resolution` vary by its rounding at the least, even if
+/// all are equal.
+pub fn independent(
+    before: &[f64],
+    after: &[f64],
+    resolution: f64,
+    confidence: f64,
+) -> Option<Ratio> {
+    let (m, v, n) = moments(before, resolution)?;
+    let (m2, v2, n2) = moments(after, resolution)?;
     let value = m2 / m;
     let variance = v + v2;
     if variance == 0.0 {
@@ -176,7 +183,7 @@ pub fn independent(before: &[f64], after: &[f64], confidence: f64) -> Option<Rat
 }
 
 /// Mean, variance of the mean as a share of the mean's square, and number.
-fn moments(values: &[f64]) -> Option<(f64, f64, f64)> {
+fn moments(values: &[f64], resolution: f64) -> Option<(f64, f64, f64)> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     if n < 2.0 || !mean.is_finite() || mean <= 0.0 {
@@ -186,7 +193,9 @@ fn moments(values: &[f64]) -> Option<(f64, f64, f64)> {
         .iter()
         .map(|value| (value / mean - 1.0).powi(2))
         .sum();
-    Some((mean, squares / (n - 1.0) / n, n))
+    // The variance of a uniform distribution over one step.
+    let rounding = (resolution / mean).powi(2) / 12.0;
+    Some((mean, (squares / (n - 1.0) + rounding) / n, n))
 }
 
 #[cfg(test)]
@@ -256,8 +265,8 @@ mod tests {
         let none_sent = paired(&[(0.0, 2.0), (0.0, 3.0)]);
         assert_eq!(none_sent.ci95, Some([0.0, 0.0]));
         assert_eq!(paired(&[(-1.0, 2.0), (-3.0, 3.0)]).ci95, None);
-        assert!(independent(&[1.0], &[1.0, 2.0], 0.95).is_none());
-        assert!(independent(&[0.0, 0.0], &[1.0, 2.0], 0.95).is_none());
+        assert!(independent(&[1.0], &[1.0, 2.0], 0.0, 0.95).is_none());
+        assert!(independent(&[0.0, 0.0], &[1.0, 2.0], 0.0, 0.95).is_none());
     }
 
     #[test]
@@ -276,7 +285,7 @@ mod tests {
             .map(|trial| 1.0 + 0.01 * (0.9f64).sqrt() * if trial % 2 == 0 { 1.0 } else { -1.0 })
             .collect();
         let slower: Vec<f64> = values.iter().map(|value| 1.2 * value).collect();
-        let ratio = independent(&values, &slower, 0.95).unwrap();
+        let ratio = independent(&values, &slower, 0.0, 0.95).unwrap();
         assert!((ratio.value - 1.2).abs() < 1e-12);
         let half = 2.100_922 * 0.01 * (0.2f64).sqrt();
         let expected = 1.2 * half.exp();
@@ -284,9 +293,14 @@ mod tests {
             (ratio.interval[1] / expected - 1.0).abs() < 1e-6,
             "{ratio:?}"
         );
-        let wider = independent(&values, &slower, 0.9975).unwrap();
+        let wider = independent(&values, &slower, 0.0, 0.9975).unwrap();
         assert!(wider.interval[1] > ratio.interval[1]);
-        let constant = independent(&[2.0, 2.0], &[3.0, 3.0], 0.95).unwrap();
+        let constant = independent(&[2.0, 2.0], &[3.0, 3.0], 0.0, 0.95).unwrap();
         assert_eq!(constant.interval, [1.5, 1.5]);
+        let rounded = independent(&[19.0; 3], &[20.0; 3], 1.0, 0.95).unwrap();
+        assert!(
+            rounded.interval[0] < 1.05 && rounded.interval[1] > 1.06,
+            "{rounded:?}"
+        );
     }
 }

@@ -153,7 +153,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 
 /// A run and its figures; what is odd about it is told.
 fn opened(path: &std::path::Path, output: Output) -> Result<(RunDirectory, Analysis), Error> {
-    let run = RunDirectory::open(path)?;
+    let run = RunDirectory::open_whole(path)?;
     let analysis = analysis::summarise(&run)?;
     for warning in &analysis.warnings {
         output.detail(format_args!("{}: warning: {warning}", path.display()));

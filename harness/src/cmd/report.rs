@@ -24,7 +24,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let mut exit = Exit::Done;
     let mut summaries = Vec::new();
     for path in &args.runs {
-        let run = RunDirectory::open(path)?;
+        let run = RunDirectory::open_whole(path)?;
         let analysis = analysis::summarise(&run)?;
         report::write(&run, &analysis)?;
         for warning in &analysis.warnings {

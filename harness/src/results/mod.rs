@@ -5,6 +5,7 @@
 //! is computed from it (`epochs.tsv`, `cost.json`, `summary.json`, the reports)
 //! can be thrown away and made again.
 
+mod check;
 mod error;
 mod events;
 mod jsonl;
@@ -167,6 +168,30 @@ impl RunDirectory {
                 ));
             }
         }
+        Ok(directory)
+    }
+
+    /// Opens an existing run to make figures of it: as [`RunDirectory::open`],
+    /// but lines that were cut off or edited are refused, not left out.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::open`], and [`ResultsError::Damaged`] with the line
+    /// that does not belong to the others.
+    pub fn open_whole(path: &Path) -> Result<Self, ResultsError> {
+        let directory = Self::open(path)?;
+        let [of_trials, of_calls] = ["trials.jsonl", "invocations.jsonl"];
+        let [of_trials, of_calls] = [directory.file(of_trials), directory.file(of_calls)];
+        let (trials, is_cut) = jsonl::read_numbered::<TrialRow>(&of_trials)?;
+        check::whole(&of_trials, trials.len(), is_cut)?;
+        let (calls, is_cut) = jsonl::read_numbered::<InvocationRow>(&of_calls)?;
+        check::whole(&of_calls, calls.len(), is_cut)?;
+        check::trials(
+            &of_trials,
+            &trials,
+            &calls,
+            directory.rows(),
+            directory.manifest(),
+        )?;
         Ok(directory)
     }
 
@@ -373,19 +398,19 @@ fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
         return Err(ResultsError::NotARun(path.to_path_buf()));
     }
     let found = read_json::<Head>(&file)?.schema_version;
-    let known = SCHEMA_VERSION.major;
-    if found.major > known {
+    let known = SCHEMA_VERSION;
+    if (found.major, found.minor) > (known.major, known.minor) {
         return Err(ResultsError::TooNew {
             path: path.to_path_buf(),
             found: found.text(),
-            known,
+            known: known.text(),
         });
     }
-    if found.major < known {
+    if found.major < known.major {
         return Err(ResultsError::TooOld {
             path: path.to_path_buf(),
             found: found.text(),
-            known,
+            known: known.major,
         });
     }
     read_json(&file)

@@ -78,7 +78,7 @@ impl Judgement {
             } => (change, interval, reason),
             Self::ByInterval => {
                 let [first, second] = values.map(numbers);
-                match ratio::independent(&first, &second, confidence) {
+                match ratio::independent(&first, &second, resolution(metric), confidence) {
                     Some(ratio) => by_ratio(ratio, values.map(<[_]>::len), rules),
                     None => {
                         let reason = "a mean of 0 has no ratio".to_owned();
@@ -99,6 +99,14 @@ impl Judgement {
             word: change.word(metric),
             reason,
         }
+    }
+}
+
+/// The step in which a metric is recorded.
+fn resolution(metric: Metric) -> f64 {
+    match metric {
+        Metric::PeakMemoryMb => 1.0,
+        _ => 0.0,
     }
 }
 
