@@ -39,11 +39,10 @@ impl Judgement {
             );
         }
         let exact = match (rules.repeats, belongs_to_machine) {
+            (_, false) => exactly(metric, values),
             (Repeats::Measured, true) => None,
-            (Repeats::Measured, false) => exactly(metric, values),
-            (Repeats::Exactly, _) => Some(simulated(metric, values, rules)),
+            (Repeats::Exactly, true) => Some(simulated(metric, values, rules)),
             (Repeats::Sampled, true) => Some(sampled(values, rules)),
-            (Repeats::Sampled, false) => exactly(metric, values),
         };
         exact.unwrap_or_else(|| by_interval(values))
     }
