@@ -122,7 +122,10 @@ fn a_changed_cell_changes_its_finding() {
     assert!(text(&consequence, "consequence").contains("does not survive"));
     let inputs = consequence["inputs"].as_array().unwrap();
     let place = inputs[0]["place"].as_str().unwrap();
-    assert!(place.ends_with("cp_table2.csv:3:25"), "{place}");
+    assert!(
+        place.ends_with("cp_table2.csv:3:seconds_per_batch"),
+        "{place}"
+    );
 }
 
 #[test]

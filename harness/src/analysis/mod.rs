@@ -84,11 +84,14 @@ impl RowAnalysis {
         }
     }
 
-    /// `metric` of this row over that of another row of the run, over the
+    /// A figure of this row's trials over that of another row's, over the
     /// trials that both have: trials of one number follow each other and share
     /// the machine's state, or the constants that they draw.
-    pub fn over(&self, other: &Self, metric: Metric) -> Estimate {
-        let value = |row: &Self, trial: &TrialAnalysis| trial.metric(metric, &row.planned.row.job);
+    pub fn over(
+        &self,
+        other: &Self,
+        value: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
+    ) -> Estimate {
         let pairs: Vec<(f64, f64)> = self
             .succeeded()
             .filter_map(|trial| {

@@ -46,7 +46,9 @@ impl Judge<'_> {
         if let Some(over) = &claim.over {
             match self.divisor(over, row) {
                 Ok(divisor) => {
-                    observed = row.over(divisor, claim.metric);
+                    observed = row.over(divisor, |row, trial| {
+                        trial.metric(claim.metric, &row.planned.row.job)
+                    });
                     rows.push(divisor);
                 }
                 Err(reason) => {

@@ -29,7 +29,8 @@ pub struct Input {
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// `file:line:column` of a published figure, or where else it comes from.
+    /// `file:line:column` of a published figure, the column by its name, or where
+    /// else it comes from.
     pub place: String,
     /// By how much rounding may have moved it, as a share.
     #[serde(skip)]
@@ -41,7 +42,7 @@ pub struct Input {
 pub struct Printed {
     /// Its value.
     pub value: f64,
-    /// `file:line:column`.
+    /// `file:line:column`, the column by its name.
     pub place: String,
     /// Half a unit of its last digit.
     #[serde(skip)]

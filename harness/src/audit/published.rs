@@ -106,7 +106,7 @@ pub struct Quantity {
     pub value: f64,
     /// Half a unit of its last printed digit: how far rounding may have moved it.
     pub half_digit: f64,
-    /// `file:line:column`.
+    /// Its cell: `file:line:column`, the column by its name.
     pub place: String,
 }
 
@@ -249,16 +249,15 @@ impl<'a> Row<'a> {
     pub fn number(self, name: &str) -> Result<Quantity, PublishedError> {
         let index = self.index(name)?;
         let text = self.line.cells[index].as_str();
-        let place = self.place(index);
         let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
         match value {
             Some(value) => Ok(Quantity {
                 value,
                 half_digit: half_digit(text),
-                place,
+                place: format!("{}:{}:{name}", self.table.file, self.line.number),
             }),
             None => Err(PublishedError::Number {
-                place,
+                place: self.place(index),
                 column: name.to_owned(),
                 text: text.to_owned(),
             }),
@@ -276,6 +275,7 @@ impl<'a> Row<'a> {
         })
     }
 
+    /// Where a cell begins, as editors take it: `file:line:character`.
     fn place(self, index: usize) -> String {
         let column = self.line.columns.get(index).copied().unwrap_or(1);
         format!("{}:{}:{column}", self.table.file, self.line.number)
@@ -333,7 +333,7 @@ mod tests {
             .unwrap();
         let seconds = row.number("seconds_per_batch").unwrap();
         assert_eq!((seconds.value, seconds.half_digit), (14.382, 0.0005));
-        assert_eq!(seconds.place, "cp_table2.csv:4:21");
+        assert_eq!(seconds.place, "cp_table2.csv:4:seconds_per_batch");
     }
 
     #[test]
