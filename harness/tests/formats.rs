@@ -137,8 +137,13 @@ fn a_file_cut_off_is_refused_with_its_line() {
         );
     }
     let run = scene();
-    cut(run.path(), "prices.yaml", 10);
-    refused(run.path());
+    // The last price without its source.
+    cut(run.path(), "prices.yaml", 52);
+    let message = refused(run.path());
+    assert!(
+        message.contains("prices.yaml") && message.contains("line"),
+        "{message}"
+    );
     let run = scene();
     cut(run.path(), "events/spirt-paper.1.parquet", 100);
     let message = refused(run.path());

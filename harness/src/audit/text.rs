@@ -2,10 +2,7 @@
 //! Markdown.
 
 use super::{Finding, Outcome, Paper};
-use crate::report::format;
-
-/// No line is longer.
-const COLUMNS: usize = 100;
+use crate::report::format::{self, COLUMNS, wrapped};
 
 /// Findings of one check, in one paper.
 struct Group<'a> {
@@ -138,31 +135,6 @@ fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>)
         }
     }
     texts
-}
-
-/// Text broken at spaces; `first` stands before the first line, as many spaces
-/// before the others.
-fn wrapped(first: &str, text: &str) -> String {
-    let indent = " ".repeat(first.chars().count());
-    let mut lines = vec![first.to_owned()];
-    let mut is_empty = true;
-    // A percent sign stays with its number.
-    for word in text.replace(" %", "\u{a0}%").split(' ') {
-        let word = word.replace('\u{a0}', " ");
-        let line = lines.last_mut();
-        let width = line.as_ref().map_or(0, |line| line.chars().count());
-        match line {
-            Some(line) if is_empty || width + 1 + word.chars().count() <= COLUMNS => {
-                if !is_empty {
-                    line.push(' ');
-                }
-                line.push_str(&word);
-            }
-            _ => lines.push(format!("{indent}{word}")),
-        }
-        is_empty = false;
-    }
-    lines.join("\n")
 }
 
 /// The findings as plain text: what differs in full, the rest in a line a check.

@@ -11,7 +11,7 @@ use crate::analysis::claims::Metric;
 use crate::analysis::comparison::{Change, Comparison, MetricComparison, RowComparison};
 use crate::analysis::{self, Analysis};
 use crate::error::{Error, Exit};
-use crate::report::format;
+use crate::report::format::{self, wrapped};
 use crate::results::{RunDirectory, SchemaVersion};
 
 /// The version of what `compare --json` prints.
@@ -173,33 +173,36 @@ fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
             parts.push(format!("only in the {run} run: {}", ids.join(", ")));
         }
     }
-    let notes: Vec<String> = comparison
-        .notes
-        .iter()
-        .map(|note| format!("note: {note}"))
-        .collect();
+    let notes = comparison.notes.iter();
+    let notes: Vec<String> = notes.map(|note| wrapped("note: ", note)).collect();
     if !notes.is_empty() {
         parts.push(notes.join("\n"));
     }
-    let counts: Vec<String> = comparison
-        .counts()
+    let counts = comparison.counts();
+    let counts: Vec<String> = counts
         .iter()
         .map(|(word, count)| format!("{count} {word}"))
         .collect();
-    parts.push(format!(
+    let mut legend = format!(
         "{}\nratios are of means, the second run over the first; differences up to {threshold} % \
-         are none.\n{} intervals of {:.2} % each: all cover together in 95 % of comparisons.",
-        counts.join(", "),
-        comparison.intervals,
-        comparison.confidence * 100.0
-    ));
+         are none",
+        counts.join(", ")
+    );
+    if comparison.intervals > 0 {
+        legend.push_str(&format!(
+            "\n{} intervals of {:.2} % each: all cover together in 95 % of comparisons",
+            comparison.intervals,
+            comparison.confidence * 100.0
+        ));
+    }
+    parts.push(legend);
     parts.join("\n\n")
 }
 
 fn of_row(row: &RowComparison, all: bool) -> String {
     let mut lines = vec![row.id.clone()];
     for setting in &row.settings {
-        lines.push(format!("  set differently: {setting}"));
+        lines.push(wrapped("  ", &format!("set differently: {setting}")));
     }
     let is_shown = |metric: &&MetricComparison| all || metric.change != Change::Same;
     let shown: Vec<&MetricComparison> = row.metrics.iter().filter(is_shown).collect();
@@ -208,21 +211,34 @@ fn of_row(row: &RowComparison, all: bool) -> String {
         let cells: Vec<[String; 6]> = shown.iter().map(|metric| cells(metric)).collect();
         lines.push(table(heading, &cells));
     }
-    let mut reasons: Vec<&str> = Vec::new();
-    for metric in shown {
-        let tells = matches!(metric.change, Change::Undecided | Change::NotComparable);
-        if tells && !reasons.contains(&metric.reason.as_str()) {
-            reasons.push(&metric.reason);
-            let name = name(metric.metric);
-            lines.push(format!("  {name}: {}", metric.reason));
-        }
-    }
+    lines.extend(reasons(&shown));
     let same = row.metrics.iter().filter(|metric| !is_shown(metric));
     let same: Vec<String> = same.map(|metric| name(metric.metric)).collect();
     if !same.is_empty() {
-        lines.push(format!("  same: {}", same.join(", ")));
+        lines.push(wrapped("  ", &format!("same: {}", same.join(", "))));
     }
     lines.join("\n")
+}
+
+/// Why metrics are undecided or not comparable: each reason once, with the
+/// metrics that have it.
+fn reasons(shown: &[&MetricComparison]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for metric in shown {
+        if !matches!(metric.change, Change::Undecided | Change::NotComparable) {
+            continue;
+        }
+        match reasons
+            .iter_mut()
+            .find(|(reason, _)| *reason == metric.reason)
+        {
+            Some((_, names)) => names.push(name(metric.metric)),
+            None => reasons.push((&metric.reason, vec![name(metric.metric)])),
+        }
+    }
+    let told = reasons.into_iter();
+    told.map(|(reason, names)| wrapped("  ", &format!("{}: {reason}", names.join(", "))))
+        .collect()
 }
 
 fn cells(metric: &MetricComparison) -> [String; 6] {

@@ -152,7 +152,10 @@ impl RunDirectory {
             machine: read_json(&path.join("machine.json"))?,
             rows: read_json(&path.join("plan.json"))?,
             claims: read_json(&path.join("claims.json"))?,
-            prices: PriceBook::parse(&text)?,
+            prices: PriceBook::parse(&text).map_err(|error| ResultsError::Damaged {
+                place: prices.display().to_string(),
+                reason: error.to_string(),
+            })?,
             warnings: Vec::new(),
             path: path.to_path_buf(),
         };
