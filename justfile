@@ -28,6 +28,14 @@ test *ARGS:
 bench *ARGS:
     python3 benches/steps.py {{ARGS}}
 
+# The papers' own arithmetic, done again.
+audit *ARGS:
+    cargo run --release -- audit {{ARGS}}
+
+# What changed from one run to another: just compare results/<before> results/<after>
+compare BEFORE AFTER *ARGS:
+    cargo run --release -- compare {{BEFORE}} {{AFTER}} {{ARGS}}
+
 # Validate every experiment file and show what it expands to.
 check:
     cargo run --release -- check experiments/*.yaml experiments/*/*.yaml

@@ -73,6 +73,18 @@ enum Verb {
     Reproduce(cmd::reproduce::Args),
     /// Write the report of runs again, from their results alone.
     Report(cmd::report::Args),
+    /// Compare two runs, row by row and metric by metric.
+    ///
+    /// Says what changed from the first run to the second, and says undecided
+    /// where the trials cannot tell. Exits with 0 whatever it finds, unless
+    /// --fail-on names it.
+    Compare(cmd::compare::Args),
+    /// Recompute the papers' figures from their own inputs.
+    ///
+    /// Shows inputs, formula and both results of every figure that does not add
+    /// up, and whether the paper's conclusion survives it; with -v also of
+    /// those that do. Findings are no failure: exits with 0.
+    Audit(cmd::audit::Args),
     /// Make and check datasets.
     Data(cmd::data::Args),
     /// Show the price book.
@@ -221,6 +233,8 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Replay(args) => cmd::replay::run(&args, output).await,
         Verb::Reproduce(args) => cmd::reproduce::run(&args, output).await,
         Verb::Report(args) => cmd::report::run(&args, output),
+        Verb::Compare(args) => cmd::compare::run(&args, output),
+        Verb::Audit(args) => cmd::audit::run(&args, output),
         Verb::Data(args) => cmd::data::run(&args, output),
         Verb::Prices(args) => cmd::prices::run(&args, output),
         Verb::List(args) => cmd::list::run(&args, output),

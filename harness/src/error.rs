@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use epochcost_datasets::DatasetError;
 use thiserror::Error;
 
+use crate::audit::AuditError;
 use crate::experiment::ExperimentError;
 use crate::platform::PlatformError;
 use crate::results::ResultsError;
@@ -50,6 +51,9 @@ pub enum Error {
     /// A run directory is unusable.
     #[error(transparent)]
     Results(#[from] ResultsError),
+    /// The papers' figures cannot be recomputed.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The platform could not do its part.
     #[error(transparent)]
     Platform(#[from] PlatformError),
@@ -104,7 +108,7 @@ impl Error {
     /// The exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Experiment(_) | Self::Usage { .. } => Exit::Usage,
+            Self::Experiment(_) | Self::Usage { .. } | Self::Audit(_) => Exit::Usage,
             Self::Dataset(DatasetError::Write { .. }) => Exit::Internal,
             Self::Dataset(_) => Exit::Usage,
             Self::Results(error) if error.is_usage() => Exit::Usage,

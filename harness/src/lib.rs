@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod analysis;
+pub mod audit;
 pub mod cli;
 pub mod cmd;
 pub mod cost;

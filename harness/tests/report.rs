@@ -421,29 +421,3 @@ fn directories_that_cannot_be_used_are_refused() {
     let empty = RunDirectory::open(&directory.path().join("none")).unwrap_err();
     assert!(matches!(empty, ResultsError::NotARun(_)), "{empty}");
 }
-
-#[test]
-fn other_versions_are_named() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
-    let manifest = run.path().join("manifest.json");
-    let text = fs::read_to_string(&manifest).unwrap();
-    let with_major = |major: u32| {
-        let changed = text.replace("\"major\": 1", &format!("\"major\": {major}"));
-        fs::write(&manifest, changed).unwrap();
-        RunDirectory::open(run.path())
-    };
-    let minor = SCHEMA_VERSION.minor;
-    let next = format!("2.{minor}");
-    let newer = with_major(2).unwrap_err();
-    assert!(matches!(newer, ResultsError::TooNew { .. }) && newer.to_string().contains(&next));
-    assert!(matches!(with_major(0), Err(ResultsError::TooOld { .. })));
-    let newer = text
-        .replace(&format!("\"minor\": {minor}"), "\"minor\": 99")
-        .replace("\"experiment\":", "\"x\": 1, \"experiment\":");
-    fs::write(&manifest, newer).unwrap();
-    assert!(
-        RunDirectory::open(run.path()).is_ok(),
-        "a newer minor version is read"
-    );
-}

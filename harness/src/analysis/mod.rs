@@ -5,12 +5,15 @@ mod causes;
 pub mod cell;
 pub mod claims;
 mod columns;
+pub mod comparison;
 mod metric;
 pub mod overview;
+pub mod ratio;
 mod selector;
 pub mod statistics;
 pub mod summary;
 mod trial;
+mod variation;
 mod verdicts;
 mod warnings;
 
@@ -93,6 +96,19 @@ impl RowAnalysis {
         }
     }
 
+    /// What `claim` observes of this row over what it observes of `other`.
+    pub fn observe_over(&self, claim: &Claim, other: &Self) -> Estimate {
+        let observed = [self, other].map(|row| row.observe(claim).mean);
+        if observed.iter().any(Option::is_none) {
+            return Estimate::default();
+        }
+        self.over(other, |row, trial| match (claim.metric, claim.target) {
+            (Some(_), Some(target)) => trial.time_to_accuracy(target),
+            (Some(metric), None) => trial.metric(metric, &row.planned.row.job),
+            (None, _) => None,
+        })
+    }
+
     /// Null as soon as one trial does not get there: a mean of those that do
     /// would be too short.
     fn time_to_accuracy(&self, target: f64) -> Estimate {
@@ -105,6 +121,28 @@ impl RowAnalysis {
         match self.is_sampled {
             true => Estimate::of_samples(values),
             false => Estimate::of(values),
+        }
+    }
+
+    /// A figure of this row's trials over that of another row's, over the
+    /// trials that both have: trials of one number follow each other and share
+    /// the machine's state, or the constants that they draw.
+    pub fn over(
+        &self,
+        other: &Self,
+        value: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
+    ) -> Estimate {
+        let pairs: Vec<(f64, f64)> = self
+            .succeeded()
+            .filter_map(|trial| {
+                let mut others = other.succeeded();
+                let same = others.find(|own| own.trial.id.trial == trial.trial.id.trial)?;
+                value(self, trial).zip(value(other, same))
+            })
+            .collect();
+        match self.is_sampled {
+            true => ratio::of_draws(&pairs),
+            false => ratio::paired(&pairs),
         }
     }
 
@@ -162,7 +200,8 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
             .collect(),
         verdicts,
     };
-    let warnings = warnings::collect(run, &rows);
+    let order: Vec<TrialId> = run.trials()?.into_iter().map(|trial| trial.id).collect();
+    let warnings = warnings::collect(run, &rows, &order);
     Ok(Analysis {
         summary,
         rows,

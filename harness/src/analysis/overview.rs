@@ -140,7 +140,14 @@ impl AnalysedRun {
     /// # Errors
     /// When a file of the run is missing or damaged.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        let directory = RunDirectory::open(path)?;
+        Self::of(RunDirectory::open(path)?)
+    }
+
+    /// Analyses a run.
+    ///
+    /// # Errors
+    /// When a file of the run is missing or damaged.
+    pub fn of(directory: RunDirectory) -> Result<Self, ResultsError> {
         let analysis = summarise(&directory)?;
         Ok(Self {
             directory,

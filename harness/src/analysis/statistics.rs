@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::metric::Scale;
+use super::ratio;
 
 /// A mean over trials with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,38 +50,11 @@ impl Estimate {
     pub fn of_samples(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = share * (sorted.len() - 1) as f64;
-            let (low, high) = (
-                sorted[place.floor() as usize],
-                sorted[place.ceil() as usize],
-            );
-            low + (high - low) * place.fract()
-        };
+        let at = |share| ratio::percentile(&sorted, share);
         let of_mean = Self::of(values);
         Self {
             ci95: of_mean.ci95.map(|_| [at(0.025), at(0.975)]),
             ..of_mean
-        }
-    }
-
-    /// This divided by `other`. The interval is the widest that the two
-    /// intervals allow, and null if `other`'s reaches 0.
-    pub fn over(self, other: Self) -> Self {
-        let mean = self
-            .mean
-            .zip(other.mean)
-            .map(|(a, b)| a / b)
-            .filter(|ratio| ratio.is_finite());
-        let ci95 = self
-            .ci95
-            .zip(other.ci95)
-            .filter(|([low, _], [divisor, _])| *low >= 0.0 && *divisor > 0.0)
-            .map(|([low, high], [least, most])| [low / most, high / least]);
-        Self {
-            mean,
-            ci95: mean.and(ci95),
-            n: self.n.min(other.n),
         }
     }
 
@@ -144,23 +118,5 @@ mod tests {
         assert_eq!(Estimate::of(&[]), Estimate::default());
         assert_eq!(Estimate::of(&[1.0, f64::NAN]).mean, None);
         assert_eq!(Estimate::of(&[7.0, 7.0]).ci95, Some([7.0, 7.0]));
-    }
-
-    #[test]
-    fn a_ratio_keeps_the_widest_interval() {
-        let a = Estimate {
-            mean: Some(4.0),
-            ci95: Some([2.0, 6.0]),
-            n: 3,
-        };
-        let b = Estimate {
-            mean: Some(2.0),
-            ci95: Some([1.0, 3.0]),
-            n: 2,
-        };
-        let ratio = a.over(b);
-        assert_eq!((ratio.mean, ratio.n), (Some(2.0), 2));
-        assert_eq!(ratio.ci95, Some([2.0 / 3.0, 6.0]));
-        assert_eq!(a.over(Estimate::of(&[0.0])).mean, None);
     }
 }

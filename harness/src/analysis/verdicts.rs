@@ -76,7 +76,7 @@ impl Judge<'_> {
                 0 => "this run has no row to divide by".to_owned(),
                 _ => "more than one row could be divided by: let `over` say which".to_owned(),
             })?;
-            observed = observed.over(divisor.observe(claim));
+            observed = row.observe_over(claim, divisor);
             rows.push(divisor);
         }
         Ok((rows, observed.scaled(claim.scale().unwrap_or(Scale::NONE))))

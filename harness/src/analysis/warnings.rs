@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::RowAnalysis;
-use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord};
+use super::{RowAnalysis, variation};
+use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord, TrialId};
 
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
 const MB_PER_VCPU: f64 = 1769.0;
 
-/// Every warning, the most general ones first; equal texts are counted.
-pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis]) -> Vec<String> {
+/// Every warning, the most general ones first; equal texts are counted. `order`
+/// is every trial in the order in which they were run.
+pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
     let mut warnings = run.warnings().to_vec();
     if run.manifest().platform == "local" {
         warnings.extend(busy_host(run.machine(), rows));
@@ -50,6 +51,10 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis]) -> Vec<String> {
             warnings.push("rows with one trial have no interval: add --trials 3 or more".into());
         }
         None => {}
+    }
+    if simulation.is_none() {
+        let odd = variation::of(rows, order);
+        warnings.extend(odd.iter().map(ToString::to_string));
     }
     warnings.extend(stale_prices(run));
     warnings.extend(of_rows(rows));

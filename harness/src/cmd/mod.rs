@@ -1,6 +1,8 @@
 //! The verbs, one file each.
 
+pub mod audit;
 pub mod check;
+pub mod compare;
 pub mod data;
 pub mod doctor;
 mod execute;

@@ -8,7 +8,7 @@ use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::analysis::summary::Summary;
 use crate::error::{Error, Exit};
 use crate::report;
-use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
+use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory};
 
 /// `report`.
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ fn again(directory: &Path, output: Output) -> Result<Exit, Error> {
 }
 
 fn rewritten(path: &Path) -> Result<AnalysedRun, Error> {
-    let run = AnalysedRun::open(path)?;
+    let run = AnalysedRun::of(RunDirectory::open_whole(path)?)?;
     report::write(&run.directory, &run.analysis)?;
     Ok(run)
 }

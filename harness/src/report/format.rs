@@ -5,6 +5,9 @@ use crate::analysis::statistics::Estimate;
 /// What stands where a figure is unknown.
 pub const UNKNOWN: &str = "–";
 
+/// No line of text on a terminal is longer, where it can be broken.
+pub const COLUMNS: usize = 100;
+
 /// Three significant digits, with thousands set apart.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -124,6 +127,30 @@ pub fn estimate(estimate: Estimate) -> String {
     }
 }
 
+/// Text broken at spaces, but not before a percent sign; `first` stands before
+/// the first line, as many spaces before the others.
+pub fn wrapped(first: &str, text: &str) -> String {
+    let indent = " ".repeat(first.chars().count());
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = first.to_owned();
+    let mut is_empty = true;
+    for word in text.replace(" %", "\u{a0}%").split(' ') {
+        let word = word.replace('\u{a0}', " ");
+        let width = line.chars().count() + 1 + word.chars().count();
+        if !is_empty && width > COLUMNS {
+            lines.push(std::mem::replace(&mut line, indent.clone()));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.join("\n")
+}
+
 /// Half an interval needs no more than two digits.
 fn number_like(half: f64) -> String {
     if half == 0.0 {
@@ -136,6 +163,17 @@ fn number_like(half: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_text_is_broken_under_its_beginning() {
+        let text = wrapped("- ", &"word ".repeat(30));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines[0].starts_with("- word") && lines[1].starts_with("  word"));
+        assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS));
+        let percent = format!("{} 5 %", "x".repeat(95));
+        assert!(wrapped("", &percent).ends_with("\n5 %"));
+    }
 
     #[test]
     fn numbers_keep_three_digits() {

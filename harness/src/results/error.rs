@@ -23,15 +23,15 @@ pub enum ResultsError {
     NotARun(PathBuf),
     /// It was written by a newer version.
     #[error(
-        "failed to open {path}: its format is {found}, and this epochcost reads up to {known}.x; use a newer epochcost"
+        "failed to open {path}: its format is {found}, and this epochcost reads up to {known}; use a newer epochcost"
     )]
     TooNew {
         /// The directory.
         path: PathBuf,
         /// The version found.
         found: SchemaText,
-        /// The newest major version that can be read.
-        known: u32,
+        /// The newest version that can be read.
+        known: SchemaText,
     },
     /// It was written by a version that is no longer read.
     #[error(

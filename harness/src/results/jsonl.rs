@@ -34,6 +34,12 @@ pub(super) fn append<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), Result
 /// A last line without its line end was cut off while it was written: it is
 /// left out, and the second value says so.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), ResultsError> {
+    let (rows, is_cut) = read_numbered(path)?;
+    Ok((rows.into_iter().map(|(_, row)| row).collect(), is_cut))
+}
+
+/// The same, each row with the number of its line.
+pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered<T>, ResultsError> {
     let text = match std::fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -47,16 +53,33 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), R
         .map_or(0, |end| end + 1);
     let rows = text[..whole]
         .split(|byte| *byte == b'\n')
-        .enumerate()
-        .filter(|(_, line)| !line.is_empty())
-        .map(|(number, line)| {
-            serde_json::from_slice(line).map_err(|error| ResultsError::Damaged {
-                place: format!("{}, line {}", path.display(), number + 1),
-                reason: error.to_string(),
-            })
+        .zip(1..)
+        .filter(|(line, _)| !line.is_empty())
+        .map(|(line, number)| match serde_json::from_slice(line) {
+            Ok(row) => Ok((number, row)),
+            Err(error) => Err(ResultsError::Damaged {
+                place: place(path, number),
+                reason: in_one_line(&error),
+            }),
         })
         .collect::<Result<_, _>>()?;
     Ok((rows, whole < text.len()))
+}
+
+/// Rows with the numbers of their lines, and whether a last line was cut off.
+pub(super) type Numbered<T> = (Vec<(usize, T)>, bool);
+
+/// A line of a file, as errors name it.
+pub(super) fn place(path: &Path, line: usize) -> String {
+    format!("{}, line {line}", path.display())
+}
+
+/// An error inside one line: the parser counts lines of what it was given, and
+/// that is always the first.
+fn in_one_line(error: &serde_json::Error) -> String {
+    error
+        .to_string()
+        .replace(" at line 1 column ", " at column ")
 }
 
 /// Writes `bytes` to `path` so that a reader sees all of them or none.
@@ -100,6 +123,9 @@ mod tests {
         assert_eq!(read::<u32>(&path).unwrap(), (vec![1, 2, 3], true));
         std::fs::write(&path, b"1\nx\n3\n").unwrap();
         let error = read::<u32>(&path).unwrap_err().to_string();
-        assert!(error.contains("line 2"), "{error}");
+        assert!(
+            error.contains("line 2") && !error.contains("line 1"),
+            "{error}"
+        );
     }
 }

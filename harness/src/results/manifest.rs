@@ -11,8 +11,9 @@ use crate::plan::Row;
 
 /// The version of the run directory's format.
 ///
-/// A reader accepts its own major version with any minor one: a minor version
-/// adds files or optional fields.
+/// A reader accepts its own major version up to its own minor one: a minor
+/// version adds files or optional fields, which an older program would leave
+/// out of the reports that it writes into the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchemaVersion {

@@ -5,6 +5,7 @@
 //! is computed from it (`epochs.tsv`, `cost.json`, `summary.json`, the reports)
 //! can be thrown away and made again.
 
+mod check;
 mod currency;
 mod error;
 mod events;
@@ -158,7 +159,10 @@ impl RunDirectory {
             machine: read_json(&path.join("machine.json"))?,
             rows: read_json(&path.join("plan.json"))?,
             claims: read_json(&path.join("claims.json"))?,
-            prices: PriceBook::parse(&text)?,
+            prices: PriceBook::parse(&text).map_err(|error| ResultsError::Damaged {
+                place: prices.display().to_string(),
+                reason: error.to_string(),
+            })?,
             warnings: Vec::new(),
             path: path.to_path_buf(),
         };
@@ -174,6 +178,30 @@ impl RunDirectory {
                 ));
             }
         }
+        Ok(directory)
+    }
+
+    /// Opens an existing run to make figures of it: as [`RunDirectory::open`],
+    /// but lines that were cut off or edited are refused, not left out.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::open`], and [`ResultsError::Damaged`] with the line
+    /// that does not belong to the others.
+    pub fn open_whole(path: &Path) -> Result<Self, ResultsError> {
+        let directory = Self::open(path)?;
+        let [of_trials, of_calls] = ["trials.jsonl", "invocations.jsonl"];
+        let [of_trials, of_calls] = [directory.file(of_trials), directory.file(of_calls)];
+        let (trials, is_cut) = jsonl::read_numbered::<TrialRow>(&of_trials)?;
+        check::whole(&of_trials, trials.len(), is_cut)?;
+        let (calls, is_cut) = jsonl::read_numbered::<InvocationRow>(&of_calls)?;
+        check::whole(&of_calls, calls.len(), is_cut)?;
+        check::trials(
+            &of_trials,
+            &trials,
+            &calls,
+            directory.rows(),
+            directory.manifest(),
+        )?;
         Ok(directory)
     }
 
@@ -337,7 +365,7 @@ fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
     read_json(&file)
 }
 
-/// Refuses a file of another major version than `known`; `path` is the directory.
+/// Refuses a file of a newer version than `known`, or of another major one; `path` is the directory.
 fn versioned(path: &Path, file: &Path, known: SchemaVersion) -> Result<(), ResultsError> {
     /// The one field that every version has.
     #[derive(serde::Deserialize)]
@@ -346,19 +374,18 @@ fn versioned(path: &Path, file: &Path, known: SchemaVersion) -> Result<(), Resul
     }
 
     let found = read_json::<Head>(file)?.schema_version;
-    let known = known.major;
-    if found.major > known {
+    if (found.major, found.minor) > (known.major, known.minor) {
         return Err(ResultsError::TooNew {
             path: path.to_path_buf(),
             found: found.text(),
-            known,
+            known: known.text(),
         });
     }
-    if found.major < known {
+    if found.major < known.major {
         return Err(ResultsError::TooOld {
             path: path.to_path_buf(),
             found: found.text(),
-            known,
+            known: known.major,
         });
     }
     Ok(())

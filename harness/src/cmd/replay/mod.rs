@@ -121,7 +121,7 @@ async fn execute(plan: &Plan, out: Option<&Path>, output: Output) -> Result<Exit
 impl Plan {
     /// Everything that can be refused before anything is simulated.
     async fn new(args: &Args) -> Result<Self, Error> {
-        let run = RunDirectory::open(&args.run)?;
+        let run = RunDirectory::open_whole(&args.run)?;
         check_run(&run, &args.run)?;
         let recorded_on = of_machine(named(profiles::platform(SAME_MACHINE))?, run.machine());
         let platform = match &args.profile {

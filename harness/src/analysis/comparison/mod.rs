@@ -1,0 +1,286 @@
+//! Two runs of the same rows: what changed from the first to the second.
+//!
+//! A difference is called one only where the whole interval of the ratio lies
+//! beyond a threshold, and the intervals hold together: over all rows and
+//! metrics of a comparison, the chance that any of them misses is at most one
+//! in twenty (Bonferroni). What varies from run to run of one machine by less
+//! than the threshold is thereby no difference.
+
+mod guard;
+mod judge;
+
+use serde::Serialize;
+
+use super::claims::Metric;
+use super::{Analysis, RowAnalysis};
+use crate::results::RunDirectory;
+use judge::Judgement;
+
+/// What is compared, in the order in which it is shown.
+pub const METRICS: [Metric; 10] = [
+    Metric::SecondsPerEpoch,
+    Metric::CostPaperUsd,
+    Metric::CostFullUsd,
+    Metric::PeakMemoryMb,
+    Metric::Bytes,
+    Metric::Puts,
+    Metric::Gets,
+    Metric::Messages,
+    Metric::TrainLoss,
+    Metric::Accuracy,
+];
+
+/// The chance that a comparison of two equal runs is wrong anywhere.
+pub const ERROR_RATE: f64 = 0.05;
+
+/// What became of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Within the threshold, or equal where trials repeat exactly.
+    Same,
+    /// The second run has less.
+    Less,
+    /// The second run has more.
+    More,
+    /// The trials cannot tell.
+    Undecided,
+    /// The two figures are not of the same thing.
+    NotComparable,
+}
+
+/// How the trials of a run repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// They were measured, and vary.
+    Measured,
+    /// They were simulated with the constants as stated: all are alike.
+    Exactly,
+    /// They were simulated, each with constants drawn by its seed.
+    Sampled,
+}
+
+/// How changes are told from chance.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Ratios between 1/(1 + threshold) and 1 + threshold are no difference.
+    pub threshold: f64,
+    /// How trials repeat.
+    pub repeats: Repeats,
+}
+
+/// One trial's figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Value {
+    /// The trial's seed: in two runs, the same work.
+    pub seed: u64,
+    /// The figure.
+    pub value: f64,
+}
+
+/// The figures of one row of one run.
+#[derive(Clone, Debug, Default)]
+pub struct RowFigures {
+    /// The row's id.
+    pub id: String,
+    /// Of each metric, the figures of the trials that did not fail.
+    pub figures: Vec<(Metric, Vec<Value>)>,
+}
+
+/// What keeps figures from being compared, and what a reader must know.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// Why times, costs and memory are not of the same thing.
+    pub timed: Option<String>,
+    /// Why losses and accuracies are not.
+    pub learned: Option<String>,
+    /// What else differs.
+    pub notes: Vec<String>,
+    /// Of each row id, settings that differ.
+    pub settings: Vec<(String, Vec<String>)>,
+}
+
+/// Two runs, compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Rows that both runs have.
+    pub rows: Vec<RowComparison>,
+    /// Rows that only the first run has.
+    pub only_before: Vec<String>,
+    /// Rows that only the second run has.
+    pub only_after: Vec<String>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// How many ratios were judged by their interval.
+    pub intervals: usize,
+    /// With what probability each of these intervals covers, so that all do
+    /// with 0.95.
+    pub confidence: f64,
+}
+
+/// One row, compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RowComparison {
+    /// The row's id.
+    pub id: String,
+    /// Settings that differ between the runs.
+    pub settings: Vec<String>,
+    /// Every metric that a trial of either run has.
+    pub metrics: Vec<MetricComparison>,
+}
+
+/// One metric of one row, compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricComparison {
+    /// The metric.
+    pub metric: Metric,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Mean of the first run's trials.
+    pub before: Option<f64>,
+    /// Mean of the second run's trials.
+    pub after: Option<f64>,
+    /// Trials of both runs.
+    pub trials: [usize; 2],
+    /// The second mean over the first.
+    pub ratio: Option<f64>,
+    /// Its interval, at the comparison's confidence.
+    pub interval: Option<[f64; 2]>,
+    /// What became of it.
+    pub change: Change,
+    /// The same as a word.
+    pub word: &'static str,
+    /// Why, and what to do about it.
+    pub reason: String,
+}
+
+impl Change {
+    /// The word for it, of that metric.
+    pub fn word(self, metric: Metric) -> &'static str {
+        let [less, more] = match (metric.unit(), metric.is_learned()) {
+            ("s" | "ms", _) => ["faster", "slower"],
+            ("USD", _) => ["cheaper", "dearer"],
+            (_, true) => ["lower", "higher"],
+            _ => ["less", "more"],
+        };
+        match self {
+            Self::Same => "same",
+            Self::Less => less,
+            Self::More => more,
+            Self::Undecided => "undecided",
+            Self::NotComparable => "not comparable",
+        }
+    }
+}
+
+impl RowFigures {
+    fn of(row: &RowAnalysis) -> Self {
+        let figures = METRICS.map(|metric| {
+            let values = row.succeeded().filter_map(|trial| {
+                Some(Value {
+                    seed: trial.trial.seed,
+                    value: trial.metric(metric, &row.planned.row.job)?,
+                })
+            });
+            (metric, values.collect())
+        });
+        Self {
+            id: row.planned.row.id.clone(),
+            figures: figures.into(),
+        }
+    }
+
+    fn of_metric(&self, metric: Metric) -> &[Value] {
+        let found = self.figures.iter().find(|(own, _)| *own == metric);
+        found.map_or(&[], |(_, values)| values)
+    }
+}
+
+impl Comparison {
+    /// Compares two analysed runs.
+    pub fn of_runs([before, after]: [(&RunDirectory, &Analysis); 2], threshold: f64) -> Self {
+        let rules = Rules {
+            threshold,
+            repeats: guard::repeats(before.0.manifest(), after.0.manifest()),
+        };
+        let figures = |analysis: &Analysis| -> Vec<RowFigures> {
+            analysis.rows.iter().map(RowFigures::of).collect()
+        };
+        let guard = guard::guard(before, after);
+        Self::of(&figures(before.1), &figures(after.1), &guard, rules)
+    }
+
+    /// Compares the rows that both sides have.
+    pub fn of(before: &[RowFigures], after: &[RowFigures], guard: &Guard, rules: Rules) -> Self {
+        let pairs: Vec<(&RowFigures, &RowFigures)> = before
+            .iter()
+            .filter_map(|row| Some((row, after.iter().find(|other| other.id == row.id)?)))
+            .collect();
+        let judged: Vec<Vec<(Metric, Judgement)>> = pairs
+            .iter()
+            .map(|(before, after)| judgements(before, after, guard, rules))
+            .collect();
+        let all = judged.iter().flatten();
+        let intervals = all.filter(|(_, judgement)| judgement.needs_interval());
+        let intervals = intervals.count();
+        let confidence = 1.0 - ERROR_RATE / intervals.max(1) as f64;
+        let rows = pairs.iter().zip(judged).map(|((before, after), judged)| {
+            let metrics = judged.into_iter().map(|(metric, judgement)| {
+                let values = [before.of_metric(metric), after.of_metric(metric)];
+                judgement.decided(metric, values, rules, confidence)
+            });
+            let settings = guard.settings.iter().find(|(id, _)| *id == before.id);
+            RowComparison {
+                id: before.id.clone(),
+                settings: settings.map_or_else(Vec::new, |(_, settings)| settings.clone()),
+                metrics: metrics.collect(),
+            }
+        });
+        Self {
+            rows: rows.collect(),
+            only_before: lacking(before, after),
+            only_after: lacking(after, before),
+            notes: guard.notes.clone(),
+            intervals,
+            confidence,
+        }
+    }
+
+    /// How many metrics have that word, for each word in use.
+    pub fn counts(&self) -> Vec<(&'static str, usize)> {
+        let mut counts: Vec<(&'static str, usize)> = Vec::new();
+        for metric in self.rows.iter().flat_map(|row| &row.metrics) {
+            match counts.iter_mut().find(|(word, _)| *word == metric.word) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((metric.word, 1)),
+            }
+        }
+        counts
+    }
+}
+
+/// What can be said of each metric before the number of intervals is known.
+fn judgements(
+    before: &RowFigures,
+    after: &RowFigures,
+    guard: &Guard,
+    rules: Rules,
+) -> Vec<(Metric, Judgement)> {
+    let mut judged = Vec::new();
+    for metric in METRICS {
+        let values = [before.of_metric(metric), after.of_metric(metric)];
+        if values.iter().any(|values| !values.is_empty()) {
+            judged.push((metric, Judgement::of(metric, values, guard, rules)));
+        }
+    }
+    judged
+}
+
+/// Ids of rows of `of` that `from` does not have.
+fn lacking(of: &[RowFigures], from: &[RowFigures]) -> Vec<String> {
+    let is_there = |row: &&RowFigures| !from.iter().any(|other| other.id == row.id);
+    of.iter()
+        .filter(is_there)
+        .map(|row| row.id.clone())
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! Parameter counts, against the networks that the papers train.
+
+use super::finding::{Check, Finding, Input};
+use super::layers::{Stem, mobilenet, resnet18, vgg11};
+use super::published::Quantity;
+use super::{Findings, Paper, Sources};
+use crate::report::format;
+
+/// Bytes of one scalar of a gradient.
+const SCALAR_BYTES: f64 = 4.0;
+
+const fn check(paper: Paper) -> Check {
+    Check {
+        paper,
+        item: "models",
+        what: "parameters of the model that is trained",
+        formula: "sum over layers, with the head of the dataset's ten classes",
+        unit: "",
+    }
+}
+
+/// MobileNet and ResNet-18 on CIFAR-10.
+pub(super) fn cost_performance(sources: Sources<'_>) -> Findings {
+    let paper = Paper::CostPerformance;
+    let counts = [
+        ("MobileNet", mobilenet(10), mobilenet(1000)),
+        (
+            "ResNet-18",
+            resnet18(Stem::Cifar, 10),
+            resnet18(Stem::ImageNet, 1000),
+        ),
+    ];
+    let mut findings = Vec::new();
+    for (model, ten, thousand) in counts {
+        let stated = sources
+            .published
+            .stated([paper.cited(), "models", "parameters", model])?;
+        let finding = held(paper, model, [ten, thousand], &stated);
+        findings.push(if finding.differs() {
+            finding.concluding(
+                "no cost or time of the paper is computed from it; a bandwidth or a size of a \
+                 message derived from it would be",
+            )
+        } else {
+            finding
+        });
+    }
+    Ok(findings)
+}
+
+/// VGG-11 on MNIST.
+pub(super) fn p2p(sources: Sources<'_>) -> Findings {
+    let paper = Paper::P2p;
+    let stated = sources
+        .published
+        .stated([paper.cited(), "models", "parameters", "VGG-11"])?;
+    let limit = sources.published.table("p2p_text.csv")?;
+    let limit = limit
+        .row(&[("claim", "broker message limit")])?
+        .number("value")?;
+    let megabytes = vgg11(10) as f64 * SCALAR_BYTES / 1e6;
+    let finding = held(paper, "VGG-11", [vgg11(10), vgg11(1000)], &stated);
+    let stays = if megabytes > limit.value {
+        "is still above"
+    } else {
+        "falls below"
+    };
+    Ok(vec![finding.concluding(format!(
+        "a gradient of {} MB {stays} the broker's limit of {} MB ({}), beyond which the paper \
+         sends it over the object store",
+        format::number(megabytes),
+        format::number(limit.value),
+        limit.place,
+    ))])
+}
+
+fn held(paper: Paper, model: &str, [ten, thousand]: [u64; 2], stated: &Quantity) -> Finding {
+    let source = "layers of the reference definition";
+    let inputs = vec![Input::from("classes", 10.0, source)];
+    let finding = check(paper).finding(model, inputs, ten as f64, stated);
+    let is_thousand = (stated.value / thousand as f64 - 1.0).abs() <= super::TOLERANCE;
+    if !finding.differs() {
+        return finding;
+    }
+    let ratio = thousand as f64 / ten as f64;
+    let explanation = match is_thousand {
+        true => format!(
+            "the stated count is that of the head for ImageNet's 1000 classes ({}), whose \
+             gradient has {} times the bytes",
+            format::count(thousand as f64),
+            format::number(ratio),
+        ),
+        false => format!(
+            "with a head of 1000 classes it would be {}",
+            format::count(thousand as f64)
+        ),
+    };
+    finding.explained(explanation)
+}

@@ -1,0 +1,306 @@
+//! Findings as people read them: plain text of at most 100 columns, and
+//! Markdown.
+
+use super::{Finding, Outcome, Paper};
+use crate::report::format::{self, COLUMNS, wrapped};
+
+/// Findings of one check, in one paper.
+struct Group<'a> {
+    item: &'static str,
+    check: &'static str,
+    formula: &'static str,
+    findings: Vec<&'a Finding>,
+}
+
+/// The findings with that outcome, check by check.
+fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.outcome == outcome) {
+        let is_its =
+            |group: &&mut Group<'_>| (group.item, group.check) == (finding.item, finding.check);
+        match groups.iter_mut().find(is_its) {
+            Some(group) => group.findings.push(finding),
+            None => groups.push(Group {
+                item: finding.item,
+                check: finding.check,
+                formula: finding.formula,
+                findings: vec![finding],
+            }),
+        }
+    }
+    groups
+}
+
+/// Papers that findings speak of, each with its own.
+fn by_paper(findings: &[Finding]) -> impl Iterator<Item = (Paper, Vec<&Finding>)> {
+    Paper::ALL.into_iter().filter_map(|paper| {
+        let own = findings.iter().filter(|finding| finding.paper == paper);
+        let own: Vec<&Finding> = own.collect();
+        (!own.is_empty()).then_some((paper, own))
+    })
+}
+
+/// How many differ, agree and cannot be checked.
+fn counted(findings: &[&Finding]) -> String {
+    let count = |outcome| {
+        let with = findings.iter().filter(|finding| finding.outcome == outcome);
+        with.count()
+    };
+    format!(
+        "{} figures: {} differ, {} agree, {} cannot be checked",
+        findings.len(),
+        count(Outcome::Differs),
+        count(Outcome::Agrees),
+        count(Outcome::CannotBeChecked)
+    )
+}
+
+/// A figure with its unit, in at least three digits.
+fn figure(value: f64, unit: &str) -> String {
+    let text = match value.abs() {
+        size if size >= 1000.0 => format::count((value * 100.0).round() / 100.0),
+        size if size > 0.0 && size < 0.1 => {
+            let decimals = (3.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
+            format!("{value:.decimals$}")
+        }
+        _ => format!("{:.4}", value)
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned(),
+    };
+    match unit {
+        "" => text,
+        unit => format!("{text} {unit}"),
+    }
+}
+
+/// What is printed, what is computed, and how far apart they are.
+fn figures(finding: &Finding) -> String {
+    let unit = finding.unit;
+    let computed = finding.computed.map(|value| figure(value, unit));
+    let printed = finding.printed.as_ref().map(|printed| {
+        format!("{} {unit}", stated(printed.value))
+            .trim_end()
+            .to_owned()
+    });
+    match (printed, computed) {
+        (Some(printed), Some(computed)) => {
+            let off = finding.ratio.map_or(String::new(), difference);
+            format!("printed {printed}, computed {computed}{off}")
+        }
+        (Some(printed), None) => format!("printed {printed}"),
+        (None, Some(computed)) => format!("computed {computed}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// How far the printed figure is from the computed one; nothing where they are
+/// equal in four digits.
+fn difference(ratio: f64) -> String {
+    match (ratio, (ratio - 1.0) * 100.0) {
+        (ratio, _) if !(0.5..=2.0).contains(&ratio) => {
+            format!(": {} times it", format::number(ratio))
+        }
+        (_, percent) if percent >= 0.05 => format!(": {percent:.1} % above it"),
+        (_, percent) if percent <= -0.05 => format!(": {:.1} % below it", -percent),
+        _ => String::new(),
+    }
+}
+
+/// An input as it is printed; one that was computed, in four digits.
+fn stated(value: f64) -> String {
+    /// More characters than any published figure has.
+    const LONG: usize = 12;
+    let text = format::exact(value);
+    match text.chars().count() {
+        length if length <= LONG => text,
+        _ => figure(value, ""),
+    }
+}
+
+/// Every input with its cell.
+fn inputs(finding: &Finding) -> String {
+    let told = finding.inputs.iter();
+    let told =
+        told.map(|input| format!("{} {} ({})", input.name, stated(input.value), input.place));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Texts of findings, each once, in order.
+fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>) -> Vec<&'a str> {
+    let mut texts: Vec<&str> = Vec::new();
+    for text in findings.iter().filter_map(|finding| text(finding)) {
+        if !texts.contains(&text.as_str()) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+/// The findings as plain text: what differs in full, the rest in a line a check.
+/// With `all`, every figure that agrees has a line of its own.
+pub fn plain(findings: &[Finding], all: bool) -> String {
+    let mut lines = Vec::new();
+    for (paper, own) in by_paper(findings) {
+        let title = format!("{} ({})", paper.cited(), counted(&own));
+        lines.push(title);
+        for group in groups(&own, Outcome::Differs) {
+            lines.push(String::new());
+            lines.extend(detailed(&group));
+        }
+        lines.extend(section("agrees", &groups(&own, Outcome::Agrees), all));
+        let unknown = groups(&own, Outcome::CannotBeChecked);
+        lines.extend(section("cannot be checked", &unknown, true));
+        lines.push(String::new());
+    }
+    lines.join("\n").trim_end().to_owned()
+}
+
+fn detailed(group: &Group<'_>) -> Vec<String> {
+    let mut lines = vec![
+        wrapped("  differs  ", &format!("{}: {}", group.item, group.check)),
+        wrapped("    ", &format!("= {}", group.formula)),
+    ];
+    let mut told = None;
+    for finding in &group.findings {
+        lines.push(wrapped(
+            "    - ",
+            &format!("{}: {}", finding.row, figures(finding)),
+        ));
+        lines.push(wrapped("      from ", &inputs(finding)));
+        if finding.explanation != told
+            && let Some(text) = &finding.explanation
+        {
+            lines.push(wrapped("      ", text));
+        }
+        told.clone_from(&finding.explanation);
+    }
+    for text in distinct(&group.findings, |finding| finding.consequence.as_ref()) {
+        lines.push(wrapped("    => ", text));
+    }
+    lines
+}
+
+fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !groups.is_empty() {
+        lines.extend([String::new(), format!("  {title}")]);
+    }
+    for group in groups {
+        let heading = format!("{}: {}", group.item, group.check);
+        if all {
+            lines.push(wrapped("    ", &heading));
+            for finding in &group.findings {
+                let told = [figures(finding)]
+                    .into_iter()
+                    .chain(finding.explanation.clone())
+                    .filter(|text| !text.is_empty())
+                    .collect::<Vec<_>>()
+                    .join("; ");
+                lines.push(wrapped("      - ", &format!("{}: {told}", finding.row)));
+            }
+        } else {
+            let beyond = group.findings.iter();
+            let beyond = beyond.filter(|finding| finding.within_rounding == Some(false));
+            let beyond = match beyond.count() {
+                0 => String::new(),
+                count => format!(", {count} of them within 1 % but beyond rounding"),
+            };
+            let count = group.findings.len();
+            let noun = if count == 1 { "figure" } else { "figures" };
+            lines.push(wrapped(
+                "    ",
+                &format!("{heading} ({count} {noun}{beyond})"),
+            ));
+        }
+        for text in distinct(&group.findings, |finding| finding.consequence.as_ref()) {
+            lines.push(wrapped("      => ", text));
+        }
+    }
+    lines
+}
+
+/// The findings as Markdown: a table a check.
+pub fn markdown(findings: &[Finding]) -> String {
+    let mut text = String::from("# Audit of the papers' arithmetic\n");
+    for (paper, own) in by_paper(findings) {
+        text.push_str(&format!("\n## {}\n\n{}.\n", paper.cited(), counted(&own)));
+        for (outcome, title) in [
+            (Outcome::Differs, "Differs"),
+            (Outcome::Agrees, "Agrees"),
+            (Outcome::CannotBeChecked, "Cannot be checked"),
+        ] {
+            let groups = groups(&own, outcome);
+            if !groups.is_empty() {
+                text.push_str(&format!("\n### {title}\n"));
+            }
+            for group in &groups {
+                text.push_str(&markdown_group(group));
+            }
+        }
+    }
+    text
+}
+
+fn markdown_group(group: &Group<'_>) -> String {
+    let escaped = |text: &str| text.replace('|', "\\|");
+    let mut text = format!("\n**{}: {}**", group.item, escaped(group.check));
+    if !group.formula.is_empty() {
+        text.push_str(&format!(" = {}", escaped(group.formula)));
+    }
+    text.push_str("\n\n| of | result | inputs | remark |\n| --- | --- | --- | --- |\n");
+    for finding in &group.findings {
+        text.push_str(&format!(
+            "| {} | {} | {} | {} |\n",
+            escaped(&finding.row),
+            figures(finding),
+            escaped(&inputs(finding)),
+            escaped(finding.explanation.as_deref().unwrap_or_default()),
+        ));
+    }
+    for consequence in distinct(&group.findings, |finding| finding.consequence.as_ref()) {
+        text.push_str(&format!("\nConsequence: {}\n", escaped(consequence)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{Published, audit};
+    use crate::cost::PriceBook;
+
+    fn shipped() -> Vec<Finding> {
+        let published = Published::shipped().unwrap();
+        audit(&Paper::ALL, &published, &PriceBook::shipped().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_hundred_columns() {
+        for all in [false, true] {
+            let text = plain(&shipped(), all);
+            let widest = text
+                .lines()
+                .max_by_key(|line| line.chars().count())
+                .unwrap();
+            assert!(widest.chars().count() <= COLUMNS, "{widest}");
+        }
+    }
+
+    #[test]
+    fn every_finding_is_in_the_markdown() {
+        let findings = shipped();
+        let text = markdown(&findings);
+        let rows = text.lines().filter(|line| {
+            line.starts_with("| ") && !line.starts_with("| ---") && !line.starts_with("| of |")
+        });
+        assert_eq!(rows.count(), findings.len());
+    }
+
+    #[test]
+    fn figures_keep_the_digits_that_matter() {
+        assert_eq!(figure(0.000_489_57, "USD"), "0.0004896 USD");
+        assert_eq!(figure(344.232, "s"), "344.232 s");
+        assert_eq!(figure(3_217_226.0, ""), "3,217,226");
+    }
+}

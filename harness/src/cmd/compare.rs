@@ -1,0 +1,268 @@
+//! `compare`: two runs, row by row and metric by metric.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::Output;
+use super::table::table;
+use crate::analysis::claims::Metric;
+use crate::analysis::comparison::{Change, Comparison, MetricComparison, RowComparison};
+use crate::analysis::{self, Analysis};
+use crate::error::{Error, Exit};
+use crate::report::format::{self, wrapped};
+use crate::results::{RunDirectory, SchemaVersion};
+
+/// The version of what `compare --json` prints.
+const COMPARE_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// `compare`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The run directory to compare with.
+    #[arg(value_name = "BEFORE")]
+    before: PathBuf,
+    /// The run directory that is compared.
+    #[arg(value_name = "AFTER")]
+    after: PathBuf,
+    /// Differences up to this are none, percent.
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
+    threshold: f64,
+    /// Exit with 3 if a metric is any of these.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WORD")]
+    fail_on: Vec<Word>,
+}
+
+/// What a comparison may be asked to fail on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Word {
+    /// A time grew.
+    Slower,
+    /// A time fell.
+    Faster,
+    /// A cost grew.
+    Dearer,
+    /// A cost fell.
+    Cheaper,
+    /// Memory, bytes or a count grew.
+    More,
+    /// Memory, bytes or a count fell.
+    Less,
+    /// A loss or an accuracy grew.
+    Higher,
+    /// A loss or an accuracy fell.
+    Lower,
+    /// The trials cannot tell.
+    Undecided,
+    /// The runs are not of the same thing.
+    NotComparable,
+}
+
+impl Word {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Slower => "slower",
+            Self::Faster => "faster",
+            Self::Dearer => "dearer",
+            Self::Cheaper => "cheaper",
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Higher => "higher",
+            Self::Lower => "lower",
+            Self::Undecided => "undecided",
+            Self::NotComparable => "not comparable",
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        _ => Err("give a percentage from 0 to 100".to_owned()),
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Compared<'a> {
+    schema_version: SchemaVersion,
+    before: Side<'a>,
+    after: Side<'a>,
+    threshold_percent: f64,
+    comparison: &'a Comparison,
+}
+
+/// Which run a side is.
+#[derive(Serialize)]
+struct Side<'a> {
+    run_id: &'a str,
+    platform: &'a str,
+    created: &'a str,
+    worker_sha256: Option<&'a str>,
+    commit: Option<&'a str>,
+}
+
+impl<'a> Side<'a> {
+    fn of(run: &'a RunDirectory) -> Self {
+        let manifest = run.manifest();
+        Self {
+            run_id: &manifest.run_id,
+            platform: &manifest.platform,
+            created: &manifest.created,
+            worker_sha256: manifest.worker_sha256.as_deref(),
+            commit: manifest.git.as_ref().and_then(|git| git.commit.as_deref()),
+        }
+    }
+}
+
+/// Says what changed from the first run to the second.
+///
+/// # Errors
+/// When a directory is no run or is damaged, or the runs have no row in common.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let (before, first) = opened(&args.before, output)?;
+    let (after, second) = opened(&args.after, output)?;
+    let runs = [(&before, &first), (&after, &second)];
+    let comparison = Comparison::of_runs(runs, args.threshold / 100.0);
+    if comparison.rows.is_empty() {
+        return Err(Error::NothingSelected(format!(
+            "{} and {} have no row of the same id",
+            args.before.display(),
+            args.after.display()
+        )));
+    }
+    output.text(text(&comparison, args.threshold, output.verbosity > 0));
+    output.json(&Compared {
+        schema_version: COMPARE_VERSION,
+        before: Side::of(&before),
+        after: Side::of(&after),
+        threshold_percent: args.threshold,
+        comparison: &comparison,
+    });
+    let is_named = |(word, _): &(&str, usize)| {
+        let mut named = args.fail_on.iter();
+        named.any(|named| named.as_str() == *word)
+    };
+    match comparison.counts().iter().any(is_named) {
+        true => Ok(Exit::Failed),
+        false => Ok(Exit::Done),
+    }
+}
+
+/// A run and its figures; what is odd about it is told.
+fn opened(path: &std::path::Path, output: Output) -> Result<(RunDirectory, Analysis), Error> {
+    let run = RunDirectory::open_whole(path)?;
+    let analysis = analysis::summarise(&run)?;
+    for warning in &analysis.warnings {
+        output.detail(format_args!("{}: warning: {warning}", path.display()));
+    }
+    Ok((run, analysis))
+}
+
+/// The comparison for people. Without `all`, metrics that are the same are
+/// named only.
+fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
+    let mut parts: Vec<String> = comparison.rows.iter().map(|row| of_row(row, all)).collect();
+    for (run, ids) in [
+        ("first", &comparison.only_before),
+        ("second", &comparison.only_after),
+    ] {
+        if !ids.is_empty() {
+            parts.push(format!("only in the {run} run: {}", ids.join(", ")));
+        }
+    }
+    let notes = comparison.notes.iter();
+    let notes: Vec<String> = notes.map(|note| wrapped("note: ", note)).collect();
+    if !notes.is_empty() {
+        parts.push(notes.join("\n"));
+    }
+    let counts = comparison.counts();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    let mut legend = format!(
+        "{}\nratios are of means, the second run over the first; differences up to {threshold} % \
+         are none",
+        counts.join(", ")
+    );
+    if comparison.intervals > 0 {
+        legend.push_str(&format!(
+            "\n{} intervals of {:.2} % each: all cover together in 95 % of comparisons",
+            comparison.intervals,
+            comparison.confidence * 100.0
+        ));
+    }
+    parts.push(legend);
+    parts.join("\n\n")
+}
+
+fn of_row(row: &RowComparison, all: bool) -> String {
+    let mut lines = vec![row.id.clone()];
+    for setting in &row.settings {
+        lines.push(wrapped("  ", &format!("set differently: {setting}")));
+    }
+    let is_shown = |metric: &&MetricComparison| all || metric.change != Change::Same;
+    let shown: Vec<&MetricComparison> = row.metrics.iter().filter(is_shown).collect();
+    if !shown.is_empty() {
+        let heading = ["", "metric", "before", "after", "ratio (interval)", ""];
+        let cells: Vec<[String; 6]> = shown.iter().map(|metric| cells(metric)).collect();
+        lines.push(table(heading, &cells));
+    }
+    lines.extend(reasons(&shown));
+    let same = row.metrics.iter().filter(|metric| !is_shown(metric));
+    let same: Vec<String> = same.map(|metric| name(metric.metric)).collect();
+    if !same.is_empty() {
+        lines.push(wrapped("  ", &format!("same: {}", same.join(", "))));
+    }
+    lines.join("\n")
+}
+
+/// Why metrics are undecided or not comparable: each reason once, with the
+/// metrics that have it.
+fn reasons(shown: &[&MetricComparison]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for metric in shown {
+        if !matches!(metric.change, Change::Undecided | Change::NotComparable) {
+            continue;
+        }
+        match reasons
+            .iter_mut()
+            .find(|(reason, _)| *reason == metric.reason)
+        {
+            Some((_, names)) => names.push(name(metric.metric)),
+            None => reasons.push((&metric.reason, vec![name(metric.metric)])),
+        }
+    }
+    let told = reasons.into_iter();
+    told.map(|(reason, names)| wrapped("  ", &format!("{}: {reason}", names.join(", "))))
+        .collect()
+}
+
+fn cells(metric: &MetricComparison) -> [String; 6] {
+    let value = |value: Option<f64>| format::or_unknown(value, format::number);
+    let ratio = match (metric.ratio, metric.interval) {
+        (Some(ratio), Some([low, high])) => {
+            let number = format::number;
+            format!("{} ({} to {})", number(ratio), number(low), number(high))
+        }
+        (Some(ratio), None) => format::number(ratio),
+        (None, _) => format::UNKNOWN.to_owned(),
+    };
+    [
+        " ".to_owned(),
+        name(metric.metric),
+        value(metric.before),
+        value(metric.after),
+        ratio,
+        metric.word.to_owned(),
+    ]
+}
+
+/// A metric's name, as experiments write it.
+fn name(metric: Metric) -> String {
+    let name = serde_json::to_value(metric).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
+}
