@@ -12,7 +12,7 @@ use epochcost::analysis::claims::{Metric, Word};
 use epochcost::analysis::{self, Analysis};
 use epochcost::error::Exit;
 use epochcost::report;
-use epochcost::results::{ResultsError, RunDirectory, SCHEMA_VERSION};
+use epochcost::results::{ResultsError, RunDirectory};
 use epochcost_systems::Record;
 
 const CLAIMS: &str = r#"[

@@ -2,7 +2,7 @@
 //! Markdown.
 
 use super::{Finding, Outcome, Paper};
-use crate::report::format::{self, COLUMNS, wrapped};
+use crate::report::format::{self, wrapped};
 
 /// Findings of one check, in one paper.
 struct Group<'a> {
@@ -283,7 +283,7 @@ mod tests {
                 .lines()
                 .max_by_key(|line| line.chars().count())
                 .unwrap();
-            assert!(widest.chars().count() <= COLUMNS, "{widest}");
+            assert!(widest.chars().count() <= format::COLUMNS, "{widest}");
         }
     }
 
