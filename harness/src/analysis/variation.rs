@@ -1,6 +1,7 @@
 //! Whether repeated times can be trusted: outliers, spread, drift, and trials
 //! that were not interleaved. Every warning says what to do.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -195,22 +196,22 @@ fn spread(values: &[f64]) -> Option<f64> {
 
 /// Times over the median of their row, in the order in which they were taken.
 fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
-    let known: Vec<(&str, f64, Vec<(usize, f64)>)> = rows
-        .iter()
-        .map(|row| {
-            let times = times(row);
-            let values: Vec<f64> = times.iter().map(|(_, seconds)| *seconds).collect();
-            (row.planned.row.id.as_str(), median(&values), times)
-        })
-        .collect();
-    order
-        .iter()
-        .filter_map(|id| {
-            let (_, middle, times) = known.iter().find(|(row, _, _)| *row == id.row)?;
-            let (_, seconds) = times.iter().find(|(trial, _)| *trial == id.trial)?;
-            Some(seconds / middle)
-        })
-        .collect()
+    let mut relative: BTreeMap<TrialId, f64> = BTreeMap::new();
+    for row in rows {
+        let times = times(row);
+        let middle = median(
+            &times
+                .iter()
+                .map(|(_, seconds)| *seconds)
+                .collect::<Vec<_>>(),
+        );
+        for (trial, seconds) in times {
+            let row = row.planned.row.id.clone();
+            relative.insert(TrialId { row, trial }, seconds / middle);
+        }
+    }
+    let known = order.iter().filter_map(|id| relative.get(id));
+    known.copied().collect()
 }
 
 /// The change from the mean of the first half to that of the second, if it is
