@@ -20,6 +20,9 @@ const QUARTILE: f64 = 0.6745;
 /// Trials from which on a median of deviations says something.
 const LEAST_FOR_OUTLIERS: usize = 5;
 
+/// At most one of so many values is an outlier.
+const MOST_OUTLIERS: usize = 5;
+
 /// Differences below this share are not worth a warning.
 const RELEVANT: f64 = 0.10;
 
@@ -156,7 +159,9 @@ fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<Variation> {
 }
 
 /// Places of values whose modified z-score is beyond 3.5: 0.6745 times the
-/// distance from the median, over the median of such distances.
+/// distance from the median, over the median of such distances. More than a
+/// fifth of all are no outliers: such values fall into groups, as where a poll
+/// finds in time what it waits for, or does not.
 fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < LEAST_FOR_OUTLIERS {
         return Vec::new();
@@ -165,9 +170,13 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     let typical = median(&distances);
     let is_odd = |distance: f64| QUARTILE * distance > OUTLIER_SCORE * typical;
-    (0..values.len())
+    let odd: Vec<usize> = (0..values.len())
         .filter(|place| distances[*place] > 0.0 && is_odd(distances[*place]))
-        .collect()
+        .collect();
+    match odd.len() * MOST_OUTLIERS <= values.len() {
+        true => odd,
+        false => Vec::new(),
+    }
 }
 
 /// The middle value, or the mean of the two in the middle; NaN without any.
@@ -264,6 +273,8 @@ mod tests {
         assert_eq!(outliers(&values), [4]);
         assert_eq!(outliers(&values[..4]), [0usize; 0]);
         assert_eq!(outliers(&[5.0; 6]), [0usize; 0]);
+        let groups = [1.0, 1.0, 1.01, 1.0, 0.99, 2.0, 2.01, 2.0];
+        assert_eq!(outliers(&groups), [0usize; 0], "two groups");
         let found = of_row("r", &numbered(&values));
         assert_eq!(
             found[0],
