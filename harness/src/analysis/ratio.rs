@@ -209,9 +209,11 @@ mod tests {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
+    type Method = fn(&[(f64, f64)]) -> Option<[f64; 2]>;
+
     /// How often the interval holds the ratio 2 of pairs that share part of
     /// their noise, of `n` pairs that vary by about 20 %.
-    fn coverage(n: usize, interval: fn(&[(f64, f64)]) -> Option<[f64; 2]>) -> f64 {
+    fn coverage(n: usize, interval: Method) -> f64 {
         const REPETITIONS: u64 = 300;
         let hits = (0..REPETITIONS).filter(|repetition| {
             let pairs: Vec<(f64, f64)> = (0..n as u64)

@@ -1,6 +1,7 @@
 //! Whether repeated times can be trusted: outliers, spread, drift, and trials
 //! that were not interleaved. Every warning says what to do.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -18,6 +19,9 @@ const QUARTILE: f64 = 0.6745;
 
 /// Trials from which on a median of deviations says something.
 const LEAST_FOR_OUTLIERS: usize = 5;
+
+/// At most one of so many values is an outlier.
+const MOST_OUTLIERS: usize = 5;
 
 /// Differences below this share are not worth a warning.
 const RELEVANT: f64 = 0.10;
@@ -155,7 +159,9 @@ fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<Variation> {
 }
 
 /// Places of values whose modified z-score is beyond 3.5: 0.6745 times the
-/// distance from the median, over the median of such distances.
+/// distance from the median, over the median of such distances. More than a
+/// fifth of all are no outliers: such values fall into groups, as where a poll
+/// finds in time what it waits for, or does not.
 fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < LEAST_FOR_OUTLIERS {
         return Vec::new();
@@ -164,9 +170,13 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     let typical = median(&distances);
     let is_odd = |distance: f64| QUARTILE * distance > OUTLIER_SCORE * typical;
-    (0..values.len())
+    let odd: Vec<usize> = (0..values.len())
         .filter(|place| distances[*place] > 0.0 && is_odd(distances[*place]))
-        .collect()
+        .collect();
+    match odd.len() * MOST_OUTLIERS <= values.len() {
+        true => odd,
+        false => Vec::new(),
+    }
 }
 
 /// The middle value, or the mean of the two in the middle; NaN without any.
@@ -195,22 +205,22 @@ fn spread(values: &[f64]) -> Option<f64> {
 
 /// Times over the median of their row, in the order in which they were taken.
 fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
-    let known: Vec<(&str, f64, Vec<(usize, f64)>)> = rows
-        .iter()
-        .map(|row| {
-            let times = times(row);
-            let values: Vec<f64> = times.iter().map(|(_, seconds)| *seconds).collect();
-            (row.planned.row.id.as_str(), median(&values), times)
-        })
-        .collect();
-    order
-        .iter()
-        .filter_map(|id| {
-            let (_, middle, times) = known.iter().find(|(row, _, _)| *row == id.row)?;
-            let (_, seconds) = times.iter().find(|(trial, _)| *trial == id.trial)?;
-            Some(seconds / middle)
-        })
-        .collect()
+    let mut relative: BTreeMap<TrialId, f64> = BTreeMap::new();
+    for row in rows {
+        let times = times(row);
+        let middle = median(
+            &times
+                .iter()
+                .map(|(_, seconds)| *seconds)
+                .collect::<Vec<_>>(),
+        );
+        for (trial, seconds) in times {
+            let row = row.planned.row.id.clone();
+            relative.insert(TrialId { row, trial }, seconds / middle);
+        }
+    }
+    let known = order.iter().filter_map(|id| relative.get(id));
+    known.copied().collect()
 }
 
 /// The change from the mean of the first half to that of the second, if it is
@@ -263,6 +273,8 @@ mod tests {
         assert_eq!(outliers(&values), [4]);
         assert_eq!(outliers(&values[..4]), [0usize; 0]);
         assert_eq!(outliers(&[5.0; 6]), [0usize; 0]);
+        let groups = [1.0, 1.0, 1.01, 1.0, 0.99, 2.0, 2.01, 2.0];
+        assert_eq!(outliers(&groups), [0usize; 0], "two groups");
         let found = of_row("r", &numbered(&values));
         assert_eq!(
             found[0],

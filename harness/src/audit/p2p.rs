@@ -82,7 +82,7 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
             .unchecked(model, vec![Input::of("on CIFAR", &cifar)])
             .with_computed(cifar.value)
             .with_printed(&mnist);
-        let is_like = factor <= LIKE_FACTOR && factor >= 1.0 / LIKE_FACTOR;
+        let is_like = (1.0 / LIKE_FACTOR..=LIKE_FACTOR).contains(&factor);
         findings.push(match is_like {
             true => finding.with_outcome(Outcome::Agrees),
             false => finding

@@ -175,7 +175,7 @@ fn remark(
     let (gpu_epochs, gpu_minutes) = gpu?;
     let factor = epochs.count / gpu_epochs;
     match epochs.framework {
-        "AllReduce" | "ScatterReduce" if factor > LIKE_FACTOR || factor < 1.0 / LIKE_FACTOR => {
+        "AllReduce" | "ScatterReduce" if !(1.0 / LIKE_FACTOR..=LIKE_FACTOR).contains(&factor) => {
             let slower = epochs.minutes.value / gpu_minutes;
             Some(format!(
                 "{} epochs against the GPU's {}, though both step on the mean gradient of the \

@@ -269,6 +269,7 @@ mod tests {
     use super::*;
     use crate::audit::{Published, audit};
     use crate::cost::PriceBook;
+    use crate::report::format::COLUMNS;
 
     fn shipped() -> Vec<Finding> {
         let published = Published::shipped().unwrap();

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{text}");
         assert!(lines[0].starts_with("- word") && lines[1].starts_with("  word"));
         assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS));
-        let percent = format!("{} 5 %", "x".repeat(95));
+        let percent = format!("{} 5 %", "x".repeat(97));
         assert!(wrapped("", &percent).ends_with("\n5 %"));
     }
 
