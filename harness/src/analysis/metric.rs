@@ -188,7 +188,7 @@ impl Scale {
             })
     }
 
-    /// From a ratio to `unit`, one of [`RATIO_UNITS`]; none for another.
+    /// From a ratio to `unit`, `×` or `% less`; none for another.
     pub fn of_ratio(unit: &str) -> Option<Self> {
         match unit {
             "×" => Some(Self::NONE),
