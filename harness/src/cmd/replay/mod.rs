@@ -2,7 +2,7 @@
 //! profile or under another memory size, worker count or platform.
 //!
 //! Without `--compute`, steps take what the run itself recorded, taken apart
-//! from what they waited for the host's cores ([`calibrate`]): everything else
+//! from what they waited for the host's cores (`calibrate.rs`): everything else
 //! is then predicted. With it, compute times are a profile's, and the run is
 //! predicted from what was measured without it.
 
