@@ -34,10 +34,10 @@ fn made_up(trials: usize, slower: f64) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let new = fixture::new_run("[]", trials);
     let run = RunDirectory::create(Some(directory.path()), new).unwrap();
-    for trial in 0..trials {
+    for (trial, noise) in NOISE.iter().enumerate().take(trials) {
         for system in fixture::SYSTEMS {
             let plan = fixture::plan(system, trial);
-            let outcome = fixture::outcome(&plan, slower * NOISE[trial]);
+            let outcome = fixture::outcome(&plan, slower * noise);
             run.append_trial(&plan, &outcome).unwrap();
         }
     }

@@ -284,7 +284,7 @@ mod tests {
                 .lines()
                 .max_by_key(|line| line.chars().count())
                 .unwrap();
-            assert!(widest.chars().count() <= format::COLUMNS, "{widest}");
+            assert!(widest.chars().count() <= COLUMNS, "{widest}");
         }
     }
 
