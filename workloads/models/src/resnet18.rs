@@ -78,7 +78,7 @@ impl<B: LayerOps> Network<B> for ResNet18<B> {
         for block in &self.blocks {
             features = block.forward(features, normalisation);
         }
-        self.classifier.forward(global_average_pool(features))
+        self.classifier.forward(global_average_pool(features.values))
     }
 }
 
@@ -107,8 +107,7 @@ impl<B: LayerOps> Block<B> {
         }
     }
 
-    fn forward(&self, input: Tensor<B, 4>, normalisation: &mut Normalisation<B>) -> Tensor<B, 4> {
-        let input = Features::plain(input);
+    fn forward(&self, input: Features<B>, normalisation: &mut Normalisation<B>) -> Features<B> {
         let features = self
             .first
             .forward_normed(input.clone(), &self.first_norm, normalisation)

@@ -1,9 +1,10 @@
 //! The operations in burn's autodiff graph, for any backend that has them.
 //!
 //! A step keeps the tensors that its backward pass reads in its own state, which goes
-//! with it: memory is returned while the backward pass proceeds.
+//! with it: memory is returned while the backward pass proceeds. An activation's values
+//! are not kept, and are made again once the backward pass first asks for them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::backend::Autodiff;
 use burn::backend::autodiff::NodeId;
@@ -54,9 +55,69 @@ where
     Tensor::from_primitive(TensorPrimitive::Float(output))
 }
 
-/// The nodes of features and of their norm's weight and bias, and what they hold. Where
-/// there is no norm, nodes that want no gradient stand for it.
-fn split_features<B: Backend, C: CheckpointStrategy>(
+/// Features as a step keeps them for its backward pass.
+#[derive(Debug, Clone)]
+enum Kept<B: LayerOps> {
+    Whole(Features<B>),
+    Again(Arc<Activated<B>>),
+}
+
+impl<B: LayerOps> Kept<B> {
+    fn read(self) -> Features<B> {
+        match self {
+            Self::Whole(features) => features,
+            Self::Again(origin) => Features::plain(origin.values()),
+        }
+    }
+}
+
+/// What an activation was made from.
+#[derive(Debug)]
+pub(crate) struct Activated<B: LayerOps> {
+    features: Features<B>,
+    shortcut: Option<Kept<B>>,
+    /// The values made again, for as long as a step that reads them is to come.
+    again: Mutex<Option<Tensor<B, 4>>>,
+}
+
+impl<B: LayerOps> Activated<B> {
+    fn sources(&self) -> (Features<B>, Option<Features<B>>) {
+        (self.features.clone(), self.shortcut.clone().map(Kept::read))
+    }
+
+    fn values(&self) -> Tensor<B, 4> {
+        let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = again.take().unwrap_or_else(|| {
+            let (features, shortcut) = self.sources();
+            B::activation(features, shortcut).values
+        });
+        again.insert(values).clone()
+    }
+
+    /// To be called once no step is to come that reads the values.
+    fn forget_values(&self) {
+        self.again
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+}
+
+/// The nodes of features and of their norm's weight and bias, what they hold, and what of
+/// it is kept. Where there is no norm, nodes that want no gradient stand for it.
+fn split_features<B: LayerOps, C: CheckpointStrategy>(
+    features: Features<Autodiff<B, C>>,
+) -> ([Parent<B, C>; 3], Features<B>, Kept<B>) {
+    let origin = features.origin.clone();
+    let (nodes, features) = split_values(features);
+    let kept = match origin {
+        Some(origin) => Kept::Again(origin),
+        None => Kept::Whole(features.clone()),
+    };
+    (nodes, features, kept)
+}
+
+fn split_values<B: LayerOps, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>) {
     let (node, values) = split(features.values);
@@ -76,11 +137,10 @@ fn split_features<B: Backend, C: CheckpointStrategy>(
         },
         rectified: norm.rectified,
     };
-    let features = Features {
-        values,
-        norm: Some(norm),
-    };
-    ([node, weight_node, bias_node], features)
+    (
+        [node, weight_node, bias_node],
+        Features::normed(values, norm),
+    )
 }
 
 /// Registers a gradient where its node wants it.
@@ -118,17 +178,30 @@ fn consumed<B: Backend, const N: usize, const D: usize, S>(
 #[derive(Debug)]
 struct ConvolutionStep;
 
-type ConvolutionState<B> = (Features<B>, Tensor<B, 4>, Window);
+/// What [`ConvolutionStep`] keeps: its input, weight and window.
+type ConvolutionState<B> = (Kept<B>, Tensor<B, 4>, Window);
 
-fn split_convolution<B: Backend, C: CheckpointStrategy>(
+/// A convolution's operands, out of the graph and in it.
+struct ConvolutionParts<B: LayerOps, C: CheckpointStrategy> {
+    parents: [Parent<B, C>; 4],
+    state: ConvolutionState<B>,
+    input: Features<B>,
+    weight: Tensor<B, 4>,
+}
+
+fn split_convolution<B: LayerOps, C: CheckpointStrategy>(
     input: Features<Autodiff<B, C>>,
     weight: Tensor<Autodiff<B, C>, 4>,
     window: Window,
-) -> ([Parent<B, C>; 4], ConvolutionState<B>) {
+) -> ConvolutionParts<B, C> {
     let (weight_node, weight) = split(weight);
-    let ([values, norm_weight, norm_bias], input) = split_features(input);
-    let parents = [weight_node, values, norm_weight, norm_bias];
-    (parents, (input, weight, window))
+    let ([values, norm_weight, norm_bias], input, kept) = split_features(input);
+    ConvolutionParts {
+        parents: [weight_node, values, norm_weight, norm_bias],
+        state: (kept, weight.clone(), window),
+        input,
+        weight,
+    }
 }
 
 impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
@@ -139,7 +212,7 @@ impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
         let (input, weight, window) = ops.state;
         let [node, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
         let wanted = parents.iter().any(Option::is_some);
-        let (input, weight) = B::convolution_backward(input, weight, output, window, wanted);
+        let (input, weight) = B::convolution_backward(input.read(), weight, output, window, wanted);
         pass_on(weight, node, gradients);
         if let Some(input) = input {
             pass_on_features(input, parents, gradients);
@@ -151,11 +224,12 @@ impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
 struct ActivationStep;
 
 impl<B: LayerOps> Backward<B, 6> for ActivationStep {
-    type State = (Features<B>, Option<Features<B>>);
+    type State = Arc<Activated<B>>;
 
     fn backward(self, ops: Ops<Self::State, 6>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
-        let (features, shortcut) = ops.state;
+        ops.state.forget_values();
+        let (features, shortcut) = ops.state.sources();
         let [values, weight, bias, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
         let (features, shortcut) = B::activation_backward(features, shortcut, output);
         pass_on_features(features, [values, weight, bias], gradients);
@@ -214,15 +288,16 @@ impl<B: LayerOps> Backward<B, 1> for CrossEntropyStep {
 }
 
 impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
+    type Origin = Arc<Activated<B>>;
+
     fn convolution(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
     ) -> Tensor<Self, 4> {
-        let (parents, state) = split_convolution(input, weight, window);
-        let (input, weight, window) = state.clone();
-        let output = B::convolution(input, weight, window);
-        register(ConvolutionStep, parents, state, output)
+        let parts = split_convolution(input, weight, window);
+        let output = B::convolution(parts.input, parts.weight, window);
+        register(ConvolutionStep, parts.parents, parts.state, output)
     }
 
     fn convolution_with_moments(
@@ -230,28 +305,34 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         weight: Tensor<Self, 4>,
         window: Window,
     ) -> (Tensor<Self, 4>, Moments<Self>) {
-        let (parents, state) = split_convolution(input, weight, window);
-        let (input, weight, window) = state.clone();
-        let (output, moments) = B::convolution_with_moments(input, weight, window);
+        let parts = split_convolution(input, weight, window);
+        let (output, moments) = B::convolution_with_moments(parts.input, parts.weight, window);
         let moments = Moments {
             mean: Tensor::from_inner(moments.mean),
             variance: Tensor::from_inner(moments.variance),
         };
-        (register(ConvolutionStep, parents, state, output), moments)
+        let output = register(ConvolutionStep, parts.parents, parts.state, output);
+        (output, moments)
     }
 
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
-        let ([values, weight, bias], features) = split_features(features);
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
+        let (main, features) = split_values(features);
         let absent = || {
             let values = features.values.clone();
             split(Tensor::<Self, 4>::from_inner(values)).0
         };
-        let (parents, shortcut) = match shortcut.map(split_features) {
-            Some((nodes, shortcut)) => (nodes, Some(shortcut)),
-            None => (std::array::from_fn(|_| absent()), None),
+        let (beside, shortcut, kept) = match shortcut.map(split_features) {
+            Some((nodes, shortcut, kept)) => (nodes, Some(shortcut), Some(kept)),
+            None => (std::array::from_fn(|_| absent()), None, None),
         };
-        let output = B::activation(features.clone(), shortcut.clone());
-        let [shortcut_values, shortcut_weight, shortcut_bias] = parents;
+        let output = B::activation(features.clone(), shortcut).values;
+        let origin = Arc::new(Activated {
+            features,
+            shortcut: kept,
+            again: Mutex::new(None),
+        });
+        let [values, weight, bias] = main;
+        let [shortcut_values, shortcut_weight, shortcut_bias] = beside;
         let parents = [
             values,
             weight,
@@ -260,7 +341,11 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             shortcut_weight,
             shortcut_bias,
         ];
-        register(ActivationStep, parents, (features, shortcut), output)
+        Features {
+            values: register(ActivationStep, parents, origin.clone(), output),
+            norm: None,
+            origin: Some(origin),
+        }
     }
 
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {

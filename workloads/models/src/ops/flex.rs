@@ -11,6 +11,8 @@ use crate::cpu::pool::Pooled;
 use crate::cpu::{activation, dense, dense_images, dense_weight, depthwise, loss, pool, rows};
 
 impl LayerOps for Flex {
+    type Origin = ();
+
     fn convolution(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
@@ -61,14 +63,12 @@ impl LayerOps for Flex {
         (images, tensor(weight, weight_shape))
     }
 
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
         let shape = features.values.dims();
         let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
         let shortcut = shortcut.as_ref().map(Held::read);
-        tensor(
-            activation::forward(features.read(), shortcut, shape[3]),
-            shape,
-        )
+        let values = activation::forward(features.read(), shortcut, shape[3]);
+        Features::plain(tensor(values, shape))
     }
 
     fn activation_backward(

@@ -79,10 +79,7 @@ impl Draw {
             moments: reference::moments(values.clone()),
             rectified: self.below(2) == 0,
         };
-        Features {
-            values,
-            norm: Some(norm),
-        }
+        Features::normed(values, norm)
     }
 }
 
@@ -184,7 +181,7 @@ fn activations_and_their_gradients() {
         let case = format!("seed {seed}: {shape:?}, shortcut {}", shortcut.is_some());
         let ours = Flex::activation(features.clone(), shortcut.clone());
         assert_close(
-            ours,
+            ours.values,
             reference::activation(features.clone(), shortcut.clone()),
             &case,
         );
@@ -332,11 +329,7 @@ fn gradients_are_the_slopes_of_finite_differences() {
                 },
                 rectified: false,
             };
-            let input = Features {
-                values,
-                norm: Some(norm),
-            };
-            let output = Graph::convolution(input, weight, window);
+            let output = Graph::convolution(Features::normed(values, norm), weight, window);
             smooth(output, weights.clone())
         };
         let graph4 = |tensor: &Tensor<Flex, 4>| Tensor::<Graph, 4>::from_inner(tensor.clone());
@@ -386,11 +379,9 @@ fn what_is_not_finite_comes_through() {
             moments,
             rectified: true,
         };
-        let normed = Features {
-            values: output,
-            norm: Some(norm),
-        };
-        assert!(!finite(Flex::activation(normed, None).reshape([-1])));
+        let normed = Features::normed(output, norm);
+        let activated = Flex::activation(normed, None).values;
+        assert!(!finite(activated.reshape([-1])));
         let pooled = Flex::pool(images, Tensor::zeros([32], &device));
         assert!(!finite(pooled.reshape([-1])));
     }
