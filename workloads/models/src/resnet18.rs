@@ -78,7 +78,8 @@ impl<B: LayerOps> Network<B> for ResNet18<B> {
         for block in &self.blocks {
             features = block.forward(features, normalisation);
         }
-        self.classifier.forward(global_average_pool(features.values))
+        self.classifier
+            .forward(global_average_pool(features.values))
     }
 }
 

@@ -292,7 +292,6 @@ impl Gradient<'_> {
                     length: pixels,
                 }],
                 left_step: if packed.is_some() { L::ROWS } else { outputs },
-                right_step: L::COLUMNS,
                 right: right.values,
                 columns: right.columns,
                 accumulate,

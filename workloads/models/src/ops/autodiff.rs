@@ -2,9 +2,9 @@
 //!
 //! A step keeps the tensors that its backward pass reads in its own state, which goes
 //! with it: memory is returned while the backward pass proceeds. An activation's values
-//! are not kept, and are made again once the backward pass first asks for them.
+//! are made again ([`super::kept`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use burn::backend::Autodiff;
 use burn::backend::autodiff::NodeId;
@@ -16,6 +16,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
+use super::kept::{Activated, Kept};
 use super::{FeatureGradients, Features, LayerOps, Moments, Norm, Window};
 
 /// A tensor in the graph, which a step is made from.
@@ -53,54 +54,6 @@ where
         OpsKind::UnTracked(step) => step.finish(output),
     };
     Tensor::from_primitive(TensorPrimitive::Float(output))
-}
-
-/// Features as a step keeps them for its backward pass.
-#[derive(Debug, Clone)]
-enum Kept<B: LayerOps> {
-    Whole(Features<B>),
-    Again(Arc<Activated<B>>),
-}
-
-impl<B: LayerOps> Kept<B> {
-    fn read(self) -> Features<B> {
-        match self {
-            Self::Whole(features) => features,
-            Self::Again(origin) => Features::plain(origin.values()),
-        }
-    }
-}
-
-/// What an activation was made from.
-#[derive(Debug)]
-pub(crate) struct Activated<B: LayerOps> {
-    features: Features<B>,
-    shortcut: Option<Kept<B>>,
-    /// The values made again, for as long as a step that reads them is to come.
-    again: Mutex<Option<Tensor<B, 4>>>,
-}
-
-impl<B: LayerOps> Activated<B> {
-    fn sources(&self) -> (Features<B>, Option<Features<B>>) {
-        (self.features.clone(), self.shortcut.clone().map(Kept::read))
-    }
-
-    fn values(&self) -> Tensor<B, 4> {
-        let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
-        let values = again.take().unwrap_or_else(|| {
-            let (features, shortcut) = self.sources();
-            B::activation(features, shortcut).values
-        });
-        again.insert(values).clone()
-    }
-
-    /// To be called once no step is to come that reads the values.
-    fn forget_values(&self) {
-        self.again
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-    }
 }
 
 /// The nodes of features and of their norm's weight and bias, what they hold, and what of
@@ -228,7 +181,6 @@ impl<B: LayerOps> Backward<B, 6> for ActivationStep {
 
     fn backward(self, ops: Ops<Self::State, 6>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
-        ops.state.forget_values();
         let (features, shortcut) = ops.state.sources();
         let [values, weight, bias, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
         let (features, shortcut) = B::activation_backward(features, shortcut, output);
@@ -326,11 +278,7 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             None => (std::array::from_fn(|_| absent()), None, None),
         };
         let output = B::activation(features.clone(), shortcut).values;
-        let origin = Arc::new(Activated {
-            features,
-            shortcut: kept,
-            again: Mutex::new(None),
-        });
+        let origin = Arc::new(Activated::new(features, kept));
         let [values, weight, bias] = main;
         let [shortcut_values, shortcut_weight, shortcut_bias] = beside;
         let parents = [

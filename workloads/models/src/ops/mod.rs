@@ -14,6 +14,7 @@
 mod autodiff;
 mod flex;
 mod generic;
+mod kept;
 mod reference;
 
 use burn::tensor::Tensor;
