@@ -13,8 +13,8 @@ from `/proc/PID/task/*/schedstat`; peak memory is the process's high-water mark 
 Every time printed is a median, with its interquartile range in the record, and beside each
 row the machine's load over the last minute before and after it.
 
-A record that exists is added to: rows that it holds are not measured again. So a long
-comparison can be taken in parts of `--minutes` each.
+A record that exists is added to: rows that it holds are printed and not measured again. So
+a long comparison can be taken in parts of `--minutes` each.
 """
 
 import argparse
@@ -251,11 +251,15 @@ def arguments():
 
 def opened(options):
     """The record that is there already, or a new one with what it begins with."""
+    here = machine(options)
     if options.json and options.json.exists():
-        return json.loads(options.json.read_text())
+        record = json.loads(options.json.read_text())
+        if record["machine"] != here:
+            sys.exit(f"{options.json} is of another build or machine: name another file")
+        return record
     return {
         "date": datetime.date.today().isoformat(),
-        "machine": machine(options),
+        "machine": here,
         "peaks": roofline(),
         "worker_mb": binary_mb(),
         "load": os.getloadavg()[0],
@@ -283,8 +287,11 @@ def main():
     print("CPU ms a step, medians; ratio: to the better of PyTorch's layouts\n")
     print("| " + " | ".join(HEADER) + " |\n|" + " --- |" * len(HEADER), flush=True)
     for row in wanted(options):
+        held = [held for held in record["rows"] if row.items() <= held.items()]
         late = options.minutes and time.perf_counter() - started > 60 * options.minutes
-        if late or any(row.items() <= held.items() for held in record["rows"]):
+        for held_row in held:
+            print_row(held_row)
+        if held or late:
             continue
         record["rows"].append(compare(options, **row))
         print_row(record["rows"][-1])
