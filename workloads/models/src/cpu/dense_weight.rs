@@ -262,8 +262,11 @@ impl Gradient<'_> {
                 let held = L::ROWS.min(self.outputs.length - row);
                 let to = packed.add(row * pixels);
                 for pixel in 0..pixels {
-                    for index in 0..held {
-                        *to.add(pixel * L::ROWS + index) = *from.add(pixel * outputs + row + index);
+                    let (from, to) = (from.add(pixel * outputs + row), to.add(pixel * L::ROWS));
+                    // A constant length is a vector or two.
+                    match held == L::ROWS {
+                        true => to.copy_from_nonoverlapping(from, L::ROWS),
+                        false => to.copy_from_nonoverlapping(from, held),
                     }
                 }
             }
