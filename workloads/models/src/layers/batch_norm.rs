@@ -83,7 +83,7 @@ impl<B: Backend> BatchNorm<B> {
 
     /// `[batch, height, width, channels]`, to be normalised by whichever operation reads
     /// them.
-    pub(crate) fn forward(&self, values: Tensor<B, 4>, moments: Moments<B>) -> Features<B>
+    pub(crate) fn forward(&self, features: Features<B>, moments: Moments<B>) -> Features<B>
     where
         B: LayerOps,
     {
@@ -93,7 +93,7 @@ impl<B: Backend> BatchNorm<B> {
             moments,
             rectified: false,
         };
-        Features::normed(values, norm)
+        features.normed(norm)
     }
 }
 

@@ -16,7 +16,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
-use super::kept::{Activated, Kept};
+use super::kept::{Kept, Origin, Recipe};
 use super::{FeatureGradients, Features, LayerOps, Moments, Norm, Window};
 
 /// A tensor in the graph, which a step is made from.
@@ -63,10 +63,7 @@ fn split_features<B: LayerOps, C: CheckpointStrategy>(
 ) -> ([Parent<B, C>; 3], Features<B>, Kept<B>) {
     let origin = features.origin.clone();
     let (nodes, features) = split_values(features);
-    let kept = match origin {
-        Some(origin) => Kept::Again(origin),
-        None => Kept::Whole(features.clone()),
-    };
+    let kept = Kept::new(&features, origin);
     (nodes, features, kept)
 }
 
@@ -92,7 +89,7 @@ fn split_values<B: LayerOps, C: CheckpointStrategy>(
     };
     (
         [node, weight_node, bias_node],
-        Features::normed(values, norm),
+        Features::plain(values).normed(norm),
     )
 }
 
@@ -131,41 +128,57 @@ fn consumed<B: Backend, const N: usize, const D: usize, S>(
 #[derive(Debug)]
 struct ConvolutionStep;
 
-/// What [`ConvolutionStep`] keeps: its input, weight and window.
-type ConvolutionState<B> = (Kept<B>, Tensor<B, 4>, Window);
-
 /// A convolution's operands, out of the graph and in it.
-struct ConvolutionParts<B: LayerOps, C: CheckpointStrategy> {
+struct Convolution<B: LayerOps, C: CheckpointStrategy> {
     parents: [Parent<B, C>; 4],
-    state: ConvolutionState<B>,
     input: Features<B>,
+    kept: Kept<B>,
     weight: Tensor<B, 4>,
+    window: Window,
 }
 
-fn split_convolution<B: LayerOps, C: CheckpointStrategy>(
-    input: Features<Autodiff<B, C>>,
-    weight: Tensor<Autodiff<B, C>, 4>,
-    window: Window,
-) -> ConvolutionParts<B, C> {
-    let (weight_node, weight) = split(weight);
-    let ([values, norm_weight, norm_bias], input, kept) = split_features(input);
-    ConvolutionParts {
-        parents: [weight_node, values, norm_weight, norm_bias],
-        state: (kept, weight.clone(), window),
-        input,
-        weight,
+impl<B: LayerOps, C: CheckpointStrategy> Convolution<B, C> {
+    fn new(
+        input: Features<Autodiff<B, C>>,
+        weight: Tensor<Autodiff<B, C>, 4>,
+        window: Window,
+    ) -> Self {
+        let (weight_node, weight) = split(weight);
+        let ([values, norm_weight, norm_bias], input, kept) = split_features(input);
+        Self {
+            parents: [weight_node, values, norm_weight, norm_bias],
+            input,
+            kept,
+            weight,
+            window,
+        }
+    }
+
+    /// The output in the graph.
+    fn registered(self, output: Features<B>) -> Features<Autodiff<B, C>> {
+        let recipe = Recipe::Convolution(self.kept, self.weight, self.window);
+        let origin = Arc::new(Origin::new(recipe));
+        Features {
+            values: register(ConvolutionStep, self.parents, origin.clone(), output.values),
+            norm: None,
+            origin: Some(origin),
+        }
     }
 }
 
 impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
-    type State = ConvolutionState<B>;
+    type State = Arc<Origin<B>>;
 
     fn backward(self, ops: Ops<Self::State, 4>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
-        let (input, weight, window) = ops.state;
+        ops.state.let_go();
+        let Recipe::Convolution(input, weight, window) = &ops.state.recipe else {
+            unreachable!("a convolution's output is made by it");
+        };
         let [node, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
         let wanted = parents.iter().any(Option::is_some);
-        let (input, weight) = B::convolution_backward(input.read(), weight, output, window, wanted);
+        let (input, weight) =
+            B::convolution_backward(input.read(), weight.clone(), output, *window, wanted);
         pass_on(weight, node, gradients);
         if let Some(input) = input {
             pass_on_features(input, parents, gradients);
@@ -177,11 +190,15 @@ impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
 struct ActivationStep;
 
 impl<B: LayerOps> Backward<B, 6> for ActivationStep {
-    type State = Arc<Activated<B>>;
+    type State = Arc<Origin<B>>;
 
     fn backward(self, ops: Ops<Self::State, 6>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
-        let (features, shortcut) = ops.state.sources();
+        ops.state.let_go();
+        let Recipe::Activation(features, shortcut) = &ops.state.recipe else {
+            unreachable!("an activation's output is made by it");
+        };
+        let (features, shortcut) = (features.read(), shortcut.as_ref().map(Kept::read));
         let [values, weight, bias, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
         let (features, shortcut) = B::activation_backward(features, shortcut, output);
         pass_on_features(features, [values, weight, bias], gradients);
@@ -240,45 +257,45 @@ impl<B: LayerOps> Backward<B, 1> for CrossEntropyStep {
 }
 
 impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
-    type Origin = Arc<Activated<B>>;
+    type Origin = Arc<Origin<B>>;
 
     fn convolution(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> Tensor<Self, 4> {
-        let parts = split_convolution(input, weight, window);
-        let output = B::convolution(parts.input, parts.weight, window);
-        register(ConvolutionStep, parts.parents, parts.state, output)
+    ) -> Features<Self> {
+        let operands = Convolution::new(input, weight, window);
+        let output = B::convolution(operands.input.clone(), operands.weight.clone(), window);
+        operands.registered(output)
     }
 
     fn convolution_with_moments(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> (Tensor<Self, 4>, Moments<Self>) {
-        let parts = split_convolution(input, weight, window);
-        let (output, moments) = B::convolution_with_moments(parts.input, parts.weight, window);
+    ) -> (Features<Self>, Moments<Self>) {
+        let operands = Convolution::new(input, weight, window);
+        let (input, weight) = (operands.input.clone(), operands.weight.clone());
+        let (output, moments) = B::convolution_with_moments(input, weight, window);
         let moments = Moments {
             mean: Tensor::from_inner(moments.mean),
             variance: Tensor::from_inner(moments.variance),
         };
-        let output = register(ConvolutionStep, parts.parents, parts.state, output);
-        (output, moments)
+        (operands.registered(output), moments)
     }
 
     fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
-        let (main, features) = split_values(features);
+        let (main, features, kept) = split_features(features);
         let absent = || {
             let values = features.values.clone();
             split(Tensor::<Self, 4>::from_inner(values)).0
         };
-        let (beside, shortcut, kept) = match shortcut.map(split_features) {
+        let (beside, shortcut, kept_shortcut) = match shortcut.map(split_features) {
             Some((nodes, shortcut, kept)) => (nodes, Some(shortcut), Some(kept)),
             None => (std::array::from_fn(|_| absent()), None, None),
         };
         let output = B::activation(features.clone(), shortcut).values;
-        let origin = Arc::new(Activated::new(features, kept));
+        let origin = Arc::new(Origin::new(Recipe::Activation(kept, kept_shortcut)));
         let [values, weight, bias] = main;
         let [shortcut_values, shortcut_weight, shortcut_bias] = beside;
         let parents = [

@@ -18,21 +18,21 @@ impl LayerOps for Flex {
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> Tensor<Self, 4> {
-        convolution(input, weight, window, false).0
+    ) -> Features<Self> {
+        Features::plain(convolution(input, weight, window, false).0)
     }
 
     fn convolution_with_moments(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> (Tensor<Self, 4>, Moments<Self>) {
+    ) -> (Features<Self>, Moments<Self>) {
         let (output, moments) = convolution(input, weight, window, true);
         let moments = Moments {
             mean: vector(moments.mean),
             variance: vector(moments.variance),
         };
-        (output, moments)
+        (Features::plain(output), moments)
     }
 
     fn convolution_backward(

@@ -1,14 +1,14 @@
 //! What steps keep for their backward pass.
 //!
-//! An activation's values are the sums of a block and its shortcut, as large as a
-//! convolution's output. They are not kept, but made again from what is kept anyway once
-//! the backward pass asks for them.
+//! Some values are not kept, but made again from what is kept anyway once the backward
+//! pass asks for them: an activation's, the sums of a block and its shortcut, as large as
+//! a convolution's output; and a convolution's where the network says so.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Tensor;
 
-use super::{Features, LayerOps};
+use super::{Features, LayerOps, Norm, Window};
 
 /// Features as a step keeps them.
 #[derive(Debug, Clone)]
@@ -16,68 +16,97 @@ pub(super) enum Kept<B: LayerOps> {
     /// As they are.
     Whole(Features<B>),
     /// To be made again.
-    Again(Arc<Activated<B>>),
+    Again(Arc<Origin<B>>, Option<Norm<B>>),
 }
 
 impl<B: LayerOps> Kept<B> {
-    /// For a step of the backward pass; others that are to come share what is made.
-    pub(super) fn read(self) -> Features<B> {
-        match self {
-            Self::Whole(features) => features,
-            Self::Again(origin) => Features::plain(origin.values()),
+    /// The features as they are, or what their values can be made from again.
+    pub(super) fn new(features: &Features<B>, origin: Option<Arc<Origin<B>>>) -> Self {
+        match origin {
+            Some(origin) => Self::Again(origin, features.norm.clone()),
+            None => Self::Whole(features.clone()),
         }
+    }
+
+    /// For a step of the backward pass; others that are to come share what is made.
+    pub(super) fn read(&self) -> Features<B> {
+        self.made_by(Origin::values)
     }
 
     /// For other values that are made again: what is made on the way is not held until
     /// the backward pass arrives there.
     fn glimpse(&self) -> Features<B> {
+        self.made_by(|origin| {
+            let held = origin.held().clone();
+            held.unwrap_or_else(|| origin.recipe.made(Self::glimpse))
+        })
+    }
+
+    fn made_by(&self, values: impl Fn(&Origin<B>) -> Tensor<B, 4>) -> Features<B> {
         match self {
             Self::Whole(features) => features.clone(),
-            Self::Again(origin) => {
-                let again = origin.again().clone();
-                Features::plain(again.unwrap_or_else(|| origin.made()))
-            }
+            Self::Again(origin, norm) => Features {
+                values: values(origin),
+                norm: norm.clone(),
+                origin: None,
+            },
         }
     }
 }
 
-/// What an activation was made from.
+/// How values are made.
 #[derive(Debug)]
-pub(crate) struct Activated<B: LayerOps> {
-    features: Features<B>,
-    shortcut: Option<Kept<B>>,
-    /// The values made again, for as long as a step that reads them is to come.
-    again: Mutex<Option<Tensor<B, 4>>>,
+pub(super) enum Recipe<B: LayerOps> {
+    /// See [`LayerOps::convolution`].
+    Convolution(Kept<B>, Tensor<B, 4>, Window),
+    /// Of features and perhaps a shortcut; see [`LayerOps::activation`].
+    Activation(Kept<B>, Option<Kept<B>>),
 }
 
-impl<B: LayerOps> Activated<B> {
-    pub(super) const fn new(features: Features<B>, shortcut: Option<Kept<B>>) -> Self {
-        Self {
-            features,
-            shortcut,
-            again: Mutex::new(None),
-        }
+impl<B: LayerOps> Recipe<B> {
+    /// The values; `main` reads what they are chiefly made from.
+    fn made(&self, main: impl Fn(&Kept<B>) -> Features<B>) -> Tensor<B, 4> {
+        let output = match self {
+            Self::Convolution(input, weight, window) => {
+                B::convolution(main(input), weight.clone(), *window)
+            }
+            Self::Activation(features, shortcut) => {
+                B::activation(main(features), shortcut.as_ref().map(Kept::glimpse))
+            }
+        };
+        output.values
     }
+}
 
-    /// What the activation's own backward pass reads. No step that reads the values comes
-    /// after it, so they are let go.
-    pub(super) fn sources(&self) -> (Features<B>, Option<Features<B>>) {
-        self.again().take();
-        (self.features.clone(), self.shortcut.clone().map(Kept::read))
+/// Where values come from that are made again.
+#[derive(Debug)]
+pub(crate) struct Origin<B: LayerOps> {
+    pub(super) recipe: Recipe<B>,
+    /// The values made again, for as long as a step that reads them is to come.
+    held: Mutex<Option<Tensor<B, 4>>>,
+}
+
+impl<B: LayerOps> Origin<B> {
+    pub(super) const fn new(recipe: Recipe<B>) -> Self {
+        Self {
+            recipe,
+            held: Mutex::new(None),
+        }
     }
 
     fn values(&self) -> Tensor<B, 4> {
-        let mut again = self.again();
-        let values = again.take().unwrap_or_else(|| self.made());
-        again.insert(values).clone()
+        let mut held = self.held();
+        let values = held.take().unwrap_or_else(|| self.recipe.made(Kept::read));
+        held.insert(values).clone()
     }
 
-    fn made(&self) -> Tensor<B, 4> {
-        let shortcut = self.shortcut.as_ref().map(Kept::glimpse);
-        B::activation(self.features.clone(), shortcut).values
+    /// Lets the values go: to be called by the step that made them first, after all that
+    /// read them.
+    pub(super) fn let_go(&self) {
+        self.held().take();
     }
 
-    fn again(&self) -> MutexGuard<'_, Option<Tensor<B, 4>>> {
-        self.again.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, Option<Tensor<B, 4>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Features<B: LayerOps> {
     pub(crate) values: Tensor<B, 4>,
     pub(crate) norm: Option<Norm<B>>,
     /// What the values can be made from again, where the backward pass should keep that
-    /// instead of them. Such features have no norm.
+    /// instead of them.
     pub(crate) origin: Option<B::Origin>,
 }
 
@@ -71,12 +71,19 @@ impl<B: LayerOps> Features<B> {
         }
     }
 
-    /// Features with a norm.
-    pub(crate) const fn normed(values: Tensor<B, 4>, norm: Norm<B>) -> Self {
+    /// The features with a norm.
+    pub(crate) fn normed(self, norm: Norm<B>) -> Self {
         Self {
-            values,
             norm: Some(norm),
+            ..self
+        }
+    }
+
+    /// The features, their values to be kept for the backward pass.
+    pub(crate) fn kept(self) -> Self {
+        Self {
             origin: None,
+            ..self
         }
     }
 
@@ -91,7 +98,7 @@ impl<B: LayerOps> Features<B> {
 
 /// What networks are made of, over channels-last features.
 pub(crate) trait LayerOps: Backend {
-    /// What an activation's values can be made from again; nothing where no backward pass
+    /// What an operation's output can be made from again; nothing where no backward pass
     /// follows.
     type Origin: Clone + std::fmt::Debug + Send + Sync;
 
@@ -103,8 +110,12 @@ pub(crate) trait LayerOps: Backend {
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> Tensor<Self, 4> {
-        generic::convolution(reference::value(input), weight, window)
+    ) -> Features<Self> {
+        Features::plain(generic::convolution(
+            reference::value(input),
+            weight,
+            window,
+        ))
     }
 
     /// A convolution and the moments of its output.
@@ -112,9 +123,10 @@ pub(crate) trait LayerOps: Backend {
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> (Tensor<Self, 4>, Moments<Self>) {
+    ) -> (Features<Self>, Moments<Self>) {
         let output = Self::convolution(input, weight, window);
-        (output.clone(), reference::moments(output))
+        let moments = reference::moments(output.values.clone());
+        (output, moments)
     }
 
     /// The gradients of the input, where they are wanted, and of the weight.

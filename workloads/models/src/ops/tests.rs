@@ -79,7 +79,7 @@ impl Draw {
             moments: reference::moments(values.clone()),
             rectified: self.below(2) == 0,
         };
-        Features::normed(values, norm)
+        Features::plain(values).normed(norm)
     }
 }
 
@@ -150,7 +150,7 @@ fn convolutions_and_their_gradients() {
         let (input_, weight_, window_) = arguments();
         let (expected, expected_moments) = plain::convolution(input_, weight_, window_);
         let gradient: Tensor<Flex, 4> = draw.tensor(expected.dims());
-        assert_close(ours, expected, &case);
+        assert_close(ours.values, expected, &case);
         assert_close(moments.mean, expected_moments.mean, &case);
         assert_close(moments.variance, expected_moments.variance, &case);
         let (input_, weight_, window_) = arguments();
@@ -329,7 +329,8 @@ fn gradients_are_the_slopes_of_finite_differences() {
                 },
                 rectified: false,
             };
-            let output = Graph::convolution(Features::normed(values, norm), weight, window);
+            let input = Features::plain(values).normed(norm);
+            let output = Graph::convolution(input, weight, window).values;
             smooth(output, weights.clone())
         };
         let graph4 = |tensor: &Tensor<Flex, 4>| Tensor::<Graph, 4>::from_inner(tensor.clone());
@@ -370,7 +371,7 @@ fn what_is_not_finite_comes_through() {
         let finite = |tensor: Tensor<Flex, 1>| tensor.into_data().iter::<f32>().all(f32::is_finite);
         assert!(!finite(moments.mean.clone()) && !finite(moments.variance.clone()));
         let input = Features::plain(images.clone());
-        let ones = output.ones_like();
+        let ones = output.values.ones_like();
         let (_, gradient) = Flex::convolution_backward(input, weight, ones, window, true);
         assert!(!finite(gradient.reshape([-1])));
         let norm = Norm {
@@ -379,7 +380,7 @@ fn what_is_not_finite_comes_through() {
             moments,
             rectified: true,
         };
-        let normed = Features::normed(output, norm);
+        let normed = output.normed(norm);
         let activated = Flex::activation(normed, None).values;
         assert!(!finite(activated.reshape([-1])));
         let pooled = Flex::pool(images, Tensor::zeros([32], &device));
@@ -396,7 +397,7 @@ fn the_variance_of_values_far_from_zero() {
     let weight = Tensor::<Flex, 4>::eye_weight(16);
     let (output, moments) =
         Flex::convolution_with_moments(Features::plain(images), weight, Window::one(1));
-    let expected = reference::moments(output);
+    let expected = reference::moments(output.values);
     let tolerance = Tolerance::<f32>::relative(1e-2);
     let data = moments.variance.into_data();
     data.assert_approx_eq(&expected.variance.into_data(), tolerance);
