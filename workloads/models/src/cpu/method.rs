@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::geometry::Geometry;
 use super::input::Input;
 use super::norm::{Moments, Sums};
-use super::{dense, dense_images, dense_weight, depthwise, winograd};
+use super::{dense, dense_images, dense_weight, depthwise, pointwise, winograd};
 
 /// The environment variable that holds dense convolutions to plain sums: `direct`.
 const METHOD_VARIABLE: &str = "EPOCHCOST_CONVOLUTION";
@@ -69,6 +69,9 @@ impl Method {
         geometry: &Geometry,
         images_wanted: bool,
     ) -> Gradients {
+        if images_wanted && self == Self::Direct && pointwise::serves(geometry) {
+            return pointwise::gradients(input, weight, output_gradient, geometry);
+        }
         let (of_images, of_weight): (ImagesGradient, WeightGradient) = match self {
             Self::Direct => (dense_images::gradient, dense_weight::gradient),
             Self::Winograd => (winograd::images_gradient, winograd::weight_gradient),

@@ -23,6 +23,7 @@ mod memory;
 pub(crate) mod method;
 pub(crate) mod norm;
 pub(crate) mod peaks;
+mod pointwise;
 pub(crate) mod pool;
 mod product;
 pub(crate) mod rows;

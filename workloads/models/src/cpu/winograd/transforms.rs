@@ -39,8 +39,7 @@ pub(super) unsafe fn images<L: Lanes>(
             for channel in (0..channels).step_by(L::WIDTH) {
                 let from = frames.add(tile.frame + channel);
                 let mut to = to.add(index * layout.tile + layout.column(channel));
-                for row in points.start..points.end {
-                    let (first, second, sign) = COMBINED[row];
+                for &(first, second, sign) in &COMBINED[points.start..points.end] {
                     let (first, second) = (from.add(first * line), from.add(second * line));
                     let sign = L::splat(sign);
                     let mut d = [sign; ROW];
@@ -136,8 +135,7 @@ pub(super) unsafe fn gradients<L: Lanes>(
                     }
                 }
                 let mut to = to.add(index * layout.tile + layout.column(channel));
-                for row in points.start..points.end {
-                    let [upper, lower] = SPREAD[row];
+                for &[upper, lower] in &SPREAD[points.start..points.end] {
                     let (upper, lower) = (L::splat(upper), L::splat(lower));
                     let left = L::fma(y[1][0], lower, L::mul(y[0][0], upper));
                     let right = L::fma(y[1][1], lower, L::mul(y[0][1], upper));

@@ -65,9 +65,10 @@ impl Kernel for Transform<'_> {
         let first = self.panel * L::COLUMNS;
         let mut taps = [[0.0f32; MAX_COLUMNS]; TAPS];
         for term in 0..order.terms {
-            for column in 0..L::COLUMNS.min(order.columns - first) {
-                let window = (term * order.term + (first + column) * order.column) * TAPS;
-                let window = &self.weight[window..window + TAPS];
+            let from = (term * order.term + first * order.column) * TAPS;
+            let from = self.weight[from..].chunks_exact(TAPS);
+            let held = L::COLUMNS.min(order.columns - first);
+            for (column, window) in from.step_by(order.column).take(held).enumerate() {
                 for (tap, value) in window.iter().enumerate() {
                     let tap = if order.turned { TAPS - 1 - tap } else { tap };
                     taps[tap][column] = *value;
