@@ -2,13 +2,19 @@
 """Training steps of this project against PyTorch's, interleaved.
 
     benches/steps.py [--quick] [--models M,…] [--batches B,…] [--threads T,…] [--isa native,avx2]
-                     [--rounds N] [--python PYTHON-WITH-TORCH] [--json FILE]
+                     [--rounds N] [--row-seconds S] [--minutes M]
+                     [--python PYTHON-WITH-TORCH] [--json FILE]
 
-Each arm is a process of its own: this project's, PyTorch's with contiguous tensors, and
-PyTorch's with channels-last ones. They take turns, a step each, so that whatever else the
-machine does falls on all of them alike. CPU time is user and system time of all threads of
-the process, from `/proc/PID/task/*/schedstat`; peak memory is the process's high-water mark
-(`VmHWM`). Every time printed is a median, with its interquartile range in the record.
+Each arm is a process of its own: this project's, this project's without Winograd's
+convolution where the model has any, PyTorch's with contiguous tensors, and PyTorch's with
+channels-last ones. They take turns, a step each, so that whatever else the machine does
+falls on all of them alike. CPU time is user and system time of all threads of the process,
+from `/proc/PID/task/*/schedstat`; peak memory is the process's high-water mark (`VmHWM`).
+Every time printed is a median, with its interquartile range in the record, and beside each
+row the machine's load over the last minute before and after it.
+
+A record that exists is added to: rows that it holds are printed and not measured again. So
+a long comparison can be taken in parts of `--minutes` each.
 """
 
 import argparse
@@ -25,6 +31,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RELEASE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 LAYOUTS = ["contiguous", "channels_last"]
+# Models with convolutions that Winograd's algorithm serves.
+WINOGRAD = ["resnet18"]
+DIRECT = {"EPOCHCOST_CONVOLUTION": "direct"}
+# Least rounds of a row, however long they take.
+LEAST_ROUNDS = 3
 # What holds each side to AVX2.
 AVX2 = {
     "ours": {"EPOCHCOST_SIMD": "avx2"},
@@ -89,9 +100,10 @@ def summary(values):
     return {"median": statistics.median(values), "iqr": high - low, "n": len(values)}
 
 
-def ours(options, model, batch, threads, isa):
-    environment = {"RAYON_NUM_THREADS": str(threads), **(AVX2["ours"] if isa == "avx2" else {})}
-    return Arm("ours", [RELEASE / "examples/step", model, str(batch)], environment)
+def ours(model, batch, threads, isa, name="ours", settings={}):
+    environment = {"RAYON_NUM_THREADS": str(threads), **settings}
+    environment |= AVX2["ours"] if isa == "avx2" else {}
+    return Arm(name, [RELEASE / "examples/step", model, str(batch)], environment)
 
 
 def torch(options, model, batch, threads, isa, layout):
@@ -103,29 +115,40 @@ def torch(options, model, batch, threads, isa, layout):
 
 def compare(options, model, batch, threads, isa):
     """One row of the table."""
-    arms = [ours(options, model, batch, threads, isa)]
+    load = [os.getloadavg()[0]]
+    arms = [ours(model, batch, threads, isa)]
+    if model in WINOGRAD:
+        arms.append(ours(model, batch, threads, isa, "direct", DIRECT))
     if options.python:
         arms += [torch(options, model, batch, threads, isa, layout) for layout in LAYOUTS]
     for arm in arms:
         arm.step(record=False)
-    for _ in range(options.rounds):
+    end = time.perf_counter() + options.row_seconds
+    for taken in range(options.rounds):
+        if taken >= LEAST_ROUNDS and time.perf_counter() > end:
+            break
         for arm in arms:
             arm.step()
-    row = {"model": model, "batch": batch, "threads": threads, "isa": isa}
+    load.append(os.getloadavg()[0])
+    row = key(model, batch, threads, isa) | {"load": load}
     row |= {arm.name: arm.finish() for arm in arms}
     peers = [row[layout] for layout in LAYOUTS if layout in row]
-    if peers:
-        for measure in ["cpu_ms", "wall_ms"]:
-            best = min(peer[measure]["median"] for peer in peers)
-            row[f"{measure}_ratio"] = row["ours"][measure]["median"] / best
+    for arm in ["ours", "direct"]:
+        if peers and arm in row:
+            best = min(peer["cpu_ms"]["median"] for peer in peers)
+            row[arm]["cpu_ratio"] = row[arm]["cpu_ms"]["median"] / best
     return row
+
+
+def key(model, batch, threads, isa):
+    return {"model": model, "batch": batch, "threads": threads, "isa": isa}
 
 
 def cold_start(options):
     """Seconds from the start of a process to its first MobileNet gradient."""
     rounds = []
     for _ in range(options.rounds):
-        arms = {"ours": ours(options, "mobilenet", 32, 2, "native")}
+        arms = {"ours": ours("mobilenet", 32, 2, "native")}
         if options.python:
             arms["torch"] = torch(options, "mobilenet", 32, 2, "native", "channels_last")
         rounds.append({name: arm.finish() for name, arm in arms.items()})
@@ -188,17 +211,22 @@ def binary_mb():
     return size
 
 
+HEADER = ["model", "batch", "threads", "isa", "ours", "direct", "PyTorch", "channels-last",
+          "ratio", "direct", "peak MB: ours", "PyTorch", "channels-last"]
+
+
 def print_row(row):
-    cells = [row["model"], row["batch"], row["threads"], row["isa"]]
-    for arm in ["ours", *LAYOUTS]:
+    def cell(arm, path, digits):
         found = row.get(arm)
-        cells += (
-            [f"{found['cpu_ms']['median']:.1f}", f"{found['wall_ms']['median']:.1f}",
-             f"{found['peak_mb']:.0f}"]
-            if found
-            else ["–"] * 3
-        )
-    cells.append(f"{row['cpu_ms_ratio']:.2f}" if "cpu_ms_ratio" in row else "–")
+        for name in path:
+            found = found and found.get(name)
+        return "–" if found is None else f"{found:.{digits}f}"
+
+    arms = ["ours", "direct", *LAYOUTS]
+    cells = [row["model"], row["batch"], row["threads"], row["isa"]]
+    cells += [cell(arm, ["cpu_ms", "median"], 1) for arm in arms]
+    cells += [cell(arm, ["cpu_ratio"], 2) for arm in arms[:2]]
+    cells += [cell(arm, ["peak_mb"], 0) for arm in ["ours", *LAYOUTS]]
     print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
@@ -209,40 +237,67 @@ def arguments():
     parser.add_argument("--batches", default="32,128,512")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--isa", default="native,avx2")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=9, help="most rounds of a row")
+    parser.add_argument("--row-seconds", type=float, default=60,
+                        help=f"after so long a row ends, with {LEAST_ROUNDS} rounds at least")
+    parser.add_argument("--minutes", type=float, help="no row begins later")
     parser.add_argument("--python", default=None, help="a Python with PyTorch; none: ours alone")
-    parser.add_argument("--json", type=pathlib.Path, help="where the record is written")
+    parser.add_argument("--json", type=pathlib.Path, help="the record, written or added to")
     options = parser.parse_args()
     if options.quick:
         options.batches, options.threads, options.rounds = "128", "1", 3
     return options
 
 
-def main():
-    options = arguments()
-    build = ["cargo", "build", "--release", "--bin", "bootstrap", "--example", "step"]
-    subprocess.run([*build, "--example", "peaks"], cwd=ROOT, check=True)
-    record = {
+def opened(options):
+    """The record that is there already, or a new one with what it begins with."""
+    here = machine(options)
+    if options.json and options.json.exists():
+        record = json.loads(options.json.read_text())
+        if record["machine"] != here:
+            sys.exit(f"{options.json} is of another build or machine: name another file")
+        return record
+    return {
         "date": datetime.date.today().isoformat(),
-        "machine": machine(options),
+        "machine": here,
         "peaks": roofline(),
         "worker_mb": binary_mb(),
+        "load": os.getloadavg()[0],
         "cold_start": cold_start(options),
         "rows": [],
     }
-    print("| model | batch | threads | isa | CPU ms | wall ms | peak MB "
-          "| PyTorch CPU | wall | peak | channels-last CPU | wall | peak | CPU ratio |")
-    print("|" + " --- |" * 14, flush=True)
-    for isa in options.isa.split(","):
-        for threads in map(int, options.threads.split(",")):
-            for model in options.models.split(","):
-                for batch in map(int, options.batches.split(",")):
-                    row = compare(options, model, batch, threads, isa)
-                    record["rows"].append(row)
-                    print_row(row)
+
+
+def wanted(options):
+    return [
+        key(model, batch, threads, isa)
+        for isa in options.isa.split(",")
+        for threads in map(int, options.threads.split(","))
+        for model in options.models.split(",")
+        for batch in map(int, options.batches.split(","))
+    ]
+
+
+def main():
+    started = time.perf_counter()
+    options = arguments()
+    build = ["cargo", "build", "--release", "--bin", "bootstrap", "--example", "step"]
+    subprocess.run([*build, "--example", "peaks"], cwd=ROOT, check=True)
+    record = opened(options)
+    print("CPU ms a step, medians; ratio: to the better of PyTorch's layouts\n")
+    print("| " + " | ".join(HEADER) + " |\n|" + " --- |" * len(HEADER), flush=True)
+    for row in wanted(options):
+        held = [held for held in record["rows"] if row.items() <= held.items()]
+        late = options.minutes and time.perf_counter() - started > 60 * options.minutes
+        for held_row in held:
+            print_row(held_row)
+        if held or late:
+            continue
+        record["rows"].append(compare(options, **row))
+        print_row(record["rows"][-1])
+        if options.json:
+            options.json.write_text(json.dumps(record, indent=1) + "\n")
     print(json.dumps({key: record[key] for key in ["peaks", "worker_mb", "cold_start"]}, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ impl<B: LayerOps> Network<B> for MobileNet<B> {
             features = block.forward(features, normalisation);
         }
         let features = B::activation(features, None);
-        self.classifier.forward(global_average_pool(features))
+        self.classifier
+            .forward(global_average_pool(features.values))
     }
 }
 

@@ -81,35 +81,30 @@ unsafe fn sum<L: Lanes>(
     }
 }
 
-/// The gradient of the sum before its ReLU, from that of the output.
-pub(crate) fn rectified_gradient(
+/// Turns the gradient of the output, in place, into that of the sum before its ReLU.
+pub(crate) fn rectify_gradient(
     main: Input<'_>,
     shortcut: Option<Input<'_>>,
     channels: usize,
-    output_gradient: &[f32],
-) -> Vec<f32> {
-    let mut gradient = Output::new(main.values.len());
-    let target = gradient.target();
+    gradient: &mut [f32],
+) {
+    let target = Target::of(gradient);
     let pixels = main.values.len() / channels;
     in_parallel(&shards_of_work(pixels, channels), |shard| {
         dispatch(Rectified {
             main,
             shortcut,
             channels,
-            output_gradient,
             shard,
             target,
         });
     });
-    // SAFETY: the shards cover the pixels and write all channels.
-    unsafe { gradient.written() }
 }
 
 struct Rectified<'a> {
     main: Input<'a>,
     shortcut: Option<Input<'a>>,
     channels: usize,
-    output_gradient: &'a [f32],
     shard: Shard,
     target: Target,
 }
@@ -137,7 +132,7 @@ impl Rectified<'_> {
                 for at in (0..self.channels).step_by(L::WIDTH) {
                     let position = pixel * self.channels + at;
                     let y = sum::<L>(self.main, self.shortcut, position, at);
-                    let g = L::load(self.output_gradient.as_ptr().add(position));
+                    let g = L::load(self.target.at(position));
                     L::store(self.target.at(position), L::pass(g, y));
                 }
             }

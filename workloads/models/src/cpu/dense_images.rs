@@ -21,17 +21,14 @@ pub(crate) fn gradient(
     output_gradient: &[f32],
     geometry: &Geometry,
 ) -> (Vec<f32>, Option<Sums>) {
-    let (outputs, taps) = (geometry.outputs, geometry.taps());
-    let sizes = [taps * outputs, geometry.inputs];
-    let first = |term| term % outputs * geometry.inputs * taps + term / outputs;
-    let packed = Packed::new(weight, sizes, first, taps);
+    let packed = packed(weight, geometry);
     let images = geometry.batch * geometry.pixels() * geometry.inputs;
     let mut gradient = Output::new(images);
     let target = gradient.target();
     let plan = Plan::new(geometry);
     let shards = geometry.shards();
     let sums = in_parallel(&shards, |shard| {
-        with_scratch(padded(plan.group * plan.frame.image()), |scratch| {
+        with_scratch(plan.scratch(), |scratch| {
             let gradient = Gradient {
                 input,
                 weight: &packed,
@@ -49,12 +46,20 @@ pub(crate) fn gradient(
     (gradient, input.norm.map(|_| Sums::of(&sums.concat())))
 }
 
+/// The weights as the gradient reads them: a row an output and tap.
+pub(super) fn packed(weight: &[f32], geometry: &Geometry) -> Packed {
+    let (outputs, taps) = (geometry.outputs, geometry.taps());
+    let sizes = [taps * outputs, geometry.inputs];
+    let first = |term| term % outputs * geometry.inputs * taps + term / outputs;
+    Packed::new(weight, sizes, first, taps)
+}
+
 /// Which outputs each pixel of a group of images gathers from.
-struct Plan<'a> {
+pub(super) struct Plan<'a> {
     geometry: &'a Geometry,
     /// Of the output's gradient.
     frame: Frame,
-    group: usize,
+    pub(super) group: usize,
     classes: Vec<Class>,
 }
 
@@ -68,7 +73,7 @@ struct Class {
 }
 
 impl<'a> Plan<'a> {
-    fn new(geometry: &'a Geometry) -> Self {
+    pub(super) fn new(geometry: &'a Geometry) -> Self {
         let window = geometry.window;
         let before = (window.kernel - 1)
             .saturating_sub(window.padding)
@@ -95,6 +100,11 @@ impl<'a> Plan<'a> {
             }
         }
         plan
+    }
+
+    /// Values of scratch space that a group takes.
+    pub(super) fn scratch(&self) -> usize {
+        padded(self.group * self.frame.image())
     }
 
     /// The pixels of remainders `y` and `x`.
@@ -137,14 +147,15 @@ impl<'a> Plan<'a> {
     }
 }
 
-struct Gradient<'a> {
-    input: Input<'a>,
-    weight: &'a Packed,
-    output_gradient: &'a [f32],
-    plan: &'a Plan<'a>,
-    shard: Shard,
-    scratch: *mut f32,
-    target: Target,
+/// One shard's gradient of the images.
+pub(super) struct Gradient<'a> {
+    pub(super) input: Input<'a>,
+    pub(super) weight: &'a Packed,
+    pub(super) output_gradient: &'a [f32],
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) shard: Shard,
+    pub(super) scratch: *mut f32,
+    pub(super) target: Target,
 }
 
 impl Kernel for Gradient<'_> {
@@ -152,6 +163,25 @@ impl Kernel for Gradient<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) -> Self::Output {
+        let group = self.plan.group;
+        let mut sums = vec![];
+        for start in (0..self.shard.length).step_by(group) {
+            let count = group.min(self.shard.length - start);
+            // SAFETY: the group's images exist and are this shard's own.
+            sums.extend(unsafe { self.group::<L>(self.shard.start + start, count) });
+        }
+        sums
+    }
+}
+
+impl Gradient<'_> {
+    /// Of images from `first` on, at most a group; and the sums, if the images have a norm.
+    ///
+    /// # Safety
+    /// As [`Lanes`]; the images must exist and be this shard's own, and the scratch space
+    /// hold their frames.
+    #[inline(always)]
+    pub(super) unsafe fn group<L: Lanes>(&self, first: usize, count: usize) -> Option<Sums> {
         let Plan {
             geometry,
             frame,
@@ -162,42 +192,37 @@ impl Kernel for Gradient<'_> {
             values: self.output_gradient,
             norm: None,
         };
-        let scratch = self.scratch;
-        let mut sums = vec![];
-        for start in (0..self.shard.length).step_by(*group) {
-            let count = (*group).min(self.shard.length - start);
-            let first = self.shard.start + start;
-            // SAFETY: the group's images exist, the scratch space holds their frames, and
-            // their gradient is this shard's own.
-            unsafe {
-                let left = match frame.in_place(values, first) {
-                    Some(left) => left,
-                    None => {
-                        frame.fill::<L>(values, first, count, scratch);
-                        scratch.cast_const()
-                    }
-                };
-                let pixels = first * geometry.pixels();
-                let images = self.target.at(pixels * geometry.inputs);
-                for class in classes {
-                    let rows = class.rows.len() / group * count;
-                    Product {
-                        rows: &class.rows[..rows],
-                        left,
-                        runs: &class.runs,
-                        right: self.weight,
-                        output: Target::at_pointer(images),
-                        stored: &class.stored[..rows],
-                    }
-                    .run::<L>();
+        unsafe {
+            let left = match frame.in_place(values, first) {
+                Some(left) => left,
+                None => {
+                    frame.fill::<L>(values, first, count, self.scratch);
+                    self.scratch.cast_const()
                 }
-                if let Some(norm) = self.input.norm {
-                    let (input, target) = (self.input, self.target);
-                    let count = count * geometry.pixels();
-                    sums.push(rectify_and_sum::<L>(input, norm, target, pixels, count));
+            };
+            let pixels = first * geometry.pixels();
+            let images = self.target.at(pixels * geometry.inputs);
+            for class in classes {
+                let rows = class.rows.len() / group * count;
+                Product {
+                    rows: &class.rows[..rows],
+                    left,
+                    runs: &class.runs,
+                    right: self.weight,
+                    output: Target::at_pointer(images),
+                    stored: &class.stored[..rows],
                 }
+                .run::<L>();
             }
+            let norm = self.input.norm?;
+            let count = count * geometry.pixels();
+            Some(rectify_and_sum::<L>(
+                self.input,
+                norm,
+                self.target,
+                pixels,
+                count,
+            ))
         }
-        sums
     }
 }

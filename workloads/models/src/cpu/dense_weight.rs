@@ -25,11 +25,7 @@ const LEAST_SHARDS: usize = 12;
 
 /// The gradient of a weight `[out, in, kernel, kernel]`.
 pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geometry) -> Vec<f32> {
-    let length = geometry.depth() * geometry.outputs;
-    let most = geometry.shards().len();
-    let batches = shards(geometry.batch, most.min(PART_VALUES / length));
-    let least = LEAST_SHARDS.min(most).div_ceil(batches.len());
-    let ranges = shards(geometry.outputs, least.min(geometry.outputs / 32));
+    let (batches, ranges) = units(geometry);
     let units: Vec<(Shard, Shard)> = batches
         .iter()
         .flat_map(|&batch| ranges.iter().map(move |&outputs| (batch, outputs)))
@@ -38,11 +34,7 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
     let parts = in_parallel(&units, |(batch, outputs)| {
         let mut part = Output::new(outputs.length * geometry.depth());
         let target = part.target();
-        let group = geometry.group().min(batch.length);
-        let framed = padded(group * frame.image());
-        let panel = padded(group * geometry.out_pixels() * MAX_COLUMNS);
-        let left = padded(group * geometry.out_pixels() * (outputs.length + MAX_ROWS));
-        with_scratch(framed + panel + left, |scratch| {
+        with_scratch(scratch(geometry, &frame, batch, outputs), |scratch| {
             dispatch(Gradient {
                 input,
                 output_gradient,
@@ -68,6 +60,25 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
     channels_first(sum_of(by_batch.collect()), geometry)
 }
 
+/// The shards of the batch, and the ranges of outputs that each of them is shared out by.
+pub(super) fn units(geometry: &Geometry) -> (Vec<Shard>, Vec<Shard>) {
+    let length = geometry.depth() * geometry.outputs;
+    let most = geometry.shards().len();
+    let batches = shards(geometry.batch, most.min(PART_VALUES / length));
+    let least = LEAST_SHARDS.min(most).div_ceil(batches.len());
+    let ranges = shards(geometry.outputs, least.min(geometry.outputs / 32));
+    (batches, ranges)
+}
+
+/// Values of scratch space that a unit takes.
+pub(super) fn scratch(geometry: &Geometry, frame: &Frame, batch: Shard, outputs: Shard) -> usize {
+    let group = geometry.group().min(batch.length);
+    let framed = padded(group * frame.image());
+    let panel = padded(group * geometry.out_pixels() * MAX_COLUMNS);
+    let left = padded(group * geometry.out_pixels() * (outputs.length + MAX_ROWS));
+    framed + panel + left
+}
+
 /// `[out, taps, in]` to `[out, in, taps]`.
 fn channels_first(gradient: Vec<f32>, geometry: &Geometry) -> Vec<f32> {
     let (inputs, taps) = (geometry.inputs, geometry.taps());
@@ -86,16 +97,17 @@ fn channels_first(gradient: Vec<f32>, geometry: &Geometry) -> Vec<f32> {
     swapped
 }
 
-struct Gradient<'a> {
-    input: Input<'a>,
-    output_gradient: &'a [f32],
-    geometry: &'a Geometry,
-    frame: &'a Frame,
-    batch: Shard,
-    outputs: Shard,
-    scratch: *mut f32,
+/// One unit's gradient of the weight.
+pub(super) struct Gradient<'a> {
+    pub(super) input: Input<'a>,
+    pub(super) output_gradient: &'a [f32],
+    pub(super) geometry: &'a Geometry,
+    pub(super) frame: &'a Frame,
+    pub(super) batch: Shard,
+    pub(super) outputs: Shard,
+    pub(super) scratch: *mut f32,
     /// `[out, taps, in]`.
-    target: Target,
+    pub(super) target: Target,
 }
 
 impl Kernel for Gradient<'_> {
@@ -103,52 +115,61 @@ impl Kernel for Gradient<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
+        let group = self.geometry.group().min(self.batch.length);
+        for start in (0..self.batch.length).step_by(group) {
+            let count = group.min(self.batch.length - start);
+            // SAFETY: the group's images exist, and the scratch space holds them.
+            unsafe { self.group::<L>(self.batch.start + start, count, start > 0) };
+        }
+    }
+}
+
+impl Gradient<'_> {
+    /// Adds what images from `first` on have of the gradient, or stores it where nothing
+    /// was accumulated before; at most a group of images.
+    ///
+    /// # Safety
+    /// As [`Lanes`]; the images must exist, and the scratch space hold their frames and a
+    /// panel.
+    #[inline(always)]
+    pub(super) unsafe fn group<L: Lanes>(&self, first: usize, count: usize, accumulate: bool) {
         let Self {
             geometry,
             frame,
             scratch,
             ..
-        } = self;
+        } = *self;
         let group = geometry.group().min(self.batch.length);
         // Of a 1×1 window without stride, panels are made from the input itself.
-        let direct = geometry.window.kernel == 1
-            && geometry.window.stride == 1
-            && geometry.window.padding == 0
-            && geometry.inputs % L::COLUMNS == 0;
-        for start in (0..self.batch.length).step_by(group) {
-            let count = group.min(self.batch.length - start);
-            let first = self.batch.start + start;
-            // SAFETY: the group's images exist, and the scratch space holds their frames
-            // and a panel.
-            unsafe {
-                let panel = scratch.add(padded(group * frame.image()));
-                let packed = (geometry.depth() >= PACKED_DEPTH)
-                    .then(|| panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS)));
-                if let Some(packed) = packed {
-                    self.pack_gradient::<L>(first, count, packed);
-                }
-                if !direct {
-                    frame.fill::<L>(self.input, first, count, scratch);
-                }
-                for column in (0..geometry.depth()).step_by(L::COLUMNS) {
-                    let columns = L::COLUMNS.min(geometry.depth() - column);
-                    if direct {
-                        self.pack_input::<L>(first, count, column, panel);
-                    } else {
-                        let mut held = 0;
-                        while held < columns {
-                            let piece = Piece::new(geometry, frame, column, held, columns);
-                            self.pack_frame::<L>(scratch, count, piece, panel);
-                            held += piece.length;
-                        }
+        let direct = geometry.is_pointwise() && geometry.inputs % L::COLUMNS == 0;
+        unsafe {
+            let panel = scratch.add(padded(group * frame.image()));
+            let packed = (geometry.depth() >= PACKED_DEPTH)
+                .then(|| panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS)));
+            if let Some(packed) = packed {
+                self.pack_gradient::<L>(first, count, packed);
+            }
+            if !direct {
+                frame.fill::<L>(self.input, first, count, scratch);
+            }
+            for column in (0..geometry.depth()).step_by(L::COLUMNS) {
+                let columns = L::COLUMNS.min(geometry.depth() - column);
+                if direct {
+                    self.pack_input::<L>(first, count, column, panel);
+                } else {
+                    let mut held = 0;
+                    while held < columns {
+                        let piece = Piece::new(geometry, frame, column, held, columns);
+                        self.pack_frame::<L>(scratch, count, piece, panel);
+                        held += piece.length;
                     }
-                    let right = Panel {
-                        values: panel,
-                        column,
-                        columns,
-                    };
-                    self.products::<L>([first, count], packed, right, start > 0);
                 }
+                let right = Panel {
+                    values: panel,
+                    column,
+                    columns,
+                };
+                self.products::<L>([first, count], packed, right, accumulate);
             }
         }
     }
@@ -262,8 +283,11 @@ impl Gradient<'_> {
                 let held = L::ROWS.min(self.outputs.length - row);
                 let to = packed.add(row * pixels);
                 for pixel in 0..pixels {
-                    for index in 0..held {
-                        *to.add(pixel * L::ROWS + index) = *from.add(pixel * outputs + row + index);
+                    let (from, to) = (from.add(pixel * outputs + row), to.add(pixel * L::ROWS));
+                    // A constant length is a vector or two.
+                    match held == L::ROWS {
+                        true => to.copy_from_nonoverlapping(from, L::ROWS),
+                        false => to.copy_from_nonoverlapping(from, held),
                     }
                 }
             }
@@ -292,7 +316,6 @@ impl Gradient<'_> {
                     length: pixels,
                 }],
                 left_step: if packed.is_some() { L::ROWS } else { outputs },
-                right_step: L::COLUMNS,
                 right: right.values,
                 columns: right.columns,
                 accumulate,

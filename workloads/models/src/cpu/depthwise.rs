@@ -5,6 +5,7 @@ use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Output, Shard, Target, in_parallel, padded, shards_of_work, with_scratch};
+use super::method::Gradients;
 use super::norm::{GroupMoments, Moments, Sums, group_moments, rectify_and_sum};
 use super::product::sum_of;
 use super::{Kernel, dispatch};
@@ -38,16 +39,6 @@ pub(crate) fn forward(
     // SAFETY: the shards cover the batch, and each writes all pixels of its images.
     let output = unsafe { output.written() };
     (output, Moments::of(&groups.concat()))
-}
-
-/// What the backward pass finds.
-pub(crate) struct Gradients {
-    /// Of the images, where it is wanted, before their norm if it has no ReLU.
-    pub(crate) images: Option<Vec<f32>>,
-    /// `[channels, 1, kernel, kernel]`.
-    pub(crate) weight: Vec<f32>,
-    /// What the gradients of the images' norm sum.
-    pub(crate) sums: Option<Sums>,
 }
 
 /// The gradients of the images, where they are wanted, and of the weight.

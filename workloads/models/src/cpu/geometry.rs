@@ -63,6 +63,11 @@ impl Geometry {
         self.window.kernel * self.window.kernel
     }
 
+    /// Whether every output sees one pixel of its own, and no other does.
+    pub(crate) const fn is_pointwise(&self) -> bool {
+        self.window.kernel == 1 && self.window.stride == 1 && self.window.padding == 0
+    }
+
     /// Terms of each output's sum.
     pub(crate) const fn depth(&self) -> usize {
         self.taps() * self.inputs

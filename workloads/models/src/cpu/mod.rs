@@ -20,12 +20,15 @@ pub(crate) mod input;
 mod lanes;
 pub(crate) mod loss;
 mod memory;
+pub(crate) mod method;
 pub(crate) mod norm;
 pub(crate) mod peaks;
+mod pointwise;
 pub(crate) mod pool;
 mod product;
 pub(crate) mod rows;
 mod tile;
+mod winograd;
 
 use std::sync::OnceLock;
 

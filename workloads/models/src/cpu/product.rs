@@ -26,7 +26,7 @@ impl Packed {
         first: impl Fn(usize) -> usize + Send + Sync,
         step: usize,
     ) -> Self {
-        let width = dispatch_columns(columns, Columns);
+        let width = Self::width_of(columns);
         let panels: Vec<usize> = (0..columns.div_ceil(width)).collect();
         let mut packed = Output::new(panels.len() * terms * width);
         let target = packed.target();
@@ -45,12 +45,22 @@ impl Packed {
                 }
             }
         });
+        // SAFETY: all panels were written.
+        Self::of(unsafe { packed.written() }, [terms, columns])
+    }
+
+    /// Columns of a panel, of so many in all.
+    pub(crate) fn width_of(columns: usize) -> usize {
+        dispatch_columns(columns, Columns)
+    }
+
+    /// Of values that are in panels already.
+    pub(crate) fn of(values: Vec<f32>, [terms, columns]: [usize; 2]) -> Self {
         Self {
-            // SAFETY: all panels were written.
-            values: unsafe { packed.written() },
+            values,
             terms,
             columns,
-            width,
+            width: Self::width_of(columns),
         }
     }
 }
@@ -129,7 +139,6 @@ impl Product<'_> {
                 let operands = Operands {
                     runs,
                     left_step: 1,
-                    right_step: L::COLUMNS,
                     right: self.right.values.as_ptr().add(column * self.right.terms),
                     columns,
                     accumulate,

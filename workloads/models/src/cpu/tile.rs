@@ -36,9 +36,8 @@ pub(crate) struct Operands<'a> {
     pub(crate) runs: &'a [Run],
     /// Values from one term to the next on the left.
     pub(crate) left_step: usize,
-    /// Values from one term to the next on the right.
-    pub(crate) right_step: usize,
-    /// The right operand's first row at the tile's first column.
+    /// The right operand's first row at the tile's first column, in a panel of
+    /// [`Lanes::COLUMNS`] columns.
     pub(crate) right: *const f32,
     /// Columns of the tile that exist.
     pub(crate) columns: usize,
@@ -77,11 +76,11 @@ pub(crate) unsafe fn tile<L: Lanes, const R: usize, const C: usize>(
     rows: &Rows,
 ) {
     unsafe {
-        let sums = match (operands.left_step, operands.right_step == 2 * L::WIDTH) {
+        let sums = match operands.left_step {
             // Packed operands: constant steps save the loop its address arithmetic.
-            (1, true) => sums::<L, R, C>(operands, rows, 1, 2 * L::WIDTH),
-            (step, true) if step == R => sums::<L, R, C>(operands, rows, R, 2 * L::WIDTH),
-            (left, _) => sums::<L, R, C>(operands, rows, left, operands.right_step),
+            1 => sums::<L, R, C>(operands, rows, 1),
+            step if step == R => sums::<L, R, C>(operands, rows, R),
+            step => sums::<L, R, C>(operands, rows, step),
         };
         if operands.columns == C * L::WIDTH {
             for (row, sums) in sums.iter().enumerate().take(rows.count) {
@@ -106,7 +105,6 @@ unsafe fn sums<L: Lanes, const R: usize, const C: usize>(
     operands: &Operands<'_>,
     rows: &Rows,
     left_step: usize,
-    right_step: usize,
 ) -> [[L::V; C]; R] {
     unsafe {
         let mut sums = [[L::splat(0.0); C]; R];
@@ -123,7 +121,7 @@ unsafe fn sums<L: Lanes, const R: usize, const C: usize>(
                         *sum = L::fma(factor, term, *sum);
                     }
                 }
-                right = right.add(right_step);
+                right = right.add(L::COLUMNS);
                 at += left_step;
             }
         }

@@ -6,7 +6,7 @@ use burn::tensor::backend::Backend;
 
 use crate::ModelError;
 use crate::flat;
-use crate::ops::{Features, Moments, Norm};
+use crate::ops::{Features, LayerOps, Moments, Norm};
 use crate::source::{Initial, ParameterSource};
 
 /// Share of the batch's statistics in the new running statistics.
@@ -83,17 +83,17 @@ impl<B: Backend> BatchNorm<B> {
 
     /// `[batch, height, width, channels]`, to be normalised by whichever operation reads
     /// them.
-    pub(crate) fn forward(&self, values: Tensor<B, 4>, moments: Moments<B>) -> Features<B> {
+    pub(crate) fn forward(&self, features: Features<B>, moments: Moments<B>) -> Features<B>
+    where
+        B: LayerOps,
+    {
         let norm = Norm {
             weight: self.weight.val(),
             bias: self.bias.val(),
             moments,
             rectified: false,
         };
-        Features {
-            values,
-            norm: Some(norm),
-        }
+        features.normed(norm)
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) struct Convolution<B: Backend> {
     weight: Param<Tensor<B, 4>>,
     #[module(skip)]
     window: Window,
+    /// Whether the backward pass makes the output again instead of keeping it.
+    #[module(skip)]
+    made_again: bool,
 }
 
 impl<B: LayerOps> Convolution<B> {
@@ -37,12 +40,22 @@ impl<B: LayerOps> Convolution<B> {
         Self {
             weight: source.take(shape, initial, device),
             window,
+            made_again: false,
+        }
+    }
+
+    /// The same convolution, its output made again in the backward pass: for one whose
+    /// output takes more memory than its making takes time.
+    pub(crate) fn made_again(self) -> Self {
+        Self {
+            made_again: true,
+            ..self
         }
     }
 
     /// `[batch, height, width, in]` to `[batch, height', width', out]`.
     pub(crate) fn forward(&self, images: Tensor<B, 4>) -> Tensor<B, 4> {
-        B::convolution(Features::plain(images), self.weight.val(), self.window)
+        B::convolution(Features::plain(images), self.weight.val(), self.window).values
     }
 
     /// As [`Convolution::forward`], and then a batch norm.
@@ -53,18 +66,22 @@ impl<B: LayerOps> Convolution<B> {
         normalisation: &mut Normalisation<B>,
     ) -> Features<B> {
         let (weight, window) = (self.weight.val(), self.window);
-        let (values, moments) = match normalisation {
+        let (output, moments) = match normalisation {
             Normalisation::Batch { noted } => {
-                let (values, moments) = B::convolution_with_moments(features, weight, window);
-                note(noted, &moments, values.dims());
-                (values, moments)
+                let (output, moments) = B::convolution_with_moments(features, weight, window);
+                note(noted, &moments, output.values.dims());
+                (output, moments)
             }
             Normalisation::Running { statistics, taken } => {
-                let values = B::convolution(features, weight, window);
-                let [_, _, _, channels] = values.dims();
-                (values, running(statistics, taken, channels))
+                let output = B::convolution(features, weight, window);
+                let [_, _, _, channels] = output.values.dims();
+                (output, running(statistics, taken, channels))
             }
         };
-        norm.forward(values, moments)
+        let output = match self.made_again {
+            true => output,
+            false => output.kept(),
+        };
+        norm.forward(output, moments)
     }
 }

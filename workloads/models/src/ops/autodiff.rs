@@ -1,7 +1,8 @@
 //! The operations in burn's autodiff graph, for any backend that has them.
 //!
 //! A step keeps the tensors that its backward pass reads in its own state, which goes
-//! with it: memory is returned while the backward pass proceeds.
+//! with it: memory is returned while the backward pass proceeds. An activation's values
+//! are made again ([`super::kept`]).
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
+use super::kept::{Kept, Origin, Recipe};
 use super::{FeatureGradients, Features, LayerOps, Moments, Norm, Window};
 
 /// A tensor in the graph, which a step is made from.
@@ -54,9 +56,18 @@ where
     Tensor::from_primitive(TensorPrimitive::Float(output))
 }
 
-/// The nodes of features and of their norm's weight and bias, and what they hold. Where
-/// there is no norm, nodes that want no gradient stand for it.
-fn split_features<B: Backend, C: CheckpointStrategy>(
+/// The nodes of features and of their norm's weight and bias, what they hold, and what of
+/// it is kept. Where there is no norm, nodes that want no gradient stand for it.
+fn split_features<B: LayerOps, C: CheckpointStrategy>(
+    features: Features<Autodiff<B, C>>,
+) -> ([Parent<B, C>; 3], Features<B>, Kept<B>) {
+    let origin = features.origin.clone();
+    let (nodes, features) = split_values(features);
+    let kept = Kept::new(&features, origin);
+    (nodes, features, kept)
+}
+
+fn split_values<B: LayerOps, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>) {
     let (node, values) = split(features.values);
@@ -76,11 +87,10 @@ fn split_features<B: Backend, C: CheckpointStrategy>(
         },
         rectified: norm.rectified,
     };
-    let features = Features {
-        values,
-        norm: Some(norm),
-    };
-    ([node, weight_node, bias_node], features)
+    (
+        [node, weight_node, bias_node],
+        Features::plain(values).normed(norm),
+    )
 }
 
 /// Registers a gradient where its node wants it.
@@ -118,28 +128,57 @@ fn consumed<B: Backend, const N: usize, const D: usize, S>(
 #[derive(Debug)]
 struct ConvolutionStep;
 
-type ConvolutionState<B> = (Features<B>, Tensor<B, 4>, Window);
-
-fn split_convolution<B: Backend, C: CheckpointStrategy>(
-    input: Features<Autodiff<B, C>>,
-    weight: Tensor<Autodiff<B, C>, 4>,
+/// A convolution's operands, out of the graph and in it.
+struct Convolution<B: LayerOps, C: CheckpointStrategy> {
+    parents: [Parent<B, C>; 4],
+    input: Features<B>,
+    kept: Kept<B>,
+    weight: Tensor<B, 4>,
     window: Window,
-) -> ([Parent<B, C>; 4], ConvolutionState<B>) {
-    let (weight_node, weight) = split(weight);
-    let ([values, norm_weight, norm_bias], input) = split_features(input);
-    let parents = [weight_node, values, norm_weight, norm_bias];
-    (parents, (input, weight, window))
+}
+
+impl<B: LayerOps, C: CheckpointStrategy> Convolution<B, C> {
+    fn new(
+        input: Features<Autodiff<B, C>>,
+        weight: Tensor<Autodiff<B, C>, 4>,
+        window: Window,
+    ) -> Self {
+        let (weight_node, weight) = split(weight);
+        let ([values, norm_weight, norm_bias], input, kept) = split_features(input);
+        Self {
+            parents: [weight_node, values, norm_weight, norm_bias],
+            input,
+            kept,
+            weight,
+            window,
+        }
+    }
+
+    /// The output in the graph.
+    fn registered(self, output: Features<B>) -> Features<Autodiff<B, C>> {
+        let recipe = Recipe::Convolution(self.kept, self.weight, self.window);
+        let origin = Arc::new(Origin::new(recipe));
+        Features {
+            values: register(ConvolutionStep, self.parents, origin.clone(), output.values),
+            norm: None,
+            origin: Some(origin),
+        }
+    }
 }
 
 impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
-    type State = ConvolutionState<B>;
+    type State = Arc<Origin<B>>;
 
     fn backward(self, ops: Ops<Self::State, 4>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
-        let (input, weight, window) = ops.state;
+        ops.state.let_go();
+        let Recipe::Convolution(input, weight, window) = &ops.state.recipe else {
+            unreachable!("a convolution's output is made by it");
+        };
         let [node, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
         let wanted = parents.iter().any(Option::is_some);
-        let (input, weight) = B::convolution_backward(input, weight, output, window, wanted);
+        let (input, weight) =
+            B::convolution_backward(input.read(), weight.clone(), output, *window, wanted);
         pass_on(weight, node, gradients);
         if let Some(input) = input {
             pass_on_features(input, parents, gradients);
@@ -151,11 +190,15 @@ impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
 struct ActivationStep;
 
 impl<B: LayerOps> Backward<B, 6> for ActivationStep {
-    type State = (Features<B>, Option<Features<B>>);
+    type State = Arc<Origin<B>>;
 
     fn backward(self, ops: Ops<Self::State, 6>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
-        let (features, shortcut) = ops.state;
+        ops.state.let_go();
+        let Recipe::Activation(features, shortcut) = &ops.state.recipe else {
+            unreachable!("an activation's output is made by it");
+        };
+        let (features, shortcut) = (features.read(), shortcut.as_ref().map(Kept::read));
         let [values, weight, bias, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
         let (features, shortcut) = B::activation_backward(features, shortcut, output);
         pass_on_features(features, [values, weight, bias], gradients);
@@ -214,44 +257,47 @@ impl<B: LayerOps> Backward<B, 1> for CrossEntropyStep {
 }
 
 impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
+    type Origin = Arc<Origin<B>>;
+
     fn convolution(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> Tensor<Self, 4> {
-        let (parents, state) = split_convolution(input, weight, window);
-        let (input, weight, window) = state.clone();
-        let output = B::convolution(input, weight, window);
-        register(ConvolutionStep, parents, state, output)
+    ) -> Features<Self> {
+        let operands = Convolution::new(input, weight, window);
+        let output = B::convolution(operands.input.clone(), operands.weight.clone(), window);
+        operands.registered(output)
     }
 
     fn convolution_with_moments(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> (Tensor<Self, 4>, Moments<Self>) {
-        let (parents, state) = split_convolution(input, weight, window);
-        let (input, weight, window) = state.clone();
+    ) -> (Features<Self>, Moments<Self>) {
+        let operands = Convolution::new(input, weight, window);
+        let (input, weight) = (operands.input.clone(), operands.weight.clone());
         let (output, moments) = B::convolution_with_moments(input, weight, window);
         let moments = Moments {
             mean: Tensor::from_inner(moments.mean),
             variance: Tensor::from_inner(moments.variance),
         };
-        (register(ConvolutionStep, parents, state, output), moments)
+        (operands.registered(output), moments)
     }
 
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
-        let ([values, weight, bias], features) = split_features(features);
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
+        let (main, features, kept) = split_features(features);
         let absent = || {
             let values = features.values.clone();
             split(Tensor::<Self, 4>::from_inner(values)).0
         };
-        let (parents, shortcut) = match shortcut.map(split_features) {
-            Some((nodes, shortcut)) => (nodes, Some(shortcut)),
-            None => (std::array::from_fn(|_| absent()), None),
+        let (beside, shortcut, kept_shortcut) = match shortcut.map(split_features) {
+            Some((nodes, shortcut, kept)) => (nodes, Some(shortcut), Some(kept)),
+            None => (std::array::from_fn(|_| absent()), None, None),
         };
-        let output = B::activation(features.clone(), shortcut.clone());
-        let [shortcut_values, shortcut_weight, shortcut_bias] = parents;
+        let output = B::activation(features.clone(), shortcut).values;
+        let origin = Arc::new(Origin::new(Recipe::Activation(kept, kept_shortcut)));
+        let [values, weight, bias] = main;
+        let [shortcut_values, shortcut_weight, shortcut_bias] = beside;
         let parents = [
             values,
             weight,
@@ -260,7 +306,11 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             shortcut_weight,
             shortcut_bias,
         ];
-        register(ActivationStep, parents, (features, shortcut), output)
+        Features {
+            values: register(ActivationStep, parents, origin.clone(), output),
+            norm: None,
+            origin: Some(origin),
+        }
     }
 
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {

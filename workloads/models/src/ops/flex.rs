@@ -6,30 +6,33 @@ use burn_flex::{Flex, FlexTensor};
 use super::{EPSILON, FeatureGradients, Features, LayerOps, Moments, Window};
 use crate::cpu::geometry::Geometry;
 use crate::cpu::input::{Affine, Input};
+use crate::cpu::method::{Gradients, Method};
 use crate::cpu::norm::{self, Sums, input_gradient, parameter_gradients};
 use crate::cpu::pool::Pooled;
-use crate::cpu::{activation, dense, dense_images, dense_weight, depthwise, loss, pool, rows};
+use crate::cpu::{activation, dense, dense_images, dense_weight, loss, pool, rows};
 
 impl LayerOps for Flex {
+    type Origin = ();
+
     fn convolution(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> Tensor<Self, 4> {
-        convolution(input, weight, window, false).0
+    ) -> Features<Self> {
+        Features::plain(convolution(input, weight, window, false).0)
     }
 
     fn convolution_with_moments(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> (Tensor<Self, 4>, Moments<Self>) {
+    ) -> (Features<Self>, Moments<Self>) {
         let (output, moments) = convolution(input, weight, window, true);
         let moments = Moments {
             mean: vector(moments.mean),
             variance: vector(moments.variance),
         };
-        (output, moments)
+        (Features::plain(output), moments)
     }
 
     fn convolution_backward(
@@ -43,32 +46,28 @@ impl LayerOps for Flex {
         let (shape, weight_shape) = (input.values.dims(), weight.dims());
         let (input, weight) = (Held::of(input), values(weight));
         let gradient = values(output_gradient);
-        let (images, weight, sums) = if window.groups == 1 {
-            let weight_gradient = dense_weight::gradient(input.read(), slice(&gradient), &geometry);
-            let images = input_wanted.then(|| {
-                dense_images::gradient(input.read(), slice(&weight), slice(&gradient), &geometry)
-            });
-            let (images, sums) = images.unzip();
-            (images, weight_gradient, sums.flatten())
-        } else {
-            let (weight, gradient) = (slice(&weight), slice(&gradient));
-            let gradients =
-                depthwise::backward(input.read(), weight, gradient, &geometry, input_wanted);
-            (gradients.images, gradients.weight, gradients.sums)
-        };
+        let Gradients {
+            images,
+            weight,
+            sums,
+        } = Method::of(&geometry).backward(
+            input.read(),
+            slice(&weight),
+            slice(&gradient),
+            &geometry,
+            input_wanted,
+        );
         drop(gradient);
-        let images = images.map(|images| input.gradients(images, sums.as_ref(), shape));
+        let images = images.map(|images| input.gradients(primitive(images, shape), sums.as_ref()));
         (images, tensor(weight, weight_shape))
     }
 
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
         let shape = features.values.dims();
         let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
         let shortcut = shortcut.as_ref().map(Held::read);
-        tensor(
-            activation::forward(features.read(), shortcut, shape[3]),
-            shape,
-        )
+        let values = activation::forward(features.read(), shortcut, shape[3]);
+        Features::plain(tensor(values, shape))
     }
 
     fn activation_backward(
@@ -78,16 +77,15 @@ impl LayerOps for Flex {
     ) -> (FeatureGradients<Self>, Option<FeatureGradients<Self>>) {
         let shape = features.values.dims();
         let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
-        let output_gradient = values(output_gradient);
-        let gradient = activation::rectified_gradient(
+        let mut gradient = values(output_gradient);
+        activation::rectify_gradient(
             features.read(),
             shortcut.as_ref().map(Held::read),
             shape[3],
-            slice(&output_gradient),
+            gradient.storage_mut(),
         );
-        drop(output_gradient);
-        let shortcut = shortcut.map(|shortcut| shortcut.own_gradients(gradient.clone(), shape));
-        (features.own_gradients(gradient, shape), shortcut)
+        let shortcut = shortcut.map(|shortcut| shortcut.own_gradients(gradient.clone()));
+        (features.own_gradients(gradient), shortcut)
     }
 
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
@@ -168,11 +166,8 @@ fn convolution(
 ) -> (Tensor<Flex, 4>, norm::Moments) {
     let geometry = geometry(&input, &weight, window);
     let (input, weight) = (Held::of(input), values(weight));
-    let forward = match window.groups {
-        1 => dense::forward,
-        _ => depthwise::forward,
-    };
-    let (output, moments) = forward(input.read(), slice(&weight), &geometry, moments_wanted);
+    let method = Method::of(&geometry);
+    let (output, moments) = method.forward(input.read(), slice(&weight), &geometry, moments_wanted);
     (tensor(output, geometry.output_shape()), moments)
 }
 
@@ -208,28 +203,24 @@ impl Held {
     }
 
     /// From the gradient of the norm's output and its sums, if there is a norm.
-    fn gradients(
-        &self,
-        mut gradient: Vec<f32>,
-        sums: Option<&Sums>,
-        shape: [usize; 4],
-    ) -> FeatureGradients<Flex> {
+    fn gradients(&self, mut gradient: FlexTensor, sums: Option<&Sums>) -> FeatureGradients<Flex> {
         let norm = self.norm.as_ref().zip(sums).map(|(norm, sums)| {
-            input_gradient(slice(&self.values), norm, sums, &mut gradient);
+            input_gradient(slice(&self.values), norm, sums, gradient.storage_mut());
             let (weight, bias) = parameter_gradients(sums, norm);
             [vector(weight), vector(bias)]
         });
         FeatureGradients {
-            values: tensor(gradient, shape),
+            values: Tensor::from_primitive(TensorPrimitive::Float(gradient)),
             norm,
         }
     }
 
     /// From the gradient of what is made of the features.
-    fn own_gradients(&self, mut gradient: Vec<f32>, shape: [usize; 4]) -> FeatureGradients<Flex> {
+    fn own_gradients(&self, mut gradient: FlexTensor) -> FeatureGradients<Flex> {
         let norm = self.norm.as_ref();
-        let sums = norm.map(|norm| activation::norm_sums(self.read(), norm, &mut gradient));
-        self.gradients(gradient, sums.as_ref(), shape)
+        let sums =
+            norm.map(|norm| activation::norm_sums(self.read(), norm, gradient.storage_mut()));
+        self.gradients(gradient, sums.as_ref())
     }
 }
 
@@ -275,6 +266,9 @@ fn vector(values: Vec<f32>) -> Tensor<Flex, 1> {
 }
 
 fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> Tensor<Flex, D> {
-    let data = TensorData::new(values, Shape::from(shape));
-    Tensor::from_primitive(TensorPrimitive::Float(FlexTensor::from_data(data)))
+    Tensor::from_primitive(TensorPrimitive::Float(primitive(values, shape)))
+}
+
+fn primitive<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, Shape::from(shape)))
 }

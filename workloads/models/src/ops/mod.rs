@@ -8,11 +8,13 @@
 //!
 //! A batch norm is not computed where it stands: [`Features`] carry it to whichever
 //! operation reads them. So a convolution's output is all that is kept for the backward
-//! pass, and what the norm made of it is made again.
+//! pass, and what the norm made of it, a block's sum with its shortcut included, is made
+//! again.
 
 mod autodiff;
 mod flex;
 mod generic;
+mod kept;
 mod reference;
 
 use burn::tensor::Tensor;
@@ -24,9 +26,12 @@ pub(crate) const EPSILON: f64 = 1e-5;
 /// Channels-last features `[batch, height, width, channels]`, with a batch norm that
 /// their reader applies.
 #[derive(Debug, Clone)]
-pub(crate) struct Features<B: Backend> {
+pub(crate) struct Features<B: LayerOps> {
     pub(crate) values: Tensor<B, 4>,
     pub(crate) norm: Option<Norm<B>>,
+    /// What the values can be made from again, where the backward pass should keep that
+    /// instead of them.
+    pub(crate) origin: Option<B::Origin>,
 }
 
 /// A batch norm, `(x - mean) / √(variance + ε) · weight + bias`, its tensors
@@ -56,10 +61,30 @@ pub(crate) struct FeatureGradients<B: Backend> {
     pub(crate) norm: Option<[Tensor<B, 1>; 2]>,
 }
 
-impl<B: Backend> Features<B> {
+impl<B: LayerOps> Features<B> {
     /// Features without a norm.
     pub(crate) const fn plain(values: Tensor<B, 4>) -> Self {
-        Self { values, norm: None }
+        Self {
+            values,
+            norm: None,
+            origin: None,
+        }
+    }
+
+    /// The features with a norm.
+    pub(crate) fn normed(self, norm: Norm<B>) -> Self {
+        Self {
+            norm: Some(norm),
+            ..self
+        }
+    }
+
+    /// The features, their values to be kept for the backward pass.
+    pub(crate) fn kept(self) -> Self {
+        Self {
+            origin: None,
+            ..self
+        }
     }
 
     /// The features with a ReLU after their norm.
@@ -73,6 +98,10 @@ impl<B: Backend> Features<B> {
 
 /// What networks are made of, over channels-last features.
 pub(crate) trait LayerOps: Backend {
+    /// What an operation's output can be made from again; nothing where no backward pass
+    /// follows.
+    type Origin: Clone + std::fmt::Debug + Send + Sync;
+
     /// A convolution without bias.
     ///
     /// The weight is `[out, in / groups, kernel, kernel]`. A window has one group
@@ -81,8 +110,12 @@ pub(crate) trait LayerOps: Backend {
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> Tensor<Self, 4> {
-        generic::convolution(reference::value(input), weight, window)
+    ) -> Features<Self> {
+        Features::plain(generic::convolution(
+            reference::value(input),
+            weight,
+            window,
+        ))
     }
 
     /// A convolution and the moments of its output.
@@ -90,9 +123,10 @@ pub(crate) trait LayerOps: Backend {
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> (Tensor<Self, 4>, Moments<Self>) {
+    ) -> (Features<Self>, Moments<Self>) {
         let output = Self::convolution(input, weight, window);
-        (output.clone(), reference::moments(output))
+        let moments = reference::moments(output.values.clone());
+        (output, moments)
     }
 
     /// The gradients of the input, where they are wanted, and of the weight.
@@ -111,8 +145,8 @@ pub(crate) trait LayerOps: Backend {
     }
 
     /// `relu(features + shortcut)`.
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Tensor<Self, 4> {
-        reference::activation(features, shortcut)
+    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
+        Features::plain(reference::activation(features, shortcut))
     }
 
     /// The gradients of the features and of the shortcut.

@@ -4,11 +4,11 @@ use burn::tensor::activation::{log_softmax, relu, softmax};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Int, Tensor, TensorData};
 
-use super::{EPSILON, FeatureGradients, Features, Moments, Norm};
+use super::{EPSILON, FeatureGradients, Features, LayerOps, Moments, Norm};
 
 /// The features, their norm applied.
-pub(super) fn value<B: Backend>(features: Features<B>) -> Tensor<B, 4> {
-    let Features { values, norm } = features;
+pub(super) fn value<B: LayerOps>(features: Features<B>) -> Tensor<B, 4> {
+    let Features { values, norm, .. } = features;
     match norm {
         None => values,
         Some(norm) => {
@@ -49,11 +49,11 @@ fn channel_mean<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 1> {
 }
 
 /// From the gradient of [`value`] to those of the features.
-pub(super) fn value_backward<B: Backend>(
+pub(super) fn value_backward<B: LayerOps>(
     features: Features<B>,
     gradient: Tensor<B, 4>,
 ) -> FeatureGradients<B> {
-    let Features { values, norm } = features;
+    let Features { values, norm, .. } = features;
     let Some(norm) = norm else {
         return FeatureGradients {
             values: gradient,
@@ -84,7 +84,7 @@ fn passed<B: Backend>(gradient: Tensor<B, 4>, value: Tensor<B, 4>) -> Tensor<B, 
     gradient.mask_fill(value.lower_equal_elem(0.0), 0.0)
 }
 
-fn sum<B: Backend>(features: Features<B>, shortcut: Option<Features<B>>) -> Tensor<B, 4> {
+fn sum<B: LayerOps>(features: Features<B>, shortcut: Option<Features<B>>) -> Tensor<B, 4> {
     let sum = value(features);
     match shortcut {
         Some(shortcut) => sum + value(shortcut),
@@ -93,7 +93,7 @@ fn sum<B: Backend>(features: Features<B>, shortcut: Option<Features<B>>) -> Tens
 }
 
 /// See [`super::LayerOps::activation`].
-pub(super) fn activation<B: Backend>(
+pub(super) fn activation<B: LayerOps>(
     features: Features<B>,
     shortcut: Option<Features<B>>,
 ) -> Tensor<B, 4> {
@@ -101,7 +101,7 @@ pub(super) fn activation<B: Backend>(
 }
 
 /// See [`super::LayerOps::activation_backward`].
-pub(super) fn activation_backward<B: Backend>(
+pub(super) fn activation_backward<B: LayerOps>(
     features: Features<B>,
     shortcut: Option<Features<B>>,
     output_gradient: Tensor<B, 4>,

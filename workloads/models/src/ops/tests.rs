@@ -79,10 +79,7 @@ impl Draw {
             moments: reference::moments(values.clone()),
             rectified: self.below(2) == 0,
         };
-        Features {
-            values,
-            norm: Some(norm),
-        }
+        Features::plain(values).normed(norm)
     }
 }
 
@@ -153,7 +150,7 @@ fn convolutions_and_their_gradients() {
         let (input_, weight_, window_) = arguments();
         let (expected, expected_moments) = plain::convolution(input_, weight_, window_);
         let gradient: Tensor<Flex, 4> = draw.tensor(expected.dims());
-        assert_close(ours, expected, &case);
+        assert_close(ours.values, expected, &case);
         assert_close(moments.mean, expected_moments.mean, &case);
         assert_close(moments.variance, expected_moments.variance, &case);
         let (input_, weight_, window_) = arguments();
@@ -184,7 +181,7 @@ fn activations_and_their_gradients() {
         let case = format!("seed {seed}: {shape:?}, shortcut {}", shortcut.is_some());
         let ours = Flex::activation(features.clone(), shortcut.clone());
         assert_close(
-            ours,
+            ours.values,
             reference::activation(features.clone(), shortcut.clone()),
             &case,
         );
@@ -332,11 +329,8 @@ fn gradients_are_the_slopes_of_finite_differences() {
                 },
                 rectified: false,
             };
-            let input = Features {
-                values,
-                norm: Some(norm),
-            };
-            let output = Graph::convolution(input, weight, window);
+            let input = Features::plain(values).normed(norm);
+            let output = Graph::convolution(input, weight, window).values;
             smooth(output, weights.clone())
         };
         let graph4 = |tensor: &Tensor<Flex, 4>| Tensor::<Graph, 4>::from_inner(tensor.clone());
@@ -377,7 +371,7 @@ fn what_is_not_finite_comes_through() {
         let finite = |tensor: Tensor<Flex, 1>| tensor.into_data().iter::<f32>().all(f32::is_finite);
         assert!(!finite(moments.mean.clone()) && !finite(moments.variance.clone()));
         let input = Features::plain(images.clone());
-        let ones = output.ones_like();
+        let ones = output.values.ones_like();
         let (_, gradient) = Flex::convolution_backward(input, weight, ones, window, true);
         assert!(!finite(gradient.reshape([-1])));
         let norm = Norm {
@@ -386,11 +380,9 @@ fn what_is_not_finite_comes_through() {
             moments,
             rectified: true,
         };
-        let normed = Features {
-            values: output,
-            norm: Some(norm),
-        };
-        assert!(!finite(Flex::activation(normed, None).reshape([-1])));
+        let normed = output.normed(norm);
+        let activated = Flex::activation(normed, None).values;
+        assert!(!finite(activated.reshape([-1])));
         let pooled = Flex::pool(images, Tensor::zeros([32], &device));
         assert!(!finite(pooled.reshape([-1])));
     }
@@ -405,7 +397,7 @@ fn the_variance_of_values_far_from_zero() {
     let weight = Tensor::<Flex, 4>::eye_weight(16);
     let (output, moments) =
         Flex::convolution_with_moments(Features::plain(images), weight, Window::one(1));
-    let expected = reference::moments(output);
+    let expected = reference::moments(output.values);
     let tolerance = Tolerance::<f32>::relative(1e-2);
     let data = moments.variance.into_data();
     data.assert_approx_eq(&expected.variance.into_data(), tolerance);

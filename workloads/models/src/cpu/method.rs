@@ -1,0 +1,100 @@
+//! Which way a convolution is computed.
+
+use std::sync::OnceLock;
+
+use super::geometry::Geometry;
+use super::input::Input;
+use super::norm::{Moments, Sums};
+use super::{dense, dense_images, dense_weight, depthwise, pointwise, winograd};
+
+/// The environment variable that holds dense convolutions to plain sums: `direct`.
+const METHOD_VARIABLE: &str = "EPOCHCOST_CONVOLUTION";
+
+/// A way to compute a convolution and its gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// Each output as the sum that defines it.
+    Direct,
+    /// By fewer multiplications.
+    Winograd,
+    /// Every channel by itself.
+    Depthwise,
+}
+
+/// What a convolution's backward pass finds.
+pub(crate) struct Gradients {
+    /// Of the images, where it is wanted, before their norm if it has no ReLU.
+    pub(crate) images: Option<Vec<f32>>,
+    /// As the weight.
+    pub(crate) weight: Vec<f32>,
+    /// What the gradients of the images' norm sum.
+    pub(crate) sums: Option<Sums>,
+}
+
+impl Method {
+    /// The fastest, of those that the environment allows.
+    pub(crate) fn of(geometry: &Geometry) -> Self {
+        static DIRECT: OnceLock<bool> = OnceLock::new();
+        let direct = || std::env::var(METHOD_VARIABLE).is_ok_and(|method| method == "direct");
+        match geometry.window.groups {
+            1 if winograd::serves(geometry) && !DIRECT.get_or_init(direct) => Self::Winograd,
+            1 => Self::Direct,
+            _ => Self::Depthwise,
+        }
+    }
+
+    /// The images convolved, and each output channel's moments; of no channels where they
+    /// are not wanted.
+    pub(crate) fn forward(
+        self,
+        input: Input<'_>,
+        weight: &[f32],
+        geometry: &Geometry,
+        moments_wanted: bool,
+    ) -> (Vec<f32>, Moments) {
+        let forward = match self {
+            Self::Direct => dense::forward,
+            Self::Winograd => winograd::forward,
+            Self::Depthwise => depthwise::forward,
+        };
+        forward(input, weight, geometry, moments_wanted)
+    }
+
+    /// The gradients of the images, where they are wanted, and of the weight.
+    pub(crate) fn backward(
+        self,
+        input: Input<'_>,
+        weight: &[f32],
+        output_gradient: &[f32],
+        geometry: &Geometry,
+        images_wanted: bool,
+    ) -> Gradients {
+        if images_wanted && self == Self::Direct && pointwise::serves(geometry) {
+            return pointwise::gradients(input, weight, output_gradient, geometry);
+        }
+        let (of_images, of_weight): (ImagesGradient, WeightGradient) = match self {
+            Self::Direct => (dense_images::gradient, dense_weight::gradient),
+            Self::Winograd => (winograd::images_gradient, winograd::weight_gradient),
+            Self::Depthwise => {
+                return depthwise::backward(
+                    input,
+                    weight,
+                    output_gradient,
+                    geometry,
+                    images_wanted,
+                );
+            }
+        };
+        let weight_gradient = of_weight(input, output_gradient, geometry);
+        let images = images_wanted.then(|| of_images(input, weight, output_gradient, geometry));
+        let (images, sums) = images.unzip();
+        Gradients {
+            images,
+            weight: weight_gradient,
+            sums: sums.flatten(),
+        }
+    }
+}
+
+type ImagesGradient = fn(Input<'_>, &[f32], &[f32], &Geometry) -> (Vec<f32>, Option<Sums>);
+type WeightGradient = fn(Input<'_>, &[f32], &Geometry) -> Vec<f32>;

@@ -1,0 +1,262 @@
+//! The convolution of images: forward, and of the output's gradient backward.
+
+use super::super::geometry::Geometry;
+use super::super::input::{Affine, Input};
+use super::super::lanes::Lanes;
+use super::super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
+use super::super::norm::{GroupMoments, Moments, Sums, group_moments, rectify_and_sum};
+use super::super::product::{Packed, Product};
+use super::super::tile::Run;
+use super::super::{Kernel, dispatch};
+use super::transforms::{self, Points};
+use super::weights::{Order, transformed};
+use super::{Layout, POINTS, Tiles};
+use crate::ops::Window;
+
+/// Values of the transformed tiles of a chunk, before and after the products: enough
+/// tiles to be worth the weights' reading, few enough to stay in a second-level cache.
+const CHUNK_VALUES: usize = 1 << 17;
+
+/// Least and most tiles of a chunk.
+const CHUNK_TILES: (usize, usize) = (64, 128);
+
+/// As [`super::super::dense::forward`].
+pub(crate) fn forward(
+    input: Input<'_>,
+    weight: &[f32],
+    geometry: &Geometry,
+    moments_wanted: bool,
+) -> (Vec<f32>, Moments) {
+    let packed = transformed(
+        weight,
+        Order {
+            terms: geometry.inputs,
+            columns: geometry.outputs,
+            term: 1,
+            column: geometry.inputs,
+            turned: false,
+        },
+    );
+    let then = match moments_wanted {
+        true => Then::Moments,
+        false => Then::Nothing,
+    };
+    let (output, found) = convolved(input, &packed, geometry, then);
+    (output, Moments::of(&found.moments))
+}
+
+/// As [`super::super::dense_images::gradient`].
+pub(crate) fn images_gradient(
+    input: Input<'_>,
+    weight: &[f32],
+    output_gradient: &[f32],
+    geometry: &Geometry,
+) -> (Vec<f32>, Option<Sums>) {
+    let packed = transformed(
+        weight,
+        Order {
+            terms: geometry.outputs,
+            columns: geometry.inputs,
+            term: geometry.inputs,
+            column: 1,
+            turned: true,
+        },
+    );
+    let window = Window {
+        padding: 2 - geometry.window.padding,
+        ..geometry.window
+    };
+    let images = [
+        geometry.batch,
+        geometry.out_height,
+        geometry.out_width,
+        geometry.outputs,
+    ];
+    let backward = Geometry::new(images, geometry.inputs, window);
+    let then = match input.norm {
+        Some(norm) => Then::Rectify(input, norm),
+        None => Then::Nothing,
+    };
+    let gradient = Input {
+        values: output_gradient,
+        norm: None,
+    };
+    let (gradient, found) = convolved(gradient, &packed, &backward, then);
+    (gradient, input.norm.map(|_| Sums::of(&found.sums)))
+}
+
+/// What is done with the outputs of a group of images while they are in the cache.
+#[derive(Clone, Copy)]
+enum Then<'a> {
+    Nothing,
+    Moments,
+    /// They are the gradient of these features, before their norm.
+    Rectify(Input<'a>, &'a Affine),
+}
+
+/// What [`Then`] found, a group of images after the other.
+#[derive(Default)]
+struct Found {
+    moments: Vec<GroupMoments>,
+    sums: Vec<Sums>,
+}
+
+fn convolved(
+    input: Input<'_>,
+    weight: &[Packed],
+    geometry: &Geometry,
+    then: Then<'_>,
+) -> (Vec<f32>, Found) {
+    let mut output = Output::new(geometry.output_shape().iter().product());
+    let target = output.target();
+    let plan = Plan::new(geometry);
+    let shards = plan.tiles.shards(geometry.batch, usize::MAX);
+    let found = in_parallel(&shards, |shard| {
+        with_scratch(plan.scratch(), |scratch| {
+            dispatch(Convolve {
+                input,
+                weight,
+                geometry,
+                plan: &plan,
+                shard,
+                scratch,
+                target,
+                then,
+            })
+        })
+    });
+    // SAFETY: the shards cover the batch, and the tiles all outputs of an image.
+    let output = unsafe { output.written() };
+    let mut all = Found::default();
+    for found in found {
+        all.moments.extend(found.moments);
+        all.sums.extend(found.sums);
+    }
+    (output, all)
+}
+
+/// The tiles, and where those of a chunk are in scratch space.
+struct Plan {
+    tiles: Tiles,
+    chunk: usize,
+    images: Layout,
+    sums: Layout,
+    /// Where each tile's row begins in `images` and in `sums`.
+    rows: Vec<usize>,
+    stored: Vec<usize>,
+}
+
+impl Plan {
+    fn new(geometry: &Geometry) -> Self {
+        let tiles = Tiles::new(geometry);
+        let (least, most) = CHUNK_TILES;
+        let channels = geometry.inputs + geometry.outputs;
+        let chunk = (CHUNK_VALUES / (POINTS * channels))
+            .clamp(least, most)
+            .min(tiles.all.len());
+        let images = Layout::rows(chunk, geometry.inputs);
+        let sums = Layout::rows(chunk, geometry.outputs);
+        Self {
+            tiles,
+            chunk,
+            images,
+            sums,
+            rows: (0..chunk).map(|tile| tile * images.tile).collect(),
+            stored: (0..chunk).map(|tile| tile * sums.tile).collect(),
+        }
+    }
+
+    /// Values of the frames of a group.
+    fn frames(&self) -> usize {
+        padded(self.tiles.group * self.tiles.frame.image())
+    }
+
+    fn scratch(&self) -> usize {
+        self.frames() + padded(self.images.values(POINTS)) + padded(self.sums.values(POINTS))
+    }
+}
+
+struct Convolve<'a> {
+    input: Input<'a>,
+    weight: &'a [Packed],
+    geometry: &'a Geometry,
+    plan: &'a Plan,
+    shard: Shard,
+    scratch: *mut f32,
+    target: Target,
+    then: Then<'a>,
+}
+
+impl Kernel for Convolve<'_> {
+    type Output = Found;
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) -> Found {
+        let (geometry, tiles) = (self.geometry, &self.plan.tiles);
+        let mut found = Found::default();
+        for start in (0..self.shard.length).step_by(tiles.group) {
+            let count = tiles.group.min(self.shard.length - start);
+            let first = self.shard.start + start;
+            let pixel = first * geometry.out_pixels();
+            // SAFETY: the group's images exist, the scratch space holds them, and their
+            // outputs are this shard's own.
+            unsafe {
+                let outputs = self.target.at(pixel * geometry.outputs);
+                tiles
+                    .frame
+                    .fill::<L>(self.input, first, count, self.scratch);
+                self.tiles::<L>(count, outputs);
+                let pixels = count * geometry.out_pixels();
+                match self.then {
+                    Then::Nothing => {}
+                    Then::Moments => {
+                        let moments = group_moments::<L>(outputs, pixels, geometry.outputs);
+                        found.moments.push(moments);
+                    }
+                    Then::Rectify(input, norm) => {
+                        let target = self.target;
+                        let sums = rectify_and_sum::<L>(input, norm, target, pixel, pixels);
+                        found.sums.push(sums);
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Convolve<'_> {
+    /// The outputs of so many framed images.
+    #[inline(always)]
+    unsafe fn tiles<L: Lanes>(&self, count: usize, outputs: *mut f32) {
+        unsafe {
+            let (geometry, plan) = (self.geometry, self.plan);
+            let frame = &plan.tiles.frame;
+            let pixels = [frame.columns() * frame.pitch, frame.pitch, frame.channels];
+            let images = self.scratch.add(plan.frames());
+            let sums = images.add(padded(plan.images.values(POINTS)));
+            for tiles in plan.tiles.of(count).chunks(plan.chunk) {
+                let frames = self.scratch.cast_const();
+                transforms::images::<L>(tiles, frames, pixels, &Points::ALL, images, plan.images);
+                let runs = [Run {
+                    left: 0,
+                    right: 0,
+                    length: geometry.inputs,
+                }];
+                for (point, weight) in self.weight.iter().enumerate() {
+                    Product {
+                        rows: &plan.rows[..tiles.len()],
+                        left: images.add(point * plan.images.point),
+                        runs: &runs,
+                        right: weight,
+                        output: Target::at_pointer(sums.add(point * plan.sums.point)),
+                        stored: &plan.stored[..tiles.len()],
+                    }
+                    .run::<L>();
+                }
+                let line = [geometry.out_width * geometry.outputs, geometry.outputs];
+                transforms::outputs::<L>(tiles, sums, plan.sums, outputs, line);
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The 3×3 convolution of stride 1 by Winograd's minimal filtering, F(2×2, 3×3).
+//!
+//! Two by two outputs are a sum over input channels of products of four by four points
+//! each, 16 multiplications where the window has 36 (Lavin and Gray 2016, "Fast
+//! Algorithms for Convolutional Neural Networks"): with the weights `g` and the 4×4 tile
+//! `d` of the images, `Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A`. Summed over the channels, each of
+//! the 16 points is a matrix product of its own. The gradient of the images is the same
+//! convolution of the output's gradient with the windows turned around; that of the
+//! weight is the adjoint, `Gᵀ [(A dY Aᵀ) ⊙ (Bᵀ d B)] G`.
+//!
+//! The transforms add and subtract and multiply by nothing but ½, yet their sums are of
+//! greater values than the results, so that rounding errors are about twice those of plain
+//! sums (`docs/performance.md`). An infinite value comes out as an infinite one or as NaN,
+//! in all outputs of the tiles that it lies in.
+
+mod convolve;
+mod transforms;
+mod weight;
+mod weights;
+
+pub(crate) use convolve::{forward, images_gradient};
+pub(crate) use weight::gradient as weight_gradient;
+
+use super::geometry::Geometry;
+use super::input::Frame;
+use super::memory::{Shard, shards};
+
+/// Points of a tile of the images: 4 by 4.
+const POINTS: usize = 16;
+
+/// Points of a row of them.
+const ROW: usize = 4;
+
+/// Outputs of a tile in each direction.
+const OUTPUTS: usize = 2;
+
+/// Least channels, of images and outputs alike, for which fewer multiplications outweigh
+/// the transforms. They must also fill whole panels.
+const LEAST_CHANNELS: usize = 32;
+
+/// Least tiles of a shard: the weights of all points are read once for so many.
+const SHARD_TILES: usize = 64;
+
+/// Whether the convolution can be, and is worth to be, computed this way.
+pub(crate) fn serves(geometry: &Geometry) -> bool {
+    let window = geometry.window;
+    let channels = |count: usize| count.is_multiple_of(LEAST_CHANNELS) && count > 0;
+    window.kernel == 3
+        && window.stride == 1
+        && window.padding <= 2
+        && window.groups == 1
+        && channels(geometry.inputs)
+        && channels(geometry.outputs)
+}
+
+/// The tiles that a convolution's outputs are cut into.
+struct Tiles {
+    /// Of the images, with zeros around them: whole tiles.
+    frame: Frame,
+    /// Images that are framed together.
+    group: usize,
+    /// Of each image.
+    count: usize,
+    /// Of the images of a group.
+    all: Vec<Tile>,
+}
+
+/// Two by two outputs, or fewer at the lower and the right edge.
+#[derive(Debug, Clone, Copy)]
+struct Tile {
+    /// Where its 4×4 pixels begin, in the frames of a group.
+    frame: usize,
+    /// Where its outputs begin, in those of a group.
+    output: usize,
+    /// Rows and columns of outputs that exist.
+    rows: usize,
+    columns: usize,
+}
+
+impl Tiles {
+    fn new(geometry: &Geometry) -> Self {
+        let rows = geometry.out_height.div_ceil(OUTPUTS);
+        let columns = geometry.out_width.div_ceil(OUTPUTS);
+        let before = geometry.window.padding;
+        let after =
+            |tiles: usize, length: usize| (OUTPUTS * tiles + 2).saturating_sub(before + length);
+        let frame = Frame::new(
+            [geometry.height, geometry.width, geometry.inputs],
+            before,
+            after(rows, geometry.height).max(after(columns, geometry.width)),
+        );
+        let group = geometry.group().min(geometry.batch);
+        let mut tiles = Self {
+            frame,
+            group,
+            count: rows * columns,
+            all: Vec::with_capacity(group * rows * columns),
+        };
+        for image in 0..group {
+            for y in (0..geometry.out_height).step_by(OUTPUTS) {
+                for x in (0..geometry.out_width).step_by(OUTPUTS) {
+                    let pixel = y * frame.columns() + x;
+                    let output = (image * geometry.out_height + y) * geometry.out_width + x;
+                    tiles.all.push(Tile {
+                        frame: image * frame.image() + pixel * frame.pitch,
+                        output: output * geometry.outputs,
+                        rows: OUTPUTS.min(geometry.out_height - y),
+                        columns: OUTPUTS.min(geometry.out_width - x),
+                    });
+                }
+            }
+        }
+        tiles
+    }
+
+    /// Of so many images of a group.
+    fn of(&self, images: usize) -> &[Tile] {
+        &self.all[..images * self.count]
+    }
+
+    /// The batch in shards of enough tiles, at most so many of them.
+    fn shards(&self, batch: usize, most: usize) -> Vec<Shard> {
+        let enough = batch * self.count / SHARD_TILES;
+        shards(batch, enough.min(most))
+    }
+}
+
+/// Where the transformed tiles of a chunk are in scratch space: a matrix a point, of a row
+/// a tile, in panels of columns.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    /// Values from one tile to the next.
+    tile: usize,
+    /// Columns of a panel.
+    width: usize,
+    /// Values from one panel to the next.
+    panel: usize,
+    /// Values from one point to the next.
+    point: usize,
+}
+
+/// Values between what would otherwise share few sets of a first-level cache.
+const GAP: usize = 16;
+
+impl Layout {
+    /// Of whole rows.
+    fn rows(tiles: usize, channels: usize) -> Self {
+        let tile = match channels % 256 {
+            0 => channels + GAP,
+            _ => channels,
+        };
+        Self {
+            tile,
+            width: channels,
+            panel: 0,
+            point: tiles * tile + GAP,
+        }
+    }
+
+    /// Of panels of so many columns, one after the other.
+    fn panels(tiles: usize, channels: usize, width: usize) -> Self {
+        Self {
+            tile: width,
+            width,
+            panel: tiles * width,
+            point: tiles * channels + GAP,
+        }
+    }
+
+    /// Values of so many points.
+    fn values(&self, points: usize) -> usize {
+        self.point * points
+    }
+
+    /// Where a channel is, from a tile's first.
+    fn column(&self, channel: usize) -> usize {
+        channel / self.width * self.panel + channel % self.width
+    }
+}
+
+#[cfg(test)]
+mod tests;
