@@ -5,6 +5,7 @@
 #[path = "report/fixture.rs"]
 mod fixture;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,24 +14,7 @@ use epochcost::analysis::{self, Analysis};
 use epochcost::error::Exit;
 use epochcost::report;
 use epochcost::results::{ResultsError, RunDirectory};
-use epochcost_systems::Record;
-
-const CLAIMS: &str = r#"[
-  {"claim": "MobileNet costs 0.0422 USD an epoch with ScatterReduce",
-   "select": {"system": "scatterreduce"}, "metric": "cost_paper_usd",
-   "published": 0.0422, "tolerance": 0.1, "source": "Barrak et al. 2025, Table 2"},
-  {"claim": "MobileNet takes 344 s an epoch with ScatterReduce",
-   "select": {"system": "scatterreduce"}, "metric": "seconds_per_epoch",
-   "published": 344.23, "tolerance": 0.1, "source": "Barrak et al. 2025, Table 2"},
-  {"claim": "AllReduce moves 1.3 times the bytes of ScatterReduce",
-   "select": {"system": "allreduce"}, "over": {"system": "scatterreduce"}, "metric": "bytes",
-   "published": 1.3, "tolerance": 0.01, "source": "closed forms, W = 4"},
-  {"claim": "SPIRT reaches 83.2 %", "select": {"system": "spirt"}, "metric": "accuracy",
-   "published": 0.832, "tolerance": 0.02, "source": "Barrak et al. 2025, Table 3"},
-  {"claim": "every system learns something", "select": {}, "metric": "accuracy", "at_least": 0.3},
-  {"claim": "KubeML is fast", "select": {"system": "kubeml"}, "metric": "seconds_per_epoch",
-   "at_most": 1}
-]"#;
+use epochcost_systems::{Record, StageSeconds};
 
 fn analysed(run: &RunDirectory) -> Analysis {
     let analysis = analysis::summarise(run).unwrap();
@@ -47,7 +31,7 @@ fn kept(name: &str) -> PathBuf {
 
 #[test]
 fn a_run_becomes_a_summary() {
-    let run = fixture::finished(&kept("report-fixture"), CLAIMS);
+    let run = fixture::finished(&kept("report-fixture"), fixture::CLAIMS);
     let analysis = analysed(&run);
     let text = fs::read_to_string(run.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -125,7 +109,7 @@ fn an_epoch_lasts_from_its_first_start_to_its_last_end() {
 #[test]
 fn verdicts_compare_only_what_can_be_compared() {
     let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), CLAIMS);
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
     let analysis = analysed(&run);
     let verdicts: Vec<(Word, &str)> = analysis
         .summary
@@ -265,11 +249,12 @@ fn replicas_that_differ_and_traffic_that_differs_are_seen() {
 #[test]
 fn the_report_is_a_pure_function_of_the_directory() {
     let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), CLAIMS);
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
     let files = [
         "summary.json",
         "cost.json",
         "epochs.tsv",
+        "trace.json",
         "report.html",
         "report.md",
     ];
@@ -286,14 +271,15 @@ fn the_report_is_a_pure_function_of_the_directory() {
 #[test]
 fn the_page_stands_alone_and_escapes_what_it_shows() {
     let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), CLAIMS);
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
     analysed(&run);
     let page = fs::read_to_string(run.path().join("report.html")).unwrap();
-    for foreign in ["<script", "src=", "<link", "@import", "url("] {
+    for foreign in ["src=", "<link", "@import", "url(", "http://", "https://"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
     assert!(page.contains("at &lt;epoch 1 | batch 2&gt;"));
-    assert_eq!(page.matches("<svg").count(), 6);
+    let charts = page.matches("<svg viewBox='0 0 960").count();
+    assert_eq!(charts, 7 + 5, "seven of all rows, and a timeline of each");
     assert!(page.contains("hollow s3") && page.contains("local durations at list prices"));
     let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
     assert!(markdown.contains(r"at &lt;epoch 1 \| batch 2&gt;"));
@@ -303,7 +289,7 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
 #[test]
 fn the_markdown_twin_reads_as_before() {
     let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), CLAIMS);
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
     let analysis = analysed(&run);
     let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
     let found = format!(
@@ -420,4 +406,113 @@ fn directories_that_cannot_be_used_are_refused() {
     );
     let empty = RunDirectory::open(&directory.path().join("none")).unwrap_err();
     assert!(matches!(empty, ResultsError::NotARun(_)), "{empty}");
+}
+fn trace(run: &RunDirectory) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(run.path().join("trace.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(trace["displayTimeUnit"], "ms");
+    trace["traceEvents"].as_array().unwrap().clone()
+}
+
+/// The fields that the Trace Event Format requires of slices ("X") and of
+/// names ("M"), and that slices of a thread nest.
+#[test]
+fn the_trace_is_one_that_viewers_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), "[]");
+    analysed(&run);
+    let mut open: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
+    let mut categories = BTreeSet::new();
+    let mut processes = BTreeSet::new();
+    for event in trace(&run) {
+        assert!(event["name"].is_string(), "{event}");
+        let thread = (
+            event["pid"].as_u64().unwrap(),
+            event["tid"].as_u64().unwrap(),
+        );
+        if event["ph"] == "M" {
+            let names = [
+                "process_name",
+                "process_labels",
+                "process_sort_index",
+                "thread_name",
+            ];
+            assert!(names.iter().any(|name| event["name"] == *name), "{event}");
+            assert_eq!(event["args"].as_object().unwrap().len(), 1);
+            continue;
+        }
+        assert_eq!(event["ph"], "X");
+        processes.insert(thread.0);
+        categories.insert(event["cat"].as_str().unwrap().to_owned());
+        let (from, duration) = (
+            event["ts"].as_f64().unwrap(),
+            event["dur"].as_f64().unwrap(),
+        );
+        assert!(from >= 0.0 && duration >= 0.0, "{event}");
+        let stack = open.entry(thread).or_default();
+        while stack.last().is_some_and(|end| *end <= from) {
+            stack.pop();
+        }
+        assert!(
+            stack.last().is_none_or(|end| from + duration <= end + 1e-3),
+            "{event}"
+        );
+        stack.push(from + duration);
+    }
+    let known = ["init", "invocation", "stage", "step", "synchronise"];
+    assert!(categories.iter().eq(known.iter()), "{categories:?}");
+    assert_eq!(
+        processes.len(),
+        5 * 4,
+        "one a worker of a trial of each row"
+    );
+}
+
+#[test]
+fn a_trace_of_many_steps_is_cut_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
+    let plan = fixture::plan("allreduce", 0);
+    let mut outcome = fixture::outcome(&plan, 1.0);
+    let short = |(i, record): (usize, &Record)| {
+        let mut record = record.clone();
+        if let Record::Step(step) = &mut record {
+            step.started_s = 1000.0 + i as f64 * 1e-3;
+            step.seconds = StageSeconds {
+                compute_gradients: 4e-4,
+                put: 1e-4,
+                get: 1e-4,
+                ..StageSeconds::default()
+            };
+        }
+        record
+    };
+    let records = outcome.records.iter().cycle().take(12_000).enumerate();
+    outcome.records = records.map(short).collect();
+    run.append_trial(&plan, &outcome).unwrap();
+    analysed(&run);
+    let slices = trace(&run)
+        .iter()
+        .filter(|event| event["ph"] == "X")
+        .count();
+    assert_eq!(slices, 40_000);
+    let text = fs::read_to_string(run.path().join("trace.json")).unwrap();
+    assert!(
+        text.contains("\"left_out\":[\"allreduce-paper trial 0: "),
+        "{}",
+        &text[..900]
+    );
+}
+
+#[test]
+fn a_page_of_hundreds_of_verdicts_stays_small() {
+    let claim = r#"{"claim": "every system learns something, and this says so at some length",
+        "select": {}, "metric": "accuracy", "published": 0.55, "tolerance": 0.1, "source": "a paper, a table"}"#;
+    let claims = format!("[{}]", [claim; 80].join(","));
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), &claims);
+    let analysis = analysed(&run);
+    assert_eq!(analysis.summary.verdicts.len(), 400);
+    let size = fs::metadata(run.path().join("report.html")).unwrap().len();
+    assert!(size < 1_000_000, "{size} bytes");
 }

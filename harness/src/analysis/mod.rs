@@ -35,8 +35,8 @@ use crate::results::{PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
 pub use causes::{Cause, Effect};
 pub use columns::Columns;
 pub use selector::{fill, matches};
-pub(crate) use trial::epochs;
 pub use trial::{EpochAnalysis, TrialAnalysis};
+pub(crate) use trial::{epochs, total_seconds};
 
 /// A run, analysed.
 #[derive(Clone, Debug)]

@@ -253,7 +253,7 @@ fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
 }
 
 /// Seconds of all stages of a step, which follow one another.
-fn total(seconds: &StageSeconds) -> f64 {
+pub(crate) fn total_seconds(seconds: &StageSeconds) -> f64 {
     seconds.fetch_dataset
         + seconds.compute_gradients
         + seconds.synchronise()
@@ -280,7 +280,7 @@ pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec
                 .fold(f64::INFINITY, f64::min);
             let end = steps
                 .iter()
-                .map(|step| step.started_s + total(&step.seconds))
+                .map(|step| step.started_s + total_seconds(&step.seconds))
                 .fold(f64::NEG_INFINITY, f64::max);
             let evaluation = evaluation_after(evaluations, epoch);
             EpochAnalysis {

@@ -1,23 +1,32 @@
 //! Reports: a page, its Markdown twin and `summary.json`, all made of one run
 //! directory and nothing else.
 
+mod activity;
 mod causes;
+mod cell;
 mod chart;
 mod charts;
+mod downloads;
 mod facts;
 pub(crate) mod format;
 mod names;
 mod overview;
 mod provenance;
+mod rows;
+mod samples;
 mod simulation;
 mod tables;
 mod terminal;
+mod trace;
 mod view;
 
 use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
-use self::view::View;
+use self::charts::{labelled, timelines};
+use self::names::names;
+use self::samples::samples;
+use self::view::{Charts, View};
 use crate::analysis::Analysis;
 use crate::results::{ResultsError, RunDirectory};
 
@@ -27,24 +36,37 @@ pub use terminal::{terminal_overview, terminal_table};
 
 const HTML: &str = include_str!("../../../templates/report.html");
 const MARKDOWN: &str = include_str!("../../../templates/report.md");
+/// Components that pages share.
+const PARTS: &str = include_str!("../../../templates/parts.html");
 const STYLE: &str = include_str!("../../../templates/style.css");
+const SCRIPT: &str = include_str!("../../../templates/report.js");
 
-/// Writes `summary.json`, `cost.json`, `epochs.tsv`, `report.html` and
-/// `report.md`. The same directory always gives the same bytes.
+/// Writes `summary.json`, `cost.json`, `epochs.tsv`, `trace.json`, `report.md`
+/// and `report.html`. The same directory always gives the same bytes.
 ///
 /// # Errors
 /// When a file could not be written.
 pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError> {
     run.write_json("summary.json", &analysis.summary)?;
     tables::write(run, analysis)?;
-    let view = View::new(run, analysis);
+    let names = names(&analysis.summary.rows);
+    let rows = labelled(analysis, &names);
+    let samples = samples(run, analysis)?;
+    trace::write(run, &rows, &samples)?;
+    let (timelines, timelines_left_out) = timelines(&rows, &samples);
+    let charts = Charts {
+        all: charts::all(analysis, &rows, run.claims(), &run.manifest().platform),
+        timelines,
+        timelines_left_out,
+    };
+    // The page tells the sizes of the files beside it, so it comes last.
+    let mut view = View::new(run, analysis, &rows, charts);
+    let markdown = render("report.md", MARKDOWN, &view)?;
+    run.write("report.md", markdown.as_bytes())?;
+    view.downloads = downloads::downloads(run);
     run.write(
         "report.html",
         render("report.html", HTML, &view)?.as_bytes(),
-    )?;
-    run.write(
-        "report.md",
-        render("report.md", MARKDOWN, &view)?.as_bytes(),
     )
 }
 
@@ -61,10 +83,12 @@ fn render(
     tera.register_filter("cell", |text: &str, _: Kwargs, _: &State| {
         markdown_cell(text)
     });
-    tera.add_raw_template(name, template).map_err(failed)?;
+    tera.add_raw_templates([("parts.html", PARTS), (name, template)])
+        .map_err(failed)?;
     let mut context = Context::new();
     context.insert("view", view);
     context.insert("style", STYLE);
+    context.insert("script", SCRIPT);
     tera.render(name, &context).map_err(failed)
 }
 

@@ -6,6 +6,11 @@ use epochcost_systems::find;
 
 use crate::analysis::summary::RowSummary;
 
+/// A system as papers write it; its id where it is not known.
+pub(super) fn system_title(system: &str) -> String {
+    find(system).map_or_else(|| system.to_owned(), |known| known.title().to_owned())
+}
+
 /// A name for each row: the system's, and whatever else tells rows apart.
 pub(super) fn names(rows: &[RowSummary]) -> Vec<String> {
     let differs = |value: fn(&RowSummary) -> String| {
@@ -19,10 +24,7 @@ pub(super) fn names(rows: &[RowSummary]) -> Vec<String> {
         |row| format!("b={}", row.batch_size),
         |row| row.memory_mb.map_or(String::new(), |mb| format!("{mb} MB")),
     ];
-    let title = |row: &RowSummary| {
-        find(&row.system).map_or_else(|| row.system.clone(), |system| system.title().to_owned())
-    };
-    let mut names: Vec<String> = rows.iter().map(title).collect();
+    let mut names: Vec<String> = rows.iter().map(|row| system_title(&row.system)).collect();
     for part in parts {
         if unique(&names) {
             return names;

@@ -1,5 +1,7 @@
 //! Where figures come from, and the sentences that say so.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::results::{Manifest, SimulationRecord};
@@ -34,6 +36,12 @@ impl Provenance {
             Self::Simulated => "simulated",
             Self::Published => "published",
         }
+    }
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use crate::analysis::Analysis;
-use crate::cost::Bill;
+use crate::analysis::{Analysis, RowAnalysis, TrialAnalysis};
+use crate::cost::{Bill, LineItem};
 use crate::results::{ResultsError, RunDirectory, TrialId};
 
 /// `cost.json`.
@@ -56,6 +56,33 @@ pub(super) fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), Resul
                 .collect(),
         },
     )
+}
+
+/// Each line of the bills of a row's trials, as a mean over all of them.
+pub(super) fn mean_items(
+    row: &RowAnalysis,
+    bill: impl Fn(&TrialAnalysis) -> &Bill,
+) -> Vec<LineItem> {
+    let trials = row.succeeded().count() as f64;
+    let mut items: Vec<LineItem> = Vec::new();
+    for item in row.succeeded().flat_map(|trial| &bill(trial).items) {
+        let (quantity, usd) = (item.quantity / trials, item.usd / trials);
+        match items
+            .iter_mut()
+            .find(|known| known.dimension == item.dimension)
+        {
+            Some(known) => {
+                known.quantity += quantity;
+                known.usd += usd;
+            }
+            None => items.push(LineItem {
+                quantity,
+                usd,
+                ..item.clone()
+            }),
+        }
+    }
+    items
 }
 
 /// One line an epoch of a trial; unknown values are empty.

@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::causes;
-use super::charts::{self, Chart};
+use super::chart::{Band, band as band_image};
+use super::charts::{Chart, Labelled};
+use super::downloads::Download;
 use super::format::{self, UNKNOWN};
-use super::names::names;
+use super::names::system_title;
 use super::provenance::{self, Provenance};
+use super::rows::{
+    self, BillLine, EpochLine, StageLine, SummaryLine, TrafficLine, TrialLine, summary_line,
+    traffic_line,
+};
 use super::simulation::SimulationView;
+use crate::analysis::Analysis;
 use crate::analysis::claims::Word;
-use crate::analysis::summary::{RowSummary, TrafficMeans, Verdict};
-use crate::analysis::{Analysis, RowAnalysis, TrialAnalysis};
-use crate::cost::{Bill, LineItem};
+use crate::analysis::summary::{RowSummary, Verdict};
 use crate::results::RunDirectory;
 
 /// Everything that the templates show; texts are not yet escaped.
@@ -28,7 +33,11 @@ pub(super) struct View {
     pub strip: Vec<StripItem>,
     pub summary: Vec<SummaryLine>,
     pub charts: Vec<Chart>,
+    pub timelines: Vec<Chart>,
+    /// Rows whose timeline is in the trace alone.
+    pub timelines_left_out: usize,
     pub verdicts: Vec<VerdictLine>,
+    pub epochs: Vec<EpochLine>,
     pub stages: Vec<StageLine>,
     pub bills: Vec<BillLine>,
     pub traffic: Vec<TrafficLine>,
@@ -36,6 +45,8 @@ pub(super) struct View {
     pub warnings: Vec<String>,
     pub simulation: Option<SimulationView>,
     pub facts: Vec<Fact>,
+    /// Filled once the files are written.
+    pub downloads: Vec<Download>,
     pub money: &'static str,
     /// What stands behind a mean.
     pub interval: &'static str,
@@ -47,25 +58,8 @@ pub(super) struct StripItem {
     pub sign: &'static str,
     pub word: String,
     pub count: usize,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct SummaryLine {
-    pub name: String,
-    pub fidelity: &'static str,
-    pub setting: String,
-    pub seconds: String,
-    pub cost_paper: String,
-    pub cost_full: String,
-    pub billed: String,
-    pub peak_memory: String,
-    pub bytes: String,
-    pub loss: String,
-    pub accuracy: String,
-    pub replicas: String,
-    pub trials: String,
-    pub failed: bool,
-    pub infeasible: Option<String>,
+    /// The verdict that it counts, as in [`VerdictLine`]; empty for trials and rows.
+    pub key: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,9 +67,13 @@ pub(super) struct VerdictLine {
     pub class: &'static str,
     pub sign: &'static str,
     pub word: String,
+    /// The word as `summary.json` writes it, which the page's filter knows.
+    pub key: String,
     pub unexpected: bool,
     pub claim: String,
     pub row: String,
+    /// The row's system; empty where the claim selects no row.
+    pub system: String,
     pub source: String,
     pub published: String,
     pub observed: String,
@@ -85,47 +83,10 @@ pub(super) struct VerdictLine {
     pub reason: String,
     /// What accounts for the gap, a line a cause.
     pub causes: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct StageLine {
-    pub name: String,
-    pub cells: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct BillLine {
-    pub name: String,
-    pub account: &'static str,
-    pub dimension: String,
-    pub quantity: String,
-    pub unit: String,
-    pub price: String,
-    pub usd: String,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct TrafficLine {
-    pub name: String,
-    pub cells: Vec<String>,
-    pub expected: Vec<String>,
-    pub agrees: String,
-    pub differs: bool,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct TrialLine {
-    pub name: String,
-    pub trial: usize,
-    pub seed: String,
-    pub seconds: String,
-    pub wall: String,
-    pub cost: String,
-    pub cold: String,
-    pub cpu: String,
-    pub loss: String,
-    pub accuracy: String,
-    pub failure: String,
+    /// Every digit of the published and the observed figure and of their ratio.
+    pub exact: [String; 3],
+    /// The band and both figures as a small image; empty without a band.
+    pub image: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -134,13 +95,24 @@ pub(super) struct Fact {
     pub value: String,
 }
 
+/// The charts of a run, drawn.
+pub(super) struct Charts {
+    pub all: Vec<Chart>,
+    pub timelines: Vec<Chart>,
+    pub timelines_left_out: usize,
+}
+
 impl View {
-    pub(super) fn new(run: &RunDirectory, analysis: &Analysis) -> Self {
-        let names = names(&analysis.summary.rows);
+    pub(super) fn new(
+        run: &RunDirectory,
+        analysis: &Analysis,
+        labelled: &[Labelled<'_>],
+        charts: Charts,
+    ) -> Self {
         let manifest = run.manifest();
         let provenance = Provenance::of_platform(&manifest.platform);
-        let rows = || names.iter().zip(&analysis.rows);
-        let summaries = || names.iter().zip(&analysis.summary.rows);
+        let names: Vec<String> = labelled.iter().map(|row| row.name.to_owned()).collect();
+        let summaries = || labelled.iter().zip(&analysis.summary.rows);
         Self {
             title: manifest.experiment.clone(),
             run_id: manifest.run_id.clone(),
@@ -152,29 +124,28 @@ impl View {
             headline: provenance::headline(manifest),
             strip: strip(analysis),
             summary: summaries()
-                .zip(&analysis.rows)
-                .map(|((name, row), trials)| summary_line(name, row, trials))
+                .map(|(row, known)| summary_line(row, known))
                 .collect(),
-            charts: charts::all(analysis, &names, &manifest.platform),
+            charts: charts.all,
+            timelines: charts.timelines,
+            timelines_left_out: charts.timelines_left_out,
             verdicts: analysis
                 .summary
                 .verdicts
                 .iter()
                 .map(|verdict| verdict_line(verdict, &names, &analysis.summary.rows))
                 .collect(),
-            stages: rows().map(|(name, row)| stage_line(name, row)).collect(),
-            bills: rows()
-                .flat_map(|(name, row)| bill_lines(name, row))
-                .collect(),
+            epochs: labelled.iter().flat_map(rows::epoch_lines).collect(),
+            stages: labelled.iter().map(rows::stage_line).collect(),
+            bills: labelled.iter().flat_map(rows::bill_lines).collect(),
             traffic: summaries()
-                .map(|(name, row)| traffic_line(name, row))
+                .map(|(row, known)| traffic_line(row, known))
                 .collect(),
-            trials: rows()
-                .flat_map(|(name, row)| trial_lines(name, row))
-                .collect(),
+            trials: labelled.iter().flat_map(rows::trial_lines).collect(),
             warnings: analysis.warnings.clone(),
             simulation: manifest.simulation.as_ref().map(SimulationView::of),
             facts: super::facts::facts(run),
+            downloads: Vec::new(),
             money: provenance::money(manifest),
             interval: provenance::interval(manifest),
         }
@@ -204,6 +175,7 @@ pub(super) fn strip_of(counts: &BTreeMap<Word, usize>) -> Vec<StripItem> {
             sign,
             word: word.as_str().into(),
             count,
+            key: word.as_str().replace(' ', "_"),
         }
     };
     let given = counted.into_iter().filter(|(_, count)| *count > 0);
@@ -224,6 +196,7 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
         sign,
         word: if count == 1 { one } else { many }.into(),
         count,
+        key: String::new(),
     };
     strip.push(item("plain", "●", done, "trial done", "trials done"));
     if failed > 0 {
@@ -241,46 +214,6 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
         ));
     }
     strip
-}
-
-fn summary_line(name: &str, row: &RowSummary, trials: &RowAnalysis) -> SummaryLine {
-    let may_differ = trials
-        .succeeded()
-        .any(|trial| trial.trial.replicas_may_differ.is_some());
-    SummaryLine {
-        name: name.to_owned(),
-        fidelity: row.fidelity.as_str(),
-        setting: format!(
-            "{}, {}, W = {}, batch {}, {} × {} batches{}",
-            row.model,
-            row.dataset,
-            row.workers,
-            row.batch_size,
-            row.epochs,
-            row.batches_per_worker,
-            row.memory_mb
-                .map_or(String::new(), |mb| format!(", {mb} MB"))
-        ),
-        seconds: format::estimate(row.seconds_per_epoch),
-        cost_paper: format::or_unknown(row.cost_paper_usd, format::usd),
-        cost_full: format::or_unknown(row.cost_full_usd, format::usd),
-        billed: format::or_unknown(row.billed_ms, |ms| format::seconds(ms / 1e3)),
-        peak_memory: format::or_unknown(row.peak_memory_mb, |mb| format!("{mb:.0} MB")),
-        bytes: format::or_unknown(row.traffic.bytes(), format::bytes),
-        loss: format::or_unknown(row.train_loss, format::number),
-        accuracy: format::or_unknown(row.accuracy, format::percent),
-        replicas: match row.replicas_identical {
-            Some(false) if may_differ => "no, need not be".into(),
-            known => format::yes(known),
-        },
-        trials: match (row.failed_trials, &row.infeasible) {
-            (0, Some(_)) => "infeasible".into(),
-            (0, None) => row.trials.to_string(),
-            (failed, _) => format!("{}, {failed} failed", row.trials),
-        },
-        failed: row.failed_trials > 0,
-        infeasible: row.infeasible.clone(),
-    }
 }
 
 /// A verdict as people read it; `names` are those of `rows`.
@@ -314,16 +247,32 @@ pub(super) fn verdict_line(
         Some(word) if unexpected => format!("expected: {word}; {}", verdict.reason),
         _ => verdict.reason.clone(),
     };
+    let published = format::or_unknown(verdict.published, value);
+    let observed = format::or_unknown(verdict.observed, value);
+    let provenance = named.map_or(Provenance::Measured, |(row, _)| {
+        Provenance::of_platform(&row.platform)
+    });
+    let image = band_image(&Band {
+        ends: verdict.band,
+        published: verdict.published,
+        observed: verdict.observed,
+        interval: verdict.observed_ci95,
+        class: provenance.as_str(),
+        title: format!("band {band}; published {published}; {provenance} {observed}"),
+    });
+    let exact = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     VerdictLine {
         class,
         sign,
         word: verdict.verdict.as_str().into(),
+        key: verdict.verdict.as_str().replace(' ', "_"),
         unexpected,
         claim: verdict.claim.clone(),
         row: named.map_or_else(|| UNKNOWN.into(), |(_, name)| name.clone()),
+        system: named.map_or(String::new(), |(row, _)| system_title(&row.system)),
         source: verdict.source.clone().unwrap_or_default(),
-        published: format::or_unknown(verdict.published, value),
-        observed: format::or_unknown(verdict.observed, value),
+        published,
+        observed,
         interval,
         ratio: format::or_unknown(verdict.ratio, format::number),
         band,
@@ -331,115 +280,7 @@ pub(super) fn verdict_line(
         causes: (verdict.causes.iter())
             .map(|effect| causes::line(effect, value))
             .collect(),
+        exact: [verdict.published, verdict.observed, verdict.ratio].map(exact),
+        image: image.unwrap_or_default(),
     }
-}
-
-fn stage_line(name: &str, row: &RowAnalysis) -> StageLine {
-    let cells = charts::STAGES
-        .iter()
-        .flat_map(|(_, parts)| parts.iter())
-        .map(|(_, seconds)| format::or_unknown(row.stage(seconds), format::seconds))
-        .collect();
-    StageLine {
-        name: name.to_owned(),
-        cells,
-    }
-}
-
-/// Mean bills of a row, line by line.
-fn bill_lines(name: &str, row: &RowAnalysis) -> Vec<BillLine> {
-    let of = |account: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
-        let items = mean_items(row, bill);
-        items.into_iter().map(move |item| BillLine {
-            name: name.to_owned(),
-            account,
-            dimension: item.dimension,
-            quantity: format::count(item.quantity),
-            unit: item.unit,
-            price: format!("${}", item.unit_price_usd),
-            usd: format::usd(item.usd),
-        })
-    };
-    of("paper", |trial| &trial.paper)
-        .chain(of("full", |trial| &trial.full))
-        .collect()
-}
-
-/// Each line of the bills of a row's trials, as a mean over all of them.
-pub(super) fn mean_items(
-    row: &RowAnalysis,
-    bill: impl Fn(&TrialAnalysis) -> &Bill,
-) -> Vec<LineItem> {
-    let trials = row.succeeded().count() as f64;
-    let mut items: Vec<LineItem> = Vec::new();
-    for item in row.succeeded().flat_map(|trial| &bill(trial).items) {
-        let (quantity, usd) = (item.quantity / trials, item.usd / trials);
-        match items
-            .iter_mut()
-            .find(|known| known.dimension == item.dimension)
-        {
-            Some(known) => {
-                known.quantity += quantity;
-                known.usd += usd;
-            }
-            None => items.push(LineItem {
-                quantity,
-                usd,
-                ..item.clone()
-            }),
-        }
-    }
-    items
-}
-
-fn traffic_line(name: &str, row: &RowSummary) -> TrafficLine {
-    let expected = row.closed_form.map(|form| TrafficMeans::of(&[form]));
-    let cells = |traffic: &TrafficMeans| {
-        let counts = [
-            traffic.puts,
-            traffic.gets,
-            traffic.messages,
-            traffic.deliveries,
-            traffic.in_store,
-        ];
-        let mut cells: Vec<String> = counts
-            .map(|value| format::or_unknown(value, format::count))
-            .into();
-        cells.extend(
-            [traffic.bytes_up, traffic.bytes_down]
-                .map(|value| format::or_unknown(value, format::count)),
-        );
-        cells
-    };
-    TrafficLine {
-        name: name.to_owned(),
-        cells: cells(&row.traffic),
-        expected: expected.as_ref().map(cells).unwrap_or_default(),
-        agrees: format::yes(row.traffic_matches),
-        differs: row.traffic_matches == Some(false),
-    }
-}
-
-fn trial_lines(name: &str, row: &RowAnalysis) -> Vec<TrialLine> {
-    use crate::analysis::claims::Metric;
-
-    row.trials
-        .iter()
-        .map(|trial| {
-            let metric = |metric| trial.metric(metric, &row.planned.row.job);
-            TrialLine {
-                name: name.to_owned(),
-                trial: trial.trial.id.trial,
-                seed: trial.trial.seed.to_string(),
-                seconds: format::or_unknown(metric(Metric::SecondsPerEpoch), format::number),
-                wall: format::seconds(trial.trial.wall_s),
-                cost: format::or_unknown(metric(Metric::CostFullUsd), format::usd),
-                cold: format!("{} of {}", trial.cold_starts(), trial.invocations.len()),
-                cpu: format::or_unknown(trial.cpu_ms(), |ms| format::seconds(ms / 1e3)),
-                loss: format::or_unknown(metric(Metric::TrainLoss), format::number),
-                accuracy: format::or_unknown(metric(Metric::Accuracy), format::percent),
-                failure: trial.trial.failure.clone().unwrap_or_default(),
-            }
-        })
-        .collect()
 }

@@ -1,10 +1,12 @@
-use super::{Svg, WIDTH, colour, linear_ticks, text_width};
+use super::{About, Svg, WIDTH, colour, linear_ticks, text_width};
 
 const BAR: f64 = 20.0;
 const GAP: f64 = 12.0;
 
 /// Stacked horizontal bars, one a row.
 pub struct Bars<'a> {
+    /// Unique in the page.
+    pub id: &'a str,
     /// What the chart shows, for those who cannot see it.
     pub label: &'a str,
     /// Names of the segments, in the order in which they are stacked.
@@ -21,6 +23,8 @@ pub struct Bars<'a> {
 pub struct Bar {
     /// Its name.
     pub name: String,
+    /// The system that the page's filter knows it by.
+    pub system: String,
     /// Its parts.
     pub segments: Vec<Segment>,
     /// A value marked across it.
@@ -56,7 +60,13 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
     let axis = ticks.last().copied().unwrap_or(most).max(most);
     let x = |value: f64| left + value / axis * (WIDTH - left - right);
 
-    let mut svg = Svg::new(0.0, chart.label);
+    let desc = description(chart);
+    let about = About {
+        id: chart.id,
+        title: chart.label,
+        desc: &desc,
+    };
+    let mut svg = Svg::new(0.0, about);
     let used = chart.legend.iter().enumerate().filter(|(series, _)| {
         chart
             .bars
@@ -98,6 +108,7 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
 }
 
 fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, y: f64, left: f64, x: impl Fn(f64) -> f64) {
+    svg.open(&bar.name, &bar.system);
     svg.text([left - 10.0, y + BAR * 0.72], "end", "t", &bar.name);
     let mut start = 0.0;
     for part in bar.segments.iter().filter(|part| part.value > 0.0) {
@@ -106,7 +117,8 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, y: f64, left: f64, x: impl F
         let title = format!("{}, {name}: {}", bar.name, (chart.format)(part.value));
         svg.rect(
             [from, y, (to - from).max(0.5), BAR],
-            &colour(part.series),
+            &format!("bar {}", colour(part.series)),
+            &[("series", part.series as f64), ("value", part.value)],
             &title,
         );
         start += part.value;
@@ -125,6 +137,16 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, y: f64, left: f64, x: impl F
         None => sum,
     };
     svg.text([end + 8.0, y + BAR * 0.72], "start", "t v", &text);
+    svg.close();
+}
+
+/// The bars' sums in words.
+fn description(chart: &Bars<'_>) -> String {
+    let sums = chart.bars.iter().map(|bar| match bar.segments.is_empty() {
+        true => format!("{}: unknown", bar.name),
+        false => format!("{}: {}", bar.name, (chart.format)(total(bar))),
+    });
+    super::listed(sums)
 }
 
 fn total(bar: &Bar) -> f64 {

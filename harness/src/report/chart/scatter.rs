@@ -1,4 +1,4 @@
-use super::{Svg, WIDTH, colour, log_ticks, text_width};
+use super::{About, Svg, WIDTH, colour, log_ticks, text_width};
 use crate::report::provenance::Provenance;
 
 const HEIGHT: f64 = 420.0;
@@ -9,6 +9,8 @@ const BOTTOM: f64 = HEIGHT - 56.0;
 
 /// Points over two logarithmic axes, less being better on both.
 pub struct Scatter<'a> {
+    /// Unique in the page.
+    pub id: &'a str,
     /// What the chart shows, for those who cannot see it.
     pub label: &'a str,
     /// What the horizontal axis measures, and how its values are written.
@@ -17,12 +19,24 @@ pub struct Scatter<'a> {
     pub y: (&'a str, fn(f64) -> String),
     /// The points.
     pub marks: Vec<Mark>,
+    /// What no point can lie below.
+    pub floors: Vec<Floor>,
+}
+
+/// A level across the chart.
+pub struct Floor {
+    /// What it means.
+    pub name: String,
+    /// Vertical value, above 0.
+    pub y: f64,
 }
 
 /// One point.
 pub struct Mark {
-    /// Its name.
+    /// Its name. A published point and this run's of one name are joined by an arrow.
     pub name: String,
+    /// The system that the page's filter knows it by.
+    pub system: String,
     /// Which colour.
     pub series: usize,
     /// Where the figures come from.
@@ -44,14 +58,22 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         .filter(|mark| shown(mark.x) && shown(mark.y))
         .collect();
     let (x_low, x_high) = range(marks.iter().map(|mark| mark.x))?;
+    let floors = || chart.floors.iter().filter(|floor| shown(floor.y));
     let heights = marks
         .iter()
-        .flat_map(|mark| [Some(mark.y), mark.y_to].into_iter().flatten());
+        .flat_map(|mark| [Some(mark.y), mark.y_to].into_iter().flatten())
+        .chain(floors().map(|floor| floor.y));
     let (y_low, y_high) = range(heights)?;
     let x = |value: f64| LEFT + (value / x_low).ln() / (x_high / x_low).ln() * (RIGHT - LEFT);
     let y = |value: f64| BOTTOM - (value / y_low).ln() / (y_high / y_low).ln() * (BOTTOM - TOP);
 
-    let mut svg = Svg::new(HEIGHT, chart.label);
+    let desc = description(chart, &marks);
+    let about = About {
+        id: chart.id,
+        title: chart.label,
+        desc: &desc,
+    };
+    let mut svg = Svg::new(HEIGHT, about);
     for tick in log_ticks(x_low, x_high) {
         svg.line([x(tick), TOP, x(tick), BOTTOM], "grid");
         svg.text(
@@ -79,18 +101,99 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     if front.len() > 1 {
         svg.path(&front, "front");
     }
-    let mut labels: Vec<[f64; 4]> = Vec::new();
+    let mut taken: Vec<[f64; 4]> = Vec::new();
+    for floor in floors() {
+        svg.line([LEFT, y(floor.y), RIGHT, y(floor.y)], "floor");
+    }
+    let at = |mark: &Mark| [x(mark.x), y(mark.y)];
+    for (published, mark) in arrows(&marks) {
+        let arrow = shortened(at(published), at(mark));
+        svg.open(&mark.name, &mark.system);
+        svg.arrow(arrow, &format!("arrow s{}", series(mark)));
+        svg.close();
+        taken.extend(along(arrow));
+    }
+    for mark in &marks {
+        let [x, top] = at(mark);
+        taken.push([x - 7.0, top - 7.0, x + 7.0, top + 7.0]);
+        taken.extend(mark.y_to.map(|to| [x - 4.0, y(to), x + 4.0, top]));
+    }
+    for floor in floors() {
+        name_floor(&mut svg, floor, y(floor.y), &mut taken);
+    }
     for mark in marks {
         draw(
             &mut svg,
             chart,
             mark,
-            [x(mark.x), y(mark.y)],
+            at(mark),
             mark.y_to.map(y),
-            &mut labels,
+            &mut taken,
         );
     }
     Some(svg.finish())
+}
+
+/// The points in words.
+fn description(chart: &Scatter<'_>, marks: &[&Mark]) -> String {
+    super::listed(marks.iter().map(|mark| title(chart, mark)))
+}
+
+fn title(chart: &Scatter<'_>, mark: &Mark) -> String {
+    format!(
+        "{} ({}): {}, {}",
+        mark.name,
+        mark.provenance.as_str(),
+        (chart.x.1)(mark.x),
+        (chart.y.1)(mark.y)
+    )
+}
+
+/// Names a line across the chart above or below it, where that covers least.
+fn name_floor(svg: &mut Svg, floor: &Floor, y: f64, taken: &mut Vec<[f64; 4]>) {
+    let width = text_width(&floor.name);
+    let last = RIGHT - 4.0 - width;
+    let lefts = (0..=8).map(|step| last - (last - LEFT - 4.0) * f64::from(step) / 8.0);
+    let places = lefts.flat_map(|left| [[left, y - 5.0], [left, y + 15.0]]);
+    let [left, bottom] = least_covering(places, width, taken);
+    svg.text([left, bottom], "start", "t m", &floor.name);
+    taken.push([LEFT, y - 2.0, RIGHT, y + 2.0]);
+}
+
+/// Published points with this run's point of the same name.
+fn arrows<'a>(marks: &[&'a Mark]) -> Vec<(&'a Mark, &'a Mark)> {
+    let is_published = |mark: &&Mark| mark.provenance == Provenance::Published;
+    let published = marks.iter().copied().filter(is_published);
+    published
+        .filter_map(|published| {
+            let observed = |mark: &&&Mark| !is_published(mark) && mark.name == published.name;
+            Some((published, *marks.iter().find(observed)?))
+        })
+        .collect()
+}
+
+/// A line between two points that leaves their circles free.
+fn shortened(from: [f64; 2], to: [f64; 2]) -> [[f64; 2]; 2] {
+    const GAP: f64 = 10.0;
+    let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+    let share = (GAP / dx.hypot(dy).max(1e-9)).min(0.5);
+    let [gx, gy] = [dx * share, dy * share];
+    [[from[0] + gx, from[1] + gy], [to[0] - gx, to[1] - gy]]
+}
+
+fn series(mark: &Mark) -> usize {
+    mark.series % super::COLOURS + 1
+}
+
+/// Small boxes that cover a line.
+fn along([from, to]: [[f64; 2]; 2]) -> impl Iterator<Item = [f64; 4]> {
+    let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+    let steps = (dx.hypot(dy) / 6.0).ceil().max(1.0) as usize;
+    (0..=steps).map(move |step| {
+        let share = step as f64 / steps as f64;
+        let [x, y] = [from[0] + dx * share, from[1] + dy * share];
+        [x - 3.0, y - 3.0, x + 3.0, y + 3.0]
+    })
 }
 
 fn draw(
@@ -99,35 +202,34 @@ fn draw(
     mark: &Mark,
     at: [f64; 2],
     to: Option<f64>,
-    labels: &mut Vec<[f64; 4]>,
+    taken: &mut Vec<[f64; 4]>,
 ) {
+    svg.open(&mark.name, &mark.system);
     if let Some(to) = to {
         svg.line([at[0], at[1], at[0], to], "reach");
         svg.line([at[0] - 4.0, to, at[0] + 4.0, to], "reach");
     }
-    let series = mark.series % super::COLOURS + 1;
     let class = match mark.provenance {
-        Provenance::Measured => colour(mark.series),
-        Provenance::Simulated => format!("simulated s{series}"),
-        Provenance::Published => format!("hollow s{series}"),
+        Provenance::Measured => format!("point {}", colour(mark.series)),
+        Provenance::Simulated => format!("point simulated s{}", series(mark)),
+        Provenance::Published => format!("point hollow s{}", series(mark)),
     };
-    let title = format!(
-        "{} ({}): {}, {}",
-        mark.name,
-        mark.provenance.as_str(),
-        (chart.x.1)(mark.x),
-        (chart.y.1)(mark.y)
-    );
-    svg.circle(at, 6.5, &class, &title);
+    let data = [("x", mark.x), ("y", mark.y)];
+    svg.circle(at, 6.5, &class, &data, &title(chart, mark));
     let name = match mark.provenance {
-        Provenance::Measured => mark.name.clone(),
-        other => format!("{} ({})", mark.name, other.as_str()),
+        Provenance::Published => format!("{} (published)", mark.name),
+        _ => mark.name.clone(),
     };
-    let [left, bottom] = place(at, text_width(&name), labels);
-    svg.text([left, bottom], "start", "t", &name);
+    let [left, bottom] = place(at, text_width(&name), taken);
+    let class = match mark.provenance {
+        Provenance::Published => "t published",
+        _ => "t",
+    };
+    svg.text([left, bottom], "start", class, &name);
+    svg.close();
 }
 
-/// A free place for a name near its point: right of it, left, below or above.
+/// A free place for a name near its point, or the one that covers least.
 fn place([x, y]: [f64; 2], width: f64, taken: &mut Vec<[f64; 4]>) -> [f64; 2] {
     let right = x + 12.0;
     let left = x - 12.0 - width;
@@ -142,22 +244,31 @@ fn place([x, y]: [f64; 2], width: f64, taken: &mut Vec<[f64; 4]>) -> [f64; 2] {
         [middle, y + 24.0],
         [middle, y - 14.0],
         [right, y + 32.0],
+        [left, y + 32.0],
         [right, y - 24.0],
+        [left, y - 24.0],
+        [middle, y + 40.0],
+        [middle, y - 30.0],
     ];
-    let free = |[a, b]: &[f64; 2]| {
+    least_covering(places.into_iter(), width, taken)
+}
+
+/// The first of the places for a text that cover least; it is taken then.
+/// Places are the left ends of baselines.
+fn least_covering(
+    places: impl Iterator<Item = [f64; 2]>,
+    width: f64,
+    taken: &mut Vec<[f64; 4]>,
+) -> [f64; 2] {
+    let covered = |[a, b]: &[f64; 2]| {
         let inside = *a >= LEFT && a + width <= RIGHT + 16.0 && *b <= BOTTOM && *b >= TOP + 8.0;
-        inside
-            && taken.iter().all(|[left, top, right, bottom]| {
-                a + width < *left || a > right || *b < *top || b - 13.0 > *bottom
-            })
+        let covers = |[left, top, right, bottom]: &&[f64; 4]| {
+            a + width >= *left && a <= right && *b >= *top && b - 13.0 <= *bottom
+        };
+        taken.iter().filter(covers).count() + if inside { 0 } else { 1_000 }
     };
-    let [a, b] = places
-        .iter()
-        .find(|place| free(place))
-        .copied()
-        .unwrap_or(places[0]);
+    let [a, b] = places.min_by_key(covered).unwrap_or([LEFT, TOP]);
     taken.push([a, b - 13.0, a + width, b]);
-    taken.push([x - 7.0, y - 7.0, x + 7.0, y + 7.0]);
     [a, b]
 }
 
@@ -199,12 +310,24 @@ mod tests {
     fn mark(x: f64, y: f64, provenance: Provenance) -> Mark {
         Mark {
             name: "m".into(),
+            system: "m".into(),
             series: 0,
             provenance,
             x,
             y,
             y_to: None,
         }
+    }
+
+    fn drawn(marks: Vec<Mark>, floors: Vec<Floor>) -> Option<String> {
+        scatter(&Scatter {
+            id: "c",
+            label: "c",
+            x: ("x", |x| x.to_string()),
+            y: ("y", |y| y.to_string()),
+            marks,
+            floors,
+        })
     }
 
     #[test]
@@ -221,15 +344,31 @@ mod tests {
 
     #[test]
     fn what_a_logarithm_cannot_show_is_left_out() {
-        let chart = |marks| Scatter {
-            label: "c",
-            x: ("x", |x| x.to_string()),
-            y: ("y", |y| y.to_string()),
-            marks,
+        assert!(drawn(vec![mark(0.0, 1.0, Provenance::Measured)], Vec::new()).is_none());
+        let alone = drawn(vec![mark(1.0, 1.0, Provenance::Published)], Vec::new());
+        let alone = alone.unwrap_or_default();
+        assert!(
+            alone.contains("hollow s1") && !alone.contains("arrow"),
+            "{alone}"
+        );
+    }
+
+    #[test]
+    fn arrows_lead_from_published_to_this_run_and_floors_are_named() {
+        let marks = vec![
+            mark(1.0, 1.0, Provenance::Measured),
+            mark(8.0, 8.0, Provenance::Published),
+        ];
+        let floor = Floor {
+            name: "gradients alone".into(),
+            y: 0.5,
         };
-        assert!(scatter(&chart(vec![mark(0.0, 1.0, Provenance::Measured)])).is_none());
-        let drawn =
-            scatter(&chart(vec![mark(1.0, 1.0, Provenance::Published)])).unwrap_or_default();
-        assert!(drawn.contains("hollow s1"), "{drawn}");
+        let drawn = drawn(marks, vec![floor]).unwrap_or_default();
+        assert!(drawn.contains("arrow s1 head"), "{drawn}");
+        assert!(
+            drawn.contains("class='floor'") && drawn.contains("gradients alone"),
+            "{drawn}"
+        );
+        assert!(drawn.contains("data-x='8' data-y='8'"), "{drawn}");
     }
 }

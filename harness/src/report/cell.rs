@@ -1,0 +1,54 @@
+//! A figure in a table.
+
+use serde::Serialize;
+
+use super::format;
+
+/// A figure as people read it, and exactly, so that tables can be sorted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Cell {
+    pub text: String,
+    /// Every digit; empty where the figure is unknown.
+    pub exact: String,
+}
+
+impl Cell {
+    /// A figure that may be unknown.
+    pub(super) fn of(value: Option<f64>, format: impl Fn(f64) -> String) -> Self {
+        Self::with(value, format::or_unknown(value, format))
+    }
+
+    /// A figure with a text of its own.
+    pub(super) fn with(value: Option<f64>, text: String) -> Self {
+        Self {
+            text,
+            exact: value
+                .filter(|value| value.is_finite())
+                .map_or(String::new(), |value| value.to_string()),
+        }
+    }
+
+    /// A count.
+    pub(super) fn whole(value: usize) -> Self {
+        Self {
+            text: value.to_string(),
+            exact: value.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_has_no_exact_figure() {
+        let cell = Cell::of(Some(0.1 + 0.2), format::number);
+        assert_eq!(
+            (cell.text.as_str(), cell.exact.as_str()),
+            ("0.300", "0.30000000000000004")
+        );
+        assert!(Cell::of(None, format::number).exact.is_empty());
+        assert!(Cell::of(Some(f64::NAN), format::number).exact.is_empty());
+    }
+}

@@ -1,0 +1,262 @@
+//! An SVG image under construction. Every text is escaped here.
+
+use std::fmt::Write;
+
+use super::{WIDTH, text_width};
+
+/// What a chart is to those who cannot see it, and to links.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// Unique in the page.
+    pub id: &'a str,
+    /// What the chart shows.
+    pub title: &'a str,
+    /// Its figures in a sentence.
+    pub desc: &'a str,
+}
+
+/// An image of the charts' width, or of its own.
+pub(super) struct Svg {
+    pub height: f64,
+    width: f64,
+    head: String,
+    body: String,
+}
+
+impl Svg {
+    pub(super) fn new(height: f64, about: About<'_>) -> Self {
+        let [id, title, desc] = [about.id, about.title, about.desc].map(escape);
+        let head = format!(
+            "class='chart' role='img' aria-labelledby='{id}-title {id}-desc'>\n\
+             <title id='{id}-title'>{title}</title>\n<desc id='{id}-desc'>{desc}</desc>"
+        );
+        Self {
+            height,
+            width: WIDTH,
+            head,
+            body: String::new(),
+        }
+    }
+
+    /// A small image inside a cell of a table.
+    pub(super) fn small([width, height]: [f64; 2], class: &str, title: &str) -> Self {
+        let title = escape(title);
+        Self {
+            height,
+            width,
+            head: format!(
+                "class='{class}' width='{width}' height='{height}' role='img'>\
+                 <title>{title}</title>"
+            ),
+            body: String::new(),
+        }
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = self.body.write_fmt(element);
+        self.body.push('\n');
+    }
+
+    /// Opens a group of what belongs to one row, which the page's filter finds
+    /// by its system.
+    pub(super) fn open(&mut self, name: &str, system: &str) {
+        let (name, system) = (escape(name), escape(system));
+        self.add(format_args!(
+            "<g data-name='{name}' data-system='{system}'>"
+        ));
+    }
+
+    /// Closes a group.
+    pub(super) fn close(&mut self) {
+        self.body.push_str("</g>\n");
+    }
+
+    /// `data` are the exact figures behind the shape, by name.
+    pub(super) fn rect(
+        &mut self,
+        [x, y, width, height]: [f64; 4],
+        class: &str,
+        data: &[(&str, f64)],
+        title: &str,
+    ) {
+        let (data, title) = (attributes(data), escape(title));
+        self.add(format_args!(
+            "<rect x='{x:.1}' y='{y:.1}' width='{width:.1}' height='{height:.1}' \
+             class='{class}'{data}><title>{title}</title></rect>"
+        ));
+    }
+
+    /// A coloured square without a figure behind it.
+    pub(super) fn key(&mut self, [x, y]: [f64; 2], side: f64, class: &str) {
+        self.add(format_args!(
+            "<rect x='{x:.1}' y='{y:.1}' width='{side}' height='{side}' class='key {class}'/>"
+        ));
+    }
+
+    pub(super) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
+        self.add(format_args!(
+            "<line x1='{x1:.1}' y1='{y1:.1}' x2='{x2:.1}' y2='{y2:.1}' class='{class}'/>"
+        ));
+    }
+
+    pub(super) fn circle(
+        &mut self,
+        [x, y]: [f64; 2],
+        radius: f64,
+        class: &str,
+        data: &[(&str, f64)],
+        title: &str,
+    ) {
+        let (data, title) = (attributes(data), escape(title));
+        self.add(format_args!(
+            "<circle cx='{x:.1}' cy='{y:.1}' r='{radius}' class='{class}'{data}>\
+             <title>{title}</title></circle>"
+        ));
+    }
+
+    /// A path through points.
+    pub(super) fn path(&mut self, points: &[[f64; 2]], class: &str) {
+        self.shape(&through(points), class);
+    }
+
+    /// A closed path through points.
+    pub(super) fn polygon(&mut self, points: &[[f64; 2]], class: &str) {
+        self.shape(&format!("{}z", through(points)), class);
+    }
+
+    /// A path of commands.
+    pub(super) fn shape(&mut self, d: &str, class: &str) {
+        self.add(format_args!("<path d='{d}' class='{class}'/>"));
+    }
+
+    /// A line that ends in an arrow's head.
+    pub(super) fn arrow(&mut self, [from, to]: [[f64; 2]; 2], class: &str) {
+        const HEAD: f64 = 7.0;
+        let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+        let length = dx.hypot(dy);
+        if length < 2.0 * HEAD {
+            return;
+        }
+        let [ux, uy] = [dx / length, dy / length];
+        let neck = [to[0] - HEAD * ux, to[1] - HEAD * uy];
+        let [wx, wy] = [-uy * HEAD * 0.5, ux * HEAD * 0.5];
+        self.line([from[0], from[1], neck[0], neck[1]], class);
+        let head = [
+            to,
+            [neck[0] + wx, neck[1] + wy],
+            [neck[0] - wx, neck[1] - wy],
+        ];
+        self.polygon(&head, &format!("{class} head"));
+    }
+
+    /// `anchor` is `start`, `middle` or `end`.
+    pub(super) fn text(&mut self, [x, y]: [f64; 2], anchor: &str, class: &str, text: &str) {
+        let text = escape(text);
+        self.add(format_args!(
+            "<text x='{x:.1}' y='{y:.1}' text-anchor='{anchor}' class='{class}'>{text}</text>"
+        ));
+    }
+
+    /// Coloured squares with names, in as many lines as they need; gives the
+    /// height used.
+    pub(super) fn legend<'a>(
+        &mut self,
+        top: f64,
+        names: impl Iterator<Item = (String, &'a str)>,
+    ) -> f64 {
+        let (mut x, mut y) = (4.0, top);
+        for (class, name) in names {
+            let width = 24.0 + text_width(name) + 14.0;
+            if x + width > WIDTH {
+                (x, y) = (4.0, y + 20.0);
+            }
+            self.key([x, y], 12.0, &class);
+            self.text([x + 18.0, y + 10.5], "start", "t", name);
+            x += width;
+        }
+        y + 26.0 - top
+    }
+
+    pub(super) fn finish(self) -> String {
+        format!(
+            "<svg viewBox='0 0 {} {:.0}' {}\n{}</svg>",
+            self.width, self.height, self.head, self.body
+        )
+    }
+}
+
+fn through(points: &[[f64; 2]]) -> String {
+    let mut d = String::new();
+    for (i, [x, y]) in points.iter().enumerate() {
+        let command = if i == 0 { 'M' } else { 'L' };
+        let _ = write!(d, "{command}{x:.1} {y:.1}");
+    }
+    d
+}
+
+fn attributes(data: &[(&str, f64)]) -> String {
+    data.iter()
+        .map(|(name, value)| format!(" data-{name}='{value}'"))
+        .collect()
+}
+
+/// Escapes text for an element or an attribute.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_names_stays_text() {
+        let about = About {
+            id: "c",
+            title: "a'b",
+            desc: "<b>",
+        };
+        let mut svg = Svg::new(10.0, about);
+        svg.open("<i>", "'");
+        svg.text([0.0, 0.0], "start", "t", "<script>alert('&')</script>");
+        svg.close();
+        let text = svg.finish();
+        assert!(
+            !text.contains("<script>") && text.contains("&lt;script&gt;"),
+            "{text}"
+        );
+        assert!(
+            text.contains("<title id='c-title'>a&#39;b</title>"),
+            "{text}"
+        );
+        assert!(
+            text.contains("data-name='&lt;i&gt;' data-system='&#39;'"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_arrow_between_near_points_is_left_out() {
+        let about = About {
+            id: "c",
+            title: "",
+            desc: "",
+        };
+        let mut svg = Svg::new(10.0, about);
+        svg.arrow([[0.0, 0.0], [3.0, 0.0]], "arrow");
+        svg.arrow([[0.0, 0.0], [30.0, 0.0]], "arrow");
+        assert_eq!(svg.finish().matches("<path").count(), 1);
+    }
+}

@@ -1,0 +1,144 @@
+//! Stacked bars: where time, money and bytes go.
+
+use super::{Chart, Labelled, STAGES};
+use crate::analysis::claims::Metric;
+use crate::report::chart::{Bar, Bars, Segment, bars};
+use crate::report::format;
+use crate::report::tables::mean_items;
+
+/// Families of price dimensions, by the beginning of their names.
+const COSTS: [(&str, &[&str]); 8] = [
+    ("function time", &["lambda_gb_second", "serverless_gpu"]),
+    ("function requests", &["lambda_request"]),
+    ("state transitions", &["state_transition"]),
+    (
+        "object requests",
+        &["s3_put", "s3_list", "s3_get", "s3_delete"],
+    ),
+    ("object storage", &["s3_gb_month"]),
+    ("queue", &["sqs_request", "broker/"]),
+    ("databases", &["ec2/t2.medium"]),
+    ("instances", &["ec2/"]),
+];
+
+/// Seconds by stage.
+pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
+    let bar = |labelled: &Labelled<'_>| {
+        let row = labelled.row;
+        let seconds = STAGES.iter().map(|(_, parts)| {
+            row.stage(|seconds| parts.iter().map(|(_, part)| part(seconds)).sum())
+        });
+        bar(
+            labelled,
+            seconds,
+            row.estimate(Metric::SecondsPerEpoch).mean,
+        )
+    };
+    let svg = bars(&Bars {
+        id: "stages-chart",
+        label: "Seconds by stage, a worker an epoch",
+        legend: STAGES.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        bars: rows.iter().map(bar).collect(),
+        tick_name: Some("wall seconds of an epoch"),
+        format: format::seconds,
+    })?;
+    let caption =
+        "Mean seconds of a worker in an epoch, summed over its functions. Functions that \
+                   run in parallel (SPIRT's gradients) each count, so that the sum may pass the \
+                   wall time; cold starts between functions count in the wall time only."
+            .into();
+    Some(Chart::of_all("stages", "Where the time goes", caption, svg))
+}
+
+/// Dollars by what is charged for.
+pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
+    let bar = |labelled: &Labelled<'_>| {
+        let mut sums = [0.0; COSTS.len()];
+        for item in mean_items(labelled.row, |trial| &trial.full) {
+            let family = COSTS.iter().position(|(_, prefixes)| {
+                prefixes
+                    .iter()
+                    .any(|prefix| item.dimension.starts_with(prefix))
+            });
+            sums[family.unwrap_or(COSTS.len() - 1)] += item.usd;
+        }
+        let sums = sums.into_iter().map(|usd| (usd > 0.0).then_some(usd));
+        bar(
+            labelled,
+            sums,
+            labelled.row.estimate(Metric::CostPaperUsd).mean,
+        )
+    };
+    let svg = bars(&Bars {
+        id: "costs-chart",
+        label: "Cost of a trial by line item",
+        legend: COSTS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        bars: rows.iter().map(bar).collect(),
+        tick_name: Some("the paper's account"),
+        format: format::usd,
+    })?;
+    let caption =
+        "The full account of one trial. Short runs pay dearly for what is charged by the \
+                   minute or hour: databases, brokers and instances (at least 60 s each)."
+            .into();
+    Some(Chart::of_all("costs", "Where the money goes", caption, svg))
+}
+
+/// Bytes a worker, by direction.
+pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
+    let bar = |labelled: &Labelled<'_>| {
+        let workers = labelled.row.planned.row.job.workers as f64;
+        let bytes = |metric| {
+            labelled
+                .row
+                .estimate(metric)
+                .mean
+                .map(|bytes| bytes / workers)
+        };
+        let parts = [bytes(Metric::BytesUp), bytes(Metric::BytesDown)];
+        bar(labelled, parts.into_iter(), None)
+    };
+    let svg = bars(&Bars {
+        id: "bytes-chart",
+        label: "Bytes of the exchange, a worker a trial",
+        legend: vec!["sent".into(), "received".into()],
+        bars: rows.iter().map(bar).collect(),
+        tick_name: None,
+        format: format::bytes,
+    })?;
+    let caption = "Payload bytes of the exchange, a worker over all epochs of a trial; data and \
+                   checkpoints are kept apart."
+        .into();
+    Some(Chart::of_all("bytes", "Bytes a worker", caption, svg))
+}
+
+/// A row's bar of the parts that are known.
+fn bar(
+    labelled: &Labelled<'_>,
+    parts: impl Iterator<Item = Option<f64>>,
+    tick: Option<f64>,
+) -> Bar {
+    let segment = |(series, value): (usize, Option<f64>)| {
+        Some(Segment {
+            series,
+            value: value?,
+        })
+    };
+    Bar {
+        name: labelled.name.to_owned(),
+        system: labelled.system.clone(),
+        segments: parts.enumerate().filter_map(segment).collect(),
+        tick,
+    }
+}
+
+/// Keeps the style's colours and the charts' in step.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_colours_for_every_series() {
+        assert!(STAGES.len().max(COSTS.len()) <= crate::report::chart::COLOURS);
+    }
+}

@@ -1,0 +1,223 @@
+//! Time against cost, with what was published and what nothing gets below.
+
+use epochcost_systems::Host;
+
+use super::{Chart, Labelled};
+use crate::analysis::claims::Metric;
+use crate::analysis::statistics::Estimate;
+use crate::analysis::summary::Verdict;
+use crate::report::chart::{Floor, Mark, Scatter, scatter};
+use crate::report::format;
+use crate::report::provenance::Provenance;
+
+/// More floors than these would hide the points.
+const MOST_FLOORS: usize = 4;
+
+/// Cost of an epoch against its wall seconds.
+pub(super) fn time_against_cost(
+    rows: &[Labelled<'_>],
+    verdicts: &[Verdict],
+    platform: &str,
+) -> Option<Chart> {
+    let provenance = Provenance::of_platform(platform);
+    let observed = rows.iter().filter_map(|row| observed(row, provenance));
+    let published = rows.iter().filter_map(|row| published(row, verdicts));
+    let marks: Vec<Mark> = observed.chain(published).collect();
+    let with_published = marks
+        .iter()
+        .any(|mark| mark.provenance == Provenance::Published);
+    let floors = floors(rows);
+    let mut caption = caption(platform, provenance, with_published, !floors.is_empty());
+    let added_up = |verdict: &Verdict| {
+        verdict.metric == Some(Metric::TotalSeconds) && verdict.published.is_some()
+    };
+    if with_published && verdicts.iter().any(added_up) {
+        caption.push_str(
+            " Published seconds are those of a mini-batch times their number, as if they ran one \
+             after another, which SPIRT's do not.",
+        );
+    }
+    let svg = scatter(&Scatter {
+        id: "time-cost-chart",
+        label: "Cost of an epoch against its seconds, on logarithmic axes",
+        x: ("wall seconds of an epoch (log)", format::seconds),
+        y: ("cost of an epoch, USD (log)", format::usd),
+        marks,
+        floors,
+    })?;
+    Some(Chart::of_all(
+        "time-cost",
+        "Time against cost",
+        caption,
+        svg,
+    ))
+}
+
+fn observed(labelled: &Labelled<'_>, provenance: Provenance) -> Option<Mark> {
+    let mean = |metric| labelled.row.estimate(metric).mean;
+    let epochs = labelled.row.planned.row.job.epochs as f64;
+    Some(Mark {
+        name: labelled.name.to_owned(),
+        system: labelled.system.clone(),
+        series: labelled.series,
+        provenance,
+        x: mean(Metric::SecondsPerEpoch)?,
+        y: mean(Metric::CostPaperUsd)? / epochs,
+        y_to: mean(Metric::CostFullUsd).map(|usd| usd / epochs),
+    })
+}
+
+/// The published point that a row is held against, where both of its figures
+/// are published: as this run defines them, or as the comparison paper adds
+/// them up.
+fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
+    let row = &labelled.row.planned.row;
+    let published = |metric| published_for(verdicts, &row.id, metric);
+    let seconds = published(Metric::SecondsPerEpoch).or(published(Metric::TotalSeconds));
+    let of_trial = published(Metric::CostPaperUsd).map(|usd| usd / row.job.epochs as f64);
+    Some(Mark {
+        name: labelled.name.to_owned(),
+        system: labelled.system.clone(),
+        series: labelled.series,
+        provenance: Provenance::Published,
+        x: seconds?,
+        y: of_trial.or(published(Metric::TotalCostUsd))?,
+        y_to: None,
+    })
+}
+
+/// The published value that a row is held against, if it is one of its own
+/// and not a ratio, in the metric's own unit.
+fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64> {
+    verdicts
+        .iter()
+        .find(|verdict| {
+            verdict.row.as_deref() == Some(row)
+                && verdict.metric == Some(metric)
+                && verdict.unit == metric.unit()
+        })
+        .and_then(|verdict| verdict.published)
+}
+
+/// What the gradients of an epoch alone cost, in the cheapest of the rows that
+/// compute the same ones on the same kind of host.
+fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
+    let mut groups: Vec<(Work<'_>, f64)> = Vec::new();
+    for labelled in rows {
+        let Some(usd) = gradients_usd(labelled).filter(|usd| *usd > 0.0) else {
+            continue;
+        };
+        let work = Work::of(labelled);
+        match groups.iter_mut().find(|(known, _)| *known == work) {
+            Some((_, least)) => *least = least.min(usd),
+            None => groups.push((work, usd)),
+        }
+    }
+    if groups.len() > MOST_FLOORS {
+        return Vec::new();
+    }
+    let differs = |part: fn(&Work<'_>) -> String| {
+        let first = groups.first().map(|(work, _)| part(work));
+        groups.iter().any(|(work, _)| Some(part(work)) != first)
+    };
+    let parts: [fn(&Work<'_>) -> String; 3] = [
+        |work| work.model.to_owned(),
+        |work| format!("W={}", work.workers),
+        |work| format!("{} × {}", work.batches, work.batch_size),
+    ];
+    let telling: Vec<_> = parts.into_iter().filter(|part| differs(*part)).collect();
+    groups
+        .iter()
+        .map(|(work, usd)| {
+            let mut name = format!("gradients alone, {}", work.host());
+            for part in &telling {
+                name.push_str(&format!(", {}", part(work)));
+            }
+            name.push_str(&format!(": {}", format::usd(*usd)));
+            Floor { name, y: *usd }
+        })
+        .collect()
+}
+
+/// The part of the paper's account that paid for computing gradients, an epoch.
+fn gradients_usd(labelled: &Labelled<'_>) -> Option<f64> {
+    let epochs = labelled.row.planned.row.job.epochs as f64;
+    let shares: Vec<f64> = labelled
+        .row
+        .succeeded()
+        .filter_map(|trial| {
+            let charged_s: f64 = trial
+                .invocations
+                .iter()
+                .map(|call| call.duration_ms / 1e3)
+                .sum();
+            let share = trial.seconds.compute_gradients / charged_s;
+            (charged_s > 0.0).then(|| trial.paper.total_usd() * share.min(1.0) / epochs)
+        })
+        .collect();
+    Estimate::of(&shares).mean
+}
+
+/// What gradients are computed of, and where.
+#[derive(PartialEq)]
+struct Work<'a> {
+    host: Host,
+    model: &'a str,
+    workers: usize,
+    batches: usize,
+    batch_size: usize,
+}
+
+impl<'a> Work<'a> {
+    fn of(labelled: &Labelled<'a>) -> Self {
+        let job = &labelled.row.planned.row.job;
+        Self {
+            host: match labelled.row.on_functions() {
+                true => Host::Function,
+                false => Host::Instance,
+            },
+            model: &job.model,
+            workers: job.workers,
+            batches: job.batches_per_worker,
+            batch_size: job.batch_size,
+        }
+    }
+
+    fn host(&self) -> &'static str {
+        match self.host {
+            Host::Function => "functions",
+            Host::Instance => "instances",
+        }
+    }
+}
+
+fn caption(platform: &str, provenance: Provenance, published: bool, floors: bool) -> String {
+    let mut caption = "Down and left is better. A point is the paper's account; the line above it \
+                       reaches the full account. A dashed step, where there is \
+                       one, is the Pareto frontier: nothing of this run is both faster and cheaper."
+        .to_owned();
+    if floors {
+        caption.push_str(
+            " Dotted lines are floors: what the seconds of computing gradients cost alone, where \
+             they cost least; no exchange brings a row below.",
+        );
+    }
+    if published {
+        caption.push_str(match provenance {
+            Provenance::Simulated => {
+                " Hollow points with a whole edge are published, with a dotted one simulated; \
+                 arrows lead from published to simulated."
+            }
+            _ => {
+                " Hollow points are published, not measured; arrows lead from published to \
+                 measured."
+            }
+        });
+    }
+    match platform {
+        "local" => caption.push_str(" Local durations at list prices."),
+        "sim" => caption.push_str(" Simulated durations at list prices."),
+        _ => {}
+    }
+    caption
+}

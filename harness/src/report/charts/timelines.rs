@@ -1,0 +1,243 @@
+//! One epoch of a trial, invocation by invocation.
+
+use epochcost_systems::{StepRecord, find};
+
+use super::{Chart, Labelled, STAGES};
+use crate::report::activity::{Call, Worker, ended_s, workers};
+use crate::report::chart::{Lane, Piece, Span, Timeline, timeline};
+use crate::report::format;
+use crate::report::samples::Sample;
+
+/// Lanes of a chart: workers whose functions run in parallel take several.
+const MOST_LANES: usize = 96;
+
+/// Charts of a report: enough to compare systems, few enough to stay small.
+const MOST_CHARTS: usize = 12;
+
+/// Class and name of what fills an invocation: the stages, and of
+/// "synchronise" what was waiting.
+const KINDS: [(&str, &str); 7] = [
+    ("c1", "fetch dataset"),
+    ("c2", "compute gradients"),
+    ("c3", "synchronise"),
+    ("c4", "update model"),
+    ("c5", "detect convergence"),
+    ("c3 wait", "waiting"),
+    ("init", "init"),
+];
+const WAIT: usize = 5;
+const INIT: usize = 6;
+
+/// A chart for each row of which something was recorded, and how many rows
+/// were left out.
+pub(in crate::report) fn timelines(
+    rows: &[Labelled<'_>],
+    samples: &[Sample<'_>],
+) -> (Vec<Chart>, usize) {
+    let charts = samples
+        .iter()
+        .filter_map(|sample| chart(rows.get(sample.row)?, sample));
+    let mut charts: Vec<Chart> = charts.collect();
+    let left_out = charts.len().saturating_sub(MOST_CHARTS);
+    charts.truncate(MOST_CHARTS);
+    (charts, left_out)
+}
+
+fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
+    let (workers, _) = workers(&sample.trial.invocations, &sample.steps);
+    let window = Window::of(&workers, &sample.steps)?;
+    let shown = shown(&workers, &window);
+    let coordinators =
+        find(&labelled.row.planned.row.job.system).map_or(&[][..], |system| system.coordinators());
+    let lanes: Vec<Lane> = shown
+        .iter()
+        .flat_map(|worker| lanes(worker, &window, coordinators))
+        .collect();
+    let caption = caption(labelled, sample, &window, [shown, &workers]);
+    let id = format!("timeline-{}", sample.row);
+    let svg = timeline(&Timeline {
+        id: &id,
+        label: &format!("Invocations of one epoch, {}", labelled.name),
+        desc: &caption,
+        seconds: window.to - window.from,
+        lanes,
+        kinds: &KINDS,
+        flag: "cold start",
+        format: format::seconds,
+    })?;
+    Some(Chart {
+        id: format!("{id}-figure"),
+        title: labelled.name.to_owned(),
+        caption,
+        svg,
+        system: labelled.system.clone(),
+    })
+}
+
+/// From the start of the trial's first invocation to the end of its first
+/// epoch's last step. Where most of it would be starting (an instance boots for
+/// longer than a short epoch lasts), it begins shortly before the first step.
+struct Window {
+    epoch: usize,
+    /// When the first invocation started.
+    start: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Window {
+    fn of(workers: &[Worker<'_>], steps: &[StepRecord]) -> Option<Self> {
+        let epoch = steps.iter().map(|step| step.epoch).min()?;
+        let of_epoch = || steps.iter().filter(|step| step.epoch == epoch);
+        let calls = workers
+            .iter()
+            .flat_map(|worker| worker.lanes.iter().flatten());
+        let start = calls.map(Call::began_s).min_by(f64::total_cmp)?;
+        let first = of_epoch()
+            .map(|step| step.started_s)
+            .min_by(f64::total_cmp)?;
+        let to = of_epoch().map(ended_s).max_by(f64::total_cmp)?;
+        let length = to - first;
+        let from = match first - start > length {
+            true => first - 0.1 * length,
+            false => start,
+        };
+        (to > from).then_some(Self {
+            epoch,
+            start,
+            from,
+            to,
+        })
+    }
+
+    fn seconds(&self, at_s: f64) -> f64 {
+        (at_s.min(self.to) - self.from).max(0.0)
+    }
+}
+
+/// The workers of the lowest ranks, as many as there are lanes for; at least one.
+fn shown<'a, 'w>(workers: &'w [Worker<'a>], window: &Window) -> &'w [Worker<'a>] {
+    let mut lanes = 0;
+    let fits = workers.iter().take_while(|worker| {
+        let is_used = |lane: &&Vec<Call<'_>>| lane.iter().any(|call| call.began_s() < window.to);
+        lanes += worker.lanes.iter().filter(is_used).count();
+        lanes <= MOST_LANES
+    });
+    let count = fits.count().max(1).min(workers.len());
+    &workers[..count]
+}
+
+/// The lanes of a worker that the window reaches. A function that only
+/// coordinates (MLLess's supervisor) is named for itself.
+fn lanes(worker: &Worker<'_>, window: &Window, coordinators: &[&str]) -> Vec<Lane> {
+    let mut name = format!("worker {}", worker.rank);
+    let inside = |calls: &Vec<Call<'_>>| -> Lane {
+        let calls = calls.iter().filter(|call| call.began_s() < window.to);
+        let function = |call: &Call<'_>| call.invocation.function.clone();
+        let coordinator = calls
+            .clone()
+            .next()
+            .map(function)
+            .filter(|function| coordinators.contains(&function.as_str()));
+        Lane {
+            name: coordinator.unwrap_or_else(|| std::mem::take(&mut name)),
+            spans: calls.map(|call| span(call, window)).collect(),
+        }
+    };
+    let used = worker.lanes.iter().filter(|calls| {
+        let mut calls = calls.iter();
+        calls.any(|call| call.began_s() < window.to)
+    });
+    used.take(MOST_LANES).map(inside).collect()
+}
+
+fn span(call: &Call<'_>, window: &Window) -> Span {
+    let invocation = call.invocation;
+    let mut pieces = Vec::new();
+    let mut push = |from: f64, seconds: f64, kind: usize| {
+        let (from, to) = (window.seconds(from), window.seconds(from + seconds));
+        if to > from {
+            pieces.push(Piece { from, to, kind });
+        }
+    };
+    push(call.began_s(), call.init_s(), INIT);
+    for step in &call.steps {
+        let mut at = step.started_s;
+        for (stage, (_, parts)) in STAGES.iter().enumerate() {
+            for (name, part) in *parts {
+                let seconds = part(&step.seconds);
+                push(at, seconds, if *name == "wait" { WAIT } else { stage });
+                at += seconds;
+            }
+        }
+    }
+    Span {
+        from: window.seconds(call.began_s()),
+        to: window.seconds(invocation.ended_s),
+        flagged: is_cold(call) && call.began_s() >= window.from,
+        title: title(call),
+        pieces,
+    }
+}
+
+/// Whether its sandbox was started for it, and it is known how long that took.
+fn is_cold(call: &Call<'_>) -> bool {
+    call.invocation.cold && call.invocation.init_ms.is_some()
+}
+
+fn title(call: &Call<'_>) -> String {
+    let invocation = call.invocation;
+    let batch = invocation
+        .batch
+        .map_or(String::new(), |batch| format!(", batch {batch}"));
+    let start = match (invocation.cold, invocation.init_ms) {
+        (true, Some(init_ms)) => format!("cold, init {}", format::seconds(init_ms / 1e3)),
+        (true, None) => "started anew".into(),
+        (false, _) => "warm".into(),
+    };
+    format!(
+        "{}, worker {}{batch}: {}, {start}, billed {}",
+        invocation.function,
+        invocation.rank,
+        format::seconds(invocation.duration_ms / 1e3),
+        format::seconds(invocation.billed_ms as f64 / 1e3)
+    )
+}
+
+fn caption(
+    labelled: &Labelled<'_>,
+    sample: &Sample<'_>,
+    window: &Window,
+    [shown, workers]: [&[Worker<'_>]; 2],
+) -> String {
+    let what = match labelled.row.on_functions() {
+        true => "invocations",
+        false => "instances",
+    };
+    let calls = || {
+        let calls = shown
+            .iter()
+            .flat_map(|worker| worker.lanes.iter().flatten());
+        calls.filter(|call| call.began_s() < window.to)
+    };
+    let failed = match sample.trial.trial.failure {
+        Some(_) => ", which failed",
+        None => "",
+    };
+    let mut caption = format!(
+        "Epoch {} of trial {}{failed}: {} workers, {} {what}, {} cold starts.",
+        window.epoch + 1,
+        sample.trial.trial.id.trial,
+        workers.len(),
+        calls().count(),
+        calls().filter(|call| is_cold(call)).count(),
+    );
+    if shown.len() < workers.len() {
+        caption.push_str(&format!(" The first {} workers are drawn.", shown.len()));
+    }
+    if window.from > window.start {
+        let cut = format::seconds(window.from - window.start);
+        caption.push_str(&format!(" The {cut} before, of starting, are cut off."));
+    }
+    caption
+}

@@ -1,0 +1,52 @@
+//! The files beside the page.
+
+use std::fs;
+
+use serde::Serialize;
+
+use super::format;
+use crate::results::RunDirectory;
+
+/// A file of the run directory, by its relative name.
+#[derive(Debug, Serialize)]
+pub(super) struct Download {
+    pub name: &'static str,
+    pub what: &'static str,
+    /// Empty for a directory.
+    pub size: String,
+}
+
+/// Every file that a run directory may have, but the page itself.
+const FILES: [(&str, &str); 14] = [
+    ("report.md", "this page as Markdown, for pull requests"),
+    ("summary.json", "figures and verdicts, for programs"),
+    ("cost.json", "both bills of every trial, line by line"),
+    ("epochs.tsv", "one line an epoch of a trial"),
+    (
+        "trace.json",
+        "one trial of each row as a trace: open it in Perfetto (ui.perfetto.dev)",
+    ),
+    ("trials.jsonl", "every trial, failed ones included"),
+    ("invocations.jsonl", "every invocation and instance"),
+    ("events", "every step, a Parquet file a trial"),
+    ("manifest.json", "what the run was made with"),
+    ("machine.json", "where it ran"),
+    ("plan.json", "the rows as planned"),
+    ("claims.json", "what the rows are held against"),
+    ("experiment.yaml", "the experiment as resolved"),
+    ("prices.yaml", "the prices of its bills"),
+];
+
+/// Those that are there. Links are relative, so that a copy of the directory
+/// keeps them.
+pub(super) fn downloads(run: &RunDirectory) -> Vec<Download> {
+    let download = |(name, what)| {
+        let found = fs::metadata(run.path().join(name)).ok()?;
+        let size = match found.is_dir() {
+            true => String::new(),
+            false => format::bytes(found.len() as f64),
+        };
+        Some(Download { name, what, size })
+    };
+    FILES.into_iter().filter_map(download).collect()
+}

@@ -1,0 +1,240 @@
+//! The lines of a report's tables that are about rows and trials.
+
+use serde::Serialize;
+
+use super::cell::Cell;
+use super::charts::{Labelled, STAGES};
+use super::format;
+use super::tables::mean_items;
+use crate::analysis::TrialAnalysis;
+use crate::analysis::claims::Metric;
+use crate::analysis::summary::{RowSummary, TrafficMeans};
+use crate::cost::Bill;
+
+#[derive(Debug, Serialize)]
+pub(super) struct SummaryLine {
+    pub name: String,
+    pub system: String,
+    pub fidelity: &'static str,
+    pub setting: String,
+    pub seconds: Cell,
+    pub cost_paper: Cell,
+    pub cost_full: Cell,
+    pub billed: Cell,
+    pub peak_memory: Cell,
+    pub bytes: Cell,
+    pub loss: Cell,
+    pub accuracy: Cell,
+    pub replicas: String,
+    pub trials: Cell,
+    pub failed: bool,
+    pub infeasible: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct StageLine {
+    pub name: String,
+    pub system: String,
+    pub cells: Vec<Cell>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct BillLine {
+    pub name: String,
+    pub system: String,
+    pub account: &'static str,
+    pub dimension: String,
+    pub quantity: Cell,
+    pub unit: String,
+    pub price: Cell,
+    pub usd: Cell,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TrafficLine {
+    pub name: String,
+    pub system: String,
+    pub cells: Vec<Cell>,
+    pub expected: Vec<Cell>,
+    pub agrees: String,
+    pub differs: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct EpochLine {
+    pub name: String,
+    pub system: String,
+    pub epoch: Cell,
+    pub loss: Cell,
+    pub accuracy: Cell,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TrialLine {
+    pub name: String,
+    pub system: String,
+    pub trial: Cell,
+    pub seed: Cell,
+    pub seconds: Cell,
+    pub wall: Cell,
+    pub cost: Cell,
+    pub cold: Cell,
+    pub cpu: Cell,
+    pub loss: Cell,
+    pub accuracy: Cell,
+    pub failure: String,
+}
+
+pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> SummaryLine {
+    let mut trials = labelled.row.succeeded();
+    let may_differ = trials.any(|trial| trial.trial.replicas_may_differ.is_some());
+    let seconds = row.seconds_per_epoch;
+    SummaryLine {
+        name: labelled.name.to_owned(),
+        system: labelled.system.clone(),
+        fidelity: row.fidelity.as_str(),
+        setting: setting(row),
+        seconds: Cell::with(seconds.mean, format::estimate(seconds)),
+        cost_paper: Cell::of(row.cost_paper_usd, format::usd),
+        cost_full: Cell::of(row.cost_full_usd, format::usd),
+        billed: Cell::of(row.billed_ms, |ms| format::seconds(ms / 1e3)),
+        peak_memory: Cell::of(row.peak_memory_mb, |mb| format!("{mb:.0} MB")),
+        bytes: Cell::of(row.traffic.bytes(), format::bytes),
+        loss: Cell::of(row.train_loss, format::number),
+        accuracy: Cell::of(row.accuracy, format::percent),
+        replicas: match row.replicas_identical {
+            Some(false) if may_differ => "no, need not be".into(),
+            known => format::yes(known),
+        },
+        trials: Cell::with(
+            Some(row.trials as f64),
+            match (row.failed_trials, &row.infeasible) {
+                (0, Some(_)) => "infeasible".into(),
+                (0, None) => row.trials.to_string(),
+                (failed, _) => format!("{}, {failed} failed", row.trials),
+            },
+        ),
+        failed: row.failed_trials > 0,
+        infeasible: row.infeasible.clone(),
+    }
+}
+
+fn setting(row: &RowSummary) -> String {
+    format!(
+        "{}, {}, W = {}, batch {}, {} × {} batches{}",
+        row.model,
+        row.dataset,
+        row.workers,
+        row.batch_size,
+        row.epochs,
+        row.batches_per_worker,
+        row.memory_mb
+            .map_or(String::new(), |mb| format!(", {mb} MB"))
+    )
+}
+
+pub(super) fn stage_line(labelled: &Labelled<'_>) -> StageLine {
+    let parts = STAGES.iter().flat_map(|(_, parts)| parts.iter());
+    let cell = |seconds| Cell::of(labelled.row.stage(seconds), format::seconds);
+    StageLine {
+        name: labelled.name.to_owned(),
+        system: labelled.system.clone(),
+        cells: parts.map(|(_, seconds)| cell(seconds)).collect(),
+    }
+}
+
+/// Mean bills of a row, line by line.
+pub(super) fn bill_lines(labelled: &Labelled<'_>) -> Vec<BillLine> {
+    let of = |account: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
+        let items = mean_items(labelled.row, bill);
+        items.into_iter().map(move |item| BillLine {
+            name: labelled.name.to_owned(),
+            system: labelled.system.clone(),
+            account,
+            dimension: item.dimension,
+            quantity: Cell::of(Some(item.quantity), format::count),
+            unit: item.unit,
+            price: Cell::of(Some(item.unit_price_usd), |usd| format!("${usd}")),
+            usd: Cell::of(Some(item.usd), format::usd),
+        })
+    };
+    of("paper", |trial| &trial.paper)
+        .chain(of("full", |trial| &trial.full))
+        .collect()
+}
+
+pub(super) fn traffic_line(labelled: &Labelled<'_>, row: &RowSummary) -> TrafficLine {
+    let expected = row.closed_form.map(|form| TrafficMeans::of(&[form]));
+    let cells = |traffic: &TrafficMeans| -> Vec<Cell> {
+        let counts = [
+            traffic.puts,
+            traffic.gets,
+            traffic.messages,
+            traffic.deliveries,
+            traffic.in_store,
+            traffic.bytes_up,
+            traffic.bytes_down,
+        ];
+        counts.map(|value| Cell::of(value, format::count)).into()
+    };
+    TrafficLine {
+        name: labelled.name.to_owned(),
+        system: labelled.system.clone(),
+        cells: cells(&row.traffic),
+        expected: expected.as_ref().map(cells).unwrap_or_default(),
+        agrees: format::yes(row.traffic_matches),
+        differs: row.traffic_matches == Some(false),
+    }
+}
+
+/// Loss and accuracy after each evaluated epoch, and after the last.
+pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
+    let losses = labelled.row.by_epoch(|epoch| epoch.train_loss);
+    let accuracies = labelled.row.by_epoch(|epoch| epoch.accuracy);
+    let of = |known: &[(usize, f64)], epoch: usize| {
+        let found = known.iter().find(|(known, _)| *known == epoch);
+        found.map(|(_, value)| *value)
+    };
+    let last = losses.last().map(|(epoch, _)| *epoch);
+    let mut epochs: Vec<usize> = accuracies.iter().map(|(epoch, _)| *epoch).collect();
+    epochs.extend(last.filter(|last| !epochs.contains(last)));
+    epochs
+        .into_iter()
+        .map(|epoch| EpochLine {
+            name: labelled.name.to_owned(),
+            system: labelled.system.clone(),
+            epoch: Cell::whole(epoch + 1),
+            loss: Cell::of(of(&losses, epoch), format::number),
+            accuracy: Cell::of(of(&accuracies, epoch), format::percent),
+        })
+        .collect()
+}
+
+pub(super) fn trial_lines(labelled: &Labelled<'_>) -> Vec<TrialLine> {
+    let row = labelled.row;
+    let line = |trial: &TrialAnalysis| {
+        let metric = |metric| trial.metric(metric, &row.planned.row.job);
+        let cold = trial.cold_starts();
+        TrialLine {
+            name: labelled.name.to_owned(),
+            system: labelled.system.clone(),
+            trial: Cell::whole(trial.trial.id.trial),
+            seed: Cell {
+                text: trial.trial.seed.to_string(),
+                exact: trial.trial.seed.to_string(),
+            },
+            seconds: Cell::of(metric(Metric::SecondsPerEpoch), format::number),
+            wall: Cell::of(Some(trial.trial.wall_s), format::seconds),
+            cost: Cell::of(metric(Metric::CostFullUsd), format::usd),
+            cold: Cell::with(
+                Some(cold as f64),
+                format!("{cold} of {}", trial.invocations.len()),
+            ),
+            cpu: Cell::of(trial.cpu_ms(), |ms| format::seconds(ms / 1e3)),
+            loss: Cell::of(metric(Metric::TrainLoss), format::number),
+            accuracy: Cell::of(metric(Metric::Accuracy), format::percent),
+            failure: trial.trial.failure.clone().unwrap_or_default(),
+        }
+    };
+    row.trials.iter().map(line).collect()
+}

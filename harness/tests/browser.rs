@@ -1,0 +1,325 @@
+//! The report page in a real browser. Needs Chromium: without it the tests say
+//! that they did not run; with `EPOCHCOST_BROWSER=required` they fail. Pictures
+//! of what they saw are kept in `target/tmp/browser/`.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "browser/chromium.rs"]
+mod chromium;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "report/fixture.rs"]
+mod fixture;
+#[path = "browser/numbers.rs"]
+mod numbers;
+#[path = "browser/pages.rs"]
+mod pages;
+#[path = "browser/probes.rs"]
+mod probes;
+
+use std::collections::BTreeSet;
+
+use chromium::Browser;
+use numbers::{charts_agree, column, tables_agree};
+use pages::{kept, measured, simulated};
+use probes::{CONTRAST, COVERED, OVERFLOWING, SHOWN};
+use serde_json::json;
+
+#[test]
+fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
+    let Some(mut browser) = Browser::start("pages_fit_every_window") else {
+        return;
+    };
+    for page in [measured(), simulated()] {
+        for scheme in ["light", "dark"] {
+            for width in [400, 1600] {
+                browser.resize(width, 1000);
+                browser.prefer(scheme, "screen");
+                browser.open(&page.url);
+                let place = format!("{} at {width}, {scheme}", page.name());
+                assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
+                assert_eq!(browser.value(COVERED), json!([]), "{place}");
+                browser.picture(&kept(&format!("{}-{width}-{scheme}.png", page.name())));
+                assert_eq!(browser.complaints(&page.url), [""; 0], "{place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_script_everything_is_there_and_nothing_pretends_to_work() {
+    let Some(mut browser) = Browser::start("without_a_script") else {
+        return;
+    };
+    for page in [measured(), simulated()] {
+        for width in [400, 1600] {
+            browser.resize(width, 1000);
+            browser.call(
+                "Emulation.setScriptExecutionDisabled",
+                json!({"value": true}),
+            );
+            browser.open(&page.url);
+            let metrics = browser.call("Page.getLayoutMetrics", json!({}));
+            assert_eq!(metrics["cssContentSize"]["width"], width);
+            browser.picture(&kept(&format!("{}-{width}-no-script.png", page.name())));
+            let root =
+                browser.call("DOM.getDocument", json!({"depth": 1}))["root"]["nodeId"].clone();
+            let mut count = |selector: &str| {
+                let query = json!({"nodeId": root, "selector": selector});
+                let found = browser.call("DOM.querySelectorAll", query);
+                found["nodeIds"].as_array().unwrap().len()
+            };
+            let verdicts = page.summary["verdicts"].as_array().unwrap().len();
+            assert_eq!(count("#table-summary tbody tr"), page.rows().len());
+            assert_eq!(count("#table-verdicts tbody tr"), verdicts);
+            assert_eq!(
+                count("[hidden]:not(#view)"),
+                0,
+                "nothing is hidden but the empty bar"
+            );
+            assert_eq!(
+                (count("button"), count("select"), count("#view[hidden]")),
+                (0, 0, 1)
+            );
+            browser.call(
+                "Emulation.setScriptExecutionDisabled",
+                json!({"value": false}),
+            );
+            assert_eq!(browser.complaints(&page.url), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn tables_and_charts_have_the_numbers_of_the_summary() {
+    let Some(mut browser) = Browser::start("tables_and_charts") else {
+        return;
+    };
+    for page in [measured(), simulated()] {
+        browser.open(&page.url);
+        tables_agree(&mut browser, page);
+        charts_agree(&mut browser, page);
+    }
+}
+
+#[test]
+fn tables_sort_by_mouse_and_by_keyboard() {
+    let Some(mut browser) = Browser::start("tables_sort") else {
+        return;
+    };
+    let page = measured();
+    browser.resize(1600, 1000);
+    browser.open(&page.url);
+    let mut by_cost: Vec<Option<f64>> = page
+        .rows()
+        .iter()
+        .map(|row| row["cost_full_usd"].as_f64())
+        .collect();
+    let unsorted = by_cost.clone();
+    by_cost.sort_by(|a, b| a.unwrap().total_cmp(&b.unwrap()));
+    assert_ne!(by_cost, unsorted);
+    let sorted = |browser: &mut Browser| {
+        let heading =
+            "document.querySelectorAll('#table-summary thead th')[4].getAttribute('aria-sort')";
+        (browser.value(heading), column(browser, "table-summary", 4))
+    };
+    let heading = "#table-summary thead th:nth-child(5) button";
+    browser.click(heading);
+    assert_eq!(sorted(&mut browser), (json!("ascending"), by_cost.clone()));
+    browser.value(&format!("document.querySelector({heading:?}).focus()"));
+    browser.press("Enter");
+    by_cost.reverse();
+    assert_eq!(sorted(&mut browser), (json!("descending"), by_cost));
+    browser.press(" ");
+    assert_eq!(sorted(&mut browser), (json!("none"), unsorted));
+
+    // The failed trial has no accuracy: it is last, whichever way.
+    for _ in 0..2 {
+        browser.click("#table-trials thead th:nth-child(10) button");
+        let accuracies = column(&mut browser, "table-trials", 9);
+        let (last, known) = accuracies.split_last().unwrap();
+        assert!(
+            last.is_none() && known.iter().all(Option::is_some),
+            "{accuracies:?}"
+        );
+    }
+
+    // What belongs together stays together.
+    browser.click("#table-traffic thead th:nth-child(7) button");
+    let pairs = browser.value(
+        "[...document.querySelectorAll('#table-traffic tbody')].every((b) => \
+         b.rows[0].cells[6].textContent === b.rows[1].cells[6].textContent)",
+    );
+    assert_eq!(pairs, true);
+    assert_eq!(browser.complaints(&page.url), [""; 0]);
+}
+
+#[test]
+fn a_view_can_be_chosen_and_linked_to() {
+    let Some(mut browser) = Browser::start("a_view_can_be_chosen") else {
+        return;
+    };
+    let page = measured();
+    browser.resize(1600, 1000);
+    browser.open(&page.url);
+    browser.click("#view button[data-choice=undecided]");
+    browser.value(
+        "(() => { const s = document.querySelector('#view select'); s.value = 'ScatterReduce'; \
+         s.dispatchEvent(new Event('change')); })()",
+    );
+    browser.click("#table-verdicts thead th:nth-child(5) button");
+    let shown = browser.value(SHOWN);
+    assert_eq!(
+        shown[0],
+        json!(["undecided ScatterReduce", "undecided ScatterReduce"])
+    );
+    assert_eq!(
+        shown[1],
+        format!(
+            "2 of {} verdicts shown",
+            page.summary["verdicts"].as_array().unwrap().len()
+        )
+    );
+    let others = "document.querySelectorAll('svg g.dim[data-system=\"SPIRT\"]').length > 2 && \
+                  document.querySelectorAll('svg g.dim[data-system=\"ScatterReduce\"]').length === 0";
+    assert_eq!(browser.value(others), true);
+    browser.picture(&kept("measured-filtered.png"));
+
+    let link = browser.value("document.querySelector('#view a').href");
+    assert_eq!(browser.value("location.href"), link);
+    let link = link.as_str().unwrap().replace("html#", "html#verdicts");
+    browser.open(&link);
+    assert_eq!(browser.value(SHOWN), shown);
+    let heading =
+        "document.querySelectorAll('#table-verdicts thead th')[4].getAttribute('aria-sort')";
+    assert_eq!(browser.value(heading), "ascending");
+    let top = browser.value("document.getElementById('verdicts').getBoundingClientRect().top");
+    assert!(top.as_f64().is_some_and(|top| top.abs() < 40.0), "{top}");
+
+    // A link inside the page keeps the view; "show all" ends it.
+    browser.click("nav a[href='#trials']");
+    browser.value("new Promise((done) => setTimeout(done, 50))");
+    assert_eq!(browser.value(SHOWN), shown);
+    browser.click("#view button:not([data-choice])");
+    let all = browser.value(SHOWN);
+    assert_eq!(
+        all[0].as_array().unwrap().len(),
+        page.summary["verdicts"].as_array().unwrap().len()
+    );
+
+    // Nothing in a fragment can break the page.
+    for fragment in [
+        "#nothing?verdict=x&system=y&sort=table-verdicts:99:up",
+        "#?sort=view:0:up",
+        "#%E0%A4%A",
+        "#?verdict=%zz",
+    ] {
+        browser.open(&format!("{}{fragment}", page.url));
+        assert_eq!(browser.value(SHOWN), all, "{fragment}");
+        assert_eq!(browser.complaints(&page.url), [""; 0], "{fragment}");
+    }
+}
+
+#[test]
+fn both_schemes_are_readable() {
+    let Some(mut browser) = Browser::start("both_schemes") else {
+        return;
+    };
+    for page in [measured(), simulated()] {
+        let mut backgrounds = Vec::new();
+        for scheme in ["light", "dark"] {
+            browser.prefer(scheme, "screen");
+            browser.open(&page.url);
+            let least = browser.value(CONTRAST);
+            assert!(least[0].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+            backgrounds.push(browser.value("getComputedStyle(document.body).backgroundColor"));
+        }
+        assert_ne!(backgrounds[0], backgrounds[1]);
+    }
+}
+
+#[test]
+fn everything_has_a_name_and_the_keyboard_gets_everywhere() {
+    let Some(mut browser) = Browser::start("everything_has_a_name") else {
+        return;
+    };
+    for page in [measured(), simulated()] {
+        browser.resize(1600, 1000);
+        browser.open(&page.url);
+        let tree = browser.call("Accessibility.getFullAXTree", json!({}));
+        let nodes = tree["nodes"].as_array().unwrap();
+        for role in [
+            "image",
+            "table",
+            "button",
+            "link",
+            "combobox",
+            "region",
+            "navigation",
+            "columnheader",
+            "rowheader",
+        ] {
+            let of_role = || {
+                nodes
+                    .iter()
+                    .filter(|node| node["role"]["value"] == role && node["ignored"] == false)
+            };
+            assert!(of_role().count() > 0, "there is no {role}");
+            let nameless =
+                of_role().find(|node| node["name"]["value"].as_str().is_none_or(str::is_empty));
+            assert!(nameless.is_none(), "a nameless {role}: {nameless:?}");
+        }
+        let charts = browser.value(
+            "[...document.querySelectorAll('svg')].filter((s) => !s.querySelector(':scope > title')?.textContent).length",
+        );
+        assert_eq!(charts, 0);
+
+        browser.press("Tab");
+        let first = browser.value("[document.activeElement.getAttribute('href'), document.activeElement.getBoundingClientRect().top >= 0]");
+        assert_eq!(
+            first,
+            json!(["#summary", true]),
+            "the first stop skips what is repeated"
+        );
+        let mut stops = BTreeSet::new();
+        for _ in 0..60 {
+            browser.press("Tab");
+            let stop = browser.value("(document.activeElement.closest('table, #view, nav') ?? document.activeElement).id || document.activeElement.tagName");
+            stops.insert(stop.as_str().unwrap().to_owned());
+        }
+        for wanted in ["table-summary", "view", "A"] {
+            assert!(stops.contains(wanted), "{wanted} is not among {stops:?}");
+        }
+    }
+}
+
+#[test]
+fn a_page_prints() {
+    let Some(mut browser) = Browser::start("a_page_prints") else {
+        return;
+    };
+    let page = measured();
+    browser.resize(1050, 1400);
+    browser.prefer("dark", "print");
+    browser.open(&page.url);
+    let seen = browser.value(
+        "[getComputedStyle(document.querySelector('nav')).display, \
+         getComputedStyle(document.querySelector('#view')).display, \
+         getComputedStyle(document.body).backgroundColor, \
+         document.querySelector('#table-costs').getBoundingClientRect().height > 50, \
+         document.documentElement.scrollWidth <= innerWidth]",
+    );
+    assert_eq!(
+        seen,
+        json!(["none", "none", "rgb(255, 255, 255)", true, true])
+    );
+    browser.picture(&kept("measured-print.png"));
+    let pdf = browser.call(
+        "Page.printToPDF",
+        json!({"preferCSSPageSize": true, "printBackground": true}),
+    );
+    assert!(
+        pdf["data"]
+            .as_str()
+            .is_some_and(|data| data.starts_with("JVBERi0"))
+    );
+}

@@ -1,0 +1,276 @@
+//! Chromium, driven through the DevTools protocol over a pipe: messages are
+//! JSON, each ends in a NUL. That needs no port, no driver and no WebSocket.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How to get it where it is missing.
+const INSTALL: &str = "apt-get install -y chromium";
+
+/// Set to `required`, a missing browser is a failure.
+const REQUIRED: &str = "EPOCHCOST_BROWSER";
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Chromium with one page.
+pub struct Browser {
+    child: Child,
+    to: ChildStdin,
+    from: Receiver<Value>,
+    sent: u64,
+    session: Option<String>,
+    events: Vec<Value>,
+    // Removed once the browser has ended.
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts it; none, with a message, where there is no Chromium and none is required.
+    pub fn start(test: &str) -> Option<Self> {
+        let Some(program) = find() else {
+            let missing = format!("no Chromium; to run it: {INSTALL}");
+            assert!(
+                std::env::var(REQUIRED).as_deref() != Ok("required"),
+                "{test}: {missing}"
+            );
+            // Past the test harness, which shows nothing of a test that passes.
+            let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {missing}");
+            return None;
+        };
+        let profile = tempfile::tempdir().unwrap();
+        // The browser reads messages from descriptor 3 and writes to 4.
+        let mut child = Command::new("sh")
+            .args([
+                "-c",
+                r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#,
+                "sh",
+            ])
+            .arg(program)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--disable-quic",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--disable-extensions",
+                "--hide-scrollbars",
+                "--remote-debugging-pipe",
+            ])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (to, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, from) = channel();
+        thread::spawn(move || {
+            for message in BufReader::new(stdout).split(0).map_while(Result::ok) {
+                let message = serde_json::from_slice(&message).unwrap();
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut browser = Self {
+            child,
+            to,
+            from,
+            sent: 0,
+            session: None,
+            events: Vec::new(),
+            _profile: profile,
+        };
+        browser.attach();
+        Some(browser)
+    }
+
+    fn attach(&mut self) {
+        let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let session = self.call("Target.attachToTarget", attach);
+        self.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network", "DOM", "Accessibility"] {
+            self.call(&format!("{domain}.enable"), json!({}));
+        }
+    }
+
+    /// Sends a command and waits for its answer.
+    #[track_caller]
+    pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        let answer = self.try_call(method, parameters);
+        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The same where the browser may refuse.
+    pub fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
+        self.sent += 1;
+        let mut message = json!({"id": self.sent, "method": method, "params": parameters});
+        if let Some(session) = &self.session {
+            message["sessionId"] = session.as_str().into();
+        }
+        self.to.write_all(message.to_string().as_bytes()).unwrap();
+        self.to.write_all(b"\0").unwrap();
+        self.to.flush().unwrap();
+        let id = self.sent;
+        let answer = self.wait(|message| message["id"] == id);
+        match answer.get("error") {
+            Some(error) => Err(error.clone()),
+            None => Ok(answer["result"].clone()),
+        }
+    }
+
+    /// The next message that `is_it`; events before it are kept.
+    #[track_caller]
+    fn wait(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let message = self.from.recv_timeout(PATIENCE).unwrap();
+            if is_it(&message) {
+                return message;
+            }
+            if message.get("method").is_some() {
+                self.events.push(message);
+            }
+        }
+    }
+
+    /// Opens a page and waits until it has loaded.
+    #[track_caller]
+    pub fn open(&mut self, url: &str) {
+        // A change of the fragment alone would not load anything.
+        self.navigate("about:blank");
+        self.events.clear();
+        self.navigate(url);
+    }
+
+    #[track_caller]
+    fn navigate(&mut self, url: &str) {
+        let answer = self.call("Page.navigate", json!({"url": url}));
+        assert!(answer.get("errorText").is_none(), "{url}: {answer}");
+        let has_loaded = |event: &Value| event["method"] == "Page.loadEventFired";
+        if let Some(place) = self.events.iter().position(has_loaded) {
+            self.events.remove(place);
+        } else {
+            self.wait(has_loaded);
+        }
+    }
+
+    /// The value of an expression in the page.
+    #[track_caller]
+    pub fn value(&mut self, expression: &str) -> Value {
+        let what = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let answer = self.call("Runtime.evaluate", what);
+        let failed = answer.get("exceptionDetails");
+        assert!(failed.is_none(), "{expression}: {failed:?}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Lays the page out for a window of this size.
+    pub fn resize(&mut self, width: u32, height: u32) {
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", size);
+    }
+
+    /// The reader's preference, `light` or `dark`, and the medium, `screen` or `print`.
+    pub fn prefer(&mut self, scheme: &str, medium: &str) {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        let media = json!({"media": medium, "features": features});
+        self.call("Emulation.setEmulatedMedia", media);
+    }
+
+    /// A key, pressed and let go.
+    pub fn press(&mut self, key: &str) {
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            _ => 32,
+        };
+        let text = match key {
+            "Tab" => "",
+            "Enter" => "\r",
+            other => other,
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let text = if kind == "keyDown" { text } else { "" };
+            let event = json!({"type": kind, "key": key, "code": key, "text": text,
+                               "windowsVirtualKeyCode": code});
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// A click with the mouse in the middle of an element.
+    #[track_caller]
+    pub fn click(&mut self, selector: &str) {
+        let place = self.value(&format!(
+            "(() => {{ const e = document.querySelector({selector:?}); \
+             e.scrollIntoView({{block: 'center', inline: 'center'}}); \
+             const r = e.getBoundingClientRect(); \
+             return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+        ));
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({"type": kind, "x": place[0], "y": place[1], "button": "left",
+                               "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Keeps a picture of the whole page.
+    pub fn picture(&mut self, path: &PathBuf) {
+        use base64::Engine;
+
+        let how = json!({"format": "png", "captureBeyondViewport": true});
+        let answer = self.call("Page.captureScreenshot", how);
+        let text = answer["data"].as_str().unwrap();
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    /// What the page complained of since it was opened, and every address but
+    /// its own that it asked for.
+    pub fn complaints(&self, url: &str) -> Vec<String> {
+        let page = url.split('#').next();
+        let complaint = |event: &Value| {
+            let parameters = &event["params"];
+            match event["method"].as_str()? {
+                "Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded" => {
+                    Some(event.to_string())
+                }
+                "Network.requestWillBeSent" => {
+                    let asked = parameters["request"]["url"].as_str()?;
+                    (Some(asked) != page).then(|| format!("asked for {asked}"))
+                }
+                _ => None,
+            }
+        };
+        self.events.iter().filter_map(complaint).collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn find() -> Option<PathBuf> {
+    const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+    let paths = std::env::var_os("PATH")?;
+    std::env::split_paths(&paths)
+        .flat_map(|directory| NAMES.map(|name| directory.join(name)))
+        .find(|program| program.is_file())
+}

@@ -1,0 +1,148 @@
+//! Figures that a page shows, against those of its summary.
+
+use serde_json::Value;
+
+use crate::chromium::Browser;
+use crate::pages::Page;
+
+/// A figure; none where it is unknown.
+pub type Figure = Option<f64>;
+
+/// A table, its columns with the fields of their figures, and its lines.
+type Table<'a> = (&'a str, &'a [(usize, &'a str)], &'a [Value]);
+
+/// The exact figures of a column, row by row as shown.
+pub fn column(browser: &mut Browser, table: &str, column: usize) -> Vec<Figure> {
+    let cells = browser.value(&format!(
+        "[...document.querySelectorAll('#{table} tbody tr:not(.expected)')].filter((r) => !r.hidden)\
+         .map((r) => r.cells[{column}]?.dataset.value ?? null)"
+    ));
+    let number = |cell: &Value| cell.as_str().map(|text| text.parse().unwrap());
+    cells.as_array().unwrap().iter().map(number).collect()
+}
+
+/// Equal but for rounding: sums are taken in another order, and a reader of
+/// JSON may round the last digit otherwise.
+#[track_caller]
+pub fn same(found: &[Figure], known: &[Figure], what: &str) {
+    let is_same = |(a, b): (&Figure, &Figure)| match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-12 * b.abs(),
+        (a, b) => a == b,
+    };
+    let equal = found.len() == known.len() && found.iter().zip(known).all(is_same);
+    assert!(equal, "{what}: found {found:?}, known {known:?}");
+}
+
+/// Every table against the summary.
+pub fn tables_agree(browser: &mut Browser, page: &Page) {
+    let summary = [
+        (2, "/seconds_per_epoch/mean"),
+        (3, "/cost_paper_usd"),
+        (4, "/cost_full_usd"),
+        (5, "/billed_ms"),
+        (6, "/peak_memory_mb"),
+        (8, "/train_loss"),
+        (9, "/accuracy"),
+    ];
+    let stages = [
+        (1, "/stage_seconds/fetch_dataset"),
+        (2, "/stage_seconds/compute_gradients"),
+        (5, "/synchronise_seconds/wait"),
+        (9, "/stage_seconds/detect_convergence"),
+    ];
+    let traffic = [
+        (1, "/traffic/puts"),
+        (2, "/traffic/gets"),
+        (3, "/traffic/messages"),
+        (4, "/traffic/deliveries"),
+        (5, "/traffic/in_store"),
+        (6, "/traffic/bytes_up"),
+        (7, "/traffic/bytes_down"),
+    ];
+    let verdicts = [(2, "/published"), (3, "/observed"), (4, "/ratio")];
+    let rows = page.rows();
+    let claims = page.summary["verdicts"].as_array().unwrap();
+    let tables: [Table<'_>; 4] = [
+        ("table-summary", &summary, rows),
+        ("table-stages", &stages, rows),
+        ("table-traffic", &traffic, rows),
+        ("table-verdicts", &verdicts, claims),
+    ];
+    for (table, columns, lines) in tables {
+        for (place, field) in columns {
+            let known: Vec<Figure> = lines.iter().map(|line| figure(line, field)).collect();
+            same(&column(browser, table, *place), &known, field);
+        }
+    }
+}
+
+/// Every chart of all rows against the summary.
+pub fn charts_agree(browser: &mut Browser, page: &Page) {
+    const STAGES: [&str; 5] = [
+        "/stage_seconds/fetch_dataset",
+        "/stage_seconds/compute_gradients",
+        "/stage_seconds/synchronise",
+        "/stage_seconds/update_model",
+        "/stage_seconds/detect_convergence",
+    ];
+    let share = |row: &Value, field: &str, of: &str| {
+        let (value, of) = (figure(row, field)?, figure(row, of)?);
+        Some(value / of)
+    };
+    let points = shapes(browser, "time-cost-chart", "circle:not(.hollow)");
+    let bars = shapes(browser, "stages-chart", "rect.bar");
+    let bytes = shapes(browser, "bytes-chart", "rect.bar");
+    let costs = shapes(browser, "costs-chart", "rect.bar");
+    for drawn in [&points, &bars, &bytes, &costs] {
+        assert_eq!(drawn.len(), page.rows().len());
+    }
+    for (i, row) in page.rows().iter().enumerate() {
+        let id = row["id"].as_str().unwrap();
+        let point = [number(&points[i][0], "x"), number(&points[i][0], "y")];
+        let known = [
+            figure(row, "/seconds_per_epoch/mean"),
+            share(row, "/cost_paper_usd", "/epochs"),
+        ];
+        same(&point, &known, id);
+        for segment in &bars[i] {
+            let stage = STAGES[number(segment, "series").unwrap() as usize];
+            same(&[number(segment, "value")], &[figure(row, stage)], stage);
+        }
+        let drawn: Vec<Figure> = bytes[i].iter().map(|part| number(part, "value")).collect();
+        let known = ["/traffic/bytes_up", "/traffic/bytes_down"];
+        same(
+            &drawn,
+            &known.map(|field| share(row, field, "/workers")),
+            id,
+        );
+        let sum = costs[i]
+            .iter()
+            .map(|part| number(part, "value").unwrap())
+            .sum();
+        same(&[Some(sum)], &[figure(row, "/cost_full_usd")], id);
+    }
+    let curves = shapes(browser, "accuracy-chart", "circle");
+    let last = curves.iter().map(|line| number(line.last().unwrap(), "y"));
+    let known = page.rows().iter().map(|row| figure(row, "/accuracy"));
+    let known: Vec<Figure> = known.filter(Option::is_some).collect();
+    same(&last.collect::<Vec<_>>(), &known, "accuracy");
+}
+
+/// The figures behind the shapes of a chart, row by row.
+fn shapes(browser: &mut Browser, chart: &str, shape: &str) -> Vec<Vec<Value>> {
+    let rows = browser.value(&format!(
+        "[...document.querySelectorAll('svg[aria-labelledby^=\"{chart}-title\"] g[data-name]')]\
+         .map((g) => [...g.querySelectorAll('{shape}')].map((s) => ({{...s.dataset}})))\
+         .filter((shapes) => shapes.length > 0)"
+    ));
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| row.as_array().unwrap().clone()).collect()
+}
+
+fn figure(line: &Value, field: &str) -> Figure {
+    line.pointer(field).unwrap().as_f64()
+}
+
+fn number(shape: &Value, name: &str) -> Figure {
+    shape[name].as_str().map(|text| text.parse().unwrap())
+}

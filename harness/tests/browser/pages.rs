@@ -1,0 +1,108 @@
+//! The pages that the browser opens.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use epochcost::{analysis, report};
+use serde_json::Value;
+
+use crate::fixture;
+
+/// Two models, so that names are long; claims that are reproduced, by
+/// construction, and about a system that is not there.
+const SIMULATED: &str = "\
+schema: 1
+name: simulated
+platform: sim
+dataset: {name: cifar10}
+workers: 4
+batch_size: 128
+batches_per_worker: 6
+epochs: 2
+evaluate: never
+memory_mb: 3008
+simulation: {profile: aws-us-east-1, compute: [stated-flops], limits: false}
+systems:
+  - {system: spirt, model: mobilenet}
+  - {system: scatterreduce, model: mobilenet}
+  - {system: allreduce, model: resnet18}
+  - {system: gpu_baseline, model: mobilenet}
+claims:
+  - {claim: an epoch of ScatterReduce takes 86 s, select: {system: scatterreduce}, metric: seconds_per_epoch, published: 86, tolerance: 0.1, expect: not_reproduced}
+  - {claim: an epoch of ScatterReduce costs 0.01 USD, select: {system: scatterreduce}, metric: cost_paper_usd, published: 0.01, tolerance: 0.1, expect: not_reproduced}
+  - {claim: the GPU takes less than an hour, select: {system: gpu_baseline}, metric: seconds_per_epoch, at_most: 3600}
+  - {claim: AllReduce sends what its closed form says, select: {system: allreduce}, metric: traffic_matches, at_least: 1, put_in: the closed form}
+";
+
+/// A page with the directory that it reports of.
+pub struct Page {
+    directory: PathBuf,
+    /// Its address.
+    pub url: String,
+    /// What `summary.json` says.
+    pub summary: Value,
+}
+
+impl Page {
+    fn of(directory: PathBuf) -> Self {
+        let text = fs::read_to_string(directory.join("summary.json")).unwrap();
+        Self {
+            url: format!("file://{}", directory.join("report.html").display()),
+            summary: serde_json::from_str(&text).unwrap(),
+            directory,
+        }
+    }
+
+    /// The rows of the summary.
+    pub fn rows(&self) -> &[Value] {
+        self.summary["rows"].as_array().unwrap()
+    }
+
+    /// For messages and pictures.
+    pub fn name(&self) -> &str {
+        self.directory.file_name().unwrap().to_str().unwrap()
+    }
+}
+
+/// Files that stay after the test.
+pub fn kept(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("browser")
+        .join(name)
+}
+
+/// Five systems, two trials, a failure, verdicts of every kind.
+pub fn measured() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let directory = kept("measured");
+        let _ = fs::remove_dir_all(&directory);
+        let run = fixture::finished(&directory, fixture::CLAIMS);
+        report::write(&run, &analysis::summarise(&run).unwrap()).unwrap();
+        Page::of(directory)
+    })
+}
+
+/// Four rows in virtual time.
+pub fn simulated() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let directory = kept("simulated");
+        let _ = fs::remove_dir_all(&directory);
+        let experiment = kept("simulated.yaml");
+        fs::create_dir_all(kept("")).unwrap();
+        fs::write(&experiment, SIMULATED).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+            .arg("run")
+            .arg(&experiment)
+            .arg("--out")
+            .arg(&directory)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{message}");
+        Page::of(directory)
+    })
+}

@@ -1,0 +1,201 @@
+// Sorting, filtering and links to a view. Without this script the page says the
+// same. A view is written in the fragment: #section?verdict=a,b&system=x&sort=table:column:up
+(() => {
+  "use strict";
+  const view = { section: "", verdicts: new Set(), system: "", sort: new Map() };
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // --- Sorting: every table of the class "sortable".
+
+  const headings = (table) => [...table.tHead.rows[0].cells];
+  // A table of several bodies is sorted body by body, each by its first row.
+  const groups = (table) => (table.tBodies.length > 1 ? [...table.tBodies] : [...table.tBodies].flatMap((body) => [...body.rows]));
+  const firstRow = (group) => (group.rows ? group.rows[0] : group);
+
+  function key(group, column, isNumber) {
+    const row = firstRow(group);
+    let at = 0;
+    for (const cell of row.cells) {
+      if (at === column) {
+        if (!isNumber) return cell.textContent.trim();
+        return cell.dataset.value === undefined ? null : Number(cell.dataset.value);
+      }
+      at += cell.colSpan;
+    }
+    return null;
+  }
+
+  function sort(table, column, direction) {
+    const isNumber = headings(table)[column].classList.contains("n");
+    const keyed = groups(table).map((group, place) => {
+      group.dataset.place ??= place;
+      return { group, key: key(group, column, isNumber), place: Number(group.dataset.place) };
+    });
+    const compare = (a, b) => (isNumber ? a - b : a.localeCompare(b, "en", { numeric: true }));
+    keyed.sort((a, b) => {
+      if (direction === "none") return a.place - b.place;
+      // What is unknown comes last either way.
+      if (a.key === null || b.key === null) return (a.key === null) - (b.key === null) || a.place - b.place;
+      return (direction === "down" ? -1 : 1) * compare(a.key, b.key) || a.place - b.place;
+    });
+    for (const { group } of keyed) group.parentNode.append(group);
+    const words = { up: "ascending", down: "descending" };
+    headings(table).forEach((heading, i) => {
+      if (heading.querySelector("button")) heading.setAttribute("aria-sort", i === column ? words[direction] ?? "none" : "none");
+    });
+  }
+
+  function makeSortable(table) {
+    headings(table).forEach((heading, column) => {
+      if (heading.classList.contains("unsorted")) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...heading.childNodes);
+      heading.append(button);
+      heading.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const next = { ascending: "down", descending: "none" }[heading.getAttribute("aria-sort")] ?? "up";
+        if (next === "none") view.sort.delete(table.id);
+        else view.sort.set(table.id, { column, direction: next });
+        sort(table, column, next);
+        remember();
+      });
+    });
+  }
+
+  // --- Filtering: whatever says of which verdict or system it is.
+
+  function filter() {
+    for (const element of all("[data-system], [data-verdict]")) {
+      const { system, verdict } = element.dataset;
+      const isOut =
+        (view.system && system !== undefined && system !== view.system) ||
+        (view.verdicts.size > 0 && verdict !== undefined && !view.verdicts.has(verdict));
+      // Charts keep their axes: what is out is dimmed there, and left out elsewhere.
+      if (element.closest("svg")) element.classList.toggle("dim", Boolean(isOut));
+      else element.hidden = Boolean(isOut);
+    }
+    for (const button of all("#view button[data-choice]")) {
+      button.setAttribute("aria-pressed", String(view.verdicts.has(button.dataset.choice)));
+    }
+    // What was asked for is not left behind a closed door.
+    if (view.verdicts.size > 0) {
+      for (const details of all("details:has(tr[data-verdict]:not([hidden]))")) details.open = true;
+    }
+    const select = document.querySelector("#view select");
+    if (select) select.value = view.system;
+    const rows = all("tr[data-verdict]");
+    const shown = rows.filter((row) => !row.hidden).length;
+    const status = document.querySelector("#view output");
+    if (status) status.textContent = rows.length > 0 ? `${shown} of ${rows.length} verdicts shown` : "";
+  }
+
+  function element(name, properties, ...children) {
+    const made = Object.assign(document.createElement(name), properties);
+    made.append(...children);
+    return made;
+  }
+
+  function makeBar(bar) {
+    const words = new Map(all("[data-verdict]").map((row) => [row.dataset.verdict, row.querySelector(".badge")?.textContent ?? row.dataset.verdict]));
+    const systems = [...new Set(all("[data-system]").map((row) => row.dataset.system))].filter(Boolean);
+    if (words.size < 2 && systems.length < 2) return;
+    bar.setAttribute("role", "group");
+    bar.setAttribute("aria-label", "Choose what is shown");
+    if (words.size > 1) {
+      for (const [word, text] of words) {
+        const button = element("button", { type: "button" }, text);
+        button.dataset.choice = word;
+        button.addEventListener("click", () => {
+          if (!view.verdicts.delete(word)) view.verdicts.add(word);
+          change();
+        });
+        bar.append(button);
+      }
+    }
+    if (systems.length > 1) {
+      const select = element("select", { ariaLabel: "System" }, element("option", { value: "" }, "all systems"));
+      select.append(...systems.map((system) => element("option", { value: system }, system)));
+      select.addEventListener("change", () => {
+        view.system = select.value;
+        change();
+      });
+      bar.append(select);
+    }
+    const reset = element("button", { type: "button" }, "show all");
+    reset.addEventListener("click", () => {
+      for (const id of view.sort.keys()) sort(document.getElementById(id), 0, "none");
+      Object.assign(view, { system: "" });
+      view.verdicts.clear();
+      view.sort.clear();
+      change();
+    });
+    bar.append(reset, element("a", { href: "#" }, "link to this view"), element("output", {}));
+    bar.hidden = false;
+  }
+
+  // --- Links to a view.
+
+  function fragment() {
+    const parts = [];
+    if (view.verdicts.size > 0) parts.push(`verdict=${[...view.verdicts].map(encodeURIComponent).join(",")}`);
+    if (view.system) parts.push(`system=${encodeURIComponent(view.system)}`);
+    for (const [id, { column, direction }] of view.sort) parts.push(`sort=${encodeURIComponent(id)}:${column}:${direction}`);
+    return `#${view.section}${parts.length > 0 ? `?${parts.join("&")}` : ""}`;
+  }
+
+  function remember() {
+    const here = fragment();
+    history.replaceState(null, "", here);
+    const link = document.querySelector("#view a");
+    if (link) link.href = here;
+  }
+
+  function change() {
+    filter();
+    remember();
+  }
+
+  // What a link names and the page does not have is left out. A link inside the
+  // page names a section alone, and keeps what is shown.
+  function read(isFirst) {
+    const [section, query] = location.hash.slice(1).split("?");
+    const known = new Set(all("[data-verdict]").map((row) => row.dataset.verdict));
+    const systems = new Set(all("[data-system]").map((row) => row.dataset.system));
+    const wanted = new URLSearchParams(query ?? "");
+    view.section = document.getElementById(section) ? section : "";
+    if (query === undefined && !isFirst) return;
+    view.verdicts = new Set((wanted.get("verdict") ?? "").split(",").filter((word) => known.has(word)));
+    view.system = systems.has(wanted.get("system")) ? wanted.get("system") : "";
+    view.sort = new Map();
+    for (const text of wanted.getAll("sort")) {
+      const [id, column, direction] = text.split(":");
+      const table = document.getElementById(id);
+      const heading = table?.classList.contains("sortable") ? headings(table)[Number(column)] : undefined;
+      if (heading?.querySelector("button") && ["up", "down"].includes(direction)) {
+        view.sort.set(id, { column: Number(column), direction });
+      }
+    }
+  }
+
+  function show(isFirst) {
+    read(isFirst);
+    for (const table of all("table.sortable")) {
+      const { column, direction } = view.sort.get(table.id) ?? { column: 0, direction: "none" };
+      sort(table, column, direction);
+    }
+    filter();
+    const target = location.hash.includes("?") && document.getElementById(view.section);
+    if (target) target.scrollIntoView();
+    if (location.hash) remember();
+  }
+
+  all("table.sortable").forEach((table, i) => {
+    table.id ||= `table-${i}`;
+    makeSortable(table);
+  });
+  const bar = document.getElementById("view");
+  if (bar) makeBar(bar);
+  show(true);
+  window.addEventListener("hashchange", () => show(false));
+})();
