@@ -58,6 +58,9 @@ pub enum CommandError {
         /// Elements it has.
         elements: u64,
     },
+    /// The server became a replica before the result could be written.
+    #[error("READONLY You can't write against a read only replica.")]
+    ReadOnly,
     /// Values that do not fit together.
     #[error("ERR failed to combine tensors: {0}")]
     Kernel(#[from] KernelError),
