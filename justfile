@@ -36,6 +36,10 @@ audit *ARGS:
 compare BEFORE AFTER *ARGS:
     cargo run --release -- compare {{BEFORE}} {{AFTER}} {{ARGS}}
 
+# The Redis module against clients that fetch, compute and store, and the published Lua script; needs redis-server and libclang.
+bench-store *ARGS:
+    cargo bench --profile release -p epochcost-tensordb --bench store -- {{ARGS}}
+
 # Validate every experiment file and show what it expands to.
 check:
     cargo run --release -- check experiments/*.yaml experiments/*/*.yaml

@@ -6,11 +6,16 @@
 
 use std::ops::Deref;
 use std::ptr;
+use std::thread;
+use std::time::Duration;
 
 use epochcost_tensor_commands::CommandError;
 use redis_module::{Context, ContextFlags, raw};
 
 use crate::api::api;
+
+/// Between two looks at whether writing is still paused.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// A client that waits; it goes on when this is dropped.
 pub(crate) struct Blocked {
@@ -65,6 +70,19 @@ impl Blocked {
         }
     }
 
+    /// Waits for Redis' lock, and until nobody paused writing: Redis stops if
+    /// something is replicated during a failover or CLIENT PAUSE.
+    pub(crate) fn lock_for_writing(&self) -> Locked<'_> {
+        loop {
+            let locked = self.lock();
+            if !writing_is_paused() {
+                return locked;
+            }
+            drop(locked);
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+
     /// Answers `+OK`, or with an error.
     pub(crate) fn done(&self, result: Result<(), CommandError>) {
         match result {
@@ -84,6 +102,12 @@ impl Blocked {
     pub(crate) fn blob(&self, bytes: &[u8]) {
         reply_blob(self.context, bytes);
     }
+}
+
+fn writing_is_paused() -> bool {
+    // SAFETY: the function takes nothing and only looks; servers that lack it
+    // do not pause.
+    unsafe { raw::RedisModule_AvoidReplicaTraffic.is_some_and(|paused| paused() != 0) }
 }
 
 /// Answers with a blob, copied once.

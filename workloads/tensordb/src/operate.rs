@@ -163,14 +163,14 @@ impl Write {
         let mut inputs = self.read(&Keyspace(&client.lock()))?;
         for _ in 0..ATTEMPTS {
             let computed = compute(&self.operation, &inputs);
-            let locked = client.lock();
+            let locked = client.lock_for_writing();
             let now = self.read(&Keyspace(&locked))?;
             if unchanged(&inputs, &now) {
                 return self.finish_there(&locked, &inputs, computed?, arguments);
             }
             inputs = now;
         }
-        let locked = client.lock();
+        let locked = client.lock_for_writing();
         let inputs = self.read(&Keyspace(&locked))?;
         let computed = compute(&self.operation, &inputs)?;
         self.finish_there(&locked, &inputs, computed, arguments)

@@ -2,6 +2,9 @@
 
 use std::thread;
 
+use redis_protocol::resp2::types::BytesFrame;
+
+use super::client::ok;
 use super::fuzz::same_digest;
 use super::server::Server;
 use super::tensor;
@@ -55,6 +58,28 @@ fn a_replica_agrees_when_clients_write_the_same_keys_at_once() {
     let digest = client.digest();
     client.done(&["DEBUG", "LOADAOF"]);
     assert_eq!(client.digest(), digest, "the log gives something else");
+}
+
+/// A result that is ready while writing is paused waits: a server that
+/// replicates then stops itself.
+#[test]
+fn a_pause_of_writing_holds_results_back() {
+    let Some(primary) = Server::start("appendonly yes\nappendfsync no") else {
+        return;
+    };
+    let mut client = primary.client();
+    let value = tensor(&vec![1.5; ELEMENTS]);
+    client.done(&[b"TENSOR.SET", b"g".as_slice(), &value]);
+    let words = [&["TENSOR.ROBUST", "m", "MEDIAN", "48"][..], &["g"; 48]].concat();
+    client.send(&[&words]);
+    let mut other = primary.client();
+    other.done(&["CLIENT", "PAUSE", "400", "WRITE"]);
+    let paused = other.call(&["EXISTS", "m"]);
+    assert_eq!(client.receive(), ok());
+    assert_eq!(client.values("m").unwrap(), vec![1.5; ELEMENTS]);
+    // The result took longer than the pause took to arrive, or the test says
+    // nothing about pauses.
+    assert_eq!(paused, BytesFrame::Integer(0));
 }
 
 /// Commands that may fail, since another client may have deleted their keys.

@@ -62,11 +62,20 @@ impl Server {
 
     /// Starts a server on the files that another one left.
     pub fn start_in(directory: TempDir, configuration: &str) -> Option<Self> {
+        Self::launch(directory, configuration, &[])
+    }
+
+    /// Starts a server with further variables in its environment.
+    pub fn launch(
+        directory: TempDir,
+        configuration: &str,
+        environment: &[(&str, &str)],
+    ) -> Option<Self> {
         let program = installed()?;
         // Another process may take a port between our look and the server's.
         for _ in 0..5 {
             let port = free_port();
-            let mut child = launch(&program, directory.path(), port, configuration);
+            let mut child = launch(&program, directory.path(), port, configuration, environment);
             if answers(&mut child, port) {
                 return Some(Self {
                     child,
@@ -96,6 +105,10 @@ impl Server {
         )
     }
 
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn log(&self) -> String {
         log(self.directory.path())
     }
@@ -115,7 +128,13 @@ impl Drop for Server {
     }
 }
 
-fn launch(program: &Path, directory: &Path, port: u16, configuration: &str) -> Child {
+fn launch(
+    program: &Path,
+    directory: &Path,
+    port: u16,
+    configuration: &str,
+    environment: &[(&str, &str)],
+) -> Child {
     let file = directory.join("redis.conf");
     let lines = format!(
         "bind 127.0.0.1\nport {port}\ndir {}\nrequirepass {PASSWORD}\nsave \"\"\n\
@@ -132,6 +151,7 @@ fn launch(program: &Path, directory: &Path, port: u16, configuration: &str) -> C
         .unwrap();
     Command::new(program)
         .arg(&file)
+        .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .stderr(output.try_clone().unwrap())
         .stdout(output)
