@@ -142,7 +142,10 @@ impl<V> Inputs<V> {
 
     /// Every value, sources first.
     pub fn all(&self) -> impl Iterator<Item = &V> {
-        self.sources.iter().chain(&self.target).chain(&self.velocity)
+        self.sources
+            .iter()
+            .chain(&self.target)
+            .chain(&self.velocity)
     }
 }
 
@@ -258,10 +261,7 @@ mod tests {
             velocity: None,
         };
         let krum = OperationKind::Robust(RobustRule::Krum { faulty: 1 });
-        assert_eq!(
-            compute(krum, &inputs).unwrap().target,
-            Written::Source(2)
-        );
+        assert_eq!(compute(krum, &inputs).unwrap().target, Written::Source(2));
         inputs.sources.truncate(1);
         let first = compute(OperationKind::Accumulate, &inputs).unwrap();
         assert_eq!(first.target, Written::Source(0));

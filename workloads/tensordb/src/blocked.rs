@@ -4,6 +4,7 @@
 //! selected, and copies every reply once more; so this one is ours.
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::ops::Deref;
 use std::ptr;
 use std::thread;
@@ -95,7 +96,7 @@ impl Blocked {
 
     /// Answers with an error line.
     pub(crate) fn error(&self, line: &str) {
-        Context::new(self.context).reply_error_string(line);
+        reply_error(self.context, line);
     }
 
     /// Answers with a blob.
@@ -113,6 +114,14 @@ fn writing_is_paused() -> bool {
 /// Answers with a blob, copied once.
 pub(crate) fn reply_blob(context: *mut raw::RedisModuleCtx, bytes: &[u8]) {
     raw::reply_with_string_buffer(context, bytes.as_ptr().cast(), bytes.len());
+}
+
+/// Answers with an error line. The crate's own function makes Latin-1 of it.
+pub(crate) fn reply_error(context: *mut raw::RedisModuleCtx, line: &str) {
+    let line: Vec<u8> = line.bytes().filter(|byte| *byte != 0).collect();
+    let line = CString::new(line).unwrap_or_default();
+    // SAFETY: the context is one that replies may go to; Redis copies the line.
+    unsafe { api!(RedisModule_ReplyWithError)(context, line.as_ptr()) };
 }
 
 impl Drop for Blocked {

@@ -4,13 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use epochcost_kernels::codec::json_mean;
-use epochcost_tensor_commands::{
-    Command, CommandError, check_elements, positions_of_keys,
-};
+use epochcost_tensor_commands::{Command, CommandError, check_elements, positions_of_keys};
 use redis_module::{Context, RedisError, RedisResult, RedisString, RedisValue, Status};
 
 use crate::background::{COMPUTE, REPLY};
-use crate::blocked::{Blocked, may_wait, reply_blob};
+use crate::blocked::{Blocked, may_wait, reply_blob, reply_error};
 use crate::keyspace::Keyspace;
 use crate::operate::{Outcome, Write};
 use crate::server;
@@ -56,7 +54,12 @@ pub(crate) fn handle(
             return Ok(RedisValue::NoReply);
         }
         give_back_strings();
-        execute(command, context, arguments).map_err(|error| RedisError::String(error.line()))
+        Ok(
+            execute(command, context, arguments).unwrap_or_else(|error| {
+                reply_error(context.get_raw(), &error.line());
+                RedisValue::NoReply
+            }),
+        )
     }))
     .unwrap_or(Err(RedisError::Str(
         "ERR internal error: see the server's log",
@@ -101,17 +104,30 @@ fn execute(
                     _ => return Err(CommandError::OutOfRange { elements }),
                 }
                 // Both fit: they are within a value in memory.
-                answer(context, found.tensor, 4 * start as usize, 4 * count as usize)
+                answer(
+                    context,
+                    found.tensor,
+                    4 * start as usize,
+                    4 * count as usize,
+                )
             }
             None => RedisValue::Null,
         }),
         Command::Accumulate { operation, value } => {
             let sent = Some(Arc::new(Tensor::sent(value.0)));
-            let write = Write { command, operation, sent };
+            let write = Write {
+                command,
+                operation,
+                sent,
+            };
             write.run(context, arguments).map(reply)
         }
         Command::Compute(operation) => {
-            let write = Write { command, operation, sent: None };
+            let write = Write {
+                command,
+                operation,
+                sent: None,
+            };
             write.run(context, arguments).map(reply)
         }
         Command::JsonMean { key, count } => mean_of_json(context, keys.items(&key, count)?),
@@ -134,7 +150,10 @@ fn answer(context: &Context, tensor: Arc<Tensor>, start: usize, length: usize) -
             client.blob(&(*tensor).as_ref()[start..start + length]);
         });
     } else {
-        reply_blob(context.get_raw(), &(*tensor).as_ref()[start..start + length]);
+        reply_blob(
+            context.get_raw(),
+            &(*tensor).as_ref()[start..start + length],
+        );
     }
     RedisValue::NoReply
 }

@@ -131,10 +131,7 @@ unsafe extern "C" fn free(value: *mut c_void) {
 }
 
 /// Above 64, Redis frees on another thread: what takes 256 KiB or more.
-unsafe extern "C" fn free_effort(
-    _key: *mut raw::RedisModuleString,
-    value: *const c_void,
-) -> usize {
+unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: Redis passes a value of this type.
     1 + unsafe { tensor(value) }.memory_bytes() / 4096
 }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use epochcost_kernels::optimizer::{Sgd, mean_sgd_step_bytes};
 use epochcost_kernels::reduce::add_assign_bytes;
-use epochcost_tensor_commands::{
-    CommandError, Inputs, Operation, OperationKind, Outputs, SgdStep,
-};
+use epochcost_tensor_commands::{CommandError, Inputs, Operation, OperationKind, Outputs, SgdStep};
 use redis_module::{Context, ContextFlags, RedisString};
 
 use crate::background::COMPUTE;
@@ -159,7 +157,11 @@ impl Write {
     /// Computes without the lock, and writes the result if what was read is
     /// still there: so the command takes effect at one moment, with the values
     /// of that moment, and a replica that repeats it then gets the same bits.
-    fn in_background(&self, client: &Blocked, arguments: &[KeptString]) -> Result<(), CommandError> {
+    fn in_background(
+        &self,
+        client: &Blocked,
+        arguments: &[KeptString],
+    ) -> Result<(), CommandError> {
         let mut inputs = self.read(&Keyspace(&client.lock()))?;
         for _ in 0..ATTEMPTS {
             let computed = compute(&self.operation, &inputs);

@@ -75,7 +75,10 @@ impl QueueCommands {
             "QUEUE.PUBLISH" => {
                 let message = arguments.blob()?;
                 arguments.end()?;
-                self.0.publish(&target, message.clone().into()).await.map(|()| ok())
+                self.0
+                    .publish(&target, message.clone().into())
+                    .await
+                    .map(|()| ok())
             }
             "QUEUE.FANOUT" => {
                 let message = arguments.blob()?;

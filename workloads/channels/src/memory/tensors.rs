@@ -240,8 +240,12 @@ impl TensorStore for MemoryTensors {
     }
 
     async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
-        self.reduce(parameters, OperationKind::Step(step), &[gradient.to_owned()])
-            .await
+        self.reduce(
+            parameters,
+            OperationKind::Step(step),
+            &[gradient.to_owned()],
+        )
+        .await
     }
 
     async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {

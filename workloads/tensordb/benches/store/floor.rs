@@ -28,7 +28,11 @@ pub fn arms(gradients: &[Vec<f32>], repetitions: usize) -> Vec<Arm> {
             "mean",
             time(repetitions, || drop(black_box(mean_bytes(&sent)))),
         ),
-        Arm::new("bare kernel", "step", time(repetitions, || step(&plain, one))),
+        Arm::new(
+            "bare kernel",
+            "step",
+            time(repetitions, || step(&plain, one)),
+        ),
         Arm::new(
             "bare kernel",
             "step with momentum",

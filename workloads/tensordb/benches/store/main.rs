@@ -3,7 +3,12 @@
 //!
 //! `just bench-store` runs it. What the figures mean is in
 //! `docs/tensor-store.md`.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, dead_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    dead_code
+)]
 
 mod floor;
 mod lua;
@@ -183,7 +188,10 @@ fn memory(sent: &[Vec<u8>]) -> Memory {
 fn peak_mb(server: &Server) -> f64 {
     let status = format!("/proc/{}/status", server.process());
     let text = std::fs::read_to_string(status).unwrap();
-    let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
     let kibibytes: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kibibytes * 1024.0 / 1e6
 }

@@ -49,7 +49,10 @@ pub fn arms(
 
 async fn set(client: &Client, key: &str, value: Vec<u8>) {
     let value = Bytes::from(value);
-    client.set::<(), _, _>(key, value, None, None, false).await.unwrap();
+    client
+        .set::<(), _, _>(key, value, None, None, false)
+        .await
+        .unwrap();
 }
 
 async fn mean(client: &Client, keys: &[String]) {
@@ -71,6 +74,7 @@ async fn step(client: &Client) {
     };
     let mut parameters = decode_f32(&parameters).unwrap();
     let gradient = decode_f32(&gradient).unwrap();
-    sgd.step(&mut parameters, &gradient, &mut Vec::new()).unwrap();
+    sgd.step(&mut parameters, &gradient, &mut Vec::new())
+        .unwrap();
     set(client, "w", encode_f32(&parameters)).await;
 }

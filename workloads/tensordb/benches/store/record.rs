@@ -16,11 +16,7 @@ pub struct Arm {
 }
 
 impl Arm {
-    pub const fn new(
-        name: &'static str,
-        operation: &'static str,
-        milliseconds: Vec<f64>,
-    ) -> Self {
+    pub const fn new(name: &'static str, operation: &'static str, milliseconds: Vec<f64>) -> Self {
         Self {
             name,
             operation,
@@ -115,7 +111,9 @@ impl Record {
         arms.sort_by_key(|arm| arm.operation);
         for arm in arms {
             let sorted = arm.sorted();
-            let ping = arm.worst_ping_ms.map_or("–".into(), |ms| format!("{ms:.1}"));
+            let ping = arm
+                .worst_ping_ms
+                .map_or("–".into(), |ms| format!("{ms:.1}"));
             let (low, high) = (sorted[0], sorted[sorted.len() - 1]);
             let _ = writeln!(
                 text,
@@ -190,9 +188,16 @@ fn read(file: &str) -> String {
 
 fn cpu() -> String {
     let text = read("/proc/cpuinfo");
-    let names = || text.lines().filter_map(|line| line.strip_prefix("model name"));
+    let names = || {
+        text.lines()
+            .filter_map(|line| line.strip_prefix("model name"))
+    };
     let name = names().next().unwrap_or_default();
-    format!("{} × {}", names().count(), name.trim_start_matches([' ', '\t', ':']))
+    format!(
+        "{} × {}",
+        names().count(),
+        name.trim_start_matches([' ', '\t', ':'])
+    )
 }
 
 fn output(program: &str, arguments: &[&str]) -> String {

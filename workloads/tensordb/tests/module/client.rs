@@ -51,8 +51,10 @@ impl Client {
     pub fn receive(&mut self) -> BytesFrame {
         let mut part = [0; 1 << 16];
         loop {
-            if let Some((reply, _, _)) = decode_bytes_mut(&mut self.received).unwrap() {
-                return reply;
+            match decode_bytes_mut(&mut self.received) {
+                Ok(Some((reply, _, _))) => return reply,
+                Ok(None) => {}
+                Err(error) => panic!("{error}: {}", shown(&[&self.received])),
             }
             let count = self.stream.read(&mut part).unwrap();
             assert_ne!(count, 0, "the server closed the connection");
@@ -109,8 +111,8 @@ pub fn floats(bytes: &[u8]) -> Vec<f32> {
 pub fn shown<W: AsRef<[u8]>>(words: &[W]) -> String {
     let cut = |word: &W| {
         let word = word.as_ref();
-        let text = word[..word.len().min(24)].escape_ascii().to_string();
-        if word.len() > 24 {
+        let text = word[..word.len().min(80)].escape_ascii().to_string();
+        if word.len() > 80 {
             format!("{text}… ({} bytes)", word.len())
         } else {
             text

@@ -88,7 +88,17 @@ fn one_round(client: &mut super::client::Client, round: usize) {
     let key = format!("g{}", round % 3);
     client.call(&[b"TENSOR.SET".as_slice(), key.as_bytes(), &value]);
     client.call(&["TENSOR.MEAN", "w", "3", "g0", "g1", "g2"]);
-    client.call(&["TENSOR.MEANSGD", "w", "0.1", "0.9", "0", "3", "g0", "g1", "g2"]);
+    client.call(&[
+        "TENSOR.MEANSGD",
+        "w",
+        "0.1",
+        "0.9",
+        "0",
+        "3",
+        "g0",
+        "g1",
+        "g2",
+    ]);
     client.call(&["TENSOR.SGD", "w", "g0", "0.1", "0.9", "0"]);
     client.call(&[b"TENSOR.ACCUMULATE".as_slice(), b"w", &value]);
     client.call(&["TENSOR.ROBUST", "g1", "TRIMMED", "1", "3", "g0", "w", "g2"]);

@@ -11,20 +11,45 @@ fn fill(server: &Server) {
     let mut client = server.client();
     let large: Vec<f32> = (0..300_000).map(|i| (i as f32).sin()).collect();
     client.done(&[b"TENSOR.SET", b"large".as_slice(), &tensor(&large)]);
-    client.done(&[b"TENSOR.SET", b"odd".as_slice(), &tensor(&[f32::NAN, -0.0, 1e-45])]);
+    client.done(&[
+        b"TENSOR.SET",
+        b"odd".as_slice(),
+        &tensor(&[f32::NAN, -0.0, 1e-45]),
+    ]);
     client.done(&[b"TENSOR.SET", b"ragged".as_slice(), b"12345"]);
     client.done(&[b"TENSOR.SET", b"empty".as_slice(), b""]);
     client.done(&[b"TENSOR.ACCUMULATE", b"sum".as_slice(), &tensor(&large)]);
     client.done(&[b"TENSOR.ACCUMULATE", b"sum".as_slice(), &tensor(&large)]);
     client.done(&["TENSOR.MEAN", "mean", "3", "large", "sum", "sum"]);
-    client.done(&["TENSOR.MEANSGD", "mean", "0.1", "0.9", "0.01", "2", "large", "sum"]);
+    client.done(&[
+        "TENSOR.MEANSGD",
+        "mean",
+        "0.1",
+        "0.9",
+        "0.01",
+        "2",
+        "large",
+        "sum",
+    ]);
     client.done(&["TENSOR.SGD", "mean", "large", "0.1", "0.9", "0.01"]);
-    client.done(&["TENSOR.ROBUST", "krum", "KRUM", "0", "3", "large", "sum", "mean"]);
+    client.done(&[
+        "TENSOR.ROBUST",
+        "krum",
+        "KRUM",
+        "0",
+        "3",
+        "large",
+        "sum",
+        "mean",
+    ]);
     client.done(&["SET", "text", "12345678"]);
     client.done(&["SELECT", "2"]);
     client.done(&[b"TENSOR.SET", b"large".as_slice(), &tensor(&large)]);
     client.done(&["TENSOR.ROBUST", "median", "MEDIAN", "2", "large", "large"]);
-    assert_eq!(client.call(&["EXPIRE", "median", "1000"]), BytesFrame::Integer(1));
+    assert_eq!(
+        client.call(&["EXPIRE", "median", "1000"]),
+        BytesFrame::Integer(1)
+    );
 }
 
 #[test]
@@ -42,7 +67,11 @@ fn the_log_of_commands_brings_everything_back() {
         client.call(&["BGREWRITEAOF"]);
         wait_for_rewrite(&mut client);
         let server = Server::start_in(server.shut_down(), &configuration).unwrap();
-        assert_eq!(server.client().digest(), digest, "rewritten, preamble {preamble}");
+        assert_eq!(
+            server.client().digest(),
+            digest,
+            "rewritten, preamble {preamble}"
+        );
     }
 }
 

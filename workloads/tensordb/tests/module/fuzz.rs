@@ -42,7 +42,13 @@ fn random_commands_do_the_same_in_both_stores() {
     let embedded = runtime
         .block_on(TensorServer::start(Arc::new(MemoryTensors::default())))
         .unwrap();
-    let address = embedded.endpoint().split_once("//").unwrap().1.parse().unwrap();
+    let address = embedded
+        .endpoint()
+        .split_once("//")
+        .unwrap()
+        .1
+        .parse()
+        .unwrap();
 
     let mut fuzz = Fuzz {
         module: primary.client(),
@@ -68,7 +74,8 @@ fn random_commands_do_the_same_in_both_stores() {
     let digest = fuzz.module.digest();
     for rewrite in [false, true] {
         if rewrite {
-            fuzz.module.done(&["CONFIG", "SET", "aof-use-rdb-preamble", "no"]);
+            fuzz.module
+                .done(&["CONFIG", "SET", "aof-use-rdb-preamble", "no"]);
             fuzz.module.call(&["BGREWRITEAOF"]);
             wait_for_rewrite(&mut fuzz.module);
         }
@@ -81,7 +88,10 @@ fn random_commands_do_the_same_in_both_stores() {
     }
     let mut kinds: Vec<_> = fuzz.replies.iter().collect();
     kinds.sort();
-    println!("seed {seed}: {sent} commands, {} judged by the oracle, no mismatch", fuzz.judged);
+    println!(
+        "seed {seed}: {sent} commands, {} judged by the oracle, no mismatch",
+        fuzz.judged
+    );
     for (reply, count) in kinds {
         println!("{count:>8}  {reply}");
     }
@@ -202,7 +212,12 @@ impl Fuzz {
             return;
         };
         let found = floats(&self.values[&expected.key]);
-        assert_eq!(found.len(), expected.elements.len(), "{place}: {}", shown(words));
+        assert_eq!(
+            found.len(),
+            expected.elements.len(),
+            "{place}: {}",
+            shown(words)
+        );
         for (found, (exact, tolerance)) in found.iter().zip(&expected.elements) {
             let off = (f64::from(*found) - exact).abs();
             assert!(
@@ -229,7 +244,11 @@ fn kind(reply: &BytesFrame) -> String {
     match reply {
         BytesFrame::Error(text) => {
             let words = text.split_once('"').map_or(&**text, |(before, _)| before);
-            words.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
+            words
+                .chars()
+                .filter(|c| !c.is_ascii_digit())
+                .take(60)
+                .collect()
         }
         BytesFrame::SimpleString(text) => String::from_utf8_lossy(text).into_owned(),
         BytesFrame::BulkString(_) => "a blob".into(),

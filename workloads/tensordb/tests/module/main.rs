@@ -14,5 +14,8 @@ mod server;
 
 /// The little-endian bytes of a tensor.
 fn tensor(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }

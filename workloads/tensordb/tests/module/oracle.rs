@@ -98,7 +98,12 @@ fn robust(words: &[Vec<u8>], before: &Values) -> Option<Vec<(f64, f64)>> {
         });
         return Some(trimmed.collect());
     }
-    Some(krum(&vectors, setting)?.into_iter().map(|x| (x, 0.0)).collect())
+    Some(
+        krum(&vectors, setting)?
+            .into_iter()
+            .map(|x| (x, 0.0))
+            .collect(),
+    )
 }
 
 fn median(mut column: Vec<f64>) -> (f64, f64) {
@@ -116,7 +121,8 @@ fn krum(vectors: &[Vec<f64>], faulty: usize) -> Option<Vec<f64>> {
     let mut scores: Vec<(f64, usize)> = (0..vectors.len())
         .map(|i| {
             let others = (0..vectors.len()).filter(|j| *j != i);
-            let mut distances: Vec<f64> = others.map(|j| distance(&vectors[i], &vectors[j])).collect();
+            let mut distances: Vec<f64> =
+                others.map(|j| distance(&vectors[i], &vectors[j])).collect();
             distances.sort_by(f64::total_cmp);
             (distances[..nearest].iter().sum(), i)
         })

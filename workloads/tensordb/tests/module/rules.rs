@@ -65,7 +65,10 @@ fn long_commands_in_transactions_and_scripts_are_carried_out_in_turn() {
         &["EXEC"],
     ]);
     let last = BytesFrame::BulkString(tensor(&[1.0]).into());
-    assert_eq!(replies[4], BytesFrame::Array(vec![ok(), ok(), last.clone()]));
+    assert_eq!(
+        replies[4],
+        BytesFrame::Array(vec![ok(), ok(), last.clone()])
+    );
     let script = "redis.call('TENSOR.MEANSGD', 'm', '1', '0', '0', '2', 'a', 'b') \
                   return redis.call('TENSOR.GETRANGE', 'm', '0', '1')";
     let stepped = client.call(&["EVAL", script, "0"]);
@@ -126,7 +129,11 @@ fn a_watched_tensor_that_changes_stops_the_transaction() {
     watcher.done(&["WATCH", "m"]);
     error(writer.call(&["TENSOR.MEAN", "m", "2", "a", "none"]));
     let replies = watcher.pipeline(&[&["MULTI"][..], &["PING"], &["EXEC"]]);
-    assert_ne!(replies[2], BytesFrame::Null, "a failed command changes nothing");
+    assert_ne!(
+        replies[2],
+        BytesFrame::Null,
+        "a failed command changes nothing"
+    );
 }
 
 #[test]
@@ -135,8 +142,20 @@ fn sources_are_keys_to_access_control() {
         return;
     };
     let mut client = server.client();
-    let keys = client.call(&["COMMAND", "GETKEYS", "TENSOR.MEANSGD", "w", "1", "0", "0", "2", "a", "b"]);
-    let named = ["w", "a", "b"].map(|key| BytesFrame::BulkString(Bytes::from_static(key.as_bytes())));
+    let keys = client.call(&[
+        "COMMAND",
+        "GETKEYS",
+        "TENSOR.MEANSGD",
+        "w",
+        "1",
+        "0",
+        "0",
+        "2",
+        "a",
+        "b",
+    ]);
+    let named =
+        ["w", "a", "b"].map(|key| BytesFrame::BulkString(Bytes::from_static(key.as_bytes())));
     assert_eq!(keys, BytesFrame::Array(named.to_vec()));
     client.done(&["ACL", "SETUSER", "peer", "on", ">secret", "~own*", "+@all"]);
     client.done(&[b"TENSOR.SET", b"other".as_slice(), &tensor(&[1.0])]);
@@ -170,7 +189,7 @@ fn a_full_server_refuses_what_takes_memory() {
 
 #[test]
 fn the_module_stays_while_its_values_are_there() {
-    let Some(server) = Server::start("") else {
+    let Some(server) = Server::start("enable-module-command local") else {
         return;
     };
     let refused = error(server.client().call(&["MODULE", "UNLOAD", "epochcost"]));

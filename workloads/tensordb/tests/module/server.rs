@@ -99,10 +99,7 @@ impl Server {
 
     /// The lines that make another server a replica of this one.
     pub fn as_primary(&self) -> String {
-        format!(
-            "replicaof 127.0.0.1 {}\nmasterauth {PASSWORD}\n",
-            self.port
-        )
+        format!("replicaof 127.0.0.1 {}\nmasterauth {PASSWORD}\n", self.port)
     }
 
     pub fn process(&self) -> u32 {

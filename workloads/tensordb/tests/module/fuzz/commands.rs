@@ -159,9 +159,18 @@ impl Generator {
     fn blob(&mut self) -> Vec<u8> {
         match self.below(20) {
             0..13 => self.floats(5),
-            13..15 => (0..5).flat_map(|_| (self.next() as u32).to_le_bytes()).collect(),
+            13..15 => (0..5)
+                .flat_map(|_| (self.next() as u32).to_le_bytes())
+                .collect(),
             15 => {
-                let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, f32::MAX, 1e-45];
+                let odd = [
+                    f32::NAN,
+                    f32::INFINITY,
+                    f32::NEG_INFINITY,
+                    -0.0,
+                    f32::MAX,
+                    1e-45,
+                ];
                 (0..5).flat_map(|_| self.pick(&odd).to_le_bytes()).collect()
             }
             16 => {
@@ -184,7 +193,9 @@ impl Generator {
     }
 
     fn setting(&mut self) -> Vec<u8> {
-        let texts = ["0", "0", "0.1", "-1.5", "1e-3", "0.9", "1e-45", "3.4e38", "-0"];
+        let texts = [
+            "0", "0", "0.1", "-1.5", "1e-3", "0.9", "1e-45", "3.4e38", "-0",
+        ];
         let wrong = ["nan", "inf", "1e999", "", "x", "0x1"];
         if self.below(30) == 0 {
             self.pick(&wrong).into()
@@ -314,7 +325,13 @@ impl Generator {
                 .collect()
         })
         .into_iter()
-        .map(|word| if word == OTHER_KEY { b"w".to_vec() } else { word })
+        .map(|word| {
+            if word == OTHER_KEY {
+                b"w".to_vec()
+            } else {
+                word
+            }
+        })
         .collect()
     }
 
@@ -342,16 +359,34 @@ impl Generator {
             4 => same(vec![b"PERSIST".to_vec(), to]),
             5 => same(vec![b"DEBUG".to_vec(), b"RELOAD".to_vec()]),
             6 => same(vec![b"MEMORY".to_vec(), b"USAGE".to_vec(), from]),
-            7 => same(vec![b"COMMAND".to_vec(), b"GETKEYS".to_vec()]
-                .into_iter()
-                .chain(self.command())
-                .collect()),
+            7 => same(
+                vec![b"COMMAND".to_vec(), b"GETKEYS".to_vec()]
+                    .into_iter()
+                    .chain(self.command())
+                    .collect(),
+            ),
             _ => {
                 let other: [Words; 4] = [
-                    vec![b"HSET".to_vec(), OTHER_KEY.to_vec(), b"f".to_vec(), b"v".to_vec()],
+                    vec![
+                        b"HSET".to_vec(),
+                        OTHER_KEY.to_vec(),
+                        b"f".to_vec(),
+                        b"v".to_vec(),
+                    ],
                     vec![b"SADD".to_vec(), OTHER_KEY.to_vec(), b"m".to_vec()],
-                    vec![b"ZADD".to_vec(), OTHER_KEY.to_vec(), b"1".to_vec(), b"m".to_vec()],
-                    vec![b"XADD".to_vec(), OTHER_KEY.to_vec(), b"*".to_vec(), b"f".to_vec(), b"v".to_vec()],
+                    vec![
+                        b"ZADD".to_vec(),
+                        OTHER_KEY.to_vec(),
+                        b"1".to_vec(),
+                        b"m".to_vec(),
+                    ],
+                    vec![
+                        b"XADD".to_vec(),
+                        OTHER_KEY.to_vec(),
+                        b"*".to_vec(),
+                        b"f".to_vec(),
+                        b"v".to_vec(),
+                    ],
                 ];
                 let made = other[self.below(4) as usize].clone();
                 Step::Told {
