@@ -32,8 +32,9 @@ use self::server::Server;
 pub const ELEMENTS: usize = 11_173_962;
 /// Mini-batches a worker an epoch in the papers' setting.
 pub const GRADIENTS: usize = 24;
-/// Settings of the steps.
+/// The learning rate of every step.
 pub const RATE: &str = "0.01";
+/// The momentum of steps that have one.
 pub const MOMENTUM: &str = "0.9";
 
 /// How Redis' allocator treats freed memory: as it comes, and kept for ever.
@@ -90,6 +91,7 @@ fn bytes(values: &[f32]) -> Vec<u8> {
     epochcost_kernels::codec::encode_f32(values)
 }
 
+/// A server with nothing in it.
 pub fn launch(environment: &[(&str, &str)]) -> Server {
     Server::launch(tempfile::tempdir().unwrap(), "", environment).unwrap()
 }

@@ -43,8 +43,11 @@ pub fn expected(words: &[Vec<u8>], before: &Values) -> Option<Expected> {
 /// Numbers whose sums neither overflow nor underflow in f32.
 fn ordinary(bytes: &[u8]) -> Option<Vec<f64>> {
     let values: Vec<f64> = floats(bytes).into_iter().map(f64::from).collect();
-    let fine = |x: &f64| *x == 0.0 || (1e-12..1e12).contains(&x.abs());
-    (bytes.len().is_multiple_of(4) && values.iter().all(fine)).then_some(values)
+    (bytes.len().is_multiple_of(4) && values.iter().all(is_ordinary)).then_some(values)
+}
+
+fn is_ordinary(x: &f64) -> bool {
+    *x == 0.0 || (1e-12..1e12).contains(&x.abs())
 }
 
 fn vectors(keys: &[Vec<u8>], before: &Values) -> Option<Vec<Vec<f64>>> {
@@ -149,7 +152,7 @@ fn step(
     let [rate, momentum, decay] = settings[..] else {
         return None;
     };
-    if settings.iter().any(|x| *x != 0.0 && x.abs() < 1e-12) {
+    if !settings.iter().all(is_ordinary) {
         return None;
     }
     let parameters = ordinary(before.get(key)?)?;

@@ -102,6 +102,7 @@ impl Server {
         format!("replicaof 127.0.0.1 {}\nmasterauth {PASSWORD}\n", self.port)
     }
 
+    #[allow(dead_code, reason = "for the benchmark, which shares this file")]
     pub fn process(&self) -> u32 {
         self.child.id()
     }

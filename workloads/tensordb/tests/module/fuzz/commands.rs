@@ -24,6 +24,8 @@ pub const KEYS: [&[u8]; 12] = [
 ];
 /// Keys that list commands may name.
 pub const LIST_KEYS: [&[u8]; 3] = [b"list", b"g4", b"w:velocity"];
+/// A key that is hardly ever there.
+pub const NO_KEY: &[u8] = b"none";
 /// A hash, set or stream in the module, a list in the embedded store: both are
 /// of the wrong kind for every other command.
 pub const OTHER_KEY: &[u8] = b"other";
@@ -149,7 +151,7 @@ impl Generator {
     fn key(&mut self) -> Vec<u8> {
         match self.below(40) {
             0 => OTHER_KEY.to_vec(),
-            1 => b"none".to_vec(),
+            1 => NO_KEY.to_vec(),
             2..30 => self.pick(&KEYS[..7]).to_vec(),
             _ => self.pick(&KEYS).to_vec(),
         }
@@ -157,12 +159,11 @@ impl Generator {
 
     /// Mostly tensors of one length; some of any bits, shorter, ragged or large.
     fn blob(&mut self) -> Vec<u8> {
-        match self.below(20) {
-            0..13 => self.floats(5),
-            13..15 => (0..5)
+        match self.below(40) {
+            0 => (0..5)
                 .flat_map(|_| (self.next() as u32).to_le_bytes())
                 .collect(),
-            15 => {
+            1 => {
                 let odd = [
                     f32::NAN,
                     f32::INFINITY,
@@ -173,13 +174,14 @@ impl Generator {
                 ];
                 (0..5).flat_map(|_| self.pick(&odd).to_le_bytes()).collect()
             }
-            16 => {
+            2..4 => {
                 let length = self.below(12);
                 (0..length).map(|_| self.next() as u8).collect()
             }
-            17 => b"12345678".to_vec(),
-            18 if self.below(20) == 0 => self.floats(100_000),
-            _ => self.floats(75),
+            4 => b"12345678".to_vec(),
+            5 if self.below(10) == 0 => self.floats(100_000),
+            5..8 => self.floats(75),
+            _ => self.floats(5),
         }
     }
 
@@ -193,14 +195,13 @@ impl Generator {
     }
 
     fn setting(&mut self) -> Vec<u8> {
-        let texts = [
-            "0", "0", "0.1", "-1.5", "1e-3", "0.9", "1e-45", "3.4e38", "-0",
-        ];
+        let ordinary = ["0", "0", "0.1", "-0.5", "1e-3", "0.9", "-0"];
+        let wild = ["1e-45", "3.4e38", "-40000000"];
         let wrong = ["nan", "inf", "1e999", "", "x", "0x1"];
-        if self.below(30) == 0 {
-            self.pick(&wrong).into()
-        } else {
-            self.pick(&texts).into()
+        match self.below(60) {
+            0 => self.pick(&wild).into(),
+            1 | 2 => self.pick(&wrong).into(),
+            _ => self.pick(&ordinary).into(),
         }
     }
 
