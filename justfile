@@ -36,6 +36,14 @@ audit *ARGS:
 compare BEFORE AFTER *ARGS:
     cargo run --release -- compare {{BEFORE}} {{AFTER}} {{ARGS}}
 
+# The Redis module's tests, in real servers; they need redis-server and libclang.
+test-store *ARGS:
+    cargo test --release -p epochcost-tensordb {{ARGS}}
+
+# The Redis module against clients that fetch, compute and store, and the published Lua script; needs redis-server and libclang.
+bench-store *ARGS:
+    cargo bench --profile release -p epochcost-tensordb --bench store -- {{ARGS}}
+
 # Validate every experiment file and show what it expands to.
 check:
     cargo run --release -- check experiments/*.yaml experiments/*/*.yaml

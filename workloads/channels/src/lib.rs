@@ -17,10 +17,11 @@ pub mod metered;
 mod payload;
 mod traits;
 
+pub use epochcost_tensor_commands::{RobustRule, SgdStep};
 pub use error::ChannelError;
 pub use metered::{Meter, Traffic};
 pub use payload::Payload;
-pub use traits::{ListPage, ObjectStore, Queue, RobustRule, SgdStep, TensorStore};
+pub use traits::{ListPage, ObjectStore, Queue, TensorStore};
 
 /// What every channel operation returns.
 pub type Result<T, E = ChannelError> = std::result::Result<T, E>;

@@ -3,9 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
-use crate::{Payload, Result};
+use crate::{Payload, Result, RobustRule, SgdStep};
 
 /// One page of an object listing: what one LIST request returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,38 +36,6 @@ pub trait ObjectStore: Send + Sync {
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage>;
     /// Deletes `keys` (at most 1,000) in one request; absent keys are no error.
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()>;
-}
-
-/// An SGD step done inside the store: `g += decay·w; v = momentum·v + g;
-/// w -= rate·v`, PyTorch's semantics. The velocity lives beside the
-/// parameters, under the key `{parameters}:velocity`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SgdStep {
-    /// Learning rate.
-    pub learning_rate: f32,
-    /// Momentum; 0 keeps no velocity.
-    pub momentum: f32,
-    /// Weight decay (L2, added to the gradient).
-    pub weight_decay: f32,
-}
-
-/// A reduction that survives wrong gradients from some workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum RobustRule {
-    /// The median of each coordinate.
-    CoordinateMedian,
-    /// The mean of each coordinate without its `trim` smallest and largest.
-    TrimmedMean {
-        /// Values left out on either side.
-        trim: usize,
-    },
-    /// The vector nearest to its neighbours (Blanchard et al. 2017).
-    Krum {
-        /// Wrong vectors to survive.
-        faulty: usize,
-    },
 }
 
 /// A store of flat f32 vectors (little-endian, 4 bytes an element) that

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use epochcost_tensor_commands::CommandError;
 use redis_protocol::resp2::encode::extend_encode;
 use redis_protocol::resp2::types::BytesFrame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -223,7 +224,7 @@ async fn gone(stream: &mut TcpStream, input: &mut BytesMut) {
 }
 
 /// The error reply `-ERR text`, on one line.
-pub(super) fn refusal(text: &str) -> BytesFrame {
+fn refusal(text: &str) -> BytesFrame {
     let line: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -232,20 +233,35 @@ pub(super) fn refusal(text: &str) -> BytesFrame {
 }
 
 /// How an error of the store travels: see `docs/FORMAT.md`, "Errors".
-pub(super) fn error_reply(error: &ChannelError) -> BytesFrame {
+fn error_reply(error: &ChannelError) -> BytesFrame {
     match error {
         ChannelError::Refused { reason, .. } if reason.starts_with("WRONGTYPE ") => {
             BytesFrame::Error(reason.as_str().into())
         }
         ChannelError::Refused { reason, .. } => refusal(reason),
         ChannelError::Missing { key, .. } => {
-            // A JSON string: any key on one line, and the client can read it back.
-            refusal(&format!(
-                "no such key {}",
-                serde_json::Value::from(key.as_str())
-            ))
+            let key = key.clone();
+            BytesFrame::Error(CommandError::Missing { key }.line().into())
         }
         other => refusal(&other.to_string()),
+    }
+}
+
+/// A value, or the error reply that says why there is none.
+pub(super) type Parsed<T> = std::result::Result<T, ErrorReply>;
+
+/// An error reply.
+pub(super) struct ErrorReply(pub(super) BytesFrame);
+
+impl From<CommandError> for ErrorReply {
+    fn from(error: CommandError) -> Self {
+        Self(BytesFrame::Error(error.line().into()))
+    }
+}
+
+impl From<ChannelError> for ErrorReply {
+    fn from(error: ChannelError) -> Self {
+        Self(error_reply(&error))
     }
 }
 
@@ -296,16 +312,8 @@ pub(super) fn ok() -> BytesFrame {
     BytesFrame::SimpleString(Bytes::from_static(b"OK"))
 }
 
-/// The reply to a command that this server does not know.
-pub(super) fn unknown(request: &Request) -> BytesFrame {
-    let shown: String = request.name.to_lowercase().chars().take(64).collect();
-    refusal(&format!("unknown command '{shown}'"))
-}
-
 /// The reply to a command with too few or too many arguments.
-pub(super) fn wrong_count(request: &Request) -> BytesFrame {
-    refusal(&format!(
-        "wrong number of arguments for '{}' command",
-        request.name.to_lowercase()
-    ))
+fn wrong_count(request: &Request) -> BytesFrame {
+    let command = request.name.to_lowercase();
+    BytesFrame::Error(CommandError::WrongCount { command }.line().into())
 }

@@ -5,7 +5,6 @@
 //! outside this machine reaches them. A server stops when it is dropped. What
 //! they speak is written down in `docs/FORMAT.md`.
 
-mod arguments;
 mod connection;
 mod http;
 mod objects;

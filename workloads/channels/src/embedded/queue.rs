@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use epochcost_tensor_commands::{Arguments, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::arguments::{Arguments, Parsed};
-use super::connection::{Commands, Server, error_reply, housekeeping, ok, unknown};
+use super::connection::{Commands, Parsed, Server, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryQueue;
 use crate::{ChannelError, Queue, Result};
@@ -42,7 +42,7 @@ impl Commands for QueueCommands {
     async fn execute(&self, request: &Request) -> BytesFrame {
         match housekeeping(request) {
             Some(reply) => reply,
-            None => self.queue(request).await.unwrap_or_else(|refusal| refusal),
+            None => self.queue(request).await.unwrap_or_else(|error| error.0),
         }
     }
 
@@ -63,25 +63,28 @@ impl Commands for QueueCommands {
 
 impl QueueCommands {
     async fn queue(&self, request: &Request) -> Parsed<BytesFrame> {
-        let mut arguments = Arguments::of(request);
+        let mut arguments = Arguments::new(&request.name, &request.arguments);
         // Every command starts with the queue, or the exchange, that it is about.
         let target = match request.name.strip_prefix("QUEUE.") {
             Some("PUBLISH" | "FANOUT" | "BIND" | "CONSUME" | "COUNT" | "PURGE") => {
                 arguments.key()?
             }
-            _ => return Err(unknown(request)),
+            _ => return Err(CommandError::unknown(&request.name).into()),
         };
         let reply = match request.name.as_str() {
             "QUEUE.PUBLISH" => {
                 let message = arguments.blob()?;
                 arguments.end()?;
-                self.0.publish(&target, message.into()).await.map(|()| ok())
+                self.0
+                    .publish(&target, message.clone().into())
+                    .await
+                    .map(|()| ok())
             }
             "QUEUE.FANOUT" => {
                 let message = arguments.blob()?;
                 arguments.end()?;
                 self.0
-                    .fanout(&target, &message.into())
+                    .fanout(&target, &message.clone().into())
                     .map(|n| BytesFrame::Integer(n as i64))
             }
             "QUEUE.BIND" => {
@@ -106,7 +109,7 @@ impl QueueCommands {
                 self.0.purge(&target).await.map(|()| ok())
             }
         };
-        reply.map_err(|error| error_reply(&error))
+        Ok(reply?)
     }
 
     async fn consume(&self, queue: &str, wait: Duration) -> Result<BytesFrame, ChannelError> {

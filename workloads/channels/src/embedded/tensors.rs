@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use epochcost_tensor_commands::{Arguments, Command, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::arguments::{Arguments, Parsed};
-use super::connection::{Commands, Server, error_reply, housekeeping, ok, refusal, unknown};
+use super::connection::{Commands, ErrorReply, Parsed, Server, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryTensors;
-use crate::{Payload, Result, RobustRule, SgdStep, TensorStore};
+use crate::{Payload, Result, TensorStore};
 
 /// A tensor store on loopback that speaks the Redis protocol.
 #[derive(Debug)]
@@ -47,153 +47,88 @@ impl Commands for TensorCommands {
         } else {
             self.redis(request).await
         };
-        reply.unwrap_or_else(|refusal| refusal)
+        reply.unwrap_or_else(|error| error.0)
     }
 }
 
 impl TensorCommands {
     /// The table `TENSOR.*`.
     async fn compute(&self, request: &Request) -> Parsed<BytesFrame> {
-        let mut arguments = Arguments::of(request);
         let store = &self.0;
-        match request.name.as_str() {
-            "TENSOR.SET" => self.set(arguments).await,
-            "TENSOR.GET" => self.get(arguments).await,
-            "TENSOR.GETRANGE" => {
-                let key = arguments.key()?;
-                let (start, count): (u64, u64) = (arguments.integer()?, arguments.integer()?);
-                arguments.end()?;
-                let found = store
-                    .get_range(&key, start..start.saturating_add(count))
-                    .await;
-                found.map_or_else(failed, optional)
+        match Command::parse(&request.name, &request.arguments)? {
+            Command::Set { key, value } => done(store.set(&key, value.clone().into()).await),
+            Command::Get { key } => optional(store.get(&key).await?),
+            Command::GetRange { key, start, count } => {
+                let range = start..start.saturating_add(count);
+                optional(store.get_range(&key, range).await?)
             }
-            "TENSOR.ACCUMULATE" => {
-                let (key, value) = (arguments.key()?, arguments.blob()?);
-                arguments.end()?;
-                done(store.accumulate(&key, value.into()).await)
+            Command::Accumulate { operation, value } => {
+                done(store.operate(operation, Some(value.clone().into())).await)
             }
-            "TENSOR.MEAN" => {
-                let destination = arguments.key()?;
-                done(store.mean(&destination, &arguments.counted_keys()?).await)
-            }
-            "TENSOR.ROBUST" => {
-                let destination = arguments.key()?;
-                let rule = rule(&mut arguments)?;
-                done(
-                    store
-                        .robust_mean(&destination, rule, &arguments.counted_keys()?)
-                        .await,
-                )
-            }
-            "TENSOR.SGD" => {
-                let (parameters, gradient) = (arguments.key()?, arguments.key()?);
-                let step = step(&mut arguments)?;
-                arguments.end()?;
-                done(store.sgd(&parameters, &gradient, step).await)
-            }
-            "TENSOR.MEANSGD" => {
-                let parameters = arguments.key()?;
-                let step = step(&mut arguments)?;
-                done(
-                    store
-                        .mean_sgd(&parameters, &arguments.counted_keys()?, step)
-                        .await,
-                )
-            }
-            "TENSOR.JSONMEAN" => {
-                let (key, count) = (arguments.key()?, arguments.integer()?);
-                arguments.end()?;
-                store.json_mean(&key, count).await.map_or_else(failed, bulk)
-            }
-            _ => Err(unknown(request)),
+            Command::Compute(operation) => done(store.operate(operation, None).await),
+            Command::JsonMean { key, count } => bulk(&store.json_mean(&key, count).await?),
         }
     }
 
     /// Redis' own commands, as far as values and lists need them.
     async fn redis(&self, request: &Request) -> Parsed<BytesFrame> {
-        let mut arguments = Arguments::of(request);
+        let mut arguments = Arguments::new(&request.name, &request.arguments);
         let store = &self.0;
         match request.name.as_str() {
             "SET" => self.set(arguments).await,
-            "GET" => self.get(arguments).await,
-            "DEL" | "UNLINK" => count(store.remove(&arguments.keys()?).await),
-            "EXISTS" => count(store.exist(&arguments.keys()?)),
+            "GET" => {
+                let key = arguments.key()?;
+                arguments.end()?;
+                optional(store.text(&key)?)
+            }
+            "DEL" | "UNLINK" => Ok(count(store.remove(&arguments.keys()?).await)),
+            "EXISTS" => Ok(count(store.exist(&arguments.keys()?))),
             "STRLEN" => {
                 let key = arguments.key()?;
                 arguments.end()?;
-                let value = store.get(&key).await.or_else(failed)?;
-                Ok(BytesFrame::Integer(
-                    value.map_or(0, |value| value.len() as i64),
-                ))
+                let length = store.text(&key)?.map_or(0, |value| value.len());
+                Ok(BytesFrame::Integer(length as i64))
             }
             "RPUSH" => {
                 let key = arguments.key()?;
-                let items = arguments.blobs()?.into_iter().map(Payload::from).collect();
-                store.append(&key, items).await.map_or_else(failed, count)
+                let items = arguments.blobs()?.iter().cloned().map(Payload::from);
+                Ok(count(store.append(&key, items.collect()).await?))
             }
             "LLEN" => {
                 let key = arguments.key()?;
                 arguments.end()?;
-                store
-                    .items(&key)
-                    .map_or_else(failed, |items| count(items.len()))
+                Ok(count(store.items(&key)?.len()))
             }
             "LRANGE" => {
                 let key = arguments.key()?;
                 let (first, last) = (arguments.integer()?, arguments.integer()?);
                 arguments.end()?;
-                let items = store.items(&key).or_else(failed)?;
+                let items = store.items(&key)?;
                 let range = list_range(items.len(), first, last);
-                let items = items[range].iter().cloned().map(bulk);
+                let items = items[range].iter().map(bulk);
                 items.collect::<Parsed<_>>().map(BytesFrame::Array)
             }
             "DBSIZE" => {
                 arguments.end()?;
-                count(store.key_count())
+                Ok(count(store.key_count()))
             }
             "FLUSHALL" | "FLUSHDB" => {
                 store.clear().await;
                 Ok(ok())
             }
-            _ => Err(unknown(request)),
+            _ => Err(CommandError::unknown(&request.name).into()),
         }
     }
 
-    async fn set(&self, mut arguments: Arguments<'_>) -> Parsed<BytesFrame> {
-        let (key, value) = (arguments.key()?, arguments.blob()?);
+    async fn set(&self, mut arguments: Arguments<'_, Bytes>) -> Parsed<BytesFrame> {
+        let (key, value) = (arguments.key()?, arguments.blob()?.clone());
         // SET's options would change what it does: none is known here.
-        arguments.end().map_err(|_| refusal("syntax error"))?;
-        done(self.0.set(&key, value.into()).await)
+        if arguments.end().is_err() {
+            return Err(ErrorReply(BytesFrame::Error("ERR syntax error".into())));
+        }
+        self.0.set_text(&key, value.into()).await;
+        Ok(ok())
     }
-
-    async fn get(&self, mut arguments: Arguments<'_>) -> Parsed<BytesFrame> {
-        let key = arguments.key()?;
-        arguments.end()?;
-        self.0.get(&key).await.map_or_else(failed, optional)
-    }
-}
-
-fn rule(arguments: &mut Arguments) -> Parsed<RobustRule> {
-    let name = arguments.blob()?;
-    match name.to_ascii_uppercase().as_slice() {
-        b"MEDIAN" => Ok(RobustRule::CoordinateMedian),
-        b"TRIMMED" => Ok(RobustRule::TrimmedMean {
-            trim: arguments.integer()?,
-        }),
-        b"KRUM" => Ok(RobustRule::Krum {
-            faulty: arguments.integer()?,
-        }),
-        _ => Err(refusal("the rule must be MEDIAN, TRIMMED or KRUM")),
-    }
-}
-
-fn step(arguments: &mut Arguments) -> Parsed<SgdStep> {
-    Ok(SgdStep {
-        learning_rate: arguments.float()?,
-        momentum: arguments.float()?,
-        weight_decay: arguments.float()?,
-    })
 }
 
 /// Redis' LRANGE: both ends included, negative ones counted from the end.
@@ -212,24 +147,20 @@ fn list_range(length: usize, first: i64, last: i64) -> std::ops::Range<usize> {
 }
 
 fn done(result: Result<()>) -> Parsed<BytesFrame> {
-    result.map_or_else(failed, |()| Ok(ok()))
+    result?;
+    Ok(ok())
 }
 
-fn failed<T>(error: crate::ChannelError) -> Parsed<T> {
-    Err(error_reply(&error))
+fn count(count: usize) -> BytesFrame {
+    BytesFrame::Integer(count as i64)
 }
 
-fn count(count: usize) -> Parsed<BytesFrame> {
-    Ok(BytesFrame::Integer(count as i64))
-}
-
-fn bulk(value: Payload) -> Parsed<BytesFrame> {
-    let bytes: Result<&Bytes> = value.bytes();
-    bytes.cloned().map(BytesFrame::BulkString).or_else(failed)
+fn bulk(value: &Payload) -> Parsed<BytesFrame> {
+    Ok(BytesFrame::BulkString(value.bytes()?.clone()))
 }
 
 fn optional(value: Option<Payload>) -> Parsed<BytesFrame> {
-    value.map_or(Ok(BytesFrame::Null), bulk)
+    value.map_or(Ok(BytesFrame::Null), |value| bulk(&value))
 }
 
 #[cfg(test)]

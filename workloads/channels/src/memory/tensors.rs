@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use epochcost_kernels::KernelError;
+use epochcost_tensor_commands::{Operation, OperationKind};
 
 use super::key_locks::KeyLocks;
 use super::{compute, locked};
@@ -31,6 +32,8 @@ pub struct MemoryTensors {
 #[derive(Clone, Debug)]
 enum Value {
     Tensor(Payload),
+    /// What Redis' own SET stores: read by every command, written by none.
+    Text(Payload),
     List(Vec<Payload>),
 }
 
@@ -58,7 +61,22 @@ impl MemoryTensors {
         match locked(&self.values).get(key) {
             None => Ok(Vec::new()),
             Some(Value::List(items)) => Ok(items.clone()),
-            Some(Value::Tensor(_)) => Err(wrong_type(key)),
+            Some(_) => Err(wrong_type(key)),
+        }
+    }
+
+    /// Stores a string, as Redis' SET does.
+    pub(crate) async fn set_text(&self, key: &str, text: Payload) {
+        let _held = self.writes.lock(key).await;
+        self.insert(key, Value::Text(text));
+    }
+
+    /// The string at `key`: Redis' GET, which knows no tensors.
+    pub(crate) fn text(&self, key: &str) -> Result<Option<Payload>> {
+        match locked(&self.values).get(key) {
+            None => Ok(None),
+            Some(Value::Text(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(wrong_type(key)),
         }
     }
 
@@ -74,7 +92,7 @@ impl MemoryTensors {
                 list.extend(items);
                 Ok(list.len())
             }
-            Value::Tensor(_) => Err(wrong_type(key)),
+            Value::Tensor(_) | Value::Text(_) => Err(wrong_type(key)),
         }
     }
 
@@ -87,62 +105,56 @@ impl MemoryTensors {
             .count()
     }
 
-    fn insert(&self, key: &str, value: Payload) {
+    fn insert(&self, key: &str, value: Value) {
         // What it replaces may be large: freed after the lock.
-        let _replaced = locked(&self.values).insert(key.to_owned(), Value::Tensor(value));
+        let _replaced = locked(&self.values).insert(key.to_owned(), value);
     }
 
     fn find(&self, key: &str) -> Result<Option<Payload>> {
         tensor(&locked(&self.values), key)
     }
 
-    fn expect(&self, key: &str) -> Result<Payload> {
-        self.find(key)?.ok_or_else(|| missing(key))
+    /// Carries out one operation; `sent` is the value that came with it.
+    pub(crate) async fn operate(&self, operation: Operation, sent: Option<Payload>) -> Result<()> {
+        let _held = self.writes.lock(&operation.target).await;
+        let inputs = {
+            let values = locked(&self.values);
+            operation.read(sent, |key| tensor(&values, key), missing)?
+        };
+        let kind = operation.kind;
+        let bytes = inputs.all().map(Payload::len).sum();
+        let (target, velocity) =
+            compute::run(bytes, move || compute::operation(kind, &inputs)).await?;
+        let written = [Some(operation.target.clone()), operation.velocity_key()];
+        let mut values = locked(&self.values);
+        let replaced: Vec<_> = written
+            .into_iter()
+            .zip([Some(target), velocity])
+            .filter_map(|(key, value)| Some(values.insert(key?, Value::Tensor(value?))))
+            .collect();
+        drop(values);
+        // Freed after the lock.
+        drop(replaced);
+        Ok(())
     }
 
-    /// The sources of a reduction, at least one, as they are at one moment.
-    fn expect_all(&self, keys: &[String]) -> Result<Vec<Payload>> {
-        if keys.is_empty() {
+    /// An operation on tensors that lie here.
+    async fn reduce(&self, target: &str, kind: OperationKind, sources: &[String]) -> Result<()> {
+        if sources.is_empty() {
             return Err(KernelError::NoVectors {
                 operation: "reduce tensors",
             }
             .into());
         }
-        let values = locked(&self.values);
-        keys.iter()
-            .map(|key| tensor(&values, key)?.ok_or_else(|| missing(key)))
-            .collect()
-    }
-
-    /// Takes one step of SGD on `parameters` with the mean of `gradients`.
-    async fn step(&self, parameters: &str, gradients: &[String], step: SgdStep) -> Result<()> {
-        let _held = self.writes.lock(parameters).await;
-        let gradients = self.expect_all(gradients)?;
-        let velocity_key = format!("{parameters}:velocity");
-        let weights = self.expect(parameters)?;
-        // Without momentum a velocity is neither read nor written.
-        let velocity = if step.momentum == 0.0 {
-            None
-        } else {
-            self.find(&velocity_key)?
-        };
-        let (weights, velocity) = compute::run(total_bytes(&gradients), move || {
-            compute::sgd(&weights, velocity.as_ref(), &gradients, step)
-        })
-        .await?;
-        let mut values = locked(&self.values);
-        let replaced = values.insert(parameters.to_owned(), Value::Tensor(weights));
-        let old_velocity = velocity.and_then(|v| values.insert(velocity_key, Value::Tensor(v)));
-        drop(values);
-        drop((replaced, old_velocity));
-        Ok(())
+        let operation = Operation::new(target.to_owned(), kind, sources.to_vec());
+        self.operate(operation, None).await
     }
 }
 
 fn tensor(values: &HashMap<String, Value>, key: &str) -> Result<Option<Payload>> {
     match values.get(key) {
         None => Ok(None),
-        Some(Value::Tensor(value)) => Ok(Some(value.clone())),
+        Some(Value::Tensor(value) | Value::Text(value)) => Ok(Some(value.clone())),
         Some(Value::List(_)) => Err(wrong_type(key)),
     }
 }
@@ -189,7 +201,7 @@ fn total_bytes(values: &[Payload]) -> u64 {
 impl TensorStore for MemoryTensors {
     async fn set(&self, key: &str, value: Payload) -> Result<()> {
         let _held = self.writes.lock(key).await;
-        self.insert(key, value);
+        self.insert(key, Value::Tensor(value));
         Ok(())
     }
 
@@ -209,21 +221,12 @@ impl TensorStore for MemoryTensors {
     }
 
     async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
-        let _held = self.writes.lock(key).await;
-        let sum = match self.find(key)? {
-            None => compute::checked(value)?,
-            Some(base) => compute::run(base.len(), move || compute::add(&base, &value)).await?,
-        };
-        self.insert(key, sum);
-        Ok(())
+        let operation = Operation::new(key.to_owned(), OperationKind::Accumulate, Vec::new());
+        self.operate(operation, Some(value)).await
     }
 
     async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
-        let _held = self.writes.lock(destination).await;
-        let values = self.expect_all(sources)?;
-        let mean = compute::run(total_bytes(&values), move || compute::mean(&values)).await?;
-        self.insert(destination, mean);
-        Ok(())
+        self.reduce(destination, OperationKind::Mean, sources).await
     }
 
     async fn robust_mean(
@@ -232,20 +235,22 @@ impl TensorStore for MemoryTensors {
         rule: RobustRule,
         sources: &[String],
     ) -> Result<()> {
-        let _held = self.writes.lock(destination).await;
-        let values = self.expect_all(sources)?;
-        let mean =
-            compute::run(total_bytes(&values), move || compute::robust(rule, &values)).await?;
-        self.insert(destination, mean);
-        Ok(())
+        self.reduce(destination, OperationKind::Robust(rule), sources)
+            .await
     }
 
     async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
-        self.step(parameters, &[gradient.to_owned()], step).await
+        self.reduce(
+            parameters,
+            OperationKind::Step(step),
+            &[gradient.to_owned()],
+        )
+        .await
     }
 
     async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
-        self.step(parameters, sources, step).await
+        self.reduce(parameters, OperationKind::Step(step), sources)
+            .await
     }
 
     async fn push(&self, key: &str, value: Payload) -> Result<()> {

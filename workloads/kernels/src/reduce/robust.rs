@@ -2,12 +2,16 @@
 
 use std::ops::Range;
 
-use super::{blocks, common_length};
+use super::{blocks_of, common_length};
 use crate::error::KernelError;
 
 /// Elements worked on at a time; smaller than a sum's block, as all rows of a
 /// block are kept at once while they are sorted.
 const LANES: usize = 256;
+
+/// Elements whose distances are taken at a time: a few vectors' blocks stay in
+/// the cache while each is held against every other.
+const DISTANCE_BLOCK: usize = 4_096;
 
 /// A signed integer that orders as [`f32::total_cmp`] does: NaNs end up at the
 /// extremes, where the median and the trimmed mean ignore them, and integer
@@ -154,7 +158,7 @@ pub fn krum_select(vectors: &[&[f32]], f: usize) -> Result<usize, KernelError> {
 fn squared_distances(vectors: &[&[f32]], n: usize) -> Vec<f64> {
     let count = vectors.len();
     let mut distances = vec![0.0; count * count];
-    for range in blocks(n) {
+    for range in blocks_of(DISTANCE_BLOCK, n) {
         for (i, a) in vectors.iter().enumerate() {
             for (j, b) in vectors.iter().enumerate().skip(i + 1) {
                 distances[i * count + j] += squared_distance(&a[range.clone()], &b[range.clone()]);

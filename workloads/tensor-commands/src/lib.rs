@@ -1,0 +1,30 @@
+//! The tensor store's commands, `TENSOR.*` of `docs/FORMAT.md`, apart from any
+//! server: how their arguments are read, what is refused in which words, in
+//! which order values are looked up, and what is computed of them.
+//!
+//! The embedded store and the Redis module both speak through this crate, so
+//! that a reply or a bit that one gives, the other gives too. It holds no
+//! values and knows no protocol.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod arguments;
+mod command;
+mod error;
+mod operation;
+mod rules;
+
+pub use arguments::Arguments;
+pub use command::{Command, MAX_SOURCES, NAMES, positions_of_keys};
+pub use error::CommandError;
+pub use operation::{Inputs, Operation, OperationKind, Outputs, Written, check_elements, compute};
+pub use rules::{RobustRule, SgdStep};
+
+/// Where the velocity of the parameters at `key` is kept.
+#[must_use]
+pub fn velocity_key(key: &str) -> String {
+    format!("{key}{VELOCITY_SUFFIX}")
+}
+
+/// What a velocity's key ends in.
+pub const VELOCITY_SUFFIX: &str = ":velocity";
