@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use chromium::Browser;
 use numbers::{charts_agree, column, tables_agree};
-use pages::{kept, measured, simulated};
+use pages::{kept, measured, overview, simulated};
 use probes::{CONTRAST, COVERED, OVERFLOWING, SHOWN};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     let Some(mut browser) = Browser::start("pages_fit_every_window") else {
         return;
     };
-    for page in [measured(), simulated()] {
+    for page in [measured(), simulated(), overview()] {
         for scheme in ["light", "dark"] {
             for width in [400, 1600] {
                 browser.resize(width, 1000);
@@ -220,11 +220,36 @@ fn a_view_can_be_chosen_and_linked_to() {
 }
 
 #[test]
+fn the_page_over_several_runs_sorts_and_filters_too() {
+    let Some(mut browser) = Browser::start("the_page_over_several_runs") else {
+        return;
+    };
+    let page = overview();
+    browser.resize(1600, 1000);
+    browser.open(&format!("{}#?verdict=by_construction", page.url));
+    let shown = browser.value(
+        "[...document.querySelectorAll('tr[data-verdict]')].filter((r) => r.checkVisibility())\
+         .map((r) => r.dataset.verdict)",
+    );
+    assert_eq!(shown, json!(["by_construction"]));
+    browser.click("#view button:not([data-choice])");
+    let sorted = browser.value(
+        "(() => { const t = [...document.querySelectorAll('table.sortable')].find((t) => t.tBodies[0].rows.length > 4); \
+         const i = [...t.tHead.rows[0].cells].findIndex((c) => c.textContent === 'observed'); \
+         t.tHead.rows[0].cells[i].querySelector('button').click(); \
+         const v = [...t.tBodies[0].rows].map((r) => r.cells[i].dataset.value).filter(Boolean).map(Number); \
+         return v.length > 4 && v.every((x, k) => k === 0 || v[k - 1] <= x); })()",
+    );
+    assert_eq!(sorted, true);
+    assert_eq!(browser.complaints(&page.url), [""; 0]);
+}
+
+#[test]
 fn both_schemes_are_readable() {
     let Some(mut browser) = Browser::start("both_schemes") else {
         return;
     };
-    for page in [measured(), simulated()] {
+    for page in [measured(), simulated(), overview()] {
         let mut backgrounds = Vec::new();
         for scheme in ["light", "dark"] {
             browser.prefer(scheme, "screen");

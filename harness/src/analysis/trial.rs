@@ -206,11 +206,11 @@ impl TrialAnalysis {
             Metric::GradientAveraging => self
                 .functions
                 .get("average_gradients")
-                .and_then(|seconds| stage(total(seconds) - seconds.wait)),
+                .and_then(|seconds| stage(total_seconds(seconds) - seconds.wait)),
             Metric::ModelUpdate => self
                 .functions
                 .get("update_model")
-                .and_then(|seconds| stage(total(seconds))),
+                .and_then(|seconds| stage(total_seconds(seconds))),
             Metric::SecondsPerBatch => self.columns.seconds_per_batch,
             Metric::TotalSeconds => self.columns.total_seconds,
             // Of which accuracy, only a claim says.

@@ -106,3 +106,23 @@ pub fn simulated() -> &'static Page {
         Page::of(directory)
     })
 }
+
+/// One page over both.
+pub fn overview() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let directory = kept("overview");
+        let _ = fs::remove_dir_all(&directory);
+        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+            .arg("report")
+            .args([&measured().directory, &simulated().directory])
+            .arg("--out")
+            .arg(&directory)
+            .output()
+            .unwrap();
+        // A trial of the fixture failed.
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{message}");
+        Page::of(directory)
+    })
+}
