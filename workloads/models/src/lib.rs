@@ -36,6 +36,10 @@
 //! The CPU's kernels take the best of AVX-512, AVX2 and plain code that the machine
 //! has; `EPOCHCOST_SIMD=avx2` or `=portable` holds them to less, to compare. Levels
 //! differ in the last bits.
+//!
+//! 3×3 convolutions of stride 1 between at least 32 channels are computed by Winograd's
+//! F(2×2, 3×3); `EPOCHCOST_CONVOLUTION=direct` computes them as plain sums, to compare.
+//! These, too, differ in the last bits.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
