@@ -16,7 +16,7 @@ pub(crate) fn prepare(context: &Context) -> Status {
     // SAFETY: the context is that of the module being loaded.
     unsafe { api!(RedisModule_SetModuleOptions)(context.get_raw(), options) };
     let every_tenth_of_a_second = raw::RedisModuleEvent {
-        id: u64::from(raw::REDISMODULE_EVENT_CRON_LOOP),
+        id: raw::REDISMODULE_EVENT_CRON_LOOP,
         dataver: 1,
     };
     // SAFETY: as above; the callback has the type that Redis calls.

@@ -24,6 +24,7 @@ mod server;
 use std::time::Instant;
 
 use self::client::Client;
+use self::floor::Alone;
 use self::ping::Ping;
 use self::record::{Arm, Memory, Record};
 use self::server::Server;
@@ -56,11 +57,8 @@ fn main() {
     if server::installed().is_none() {
         return;
     }
-    let gradients: Vec<Vec<f32>> = (0..GRADIENTS).map(gradient).collect();
+    let sent: Vec<Vec<u8>> = (0..GRADIENTS).map(|i| bytes(&gradient(i))).collect();
     let mut record = Record::new(repetitions);
-    record.arms.extend(floor::arms(&gradients, repetitions));
-    let sent: Vec<Vec<u8>> = gradients.iter().map(|g| bytes(g)).collect();
-    drop(gradients);
     for (allocator, environment) in ALLOCATORS {
         eprintln!("{allocator} allocator");
         record
@@ -137,13 +135,28 @@ fn module(
         ("step with momentum", &momentum),
         ("mean and step", &fused),
     ];
+    let mut alone = Alone::new(sent);
     let mut arms = Vec::new();
     for (operation, words) in commands {
         // The first takes new memory and turns what was sent into floats.
         client.done(words);
-        let ping = Ping::start(&server);
-        let milliseconds = time(repetitions, || client.done(words));
-        arms.push(Arm::new("module", operation, milliseconds).with(allocator, ping.stop()));
+        let (mut floor, mut kernel, mut module) = (Vec::new(), Vec::new(), Vec::new());
+        let mut worst_ping_ms = 0.0_f64;
+        // In turn, so that a busy machine falls on all alike.
+        for _ in 0..repetitions {
+            if operation == "mean" {
+                floor.extend(time(1, || alone.read()));
+            }
+            kernel.extend(time(1, || alone.kernel(operation)));
+            let ping = Ping::start(&server);
+            module.extend(time(1, || client.done(words)));
+            worst_ping_ms = worst_ping_ms.max(ping.stop());
+        }
+        if !floor.is_empty() {
+            arms.push(Arm::new("read floor", operation, floor).with_allocator(allocator));
+        }
+        arms.push(Arm::new("bare kernel", operation, kernel).with_allocator(allocator));
+        arms.push(Arm::new("module", operation, module).with(allocator, worst_ping_ms));
     }
     arms.push(sending(&mut client, &server, sent, repetitions).with_allocator(allocator));
     arms

@@ -18,7 +18,10 @@ impl Ping {
         let mut client = server.client();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let (begun, begin) = std::sync::mpsc::channel();
         let worst = thread::spawn(move || {
+            client.call(&["PING"]);
+            let _ = begun.send(());
             let mut worst = Duration::ZERO;
             while !stopped.load(Ordering::Relaxed) {
                 let sent = Instant::now();
@@ -28,6 +31,7 @@ impl Ping {
             }
             1e3 * worst.as_secs_f64()
         });
+        let _ = begin.recv();
         Self { stop, worst }
     }
 

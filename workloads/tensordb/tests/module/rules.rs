@@ -84,7 +84,7 @@ fn a_command_belongs_to_its_database() {
     client.done(&["SELECT", "3"]);
     client.done(&[b"TENSOR.SET", b"a".as_slice(), &long(1.0)]);
     client.done(&["TENSOR.MEAN", "m", "2", "a", "a"]);
-    assert_eq!(client.values("m").unwrap(), vec![1.0; 300_000]);
+    assert!(client.values("m").unwrap() == vec![1.0; 300_000]);
     client.done(&["SELECT", "0"]);
     assert_eq!(integer(&mut client, &["DBSIZE"]), 0);
 }
