@@ -40,7 +40,7 @@ compare BEFORE AFTER *ARGS:
 test-store *ARGS:
     cargo test --release -p epochcost-tensordb {{ARGS}}
 
-# The Redis module against clients that fetch, compute and store, and the published Lua script; needs redis-server and libclang.
+# The Redis module against a client that fetches, computes and stores, and the published Lua script: just bench-store --out results/records/<date>-tensor-store.json
 bench-store *ARGS:
     cargo bench --profile release -p epochcost-tensordb --bench store -- {{ARGS}}
 

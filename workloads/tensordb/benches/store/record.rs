@@ -1,6 +1,7 @@
 //! What was measured, for programs and for people.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -148,6 +149,7 @@ impl Record {
         text
     }
 
+    /// Writes the record to `file`, a path from the repository's root.
     pub fn write(&self, file: &str) {
         let lua = self.lua.as_ref().map(|lua| {
             json!({
@@ -175,7 +177,9 @@ impl Record {
             "lua_on_json": lua,
         });
         let text = serde_json::to_string_pretty(&record).unwrap();
-        std::fs::write(file, text + "\n").unwrap();
+        // Cargo runs a benchmark in its package's directory.
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::write(root.join(file), text + "\n").unwrap();
     }
 }
 
