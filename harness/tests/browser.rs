@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use chromium::Browser;
 use numbers::{charts_agree, column, tables_agree};
-use pages::{kept, measured, overview, simulated};
+use pages::{kept, measured, overview, simulated, table2};
 use probes::{CONTRAST, COVERED, OVERFLOWING, SHOWN};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     let Some(mut browser) = Browser::start("pages_fit_every_window") else {
         return;
     };
-    for page in [measured(), simulated(), overview()] {
+    for page in [measured(), simulated(), table2(), overview()] {
         for scheme in ["light", "dark"] {
             for width in [400, 1600] {
                 browser.resize(width, 1000);

@@ -222,8 +222,12 @@ fn ending(overview: &Overview) -> String {
 }
 
 fn tally(overview: &Overview) -> Vec<TallyLine> {
-    let mut papers: Vec<&str> = overview.items.iter().map(|item| &*item.paper).collect();
-    papers.dedup();
+    let mut papers: Vec<&str> = Vec::new();
+    for item in &overview.items {
+        if !papers.contains(&&*item.paper) {
+            papers.push(&item.paper);
+        }
+    }
     let line = |paper: &str, kind, of: fn(&Counts) -> &BTreeMap<Word, usize>| {
         let items = overview.items.iter().filter(|item| item.paper == paper);
         let counts = Word::ALL.map(|word| {

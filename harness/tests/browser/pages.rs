@@ -89,22 +89,41 @@ pub fn measured() -> &'static Page {
 pub fn simulated() -> &'static Page {
     static PAGE: OnceLock<Page> = OnceLock::new();
     PAGE.get_or_init(|| {
-        let directory = kept("simulated");
-        let _ = fs::remove_dir_all(&directory);
         let experiment = kept("simulated.yaml");
         fs::create_dir_all(kept("")).unwrap();
         fs::write(&experiment, SIMULATED).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
-            .arg("run")
-            .arg(&experiment)
-            .arg("--out")
-            .arg(&directory)
-            .output()
-            .unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{message}");
-        Page::of(directory)
+        simulate("simulated", &experiment)
     })
+}
+
+fn simulate(name: &str, experiment: &Path) -> Page {
+    let directory = kept(name);
+    let _ = fs::remove_dir_all(&directory);
+    let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+        .arg("run")
+        .arg(experiment)
+        .arg("--out")
+        .arg(&directory)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    Page::of(directory)
+}
+
+/// The fullest page there is: ten rows with as many published ones.
+pub fn table2() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        simulate(
+            "table2",
+            &experiments().join("cost-performance/table2.yaml"),
+        )
+    })
+}
+
+fn experiments() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
 }
 
 /// One page over both.

@@ -4,6 +4,7 @@
 mod bands;
 mod bars;
 mod lines;
+mod places;
 mod scatter;
 mod svg;
 mod timeline;

@@ -1,11 +1,15 @@
+use super::places::{Taken, around};
 use super::{About, Svg, WIDTH, colour, log_ticks, text_width};
 use crate::report::provenance::Provenance;
 
-const HEIGHT: f64 = 420.0;
+const HEIGHT: f64 = 460.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = WIDTH - 20.0;
-const TOP: f64 = 16.0;
+const TOP: f64 = 38.0;
 const BOTTOM: f64 = HEIGHT - 56.0;
+
+/// Where names may stand.
+const FRAME: [f64; 4] = [LEFT + 2.0, TOP, RIGHT + 12.0, BOTTOM];
 
 /// Points over two logarithmic axes, less being better on both.
 pub struct Scatter<'a> {
@@ -101,9 +105,11 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     if front.len() > 1 {
         svg.path(&front, "front");
     }
-    let mut taken: Vec<[f64; 4]> = Vec::new();
+    let mut taken = Taken::default();
     for floor in floors() {
-        svg.line([LEFT, y(floor.y), RIGHT, y(floor.y)], "floor");
+        let at = y(floor.y);
+        svg.line([LEFT, at, RIGHT, at], "floor");
+        taken.line([[LEFT, at], [RIGHT, at]]);
     }
     let at = |mark: &Mark| [x(mark.x), y(mark.y)];
     for (published, mark) in arrows(&marks) {
@@ -111,25 +117,31 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         svg.open(&mark.name, &mark.system);
         svg.arrow(arrow, &format!("arrow s{}", series(mark)));
         svg.close();
-        taken.extend(along(arrow));
+        taken.line(arrow);
     }
     for mark in &marks {
         let [x, top] = at(mark);
-        taken.push([x - 7.0, top - 7.0, x + 7.0, top + 7.0]);
-        taken.extend(mark.y_to.map(|to| [x - 4.0, y(to), x + 4.0, top]));
+        taken.point([x, top], 7.0);
+        if let Some(to) = mark.y_to {
+            taken.line([[x, y(to)], [x, top]]);
+        }
     }
+    legend(&mut svg, &marks, front.len() > 1);
     for floor in floors() {
         name_floor(&mut svg, floor, y(floor.y), &mut taken);
     }
-    for mark in marks {
-        draw(
-            &mut svg,
-            chart,
-            mark,
-            at(mark),
-            mark.y_to.map(y),
-            &mut taken,
-        );
+    for mark in &marks {
+        draw_point(&mut svg, chart, mark, at(mark), mark.y_to.map(y));
+    }
+    // An arrow leads from a published point to that of this run, which is named.
+    let led_away: Vec<&str> = arrows(&marks)
+        .iter()
+        .map(|(published, _)| published.name.as_str())
+        .collect();
+    for mark in &marks {
+        if mark.provenance != Provenance::Published || !led_away.contains(&mark.name.as_str()) {
+            name_point(&mut svg, mark, at(mark), &mut taken);
+        }
     }
     Some(svg.finish())
 }
@@ -150,14 +162,58 @@ fn title(chart: &Scatter<'_>, mark: &Mark) -> String {
 }
 
 /// Names a line across the chart above or below it, where that covers least.
-fn name_floor(svg: &mut Svg, floor: &Floor, y: f64, taken: &mut Vec<[f64; 4]>) {
-    let width = text_width(&floor.name);
-    let last = RIGHT - 4.0 - width;
+fn name_floor(svg: &mut Svg, floor: &Floor, y: f64, taken: &mut Taken) {
+    let last = RIGHT - 4.0 - text_width(&floor.name);
     let lefts = (0..=8).map(|step| last - (last - LEFT - 4.0) * f64::from(step) / 8.0);
     let places = lefts.flat_map(|left| [[left, y - 5.0], [left, y + 15.0]]);
-    let [left, bottom] = least_covering(places, width, taken);
-    svg.text([left, bottom], "start", "t m", &floor.name);
-    taken.push([LEFT, y - 2.0, RIGHT, y + 2.0]);
+    let at = taken.place(&floor.name, places, FRAME);
+    svg.text(at, "start", "t m", &floor.name);
+}
+
+/// What the signs mean, where there is more than one.
+fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
+    let mut x = LEFT;
+    let mut entry = |svg: &mut Svg, text: &str, draw: &dyn Fn(&mut Svg, f64)| {
+        draw(svg, x);
+        svg.text([x + 28.0, 16.5], "start", "t m", text);
+        x += 28.0 + text_width(text) + 26.0;
+    };
+    let with_published = marks
+        .iter()
+        .any(|mark| mark.provenance == Provenance::Published);
+    if with_published {
+        for provenance in [
+            Provenance::Published,
+            Provenance::Measured,
+            Provenance::Simulated,
+        ] {
+            if marks.iter().any(|mark| mark.provenance == provenance) {
+                let class = format!("example {}", sign(provenance));
+                entry(svg, provenance.as_str(), &|svg, x| {
+                    svg.circle([x + 14.0, 12.0], 5.5, &class, &[], provenance.as_str());
+                });
+            }
+        }
+    }
+    if !arrows(marks).is_empty() {
+        entry(svg, "from published to this run", &|svg, x| {
+            svg.arrow([[x, 12.0], [x + 22.0, 12.0]], "arrow plain");
+        });
+    }
+    if with_frontier {
+        entry(svg, "Pareto frontier of this run", &|svg, x| {
+            svg.line([x, 12.0, x + 22.0, 12.0], "front");
+        });
+    }
+}
+
+/// The class that tells where a point's figures come from.
+fn sign(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Measured => "point",
+        Provenance::Simulated => "point simulated",
+        Provenance::Published => "point hollow",
+    }
 }
 
 /// Published points with this run's point of the same name.
@@ -185,91 +241,40 @@ fn series(mark: &Mark) -> usize {
     mark.series % super::COLOURS + 1
 }
 
-/// Small boxes that cover a line.
-fn along([from, to]: [[f64; 2]; 2]) -> impl Iterator<Item = [f64; 4]> {
-    let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
-    let steps = (dx.hypot(dy) / 6.0).ceil().max(1.0) as usize;
-    (0..=steps).map(move |step| {
-        let share = step as f64 / steps as f64;
-        let [x, y] = [from[0] + dx * share, from[1] + dy * share];
-        [x - 3.0, y - 3.0, x + 3.0, y + 3.0]
-    })
-}
-
-fn draw(
-    svg: &mut Svg,
-    chart: &Scatter<'_>,
-    mark: &Mark,
-    at: [f64; 2],
-    to: Option<f64>,
-    taken: &mut Vec<[f64; 4]>,
-) {
+fn draw_point(svg: &mut Svg, chart: &Scatter<'_>, mark: &Mark, at: [f64; 2], to: Option<f64>) {
     svg.open(&mark.name, &mark.system);
     if let Some(to) = to {
         svg.line([at[0], at[1], at[0], to], "reach");
         svg.line([at[0] - 4.0, to, at[0] + 4.0, to], "reach");
     }
-    let class = match mark.provenance {
-        Provenance::Measured => format!("point {}", colour(mark.series)),
-        Provenance::Simulated => format!("point simulated s{}", series(mark)),
-        Provenance::Published => format!("point hollow s{}", series(mark)),
+    let colour = match mark.provenance {
+        Provenance::Measured => colour(mark.series),
+        _ => format!("s{}", series(mark)),
     };
+    let class = format!("{} {colour}", sign(mark.provenance));
     let data = [("x", mark.x), ("y", mark.y)];
     svg.circle(at, 6.5, &class, &data, &title(chart, mark));
-    let name = match mark.provenance {
-        Provenance::Published => format!("{} (published)", mark.name),
-        _ => mark.name.clone(),
-    };
-    let [left, bottom] = place(at, text_width(&name), taken);
-    let class = match mark.provenance {
-        Provenance::Published => "t published",
-        _ => "t",
-    };
-    svg.text([left, bottom], "start", class, &name);
     svg.close();
 }
 
-/// A free place for a name near its point, or the one that covers least.
-fn place([x, y]: [f64; 2], width: f64, taken: &mut Vec<[f64; 4]>) -> [f64; 2] {
-    let right = x + 12.0;
-    let left = x - 12.0 - width;
-    let middle = x - width / 2.0;
-    let places = [
-        [right, y + 4.0],
-        [left, y + 4.0],
-        [right, y + 18.0],
-        [left, y + 18.0],
-        [right, y - 10.0],
-        [left, y - 10.0],
-        [middle, y + 24.0],
-        [middle, y - 14.0],
-        [right, y + 32.0],
-        [left, y + 32.0],
-        [right, y - 24.0],
-        [left, y - 24.0],
-        [middle, y + 40.0],
-        [middle, y - 30.0],
-    ];
-    least_covering(places.into_iter(), width, taken)
-}
-
-/// The first of the places for a text that cover least; it is taken then.
-/// Places are the left ends of baselines.
-fn least_covering(
-    places: impl Iterator<Item = [f64; 2]>,
-    width: f64,
-    taken: &mut Vec<[f64; 4]>,
-) -> [f64; 2] {
-    let covered = |[a, b]: &[f64; 2]| {
-        let inside = *a >= LEFT && a + width <= RIGHT + 16.0 && *b <= BOTTOM && *b >= TOP + 8.0;
-        let covers = |[left, top, right, bottom]: &&[f64; 4]| {
-            a + width >= *left && a <= right && *b >= *top && b - 13.0 <= *bottom
-        };
-        taken.iter().filter(covers).count() + if inside { 0 } else { 1_000 }
+/// Names a point; a thin line leads to a name that stands further away.
+fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], taken: &mut Taken) {
+    let (name, class) = match mark.provenance {
+        Provenance::Published => (format!("{} (published)", mark.name), "t published"),
+        _ => (mark.name.clone(), "t"),
     };
-    let [a, b] = places.min_by_key(covered).unwrap_or([LEFT, TOP]);
-    taken.push([a, b - 13.0, a + width, b]);
-    [a, b]
+    let [left, bottom] = taken.place(&name, around(at, &name), FRAME);
+    svg.open(&mark.name, &mark.system);
+    if (bottom - 4.0 - at[1]).abs() > 25.0 {
+        let near = if left > at[0] {
+            left - 2.0
+        } else {
+            left + text_width(&name) + 2.0
+        };
+        svg.line([at[0], at[1], near, bottom - 4.0], "leader");
+    }
+    svg.text([left, bottom], "start", class, &name);
+    svg.close();
 }
 
 /// The values' range, widened so that no point lies on the frame.
