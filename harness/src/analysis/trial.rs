@@ -98,7 +98,7 @@ impl TrialAnalysis {
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
         let epochs = epochs(steps, &trial.evaluations);
-        let host = system.map_or(Host::Function, |system| system.host());
+        let host = system.map_or(Host::Function, |system| system.worker_host());
         let columns = Columns::of(
             &row.job,
             host,

@@ -1,10 +1,11 @@
 //! `list`: systems, models, datasets and experiments.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use epochcost_datasets::{DATASETS, Origin};
-use epochcost_systems::{Fidelity, models, systems};
+use epochcost_systems::{Fidelity, Host, models, systems};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -55,7 +56,10 @@ struct SystemLine {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    host: epochcost_systems::Host,
+    /// What its workers run on.
+    host: Host,
+    /// What each of its functions runs on.
+    functions: BTreeMap<&'static str, Host>,
     /// The settings of each fidelity; null where the system has no such fidelity.
     settings: Map<String, Value>,
 }
@@ -67,7 +71,10 @@ fn list_systems(output: Output) {
             name: system.name(),
             title: system.title(),
             about: system.about(),
-            host: system.host(),
+            host: system.worker_host(),
+            functions: (system.functions().iter())
+                .map(|name| (*name, system.host_of(name)))
+                .collect(),
             settings: [Fidelity::Paper, Fidelity::Code]
                 .into_iter()
                 .map(|fidelity| {

@@ -291,7 +291,12 @@ impl Checker<'_> {
             kind: Device::Cpu,
             fallback: false,
         };
-        match (system.host(), row.device) {
+        // Where a system has functions, they are what computes.
+        let host = match system.runs_on(Host::Function) {
+            true => Host::Function,
+            false => Host::Instance,
+        };
+        match (host, row.device) {
             (
                 Host::Function,
                 Some(DeviceChoice {
@@ -398,6 +403,7 @@ impl Checker<'_> {
         let answers = system
             .launch(job)
             .map(drop)
+            .and_then(|()| system.states(job).map(drop))
             .and_then(|()| system.traffic(job, sizes).map(drop))
             .and_then(|()| system.replicas(job).map(drop));
         answers.map_err(|error| self.unsuitable(fields, "system", &error))

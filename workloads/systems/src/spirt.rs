@@ -134,7 +134,7 @@ impl System for Spirt {
          text, averages shipped out and back, unseeded replicas, a naive update"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Function
     }
 
@@ -189,8 +189,12 @@ impl System for Spirt {
         sgd_of(job)?;
         Ok(Launch::Workflow {
             bootstrap: "init_peer",
-            states: STATES.to_vec(),
         })
+    }
+
+    fn states(&self, job: &Job) -> Result<Vec<State>> {
+        settings_of(job)?;
+        Ok(STATES.to_vec())
     }
 
     /// With [`GradientFormat::Json`], texts count at

@@ -191,7 +191,7 @@ fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::
     }
 }
 
-/// Whether functions, whose memory has a size, run the row's code.
+/// Whether functions, whose memory has a size, run some of the row's code.
 pub(super) fn has_functions(row: &Row) -> bool {
-    find(&row.job.system).is_some_and(|system| system.host() == Host::Function)
+    find(&row.job.system).is_some_and(|system| system.runs_on(Host::Function))
 }
