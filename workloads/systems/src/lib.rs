@@ -46,7 +46,7 @@ pub use record::{
 pub use registry::{find, systems};
 pub use requests::{ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests};
 pub use settings::SettingsError;
-pub use system::{Host, Launch, Outcome, QueueService, Replicas, Sizes, System};
+pub use system::{Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System};
 pub use vector::Vector;
 pub use waiting::{LeftOut, Pause, Watched};
 pub use workflow::State;

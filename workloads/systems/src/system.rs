@@ -81,6 +81,18 @@ pub enum QueueService {
     Sqs,
 }
 
+/// The formula that the paper behind a system states costs by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaperAccount {
+    /// Barrak et al. 2025, Table 2: every function its own run time × memory,
+    /// GB of 1,000 MB, at the x86 price; every instance its run time.
+    Comparison,
+    /// Barrak et al. 2023 (P2P), Tables II and III: (λ·B + e)·T. All functions
+    /// that work at mini-batches at once are charged for as long as the slowest
+    /// runs, by GB of 1,024 MB at the Arm price; other functions are left out.
+    PeerToPeer,
+}
+
 /// One way to train.
 #[async_trait]
 pub trait System: Send + Sync {
@@ -142,6 +154,11 @@ pub trait System: Send + Sync {
     /// The queue it is paid for by, where it uses one.
     fn queue_service(&self) -> QueueService {
         QueueService::RabbitMq
+    }
+
+    /// The formula of its paper.
+    fn paper_account(&self) -> PaperAccount {
+        PaperAccount::Comparison
     }
 
     /// How many database hosts it rents, where it uses a tensor store.
