@@ -68,7 +68,7 @@ fn list_systems(output: Output) {
             title: system.title(),
             about: system.about(),
             host: system.host(),
-            settings: [Fidelity::Paper, Fidelity::Code]
+            settings: Fidelity::ALL
                 .into_iter()
                 .map(|fidelity| {
                     let settings = system
