@@ -75,7 +75,7 @@ fn list_systems(output: Output) {
             functions: (system.functions().iter())
                 .map(|name| (*name, system.host_of(name)))
                 .collect(),
-            settings: [Fidelity::Paper, Fidelity::Code]
+            settings: Fidelity::ALL
                 .into_iter()
                 .map(|fidelity| {
                     let settings = system

@@ -228,7 +228,7 @@ impl System for GpuBaseline {
 
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         match fidelity {
-            Fidelity::Paper => published_sgd(),
+            Fidelity::Paper | Fidelity::Tuned => published_sgd(),
             Fidelity::Code => OptimizerSpec::Sgd(Sgd {
                 learning_rate: 0.01,
                 momentum: 0.9,

@@ -27,6 +27,7 @@ pub mod spirt;
 mod synchronous;
 mod system;
 pub mod testing;
+mod transfers;
 mod vector;
 mod waiting;
 mod workflow;
