@@ -97,6 +97,7 @@ fn list_systems(output: Output) {
 #[derive(Serialize)]
 struct ModelLine {
     name: &'static str,
+    about: &'static str,
     /// Channels, height, width.
     input: [usize; 3],
     classes: usize,
@@ -110,6 +111,7 @@ fn list_models(output: Output) {
         .iter()
         .map(|model| ModelLine {
             name: model.name,
+            about: model.about,
             input: model.input,
             classes: model.classes,
             parameters: model.sizes.parameters,
@@ -117,20 +119,29 @@ fn list_models(output: Output) {
             tensors: model.tensors,
         })
         .collect();
-    let rows: Vec<[String; 4]> = lines
+    let rows: Vec<[String; 6]> = lines
         .iter()
         .map(|line| {
             let input = line.input.map(|size| size.to_string()).join("x");
             [
                 line.name.into(),
                 input,
+                line.classes.to_string(),
                 line.parameters.to_string(),
                 line.statistics.to_string(),
+                line.about.into(),
             ]
         })
         .collect();
     output.text(table(
-        ["name", "input", "parameters", "batch-norm statistics"],
+        [
+            "name",
+            "input",
+            "classes",
+            "parameters",
+            "batch-norm statistics",
+            "about",
+        ],
         &rows,
     ));
     output.json(&lines);
