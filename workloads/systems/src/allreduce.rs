@@ -10,9 +10,16 @@
 //! worker 0 keeping its own result, no time limit, replicas that start from
 //! different parameters, and log objects rewritten inside the timed steps.
 //!
+//! `tuned` exchanges over a tensor store that reduces: every worker stores its
+//! gradient, worker 0 is told of it, has the store take the mean in rank order
+//! and tells the others, and everyone gets the mean. With `over: objects` it
+//! keeps to the object store, where all look for each other's objects by name
+//! instead of by listing, and move several at once.
+//!
 //! Traffic a step, with W workers and P bytes of gradient: W + 1 puts, 2W gets
 //! and (3W + 1)·P bytes; 2W − 1 gets and 3W·P bytes when worker 0 keeps its
-//! result.
+//! result. Over the tensor store: W puts, W gets, one command in the store,
+//! 2(W − 1) messages of [`NOTICE_BYTES`](crate::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
 
 use std::time::Duration;
 
@@ -22,8 +29,10 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::in_store;
 use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, list_keys};
-use crate::waiting::Place;
+use crate::transfers::TRANSFERS_AT_ONCE;
+use crate::waiting::{Looks, Place};
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, Vector, World, settings,
@@ -32,6 +41,8 @@ use crate::{
 const NAME: &str = "allreduce";
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
+/// Between two looks under `tuned`: about what a look takes.
+pub(crate) const TUNED_POLL_MS: u64 = 20;
 
 /// What worker 0 makes of the gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,10 +73,36 @@ pub(crate) enum Keys {
     Overwritten,
 }
 
-/// The named differences between paper and code.
+/// What gradients travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Over {
+    /// The object store: whoever needs an object looks until it is there.
+    Objects,
+    /// Tensor stores, which reduce; messages tell when to go on.
+    Tensors,
+}
+
+/// How a worker finds objects that others put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FindsBy {
+    /// It lists the bucket.
+    Listing,
+    /// It gets them by the names that they will have.
+    Name,
+}
+
+/// The named differences between the paper, its code, and what can be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
+    /// What gradients travel over.
+    over: Over,
+    /// How worker 0 finds gradient objects.
+    finds_by: FindsBy,
+    /// How many requests of a worker may be under way at once.
+    transfers_at_once: usize,
     /// Mean or sum.
     reduction: Reduction,
     /// Whether worker 0 gets the merged gradient that it has just put.
@@ -95,13 +132,21 @@ struct Settings {
 impl Settings {
     fn of(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
+        let tuned = fidelity == Fidelity::Tuned;
         Self {
+            over: if tuned { Over::Tensors } else { Over::Objects },
+            finds_by: if tuned {
+                FindsBy::Name
+            } else {
+                FindsBy::Listing
+            },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
             reduction: if code {
                 Reduction::Sum
             } else {
                 Reduction::Mean
             },
-            root_rereads: !code,
+            root_rereads: fidelity == Fidelity::Paper,
             keys: if code {
                 Keys::Overwritten
             } else {
@@ -112,8 +157,8 @@ impl Settings {
             arrival_order: false,
             list_first_page_only: code,
             rewrites_log: code,
-            list_poll_ms: 0,
-            merged_poll_ms: 100,
+            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
+            merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
             merged_timeout_s: (!code).then_some(60),
             epochs_per_invocation: None,
         }
@@ -126,6 +171,19 @@ impl Settings {
             DataLayout::Shards
         }
     }
+}
+
+/// Settings that fit each other.
+fn checked(settings: &Value) -> Result<Settings, SettingsError> {
+    let settings: Settings = settings::parse(NAME, settings)?;
+    if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
+        return Err(SettingsError::Value {
+            system: NAME,
+            field: "reduction".into(),
+            reason: "a tensor store takes means; use reduction: mean or over: objects".into(),
+        });
+    }
+    Ok(settings)
 }
 
 /// AllReduce over the object store.
@@ -143,6 +201,9 @@ impl Exchange for Reducer {
         gradient: Vector,
         at: Iteration,
     ) -> Result<Vector> {
+        if self.settings.over == Over::Tensors {
+            return in_store::all_reduce(world, &gradient, at).await;
+        }
         let objects = world.exchange.objects.clone();
         // 1. Every worker puts its gradient.
         world.enter(Stage::Serialise);
@@ -153,7 +214,10 @@ impl Exchange for Reducer {
             .await?;
         // 2. Worker 0 collects all, reduces and puts the result.
         if world.rank() == 0 {
-            let gradients = self.collect(world, objects.as_ref(), at).await?;
+            let gradients = match self.settings.finds_by {
+                FindsBy::Listing => self.collect(world, objects.as_ref(), at).await?,
+                FindsBy::Name => self.collect_by_name(world, objects.as_ref(), at).await?,
+            };
             world.enter(Stage::Aggregate);
             let merged = self.settings.reduction.apply(&gradients)?;
             drop(gradients);
@@ -161,7 +225,9 @@ impl Exchange for Reducer {
             let body = merged.encode();
             world.enter(Stage::Put);
             objects.put(MERGED, &self.merged_key(at), body).await?;
-            self.delete_older_merged(objects.as_ref(), at).await?;
+            let batches = world.task.job.batches_per_worker;
+            self.delete_older_merged(objects.as_ref(), at, batches)
+                .await?;
             if !self.settings.root_rereads {
                 return Ok(merged);
             }
@@ -229,7 +295,40 @@ impl Reducer {
         Ok(found.into_iter().map(|(_, gradient)| gradient).collect())
     }
 
-    async fn delete_older_merged(&self, objects: &dyn ObjectStore, at: Iteration) -> Result<()> {
+    /// Gets every worker's gradient under its name, in rank order.
+    async fn collect_by_name(
+        &self,
+        world: &mut World,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+    ) -> Result<Vec<Vector>> {
+        let keys: Vec<String> = (0..world.workers())
+            .map(|rank| self.gradient_key(rank, at))
+            .collect();
+        let looks = Looks {
+            interval: Duration::from_millis(self.settings.list_poll_ms),
+            limit: None,
+            at_once: self.settings.transfers_at_once,
+        };
+        let bodies = world.await_gradients(TMP, keys.clone(), looks).await?;
+        self.delete(objects, TMP, keys).await?;
+        world.enter(Stage::Serialise);
+        bodies.iter().map(Vector::decode).collect()
+    }
+
+    async fn delete_older_merged(
+        &self,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+        batches: usize,
+    ) -> Result<()> {
+        if self.settings.finds_by == FindsBy::Name {
+            let Some(previous) = at.previous(batches) else {
+                return Ok(());
+            };
+            let previous = self.merged_key(previous);
+            return self.delete(objects, MERGED, vec![previous]).await;
+        }
         let current = self.merged_key(at);
         let mut older = list_keys(objects, MERGED, self.settings.list_first_page_only).await?;
         older.retain(|key| *key != current);
@@ -291,7 +390,9 @@ impl System for AllReduce {
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        settings::resolve(NAME, &Settings::of(fidelity), overrides)
+        let settings = settings::resolve(NAME, &Settings::of(fidelity), overrides)?;
+        checked(&settings)?;
+        Ok(settings)
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
@@ -299,7 +400,7 @@ impl System for AllReduce {
     }
 
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        Ok(settings::parse::<Settings>(NAME, &job.settings)?.layout())
+        Ok(checked(&job.settings)?.layout())
     }
 
     fn functions(&self) -> &'static [&'static str] {
@@ -313,9 +414,17 @@ impl System for AllReduce {
     }
 
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+        let settings = checked(&job.settings)?;
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
+        if settings.over == Over::Tensors {
+            let notices = 2 * workers.saturating_sub(1);
+            return Ok(in_store::traffic(
+                steps,
+                [workers, workers, 1, notices],
+                workers * sizes.gradient_bytes(),
+            ));
+        }
         let gets = if settings.root_rereads {
             2 * workers
         } else {
@@ -333,17 +442,18 @@ impl System for AllReduce {
     /// A replica's parameters and momentum, the own gradient, the merged one
     /// as it comes and decoded; worker 0 first all gradients and their mean.
     fn resident_vectors(&self, job: &Job, _function: &str, rank: usize) -> Result<usize> {
-        Ok(if rank == 0 { job.workers + 4 } else { 5 })
+        let reduces = rank == 0 && checked(&job.settings)?.over == Over::Objects;
+        Ok(if reduces { job.workers + 4 } else { 5 })
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+        let settings = checked(&job.settings)?;
         Ok(synchronous::replicas(settings.seeded_replicas))
     }
 
     async fn run(&self, world: &mut World) -> Result<Outcome> {
         synchronous::expect_function(world, NAME)?;
-        let settings: Settings = world.settings(NAME)?;
+        let settings = checked(&world.task.job.settings)?;
         let options = LoopOptions {
             layout: settings.layout(),
             seeded_replicas: settings.seeded_replicas,

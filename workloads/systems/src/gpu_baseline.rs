@@ -9,6 +9,12 @@
 //! parameters and puts it; then the process gets all W, its own included, and
 //! takes the mean. Nothing is deleted, and the batch-norm statistics of the
 //! played workers are thrown away. Traffic a step: W puts, W gets, 2W·P bytes.
+//!
+//! `tuned` cuts a gradient into parts and moves them at once, in both
+//! directions, since one stream does not fill an instance's network; with k
+//! parts, k times as many puts and gets and as many bytes. A gradient comes
+//! whole out of the backward pass, so that nothing of it could be uploaded
+//! while it is computed.
 
 use std::time::Duration;
 
@@ -21,7 +27,8 @@ use serde_json::{Map, Value};
 use crate::allreduce::published_sgd;
 use crate::data::Shard;
 use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Replica};
-use crate::waiting::Place;
+use crate::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
+use crate::waiting::Looks;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, SystemError, Vector, World, settings,
@@ -44,17 +51,24 @@ struct Settings {
     poll_ms: u64,
     /// For how long a gradient is awaited, s; null: for ever.
     timeout_s: Option<u64>,
+    /// Into how many objects a gradient is cut.
+    parts: usize,
+    /// How many requests of an instance may be under way at once.
+    transfers_at_once: usize,
 }
 
 impl Settings {
     fn of(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
+        let tuned = fidelity == Fidelity::Tuned;
         Self {
             single_process: code,
             seeded_replicas: true,
             delete_previous: !code,
             poll_ms: 100,
             timeout_s: None,
+            parts: if tuned { 4 } else { 1 },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
         }
     }
 }
@@ -66,20 +80,6 @@ pub(crate) struct GpuBaseline;
 fn key(world: &World, rank: usize, at: Iteration) -> String {
     let step = at.epoch * world.task.job.batches_per_worker + at.batch;
     format!("minibatch_{step}_worker_{rank}.pt")
-}
-
-fn previous(world: &World, at: Iteration) -> Option<Iteration> {
-    match (at.epoch, at.batch) {
-        (0, 0) => None,
-        (epoch, 0) => Some(Iteration {
-            epoch: epoch - 1,
-            batch: world.task.job.batches_per_worker - 1,
-        }),
-        (epoch, batch) => Some(Iteration {
-            epoch,
-            batch: batch - 1,
-        }),
-    }
 }
 
 struct AllToAll {
@@ -96,43 +96,36 @@ impl Exchange for AllToAll {
     ) -> Result<Vector> {
         let objects = world.exchange.objects.clone();
         let (rank, workers) = (world.rank(), world.workers());
+        let parts = Parts::of(self.settings.parts, gradient.len());
         world.enter(Stage::Serialise);
-        let body = gradient.encode();
+        let bodies = parts.encode(&key(world, rank, at), &gradient)?;
         world.enter(Stage::Put);
-        objects.put(BUCKET, &key(world, rank, at), body).await?;
-        let mut own = Some(gradient);
-        let mut gradients = Vec::with_capacity(workers);
-        for other in 0..workers {
-            match own.take_if(|_| other == rank) {
-                Some(gradient) => gradients.push(gradient),
-                None => gradients.push(self.get(world, other, at).await?),
-            }
-        }
+        let puts = bodies
+            .into_iter()
+            .map(|(key, body)| put(objects.as_ref(), BUCKET, key, body));
+        at_once(self.settings.transfers_at_once, puts).await?;
+        let others = (0..workers).filter(|other| *other != rank);
+        let keys: Vec<String> = others
+            .flat_map(|other| parts.keys(&key(world, other, at)))
+            .collect();
+        let looks = Looks {
+            interval: Duration::from_millis(self.settings.poll_ms),
+            limit: self.settings.timeout_s.map(Duration::from_secs),
+            at_once: self.settings.transfers_at_once,
+        };
+        let bodies = world.await_gradients(BUCKET, keys, looks).await?;
+        world.enter(Stage::Serialise);
+        let mut gradients = parts.decode(bodies)?;
+        gradients.insert(rank, gradient);
         // Everyone who put a gradient of this step has read those of the one before.
-        if let (true, Some(previous)) = (self.settings.delete_previous, previous(world, at)) {
+        let previous = at.previous(world.task.job.batches_per_worker);
+        if let (true, Some(previous)) = (self.settings.delete_previous, previous) {
             world.enter(Stage::Put);
-            objects
-                .delete(BUCKET, &[key(world, rank, previous)])
-                .await?;
+            let keys: Vec<String> = parts.keys(&key(world, rank, previous)).collect();
+            objects.delete(BUCKET, &keys).await?;
         }
         world.enter(Stage::Aggregate);
         Vector::mean(&gradients)
-    }
-}
-
-impl AllToAll {
-    async fn get(&self, world: &mut World, rank: usize, at: Iteration) -> Result<Vector> {
-        let key = key(world, rank, at);
-        let waiting = world.waiting(
-            format!("gradient {key}"),
-            Duration::from_millis(self.settings.poll_ms),
-            self.settings.timeout_s.map(Duration::from_secs),
-        );
-        let body = world
-            .await_object(Place::Exchange, BUCKET, &key, waiting)
-            .await?;
-        world.enter(Stage::Serialise);
-        Vector::decode(&body)
     }
 }
 
@@ -266,14 +259,15 @@ impl System for GpuBaseline {
         let settings: Settings = settings::parse(NAME, &job.settings)?;
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
-        let gets = if settings.single_process {
-            workers
+        let (gets, parts) = if settings.single_process {
+            (workers, 1)
         } else {
-            workers * (workers - 1)
+            let parts = Parts::of(settings.parts, sizes.parameters);
+            (workers * (workers - 1), parts.count() as u64)
         };
         Ok(Traffic {
-            puts: steps * workers,
-            gets: steps * gets,
+            puts: steps * workers * parts,
+            gets: steps * gets * parts,
             bytes_up: steps * workers * sizes.gradient_bytes(),
             bytes_down: steps * gets * sizes.gradient_bytes(),
             ..Traffic::default()

@@ -14,6 +14,7 @@ mod dataset;
 mod drive;
 mod error;
 mod gpu_baseline;
+mod in_store;
 mod job;
 pub mod mlless;
 mod models;

@@ -7,8 +7,16 @@
 //! shards, listings that stop at 1,000 keys, and log objects rewritten inside
 //! the timed steps.
 //!
+//! `tuned` exchanges over tensor stores that reduce: every worker stores all
+//! its chunks, owners are told, have a store take the mean of theirs in rank
+//! order and tell the others, and everyone gets all merged chunks. With `over:
+//! objects` it keeps to the object store, where all get each other's chunks by
+//! name instead of by listing, and several at once.
+//!
 //! Traffic a step, with W workers and P bytes of gradient: W² puts, 2W(W − 1)
-//! gets and (3W − 2)·P bytes: W·P up, 2(W − 1)·P down.
+//! gets and (3W − 2)·P bytes: W·P up, 2(W − 1)·P down. Over tensor stores: W²
+//! puts, W² gets, W commands in a store, 2W(W − 1) messages of
+//! [`NOTICE_BYTES`](crate::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,10 +28,13 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::allreduce::published_sgd;
+use crate::allreduce::{FindsBy, Over, TUNED_POLL_MS, published_sgd};
+use crate::in_store;
 use crate::synchronous::{
     self, Exchange, FUNCTION, Iteration, Listing, LoopOptions, key_fields, list_keys,
 };
+use crate::transfers::{TRANSFERS_AT_ONCE, at_once, put};
+use crate::waiting::Looks;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, Vector, World, settings,
@@ -49,6 +60,15 @@ enum DeleteMerged {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
+    /// What chunks travel over.
+    over: Over,
+    /// Over how many tensor stores chunks are spread, where they travel over
+    /// those; no more than there are workers.
+    stores: usize,
+    /// How chunks are found in the object store.
+    finds_by: FindsBy,
+    /// How many requests of a worker may be under way at once.
+    transfers_at_once: usize,
     /// Whether all replicas start from the same parameters.
     seeded_replicas: bool,
     /// Whether every worker shuffles the whole dataset instead of its share.
@@ -73,7 +93,16 @@ struct Settings {
 impl Settings {
     fn of(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
+        let tuned = fidelity == Fidelity::Tuned;
         Self {
+            over: if tuned { Over::Tensors } else { Over::Objects },
+            stores: 1,
+            finds_by: if tuned {
+                FindsBy::Name
+            } else {
+                FindsBy::Listing
+            },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
             seeded_replicas: !code,
             overlapping_shards: code,
             arrival_order: false,
@@ -84,7 +113,7 @@ impl Settings {
             } else {
                 DeleteMerged::EveryEpoch
             },
-            list_poll_ms: 0,
+            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
             list_timeout_s: None,
             epochs_per_invocation: None,
         }
@@ -114,18 +143,28 @@ impl Exchange for Chunks {
         gradient: Vector,
         at: Iteration,
     ) -> Result<Vector> {
+        if self.settings.over == Over::Tensors {
+            return in_store::scatter_reduce(world, &gradient, at, self.settings.stores).await;
+        }
         let objects = world.exchange.objects.clone();
         let (rank, workers) = (world.rank(), world.workers());
         let chunk = |owner| gradient.slice(chunk_range(gradient.len(), workers, owner));
         // 1. Put the chunks that others own.
+        world.enter(Stage::Serialise);
+        let mut bodies = Vec::with_capacity(workers);
         for owner in (0..workers).filter(|owner| *owner != rank) {
-            world.enter(Stage::Serialise);
-            let body = chunk(owner)?.encode();
-            world.enter(Stage::Put);
-            objects.put(TMP, &tmp_key(owner, rank, at), body).await?;
+            bodies.push((tmp_key(owner, rank, at), chunk(owner)?.encode()));
         }
+        world.enter(Stage::Put);
+        let puts = bodies
+            .into_iter()
+            .map(|(key, body)| put(objects.as_ref(), TMP, key, body));
+        at_once(self.settings.transfers_at_once, puts).await?;
         // 2. Get the own chunk of everyone else, reduce, put the result.
-        let mut parts = self.collect_own_chunk(world, objects.as_ref(), at).await?;
+        let mut parts = match self.settings.finds_by {
+            FindsBy::Listing => self.collect_own_chunk(world, objects.as_ref(), at).await?,
+            FindsBy::Name => self.get_own_chunk(world, objects.as_ref(), at).await?,
+        };
         parts.push((rank, chunk(rank)?));
         if !self.settings.arrival_order {
             parts.sort_by_key(|(sender, _)| *sender);
@@ -138,7 +177,14 @@ impl Exchange for Chunks {
         world.enter(Stage::Put);
         objects.put(MERGED, &merged_key(rank, at), body).await?;
         // 3. Get the reduced chunks of everyone else and put them together.
-        let mut merged = self.collect_merged(world, objects.as_ref(), at).await?;
+        let mut merged = match self.settings.finds_by {
+            FindsBy::Listing => self.collect_merged(world, objects.as_ref(), at).await?,
+            FindsBy::Name => self
+                .by_name(world, MERGED, |owner| merged_key(owner, at))
+                .await?
+                .into_iter()
+                .collect(),
+        };
         merged.insert(rank, reduced);
         world.enter(Stage::Aggregate);
         let merged: Vec<Vector> = merged.into_values().collect();
@@ -238,6 +284,50 @@ impl Chunks {
         Ok(merged)
     }
 
+    /// Gets the own chunk of every other worker under its name, then deletes
+    /// all of them at once.
+    async fn get_own_chunk(
+        &self,
+        world: &mut World,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+    ) -> Result<Vec<(usize, Vector)>> {
+        let rank = world.rank();
+        let key = |sender| tmp_key(rank, sender, at);
+        let parts = self.by_name(world, TMP, key).await?;
+        let read: Vec<String> = parts.iter().map(|(sender, _)| key(*sender)).collect();
+        for keys in read.chunks(1000) {
+            objects.delete(TMP, keys).await?;
+        }
+        Ok(parts)
+    }
+
+    /// Of every other worker, in rank order, what is at the key of its rank.
+    async fn by_name(
+        &self,
+        world: &mut World,
+        bucket: &str,
+        key: impl Fn(usize) -> String,
+    ) -> Result<Vec<(usize, Vector)>> {
+        let rank = world.rank();
+        let others: Vec<usize> = (0..world.workers())
+            .filter(|other| *other != rank)
+            .collect();
+        let keys = others.iter().map(|other| key(*other)).collect();
+        let looks = Looks {
+            interval: Duration::from_millis(self.settings.list_poll_ms),
+            limit: self.settings.list_timeout_s.map(Duration::from_secs),
+            at_once: self.settings.transfers_at_once,
+        };
+        let bodies = world.await_gradients(bucket, keys, looks).await?;
+        world.enter(Stage::Serialise);
+        let decoded = others
+            .into_iter()
+            .zip(bodies)
+            .map(|(other, body)| Ok((other, Vector::decode(&body)?)));
+        decoded.collect()
+    }
+
     fn waiting(&self, world: &World, what: &str) -> crate::waiting::Waiting {
         world.waiting(
             what,
@@ -320,9 +410,18 @@ impl System for ScatterReduce {
     }
 
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
+        let settings: Settings = settings::parse(NAME, &job.settings)?;
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
         let gradient = sizes.gradient_bytes();
+        if settings.over == Over::Tensors {
+            let (chunks, notices) = (workers * workers, 2 * workers * (workers - 1));
+            return Ok(in_store::traffic(
+                steps,
+                [chunks, chunks, workers, notices],
+                workers * gradient,
+            ));
+        }
         Ok(Traffic {
             puts: steps * workers * workers,
             gets: steps * 2 * workers * (workers - 1),

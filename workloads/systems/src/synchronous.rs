@@ -28,6 +28,24 @@ pub(crate) struct Iteration {
     pub(crate) batch: usize,
 }
 
+impl Iteration {
+    /// The one before, in a job of `batches` mini-batches an epoch.
+    pub(crate) fn previous(self, batches: usize) -> Option<Self> {
+        let Self { epoch, batch } = self;
+        match (epoch, batch) {
+            (0, 0) => None,
+            (epoch, 0) => Some(Self {
+                epoch: epoch - 1,
+                batch: batches.saturating_sub(1),
+            }),
+            (epoch, batch) => Some(Self {
+                epoch,
+                batch: batch - 1,
+            }),
+        }
+    }
+}
+
 /// One way to exchange gradients.
 #[async_trait]
 pub(crate) trait Exchange: Send {

@@ -2,9 +2,11 @@
 
 use std::future::Future;
 
+use epochcost_channels::{ObjectStore, Payload};
+use epochcost_kernels::chunk::chunk_range;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
-use crate::Result;
+use crate::{Result, Vector};
 
 /// How many requests of one invocation are under way at once under `tuned`.
 /// One stream to an object store does not fill a function's network; a score
@@ -12,16 +14,91 @@ use crate::Result;
 pub(crate) const TRANSFERS_AT_ONCE: usize = 16;
 
 /// Runs `requests`, at most `limit` at a time; what they give, in their order.
-pub(crate) async fn at_once<T, F>(
+pub(crate) fn at_once<T, F>(
     limit: usize,
-    requests: impl IntoIterator<Item = F> + Send,
-) -> Result<Vec<T>>
+    requests: impl IntoIterator<Item = F>,
+) -> impl Future<Output = Result<Vec<T>>> + Send
 where
     F: Future<Output = Result<T>> + Send,
     T: Send,
 {
-    stream::iter(requests)
-        .buffered(limit.max(1))
-        .try_collect()
-        .await
+    // Collected before the first is polled: the compiler cannot tell that an
+    // iterator that borrows may be held over an await.
+    let requests: Vec<F> = requests.into_iter().collect();
+    stream::iter(requests).buffered(limit.max(1)).try_collect()
+}
+
+/// Stores an object; a request for [`at_once`].
+pub(crate) async fn put(
+    objects: &dyn ObjectStore,
+    bucket: &str,
+    key: String,
+    body: Payload,
+) -> Result<()> {
+    Ok(objects.put(bucket, &key, body).await?)
+}
+
+/// A vector cut into objects that can be moved at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    count: usize,
+    elements: usize,
+}
+
+impl Parts {
+    /// At most `count` parts of a vector of `elements`, none of them empty.
+    pub(crate) fn of(count: usize, elements: usize) -> Self {
+        Self {
+            count: count.clamp(1, elements.max(1)),
+            elements,
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The keys of the parts of the object `key`: itself, if there is one.
+    pub(crate) fn keys(&self, key: &str) -> impl Iterator<Item = String> + use<> {
+        let (key, count) = (key.to_owned(), self.count);
+        (0..count).map(move |part| match count {
+            1 => key.clone(),
+            _ => format!("{key}.{part}"),
+        })
+    }
+
+    /// Keys and bodies of the parts of a vector under `key`.
+    pub(crate) fn encode(&self, key: &str, vector: &Vector) -> Result<Vec<(String, Payload)>> {
+        if self.count == 1 {
+            return Ok(vec![(key.to_owned(), vector.encode())]);
+        }
+        let part = |part| vector.slice(chunk_range(self.elements, self.count, part));
+        self.keys(key)
+            .enumerate()
+            .map(|(index, key)| Ok((key, part(index)?.encode())))
+            .collect()
+    }
+
+    /// The vectors whose parts follow each other in `bodies`.
+    pub(crate) fn decode(&self, bodies: Vec<Payload>) -> Result<Vec<Vector>> {
+        let mut vectors = Vec::with_capacity(bodies.len() / self.count);
+        let mut bodies = bodies.into_iter();
+        while bodies.len() > 0 {
+            let parts: Result<Vec<Vector>> = bodies
+                .by_ref()
+                .take(self.count)
+                .map(|body| Vector::decode(&body))
+                .collect();
+            let mut parts = parts?;
+            vectors.push(match (parts.len(), parts.pop()) {
+                (1, Some(whole)) => whole,
+                (_, last) => {
+                    parts.extend(last);
+                    Vector::concat(&parts)
+                }
+            });
+        }
+        Ok(vectors)
+    }
 }

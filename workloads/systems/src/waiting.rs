@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use epochcost_channels::{Payload, Queue, Traffic};
 
+use crate::transfers::at_once;
 use crate::{Result, Stage, SystemError, World};
 
 /// What a look looks at. A look repeated while this stays as it is finds the
@@ -59,6 +60,17 @@ pub(crate) enum Place {
     Exchange,
     /// On the channels for checkpoints and the like.
     State,
+}
+
+/// How objects are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    /// From the end of a look to the start of the next.
+    pub(crate) interval: Duration,
+    /// For how long; without one, for ever.
+    pub(crate) limit: Option<Duration>,
+    /// How many may be looked for at once.
+    pub(crate) at_once: usize,
 }
 
 /// A wait in progress: look, pause, look again.
@@ -128,32 +140,84 @@ impl World {
         key: &str,
         waiting: Waiting,
     ) -> Result<Payload> {
+        self.enter(Stage::Get);
+        let (body, paused) = self.look_until_there(place, bucket, key, waiting).await?;
+        self.count_as_waiting(paused);
+        Ok(body)
+    }
+
+    /// Gets gradients that other workers will put, in the order of `keys`.
+    /// Where several are looked for at once, time counts as waiting as long as
+    /// the one that came last was waited for.
+    ///
+    /// # Errors
+    /// [`SystemError::TimedOut`] once the limit of `looks` is over.
+    pub(crate) async fn await_gradients(
+        &mut self,
+        bucket: &str,
+        keys: Vec<String>,
+        looks: Looks,
+    ) -> Result<Vec<Payload>> {
+        self.enter(Stage::Get);
+        let world = &*self;
+        let awaited = keys.into_iter().map(|key| async move {
+            let waiting = world.waiting(format!("gradient {key}"), looks.interval, looks.limit);
+            let (body, paused) = world
+                .look_until_there(Place::Exchange, bucket, &key, waiting)
+                .await?;
+            Ok((body, world.clock.now(), paused))
+        });
+        let got = at_once(looks.at_once, awaited).await?;
+        // One after another, every pause is felt; at once, those of the last.
+        let paused = match looks.at_once {
+            0 | 1 => got.iter().map(|(_, _, paused)| *paused).sum(),
+            _ => got
+                .iter()
+                .max_by_key(|(_, ended, _)| *ended)
+                .map_or(Duration::ZERO, |(_, _, paused)| *paused),
+        };
+        self.count_as_waiting(paused);
+        Ok(got.into_iter().map(|(body, _, _)| body).collect())
+    }
+
+    /// Of the time since the current stage, getting, was entered: how much was
+    /// spent between looks.
+    fn count_as_waiting(&mut self, paused: Duration) {
+        self.enter(Stage::Get);
+        let paused = paused.as_secs_f64();
+        self.step.seconds.add(Stage::Get, -paused);
+        self.step.seconds.add(Stage::Wait, paused);
+    }
+
+    /// The object, once it is there, and the time between looks.
+    async fn look_until_there(
+        &self,
+        place: Place,
+        bucket: &str,
+        key: &str,
+        waiting: Waiting,
+    ) -> Result<(Payload, Duration)> {
         let (channels, meters) = match place {
             Place::Exchange => (&self.exchange, &self.meters[0]),
             Place::State => (&self.state, &self.meters[2]),
         };
-        let (objects, meter) = (channels.objects.clone(), meters.objects.clone());
+        let mut paused = Duration::ZERO;
         loop {
-            self.enter(Stage::Get);
             let began = self.clock.now();
-            if let Some(body) = objects.get(bucket, key).await? {
-                return Ok(body);
+            if let Some(body) = channels.objects.get(bucket, key).await? {
+                return Ok((body, paused));
             }
-            self.enter(Stage::Wait);
-            let look = self.clock.now().saturating_sub(began);
+            let looked = self.clock.now();
+            let look = looked.saturating_sub(began);
             let watched = Watched::Object { bucket, key };
             let left_out = self.pause_on(&waiting, watched, look).await?;
-            if left_out != LeftOut::default() {
-                meter.add(Traffic {
-                    missed_gets: left_out.looks,
-                    ..Traffic::default()
-                });
-                self.enter(Stage::Get);
-                let looks = look.as_secs_f64() * left_out.looks as f64;
-                let looking = looks + left_out.under_way.as_secs_f64();
-                self.step.seconds.add(Stage::Get, looking);
-                self.step.seconds.add(Stage::Wait, -looking);
-            }
+            let looks = u32::try_from(left_out.looks).unwrap_or(u32::MAX);
+            let looking = look.saturating_mul(looks) + left_out.under_way;
+            paused += self.clock.now().saturating_sub(looked + looking);
+            meters.objects.add(Traffic {
+                missed_gets: left_out.looks,
+                ..Traffic::default()
+            });
         }
     }
 

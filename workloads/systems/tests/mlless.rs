@@ -173,7 +173,7 @@ async fn one_worker_trains_as_one_process() {
 #[tokio::test]
 async fn metered_traffic_is_the_closed_form_at_full_density() {
     for workers in WORKERS {
-        for fidelity in [Fidelity::Paper, Fidelity::Code] {
+        for fidelity in Fidelity::ALL {
             let settings = json!({"significance_threshold": 0.0, "encoding": "dense"});
             let job = job(fidelity, workers, settings);
             let trial = testing::run(&job).await.unwrap();
@@ -187,7 +187,7 @@ async fn metered_traffic_is_the_closed_form_at_full_density() {
             let (w, p) = (workers as u64, testing::SIZES.gradient_bytes());
             let steps = (job.epochs * job.batches_per_worker) as u64;
             let (gets, models) = match fidelity {
-                Fidelity::Paper => (w * (w - 1), w - 1),
+                Fidelity::Paper | Fidelity::Tuned => (w * (w - 1), w - 1),
                 Fidelity::Code => (w * w, 0),
             };
             assert_eq!(metered.puts, steps * w + models);
@@ -221,7 +221,7 @@ async fn metered_traffic_is_the_closed_form_of_what_was_sent() {
 #[tokio::test]
 async fn phantoms_are_sent_whole() {
     for workers in WORKERS {
-        for fidelity in [Fidelity::Paper, Fidelity::Code] {
+        for fidelity in Fidelity::ALL {
             let job = job(fidelity, workers, json!({}));
             let trial = testing::run_with(&job, testing::phantom).await.unwrap();
             assert_eq!(
@@ -253,7 +253,7 @@ async fn a_higher_threshold_sends_less() {
 
 #[tokio::test]
 async fn a_seed_gives_the_same_losses_and_weights() {
-    for fidelity in [Fidelity::Paper, Fidelity::Code] {
+    for fidelity in Fidelity::ALL {
         let job = job(fidelity, 4, json!({}));
         let first = testing::run(&job).await.unwrap();
         let second = testing::run(&job).await.unwrap();

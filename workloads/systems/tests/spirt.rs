@@ -153,10 +153,70 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
+/// How peers are told and how many requests they send at once changes no bit.
+#[tokio::test]
+async fn transport_alone_changes_no_bit() {
+    for workers in WORKERS {
+        let settings = json!({"averaging": "in_store"});
+        let job = job(Fidelity::Tuned, workers, settings);
+        let expected: Vec<String> = reference(&job)
+            .await
+            .into_iter()
+            .flat_map(|digest| vec![digest; workers])
+            .collect();
+        let trial = testing::run(&job).await.unwrap();
+        assert_eq!(digests(&trial), expected, "{workers} peers");
+    }
+}
+
+#[tokio::test]
+async fn tuned_peers_add_up_on_arrival_and_are_told_when_to_go_on() {
+    for workers in WORKERS {
+        let tuned = job(Fidelity::Tuned, workers, json!({}));
+        let (w, b, e) = (
+            workers as u64,
+            tuned.batches_per_worker as u64,
+            tuned.epochs as u64,
+        );
+        let p = testing::SIZES.gradient_bytes();
+        let notices = e * w * (w - 1);
+        let by_hand = Traffic {
+            puts: w + e * w * (b + 1),
+            gets: e * w * (b + w + 1),
+            in_store: e * w,
+            messages: notices,
+            deliveries: notices,
+            bytes_up: w * p + e * w * (b + 1) * p + notices * spirt::TOKEN_BYTES,
+            bytes_down: e * w * (b + w + 1) * p + notices * spirt::TOKEN_BYTES,
+            ..Traffic::default()
+        };
+        assert_eq!(closed_form(&tuned), by_hand, "{workers} peers");
+        let trial = testing::run(&tuned).await.unwrap();
+        assert_eq!(trial.exchange(), by_hand, "{workers} peers");
+        for epoch in digests(&trial).chunks(workers) {
+            assert_eq!(epoch, vec![epoch[0].clone(); workers], "{workers} peers");
+        }
+        // The same sums, added in another order.
+        let paper = testing::run(&job(Fidelity::Paper, workers, json!({})))
+            .await
+            .unwrap();
+        for (tuned, paper) in losses(&trial).into_iter().zip(losses(&paper)) {
+            assert!(
+                (tuned - paper).abs() < 1e-5 * paper,
+                "{tuned} is not {paper}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_setting_has_its_closed_form() {
     for settings in [
         json!({"averaging": "fetch"}),
+        json!({"averaging": "on_arrival"}),
+        json!({"averaging": "on_arrival", "update": "fetch", "keeps_averages": true}),
+        json!({"barrier_by": "push"}),
+        json!({"transfers_at_once": 2}),
         json!({"update": "fetch"}),
         json!({"averaging": "fetch", "update": "fetch", "poll_interval_ms": 0}),
         json!({"seeded_replicas": false, "batch_norm": "fresh", "barrier": "exactly"}),
@@ -198,7 +258,11 @@ async fn published_texts_have_their_closed_form() {
 #[tokio::test]
 async fn phantoms_have_the_closed_form() {
     for workers in WORKERS {
-        for mut job in [job(Fidelity::Paper, workers, json!({})), published(workers)] {
+        for mut job in [
+            job(Fidelity::Paper, workers, json!({})),
+            job(Fidelity::Tuned, workers, json!({})),
+            published(workers),
+        ] {
             job.optimizer = sgd(0.9);
             let trial = testing::run_with(&job, testing::phantom).await.unwrap();
             assert_eq!(trial.exchange(), closed_form(&job), "{workers} peers");
@@ -325,6 +389,7 @@ fn settings_that_do_not_exist_or_fit_are_named() {
     ));
     for (field, value) in [
         ("averaging", json!("in store")),
+        ("barrier_by", json!("shouting")),
         ("poll_interval_ms", json!(-1)),
         ("seeded_replicas", json!("yes")),
     ] {

@@ -27,6 +27,9 @@ pub(crate) fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Va
     if let Some(poll) = poll {
         settings.entry(poll).or_insert(json!(1));
     }
+    if fidelity == Fidelity::Tuned && system != "gpu_baseline" {
+        settings.entry("list_poll_ms").or_insert(json!(1));
+    }
     testing::job(system, fidelity, workers, &settings).unwrap()
 }
 

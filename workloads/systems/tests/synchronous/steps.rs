@@ -46,9 +46,16 @@ async fn reference(job: &Job, single_process: bool) -> Vec<String> {
 /// not one bit differs between the systems.
 #[tokio::test]
 async fn every_replica_takes_the_steps_of_one_process() {
-    for system in SYSTEMS {
+    let tuned = |system| (system, Fidelity::Tuned, json!({}));
+    let by_name = |system| (system, Fidelity::Tuned, json!({"over": "objects"}));
+    let cases = SYSTEMS
+        .map(|system| (system, Fidelity::Paper, json!({})))
+        .into_iter()
+        .chain(SYSTEMS.map(tuned))
+        .chain(["allreduce", "scatterreduce"].map(by_name));
+    for (system, fidelity, settings) in cases {
         for workers in WORKERS {
-            let job = job(system, Fidelity::Paper, workers, json!({}));
+            let job = job(system, fidelity, workers, settings.clone());
             let replicas = find(system).unwrap().replicas(&job).unwrap();
             assert_eq!(replicas, Replicas::Identical);
             let expected: Vec<String> = reference(&job, false)
@@ -57,7 +64,8 @@ async fn every_replica_takes_the_steps_of_one_process() {
                 .flat_map(|digest| vec![digest; workers])
                 .collect();
             let trial = testing::run(&job).await.unwrap();
-            assert_eq!(digests(&trial), expected, "{system} of {workers}");
+            let what = format!("{system} {fidelity:?} {settings} of {workers}");
+            assert_eq!(digests(&trial), expected, "{what}");
         }
     }
 }
@@ -75,7 +83,7 @@ async fn the_published_baseline_plays_all_workers_in_one_process() {
 #[tokio::test]
 async fn a_seed_gives_the_same_losses_and_parameters() {
     for system in SYSTEMS {
-        for fidelity in [Fidelity::Paper, Fidelity::Code] {
+        for fidelity in Fidelity::ALL {
             let job = job(system, fidelity, 4, json!({}));
             let first = testing::run(&job).await.unwrap();
             let second = testing::run(&job).await.unwrap();

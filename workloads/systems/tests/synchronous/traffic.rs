@@ -16,6 +16,7 @@ fn literal(system: &str, fidelity: Fidelity, w: u64) -> [u64; 4] {
         ("scatterreduce", _) => [w * w, 2 * w * (w - 1), w, 2 * (w - 1)],
         (_, Fidelity::Paper) => [w, w * (w - 1), w, w * (w - 1)],
         (_, Fidelity::Code) => [w, w, w, w],
+        (_, Fidelity::Tuned) => panic!("{system} is written out below"),
     }
 }
 
@@ -46,6 +47,68 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
+/// Under `tuned`, by hand: over tensor stores, over the object store by name,
+/// and in parts.
+#[tokio::test]
+async fn tuned_traffic_is_the_closed_form() {
+    let p = SIZES.gradient_bytes();
+    for workers in WORKERS {
+        let w = workers as u64;
+        let in_store = |reductions: u64, tensors: u64, notices: u64| Traffic {
+            puts: tensors,
+            gets: tensors,
+            in_store: reductions,
+            messages: notices,
+            deliveries: notices,
+            bytes_up: w * p + 8 * notices,
+            bytes_down: w * p + 8 * notices,
+            ..Traffic::default()
+        };
+        let objects = |puts: u64, gets: u64, up: u64, down: u64| Traffic {
+            puts,
+            gets,
+            bytes_up: up * p,
+            bytes_down: down * p,
+            ..Traffic::default()
+        };
+        let spread = json!({"stores": 2});
+        let by_name = json!({"over": "objects"});
+        let (every, notices) = (w * w, 2 * w * (w - 1));
+        let others = w * (w - 1);
+        for (system, settings, step) in [
+            ("allreduce", json!({}), in_store(1, w, 2 * (w - 1))),
+            ("scatterreduce", json!({}), in_store(w, every, notices)),
+            ("scatterreduce", spread, in_store(w, every, notices)),
+            (
+                "allreduce",
+                by_name.clone(),
+                objects(w + 1, 2 * w - 1, w + 1, 2 * w - 1),
+            ),
+            (
+                "scatterreduce",
+                by_name,
+                objects(every, 2 * others, w, 2 * (w - 1)),
+            ),
+            (
+                "gpu_baseline",
+                json!({}),
+                objects(4 * w, 4 * others, w, others),
+            ),
+        ] {
+            let job = job(system, Fidelity::Tuned, workers, settings.clone());
+            let what = format!("{system} {settings} of {workers}");
+            let closed_form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+            let mut expected = Traffic::default();
+            (0..STEPS).for_each(|_| expected += step);
+            assert_eq!(closed_form, expected, "{what}");
+            for compute in [testing::compute, testing::phantom] {
+                let trial = testing::run_with(&job, compute).await.unwrap();
+                assert_eq!(trial.exchange(), expected, "{what}");
+            }
+        }
+    }
+}
+
 /// (3W + 1)·P, (3W − 2)·P and W²·P bytes a step.
 #[test]
 fn bytes_of_a_step_are_as_published() {
@@ -66,7 +129,7 @@ fn bytes_of_a_step_are_as_published() {
 /// Every setting that the other tests leave alone runs and keeps the closed form.
 #[tokio::test]
 async fn every_setting_has_its_closed_form() {
-    let cases: [(&str, Value); 7] = [
+    let cases: [(&str, Value); 10] = [
         ("allreduce", json!({"root_rereads": false})),
         ("allreduce", json!({"keys": "overwritten"})),
         ("allreduce", json!({"arrival_order": true})),
@@ -80,6 +143,18 @@ async fn every_setting_has_its_closed_form() {
             json!({"overlapping_shards": true, "list_poll_ms": 2}),
         ),
         ("gpu_baseline", json!({"delete_previous": false})),
+        (
+            "allreduce",
+            json!({"finds_by": "name", "keys": "overwritten"}),
+        ),
+        (
+            "scatterreduce",
+            json!({"finds_by": "name", "transfers_at_once": 2}),
+        ),
+        (
+            "gpu_baseline",
+            json!({"parts": 100, "transfers_at_once": 3}),
+        ),
     ];
     for (system, settings) in cases {
         let job = job(system, Fidelity::Paper, 4, settings.clone());
@@ -119,11 +194,18 @@ async fn log_objects_are_not_the_exchange() {
 #[tokio::test]
 async fn leftovers_are_as_the_delete_policies_say() {
     for workers in WORKERS {
-        for fidelity in [Fidelity::Paper, Fidelity::Code] {
-            let trial = run(job("allreduce", fidelity, workers, json!({}))).await;
+        let by_name = json!({"over": "objects"});
+        for (fidelity, settings) in [
+            (Fidelity::Paper, json!({})),
+            (Fidelity::Code, json!({})),
+            (Fidelity::Tuned, by_name.clone()),
+        ] {
+            let trial = run(job("allreduce", fidelity, workers, settings)).await;
             assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
             assert_eq!(keys(&trial.channels, "merged-params").await.len(), 1);
         }
+        let trial = run(job("scatterreduce", Fidelity::Tuned, workers, by_name)).await;
+        assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
         let all = STEPS as usize * workers;
         for (policy, left) in [
             ("never", all),
@@ -136,7 +218,11 @@ async fn leftovers_are_as_the_delete_policies_say() {
             let merged = keys(&trial.channels, "merged-params").await;
             assert_eq!(merged.len(), left, "{policy} of {workers}");
         }
-        for (fidelity, left) in [(Fidelity::Paper, workers), (Fidelity::Code, all)] {
+        for (fidelity, left) in [
+            (Fidelity::Paper, workers),
+            (Fidelity::Code, all),
+            (Fidelity::Tuned, 4 * workers),
+        ] {
             let trial = run(job("gpu_baseline", fidelity, workers, json!({}))).await;
             let gradients = keys(&trial.channels, "gradients").await;
             assert_eq!(gradients.len(), left, "{fidelity:?} of {workers}");
@@ -162,7 +248,9 @@ fn settings_that_do_not_exist_or_fit_are_named() {
     for (system, field, value) in [
         ("allreduce", "reduction", json!("median")),
         ("allreduce", "merged_timeout_s", json!(-1)),
+        ("allreduce", "over", json!("pigeons")),
         ("scatterreduce", "delete_merged", json!("sometimes")),
+        ("scatterreduce", "stores", json!(-2)),
         ("gpu_baseline", "single_process", json!("yes")),
     ] {
         let found = find(system).unwrap();
