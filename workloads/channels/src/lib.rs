@@ -11,16 +11,21 @@
 
 pub mod client;
 pub mod embedded;
+mod endpoint;
 mod error;
 pub mod memory;
 pub mod metered;
 mod payload;
+pub mod reference;
+mod scope;
 mod traits;
 
+pub use endpoint::{Endpoint, Scheme};
 pub use epochcost_tensor_commands::{RobustRule, SgdStep};
 pub use error::ChannelError;
 pub use metered::{Meter, Traffic};
 pub use payload::Payload;
+pub use scope::Scope;
 pub use traits::{ListPage, ObjectStore, Queue, TensorStore};
 
 /// What every channel operation returns.
