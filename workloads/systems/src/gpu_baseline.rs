@@ -214,7 +214,7 @@ impl System for GpuBaseline {
         "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Instance
     }
 
@@ -228,7 +228,7 @@ impl System for GpuBaseline {
 
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         match fidelity {
-            Fidelity::Paper => published_sgd(),
+            Fidelity::Paper | Fidelity::Tuned => published_sgd(),
             Fidelity::Code => OptimizerSpec::Sgd(Sgd {
                 learning_rate: 0.01,
                 momentum: 0.9,

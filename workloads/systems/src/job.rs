@@ -9,14 +9,20 @@ pub enum Fidelity {
     Paper,
     /// As the published code behaves, its defects included.
     Code,
+    /// The same idea done as well as we can.
+    Tuned,
 }
 
 impl Fidelity {
+    /// All of them, in the order in which reports name them.
+    pub const ALL: [Self; 3] = [Self::Paper, Self::Code, Self::Tuned];
+
     /// The word used in experiments and results.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Paper => "paper",
             Self::Code => "code",
+            Self::Tuned => "tuned",
         }
     }
 }

@@ -52,7 +52,7 @@ use serde_json::{Map, Value};
 
 pub use self::barrier::TOKEN_BYTES;
 pub use self::settings::{
-    Averaging, Barrier, BatchNorm, GradientFormat, Settings, SyncQueue, Update,
+    Averaging, Barrier, BarrierBy, BatchNorm, GradientFormat, Settings, SyncQueue, Update,
 };
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 use crate::settings::{parse, resolve};
@@ -94,8 +94,21 @@ const STATES: [State; 8] = [
     },
 ];
 
-fn settings_of(job: &Job) -> Result<Settings> {
-    Ok(parse(NAME, &job.settings)?)
+fn settings_of(job: &Job) -> Result<Settings, SettingsError> {
+    checked(&job.settings)
+}
+
+fn checked(settings: &Value) -> Result<Settings, SettingsError> {
+    let settings: Settings = parse(NAME, settings)?;
+    let is_text = settings.gradient_format == GradientFormat::Json;
+    if is_text && settings.averaging == Averaging::OnArrival {
+        return Err(SettingsError::Value {
+            system: NAME,
+            field: "averaging".into(),
+            reason: "a store cannot add texts as they come; use gradient_format: binary".into(),
+        });
+    }
+    Ok(settings)
 }
 
 /// The job's optimizer, which must be one that the store can apply.
@@ -131,10 +144,11 @@ impl System for Spirt {
     fn about(&self) -> &'static str {
         "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
          store, a queue as barrier. code: the published functions where they can run at all: JSON \
-         text, averages shipped out and back, unseeded replicas, a naive update"
+         text, averages shipped out and back, unseeded replicas, a naive update. tuned: gradients \
+         added up in the store as they come, a barrier that tells its peers, transfers at once"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Function
     }
 
@@ -143,7 +157,9 @@ impl System for Spirt {
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        resolve(NAME, &Settings::of(fidelity), overrides)
+        let settings = resolve(NAME, &Settings::of(fidelity), overrides)?;
+        checked(&settings)?;
+        Ok(settings)
     }
 
     /// SGD at 0.01 in both: the published gradient function's 0.02 builds an
@@ -189,8 +205,12 @@ impl System for Spirt {
         sgd_of(job)?;
         Ok(Launch::Workflow {
             bootstrap: "init_peer",
-            states: STATES.to_vec(),
         })
+    }
+
+    fn states(&self, job: &Job) -> Result<Vec<State>> {
+        settings_of(job)?;
+        Ok(STATES.to_vec())
     }
 
     /// With [`GradientFormat::Json`], texts count at
@@ -238,7 +258,7 @@ impl System for Spirt {
             "compute_gradients" => stages::compute_gradients(world, &settings).await?,
             "average_gradients" => stages::average_gradients(world, &settings).await?,
             "check_heartbeat" => stages::check_heartbeat(world, &settings).await?,
-            "aggregate_gradients" => stages::aggregate_gradients(world).await?,
+            "aggregate_gradients" => stages::aggregate_gradients(world, &settings).await?,
             "update_model" => stages::update_model(world, &settings).await?,
             "check_convergence" => stages::check_convergence(world, &settings).await?,
             "trigger_next" => outcome = stages::trigger_next(world).await?,

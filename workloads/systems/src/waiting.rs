@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use epochcost_channels::{Payload, Traffic};
+use epochcost_channels::{Payload, Queue, Traffic};
 
 use crate::{Result, Stage, SystemError, World};
 
@@ -181,6 +181,18 @@ impl World {
                 polls: left_out.looks,
                 ..Traffic::default()
             });
+        }
+    }
+}
+
+/// How long one request for a message may stay open.
+const SLICE: Duration = Duration::from_secs(1);
+
+/// The next message of `name`, however long it takes.
+pub(crate) async fn next_message(queue: &dyn Queue, name: &str) -> Result<Payload> {
+    loop {
+        if let Some(payload) = queue.consume(name, SLICE).await? {
+            return Ok(payload);
         }
     }
 }

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Fidelity;
+use crate::transfers::TRANSFERS_AT_ONCE;
 
 /// What workers send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +94,8 @@ pub struct Settings {
     pub keeps_updates: bool,
     /// Whether each log line rewrites a growing log object, as published.
     pub rewrites_log: bool,
+    /// How many updates a worker fetches at once.
+    pub transfers_at_once: usize,
 }
 
 impl Settings {
@@ -111,6 +114,7 @@ impl Settings {
                 final_model: FinalModel::Mean,
                 keeps_updates: false,
                 rewrites_log: false,
+                transfers_at_once: 1,
             },
             Fidelity::Code => Self {
                 exchange: Exchange::Gradients,
@@ -124,6 +128,11 @@ impl Settings {
                 final_model: FinalModel::FirstWorker,
                 keeps_updates: true,
                 rewrites_log: true,
+                transfers_at_once: 1,
+            },
+            Fidelity::Tuned => Self {
+                transfers_at_once: TRANSFERS_AT_ONCE,
+                ..Self::of(Fidelity::Paper)
             },
         }
     }

@@ -1,19 +1,11 @@
-use std::time::Duration;
-
 use super::message::Message;
 use super::{supervisor_queue, worker_queue};
-use crate::{Result, Stage, SystemError, World};
-
-/// How long one request for a message may stay open.
-const SLICE: Duration = Duration::from_secs(1);
+use crate::{Result, Stage, SystemError, World, waiting};
 
 /// The next message of `queue`, however long it takes.
 pub(super) async fn next_message(world: &World, queue: &str) -> Result<Message> {
-    loop {
-        if let Some(payload) = world.exchange.queue.consume(queue, SLICE).await? {
-            return Message::decode(&payload, world.workers());
-        }
-    }
+    let payload = waiting::next_message(world.exchange.queue.as_ref(), queue).await?;
+    Message::decode(&payload, world.workers())
 }
 
 /// Binds the workers' queues, lets them start, and opens the barrier of each

@@ -9,6 +9,7 @@ use super::{
     AdditionOrder, Aggregate, Exchange, FinalModel, Settings, supervisor_queue, worker_queue,
 };
 use crate::synchronous::Replica;
+use crate::transfers::at_once;
 use crate::{Result, Stage, SystemError, Vector, World, arithmetic, data, published};
 
 const BUCKET: &str = "updates";
@@ -233,8 +234,7 @@ impl Worker {
         own: Option<&Update>,
         step: u64,
     ) -> Result<Vec<(usize, Update)>> {
-        let mut updates = Vec::with_capacity(senders.len());
-        for rank in senders {
+        let fetched = senders.into_iter().map(|rank| async move {
             let update = match own {
                 Some(own) if rank == world.rank() && !self.settings.reads_own_update => own.clone(),
                 _ => {
@@ -244,9 +244,9 @@ impl Worker {
                     Update::decode(&payload, self.replica.parameters.len())?
                 }
             };
-            updates.push((rank, update));
-        }
-        Ok(updates)
+            Ok((rank, update))
+        });
+        at_once(self.settings.transfers_at_once, fetched).await
     }
 
     async fn expect(&self, world: &World, key: String) -> Result<Payload> {
@@ -342,12 +342,13 @@ impl Worker {
             self.inbox.sort(next_message(world, &self.queue).await?)?;
         }
         world.enter(Stage::Get);
+        let this = &*self;
+        let view = &*world;
+        let fetched = (1..workers).map(|peer| async move {
+            Vector::decode(&this.expect(view, model_key(&this.trial, peer)).await?)
+        });
         let mut models = vec![self.replica.parameters.clone()];
-        for peer in 1..workers {
-            models.push(Vector::decode(
-                &self.expect(world, model_key(&self.trial, peer)).await?,
-            )?);
-        }
+        models.extend(at_once(self.settings.transfers_at_once, fetched).await?);
         world.enter(Stage::Aggregate);
         self.replica.parameters = Vector::mean(&models)?;
         world.enter(Stage::DetectConvergence);

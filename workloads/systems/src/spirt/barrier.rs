@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use super::{Barrier, Settings, SyncQueue};
-use crate::{Result, World};
+use super::{Barrier, BarrierBy, Settings, SyncQueue};
+use crate::transfers::at_once;
+use crate::{Result, World, waiting};
 
 /// Bytes of a synchronisation message.
 pub const TOKEN_BYTES: u64 = 9;
@@ -23,12 +24,44 @@ fn token(rank: usize, epoch: usize, terminated: bool) -> Vec<u8> {
     token
 }
 
+/// The queue of `peer` on which it is told of an epoch's barrier.
+fn inbox_name(trial: &str, epoch: usize, peer: usize) -> String {
+    format!("{trial}_sync_{epoch}_{peer}")
+}
+
 /// Announces this peer and waits for all others.
-///
+pub(super) async fn synchronise(world: &World, settings: &Settings) -> Result<()> {
+    match settings.barrier_by {
+        BarrierBy::Poll => synchronise_by_polling(world, settings).await,
+        BarrierBy::Push => synchronise_by_messages(world, settings).await,
+    }
+}
+
+/// Tells every other peer, and hears from every other peer. A queue belongs to
+/// one peer and one epoch, so that order does not matter and none is purged.
+async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<()> {
+    let job = &world.task.job;
+    let (rank, workers, epoch) = (world.rank(), world.workers(), world.task.epoch);
+    let queue = &world.exchange.queue;
+    let terminated = epoch + 1 == job.epochs;
+    let others = (0..workers).filter(|peer| *peer != rank);
+    let told = others.map(|peer| async move {
+        let name = inbox_name(&job.trial, epoch, peer);
+        let token = token(rank, epoch, terminated).into();
+        Ok(queue.publish(&name, token).await?)
+    });
+    at_once(settings.transfers_at_once, told).await?;
+    let name = inbox_name(&job.trial, epoch, rank);
+    for _ in 1..workers {
+        waiting::next_message(queue.as_ref(), &name).await?;
+    }
+    Ok(())
+}
+
 /// With a queue an epoch nobody can miss it: tokens are never taken, the queue
 /// only grows. It is purged when the barrier of the next epoch opens, for a
 /// peer announces itself there only after it has left this one.
-pub(super) async fn synchronise(world: &World, settings: &Settings) -> Result<()> {
+async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()> {
     let job = &world.task.job;
     let epoch = world.task.epoch;
     let workers = world.workers() as u64;

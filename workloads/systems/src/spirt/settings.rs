@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Fidelity;
+use crate::transfers::TRANSFERS_AT_ONCE;
 
 /// How a mini-batch's gradient lies in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,11 @@ pub enum Averaging {
     InStore,
     /// The function: fetch all, average, set (the paper's naive arm).
     Fetch,
+    /// The store, as they come: each is added to one sum, in the order of
+    /// arrival, so that nothing is left to do when the last is there. Last bits
+    /// may differ from run to run, never from peer to peer. Needs
+    /// [`GradientFormat::Binary`].
+    OnArrival,
 }
 
 /// Who takes the SGD step.
@@ -68,6 +74,17 @@ pub enum Barrier {
     Exactly,
 }
 
+/// How a peer learns that all have announced themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BarrierBy {
+    /// It looks at how many messages are in the queue, again and again.
+    Poll,
+    /// It is told: every peer sends its message to a queue of each other peer.
+    /// [`SyncQueue`], [`Barrier`] and the interval do not matter then.
+    Push,
+}
+
 /// SPIRT's settings: every difference between paper and published code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +100,8 @@ pub struct Settings {
     pub seeded_replicas: bool,
     /// Which batch-norm statistics are kept.
     pub batch_norm: BatchNorm,
+    /// How a peer learns that the barrier is open.
+    pub barrier_by: BarrierBy,
     /// Where peers synchronise.
     pub sync_queue: SyncQueue,
     /// When the barrier opens.
@@ -94,6 +113,8 @@ pub struct Settings {
     pub settle_ms: u64,
     /// Whether the averages of past epochs stay in the stores, as published.
     pub keeps_averages: bool,
+    /// How many requests of one function may be under way at once.
+    pub transfers_at_once: usize,
 }
 
 impl Settings {
@@ -106,11 +127,13 @@ impl Settings {
                 update: Update::InStore,
                 seeded_replicas: true,
                 batch_norm: BatchNorm::FirstBatch,
+                barrier_by: BarrierBy::Poll,
                 sync_queue: SyncQueue::PerEpoch,
                 barrier: Barrier::AtLeast,
                 poll_interval_ms: 100,
                 settle_ms: 0,
                 keeps_averages: false,
+                transfers_at_once: 1,
             },
             Fidelity::Code => Self {
                 gradient_format: GradientFormat::Json,
@@ -118,11 +141,19 @@ impl Settings {
                 update: Update::Fetch,
                 seeded_replicas: false,
                 batch_norm: BatchNorm::Fresh,
+                barrier_by: BarrierBy::Poll,
                 sync_queue: SyncQueue::Shared,
                 barrier: Barrier::Exactly,
                 poll_interval_ms: 0,
                 settle_ms: 5_000,
                 keeps_averages: true,
+                transfers_at_once: 1,
+            },
+            Fidelity::Tuned => Self {
+                averaging: Averaging::OnArrival,
+                barrier_by: BarrierBy::Push,
+                transfers_at_once: TRANSFERS_AT_ONCE,
+                ..Self::of(Fidelity::Paper)
             },
         }
     }

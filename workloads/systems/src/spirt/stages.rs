@@ -10,6 +10,7 @@ use super::{
     Averaging, BatchNorm, GradientFormat, Settings, TEXT_BYTES_PER_PARAMETER, Update,
     in_store_step, sgd_of,
 };
+use crate::transfers::at_once;
 use crate::world::Channels;
 use crate::{Outcome, Result, Stage, SystemError, Task, Vector, World, data};
 
@@ -30,6 +31,19 @@ fn gradient_key(epoch: usize, batch: usize) -> String {
 
 fn averaged_key(epoch: usize) -> String {
     format!("averaged_gradient_{epoch}")
+}
+
+/// The running sum of an epoch's gradients, where they are added as they come.
+fn summed_key(epoch: usize) -> String {
+    format!("summed_gradient_{epoch}")
+}
+
+/// Where peers find what a peer's mini-batches gave.
+fn shared_key(settings: &Settings, epoch: usize) -> String {
+    match settings.averaging {
+        Averaging::OnArrival => summed_key(epoch),
+        Averaging::InStore | Averaging::Fetch => averaged_key(epoch),
+    }
 }
 
 fn aggregated_key(epoch: usize) -> String {
@@ -124,7 +138,9 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     world.enter(Stage::Serialise);
     let gradient = encode(settings.gradient_format, &output.gradient)?;
     world.enter(Stage::Put);
-    if settings.uses_list() {
+    if settings.averaging == Averaging::OnArrival {
+        store.accumulate(&summed_key(epoch), gradient).await?;
+    } else if settings.uses_list() {
         store.push(&gradients_key(epoch), gradient).await?;
     } else {
         store.set(&gradient_key(epoch, batch), gradient).await?;
@@ -166,6 +182,8 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
         .collect();
 
     match settings.averaging {
+        // The last gradient function left the sum complete.
+        Averaging::OnArrival => {}
         Averaging::InStore if settings.uses_list() => {
             world.enter(Stage::Aggregate);
             let text = store
@@ -209,32 +227,38 @@ pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> R
     let store = store_of(&world.exchange, world.rank())?;
     world.enter(Stage::Wait);
     ping_peers(world).await?;
-    let mut stale: Vec<String> = if settings.uses_list() {
-        vec![gradients_key(epoch)]
-    } else {
-        (0..world.task.job.batches_per_worker)
+    let batches = world.task.job.batches_per_worker;
+    let mut stale: Vec<String> = match settings.averaging {
+        Averaging::OnArrival => Vec::new(),
+        _ if settings.uses_list() => vec![gradients_key(epoch)],
+        _ => (0..batches)
             .map(|batch| gradient_key(epoch, batch))
-            .collect()
+            .collect(),
     };
     if let Some(last) = epoch.checked_sub(1).filter(|_| !settings.keeps_averages) {
-        stale.extend([averaged_key(last), aggregated_key(last)]);
+        stale.extend([shared_key(settings, last), aggregated_key(last)]);
+    }
+    if stale.is_empty() {
+        return Ok(());
     }
     Ok(store.delete(&stale).await?)
 }
 
-/// Fetches every peer's average in rank order and stores the mean.
-pub(super) async fn aggregate_gradients(world: &mut World) -> Result<()> {
+/// Fetches every peer's average, stores their mean in rank order.
+pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) -> Result<()> {
     let epoch = world.task.epoch;
     world.enter(Stage::Get);
-    let mut averages = Vec::with_capacity(world.workers());
-    for peer in 0..world.workers() {
-        let store = store_of(&world.exchange, peer)?;
-        averages.push(Vector::decode(
-            &expect(&store, &averaged_key(epoch)).await?,
-        )?);
-    }
+    let exchange = &world.exchange;
+    let fetched = (0..world.workers()).map(|peer| async move {
+        let store = store_of(exchange, peer)?;
+        Vector::decode(&expect(&store, &shared_key(settings, epoch)).await?)
+    });
+    let averages = at_once(settings.transfers_at_once, fetched).await?;
     world.enter(Stage::Aggregate);
-    let aggregated = Vector::mean(&averages)?;
+    let mut aggregated = Vector::mean(&averages)?;
+    if settings.averaging == Averaging::OnArrival {
+        aggregated.divide(world.task.job.batches_per_worker as f32);
+    }
     world.enter(Stage::Put);
     let store = store_of(&world.exchange, world.rank())?;
     Ok(store

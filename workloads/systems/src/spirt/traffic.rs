@@ -1,6 +1,8 @@
 use epochcost_channels::Traffic;
 
-use super::{Averaging, GradientFormat, Settings, TOKEN_BYTES, Update, settings_of, sgd_of};
+use super::{
+    Averaging, BarrierBy, GradientFormat, Settings, TOKEN_BYTES, Update, settings_of, sgd_of,
+};
 use crate::{Job, Result, Sizes};
 
 /// What a parameter takes as JSON text where nothing but its size exists:
@@ -52,6 +54,10 @@ impl Texts {
 ///   comes down as text and goes back up as W more puts of P.
 /// - averaging by fetch: no in-store command, WB more gets of a gradient, W
 ///   more puts of P.
+/// - averaging on arrival: no in-store command; peers fetch sums, which are as
+///   long as averages.
+/// - a barrier by push: EW(W − 1) messages and as many deliveries, up and down
+///   T each.
 /// - update by fetch: no in-store command, 2W more gets and W more puts of P;
 ///   with momentum another W puts, and W gets in every epoch but the first.
 ///
@@ -69,11 +75,7 @@ pub fn traffic(job: &Job, sizes: Sizes, texts: Texts) -> Result<Traffic> {
     total += gets(batches, p);
     total += stored_gradients(&settings, batches, p, texts);
     total += averaging(&settings, functions, batches, p, texts);
-    total += Traffic {
-        messages: functions,
-        bytes_up: functions * TOKEN_BYTES,
-        ..Traffic::default()
-    };
+    total += barrier(settings.barrier_by, functions, w);
     total += gets(functions * w, p);
     total += puts(functions, p);
     total += match settings.update {
@@ -121,6 +123,8 @@ fn stored_gradients(settings: &Settings, batches: u64, p: u64, texts: Texts) -> 
 fn averaging(settings: &Settings, functions: u64, batches: u64, p: u64, texts: Texts) -> Traffic {
     let mut total = Traffic::default();
     match (settings.averaging, settings.gradient_format) {
+        // They were added as they were put.
+        (Averaging::OnArrival, _) => {}
         (Averaging::InStore, GradientFormat::Binary) => total += in_store(functions),
         (Averaging::InStore, GradientFormat::Json) => {
             total += in_store(functions);
@@ -141,6 +145,23 @@ fn averaging(settings: &Settings, functions: u64, batches: u64, p: u64, texts: T
         }
     }
     total
+}
+
+fn barrier(by: BarrierBy, functions: u64, w: u64) -> Traffic {
+    let (messages, deliveries) = match by {
+        BarrierBy::Poll => (functions, 0),
+        BarrierBy::Push => {
+            let others = functions * w.saturating_sub(1);
+            (others, others)
+        }
+    };
+    Traffic {
+        messages,
+        deliveries,
+        bytes_up: messages * TOKEN_BYTES,
+        bytes_down: deliveries * TOKEN_BYTES,
+        ..Traffic::default()
+    }
 }
 
 fn update_by_fetch(functions: u64, w: u64, p: u64, has_momentum: bool) -> Traffic {
