@@ -6,6 +6,7 @@
 //! ([`embedded`]) put on loopback, clients that reach those servers or the
 //! real services over the same protocols ([`client`]), and one metering
 //! decorator ([`metered`]) that counts requests, messages, bytes and waits.
+//! Another ([`shaped`]) gives them the bandwidth and latency of another network.
 //!
 //! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
 
@@ -18,6 +19,7 @@ pub mod metered;
 mod payload;
 pub mod reference;
 mod scope;
+pub mod shaped;
 mod traits;
 
 pub use endpoint::{Endpoint, Scheme};
@@ -26,6 +28,7 @@ pub use error::ChannelError;
 pub use metered::{Meter, Traffic};
 pub use payload::Payload;
 pub use scope::Scope;
+pub use shaped::{LatencyMs, Link, NetworkShape, Shaped};
 pub use traits::{ListPage, ObjectStore, Queue, TensorStore};
 
 /// What every channel operation returns.
