@@ -160,6 +160,8 @@ async fn every_setting_has_its_closed_form() {
         json!({"update": "fetch"}),
         json!({"averaging": "fetch", "update": "fetch", "poll_interval_ms": 0}),
         json!({"seeded_replicas": false, "batch_norm": "fresh", "barrier": "exactly"}),
+        json!({"barrier": "push"}),
+        json!({"barrier": "push", "averaging": "fetch", "settle_ms": 1}),
     ] {
         for momentum in [0.0, 0.9] {
             let mut job = job(Fidelity::Paper, 3, settings.clone());
@@ -167,6 +169,33 @@ async fn every_setting_has_its_closed_form() {
             let trial = testing::run(&job).await.unwrap();
             assert_eq!(trial.exchange(), closed_form(&job), "{settings} {momentum}");
         }
+    }
+}
+
+/// Who waits how changes no weight.
+#[tokio::test]
+async fn a_pushed_barrier_gives_the_same_weights() {
+    for workers in [1, 3, 8] {
+        let polled = job(Fidelity::Paper, workers, json!({}));
+        let pushed = Job {
+            epochs: 4,
+            ..job(Fidelity::Paper, workers, json!({"barrier": "push"}))
+        };
+        let polled = Job {
+            epochs: 4,
+            ..polled
+        };
+        let (polled, pushed) = (
+            testing::run(&polled).await.unwrap(),
+            testing::run(&pushed).await.unwrap(),
+        );
+        assert_eq!(digests(&pushed), digests(&polled));
+        assert_eq!(
+            pushed.exchange().polls,
+            0,
+            "{workers} peers looked at a count"
+        );
+        assert_eq!(pushed.exchange().deliveries, (4 * workers * workers) as u64);
     }
 }
 

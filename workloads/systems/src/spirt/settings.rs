@@ -58,14 +58,19 @@ pub enum SyncQueue {
     Shared,
 }
 
-/// Which message count opens the barrier.
+/// What opens the barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// W or more: a function that the platform ran twice does no harm.
+    /// A message count of W or more: a function that the platform ran twice does no harm.
     AtLeast,
-    /// W exactly, as published: one message too many, and it never opens.
+    /// A message count of exactly W, as published: one message too many, and it
+    /// never opens.
     Exactly,
+    /// A message of every peer, which the queue hands to each peer as it comes:
+    /// nobody looks at a count, and [`SyncQueue`] and the interval mean nothing.
+    /// A function that the platform ran twice waits for ever.
+    Push,
 }
 
 /// SPIRT's settings: every difference between paper and published code.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use epochcost_channels::{ChannelError, Payload, TensorStore};
 use epochcost_kernels::{codec, hash};
 
-use super::barrier::synchronise;
+use super::barrier::{prepare, synchronise};
 use super::{
     Averaging, BatchNorm, GradientFormat, Settings, TEXT_BYTES_PER_PARAMETER, Update,
     in_store_step, sgd_of,
@@ -75,7 +75,7 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
             .set(STATISTICS, world.compute.initial_statistics().encode())
             .await?;
     }
-    Ok(())
+    prepare(world, settings, 0).await
 }
 
 /// Reaches every peer's store, so that an epoch that cannot end does not begin.

@@ -1,6 +1,8 @@
 use epochcost_channels::Traffic;
 
-use super::{Averaging, GradientFormat, Settings, TOKEN_BYTES, Update, settings_of, sgd_of};
+use super::{
+    Averaging, Barrier, GradientFormat, Settings, TOKEN_BYTES, Update, settings_of, sgd_of,
+};
 use crate::{Job, Result, Sizes};
 
 /// What a parameter takes as JSON text where nothing but its size exists:
@@ -54,6 +56,7 @@ impl Texts {
 ///   more puts of P.
 /// - update by fetch: no in-store command, 2W more gets and W more puts of P;
 ///   with momentum another W puts, and W gets in every epoch but the first.
+/// - a pushed barrier: W more deliveries of a message a peer, W²T down.
 ///
 /// # Errors
 /// When the job's settings or optimizer are not SPIRT's.
@@ -69,9 +72,15 @@ pub fn traffic(job: &Job, sizes: Sizes, texts: Texts) -> Result<Traffic> {
     total += gets(batches, p);
     total += stored_gradients(&settings, batches, p, texts);
     total += averaging(&settings, functions, batches, p, texts);
+    let taken = match settings.barrier {
+        Barrier::AtLeast | Barrier::Exactly => 0,
+        Barrier::Push => functions * w,
+    };
     total += Traffic {
         messages: functions,
+        deliveries: taken,
         bytes_up: functions * TOKEN_BYTES,
+        bytes_down: taken * TOKEN_BYTES,
         ..Traffic::default()
     };
     total += gets(functions * w, p);
