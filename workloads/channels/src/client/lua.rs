@@ -61,6 +61,16 @@ impl LuaTensors {
         })
     }
 
+    /// Lets Redis forget all scripts, as a restart does; the next use of one
+    /// loads it again.
+    ///
+    /// # Errors
+    /// [`ChannelError`].
+    pub async fn forget_scripts(&self) -> Result<()> {
+        let arguments = vec!["FLUSH".into()];
+        self.redis.commands().done("SCRIPT", arguments).await
+    }
+
     /// Runs a script by its name; where Redis does not hold it, loads it first.
     async fn run(&self, script: &'static str, keys: &[String], more: Vec<Value>) -> Result<Value> {
         let known = self
