@@ -69,6 +69,10 @@ impl Queue for RedisQueue {
         Ok(message)
     }
 
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        self.commands.value("QUEUE.PEEK", vec![queue.into()]).await
+    }
+
     async fn count(&self, queue: &str) -> Result<u64> {
         self.commands.count("QUEUE.COUNT", vec![queue.into()]).await
     }

@@ -45,7 +45,7 @@ pub(crate) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payloa
         Payload::Bytes(bytes) => bytes
             .slice(4 * range.start as usize..4 * range.end as usize)
             .into(),
-        Payload::Phantom { .. } => Payload::Phantom {
+        Payload::Phantom { .. } | Payload::Headed { .. } => Payload::Phantom {
             bytes: 4 * (range.end - range.start),
         },
     }))
