@@ -182,6 +182,10 @@ impl Queue for Scoped<dyn Queue> {
         self.channel.consume(&self.scope.name(queue), wait).await
     }
 
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        self.channel.peek(&self.scope.name(queue)).await
+    }
+
     async fn count(&self, queue: &str) -> Result<u64> {
         self.channel.count(&self.scope.name(queue)).await
     }

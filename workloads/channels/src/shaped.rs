@@ -294,6 +294,11 @@ impl Queue for Shaped<dyn Queue> {
         Ok(self.receive(self.channel.consume(queue, wait).await?).await)
     }
 
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        self.reach().await;
+        Ok(self.receive(self.channel.peek(queue).await?).await)
+    }
+
     async fn count(&self, queue: &str) -> Result<u64> {
         self.reach().await;
         self.channel.count(queue).await

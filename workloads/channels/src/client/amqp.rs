@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt, future};
 use lapin::message::Delivery;
 use lapin::options::{
-    BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions,
-    BasicQosOptions, ConfirmSelectOptions, ExchangeDeclareOptions, QueueBindOptions,
-    QueueDeclareOptions, QueuePurgeOptions,
+    BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicGetOptions, BasicNackOptions,
+    BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions, ExchangeDeclareOptions,
+    QueueBindOptions, QueueDeclareOptions, QueuePurgeOptions,
 };
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
@@ -318,6 +318,30 @@ impl Queue for RabbitQueue {
             return Ok(None);
         }
         self.wait(channel, queue, wait).await
+    }
+
+    /// Gets it without acknowledging and hands it back, which puts it where it
+    /// was. Whoever else looks in between finds nothing.
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        let channel = self.channel().await?;
+        self.ensure(&channel, queue).await?;
+        let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
+        let found = self.limited(Refusal::of("look"), getting).await?;
+        let body = match found {
+            None => None,
+            Some(mut message) => {
+                let body = std::mem::take(&mut message.delivery.data);
+                let options = BasicNackOptions {
+                    requeue: true,
+                    ..BasicNackOptions::default()
+                };
+                let returning = message.delivery.acker.nack(options);
+                self.limited(Refusal::of("hand back"), returning).await?;
+                Some(body.into())
+            }
+        };
+        self.give(channel);
+        Ok(body)
     }
 
     async fn count(&self, queue: &str) -> Result<u64> {

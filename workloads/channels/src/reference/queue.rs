@@ -89,6 +89,22 @@ impl Queue for ByReference<dyn Queue> {
         Ok(Some(message))
     }
 
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        let here = self.taken().iter().find(|(name, _)| name == queue).cloned();
+        let frame = match here {
+            Some((_, frame)) => Some(frame),
+            None => self.channel.peek(queue).await?,
+        };
+        let Some(frame) = frame else {
+            return Ok(None);
+        };
+        match reference(&frame)? {
+            // The message stays, and with it its object.
+            Some(found) => self.fetch(&found).await.map(Some),
+            None => Ok(Some(frame)),
+        }
+    }
+
     async fn count(&self, queue: &str) -> Result<u64> {
         let here = self
             .taken()
