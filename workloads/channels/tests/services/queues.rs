@@ -81,6 +81,33 @@ async fn messages_leave_in_the_order_they_came() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_look_leaves_the_message_where_it_is() {
+    for backend in backends().await {
+        let (name, queue, other) = (backend.name, backend.queue, backend.other);
+        assert_eq!(queue.peek("q").await.unwrap(), None, "{name}");
+        queue.publish("q", text("1")).await.unwrap();
+        queue.publish("q", text("2")).await.unwrap();
+        for client in [&queue, &other, &queue] {
+            // A broker may take a moment to put back what another client looked at.
+            let found = loop {
+                if let Some(found) = client.peek("q").await.unwrap() {
+                    break found;
+                }
+                tokio::task::yield_now().await;
+            };
+            assert_eq!(found, text("1"), "{name}");
+        }
+        queue.replace("q", text("3")).await.unwrap();
+        assert_eq!(
+            other.consume("q", LONG).await.unwrap(),
+            Some(text("3")),
+            "{name}"
+        );
+        assert_eq!(other.peek("q").await.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_purge_drops_what_waits_and_nothing_else() {
     for backend in backends().await {
         let (name, queue) = (backend.name, backend.queue);
