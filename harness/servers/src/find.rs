@@ -89,6 +89,13 @@ pub fn rabbitmq_version() -> Option<String> {
     said.lines().last().map(|line| line.trim().to_owned())
 }
 
+/// What the S3-compatible server says of itself.
+#[must_use]
+pub fn s3_version(program: &Path) -> Option<String> {
+    let said = output(process::Command::new(program).arg("--version"))?;
+    said.lines().next().map(str::to_owned)
+}
+
 fn output(command: &mut process::Command) -> Option<String> {
     let output = command.stdin(process::Stdio::null()).output().ok()?;
     String::from_utf8(output.stdout).ok()

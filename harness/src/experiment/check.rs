@@ -17,7 +17,7 @@ use super::raw::{DeviceChoice, Training};
 use super::simulation::{self, OwnModel, Simulation};
 use super::suggest::did_you_mean;
 use crate::cost::PriceBook;
-use crate::plan::Row;
+use crate::plan::{Row, TensorStoreChoice};
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
 const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
@@ -36,6 +36,8 @@ pub struct Checker<'a> {
     pub models: &'a [OwnModel],
     /// What its simulation stands on, if it is simulated.
     pub simulation: Option<&'a Simulation>,
+    /// Whether the channels are real servers.
+    pub has_servers: bool,
 }
 
 impl Checker<'_> {
@@ -104,6 +106,7 @@ impl Checker<'_> {
             faults: training.faults,
             own_model: own_model.cloned(),
             constants: self.constants(fields, training.constants)?,
+            tensor_store: self.tensor_store(fields, training.tensor_store)?,
         })
     }
 
@@ -123,6 +126,24 @@ impl Checker<'_> {
         };
         simulation::check_constants(self.document, fields, &simulation.profile, &stated)?;
         Ok(stated)
+    }
+
+    /// Which Redis holds the tensors, where there is one.
+    fn tensor_store(
+        &self,
+        fields: &Node,
+        stated: Option<TensorStoreChoice>,
+    ) -> Result<Option<TensorStoreChoice>, ExperimentError> {
+        match (self.has_servers, stated) {
+            (true, stated) => Ok(Some(stated.unwrap_or_default())),
+            (false, None) => Ok(None),
+            (false, Some(_)) => Err(self.error(
+                fields,
+                "tensor_store",
+                "a tensor store is chosen of real services, and these are none",
+                "leave `tensor_store` out, or run it with --platform local --services real",
+            )),
+        }
     }
 
     /// Whether the data are sizes only: as many samples as are wanted.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::simulation::{OwnModel, SimulationChoice};
-use crate::plan::Fault;
+use crate::plan::{Fault, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -158,6 +158,8 @@ pub struct Training {
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
     pub constants: BTreeMap<String, f64>,
+    /// Which Redis holds the peers' tensors, on real services.
+    pub tensor_store: Option<TensorStoreChoice>,
 }
 
 impl Training {
@@ -181,6 +183,7 @@ impl Training {
         "settings",
         "faults",
         "constants",
+        "tensor_store",
     ];
 
     /// Those of them that may stand at the top of the file.

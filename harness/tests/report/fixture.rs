@@ -80,6 +80,7 @@ pub fn row(system: &str) -> Row {
         faults: Vec::new(),
         own_model: None,
         constants: std::collections::BTreeMap::new(),
+        tensor_store: None,
     }
 }
 
@@ -131,6 +132,7 @@ pub fn new_run(claims: &str, trials: usize) -> NewRun {
             enforced: true,
             how: "cgroup v1".into(),
         }],
+        servers: Vec::new(),
         simulation: None,
     }
 }

@@ -10,6 +10,7 @@
 
 mod amqp;
 mod amqp_address;
+mod clear;
 mod lua;
 mod open;
 mod plain;
@@ -19,6 +20,7 @@ mod redis_tensors;
 mod s3;
 
 pub use amqp::RabbitQueue;
+pub use clear::clear;
 pub use lua::LuaTensors;
 pub use open::{create_bucket, open_objects, open_queue, open_tensors};
 pub use plain::PlainTensors;

@@ -121,6 +121,11 @@ impl Connection {
         self.call_for(command, arguments, Duration::ZERO).await
     }
 
+    /// The refusal of a reply that makes no sense.
+    pub(super) fn unexpected(&self, command: &str) -> ChannelError {
+        self.address.unexpected(command)
+    }
+
     /// Sends a command whose reply says only that it was done.
     pub(super) async fn done(&self, command: &'static str, arguments: Vec<Value>) -> Result<()> {
         self.call(command, arguments).await.map(drop)
