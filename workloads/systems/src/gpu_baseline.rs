@@ -23,7 +23,7 @@ use crate::data::Shard;
 use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Replica};
 use crate::waiting::Place;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
+    DataLayout, Device, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, SystemError, Vector, World, settings,
 };
 
@@ -248,6 +248,10 @@ impl System for GpuBaseline {
 
     fn functions(&self) -> &'static [&'static str] {
         &[FUNCTION]
+    }
+
+    fn device(&self) -> Device {
+        Device::Cuda
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
