@@ -13,6 +13,7 @@ mod selector;
 pub mod statistics;
 pub mod summary;
 mod trial;
+mod usage;
 mod variation;
 mod verdicts;
 mod warnings;

@@ -58,7 +58,7 @@ impl Checker<'_> {
             }
         };
         self.ranges(fields, &training)?;
-        self.instance_type(fields, &training)?;
+        let instance_type = self.instance_type(fields, system, &training)?;
         let settings = self.settings(fields, system, &training)?;
         let device = self.device(fields, system, &training)?;
         let optimizer = training
@@ -101,7 +101,7 @@ impl Checker<'_> {
             job,
             memory_mb: u32::try_from(training.memory_mb).unwrap_or(u32::MAX),
             timeout_s: training.timeout_s,
-            instance_type: training.instance_type,
+            instance_type,
             cpu_fallback: device.fallback,
             faults: training.faults,
             own_model: own_model.cloned(),
@@ -340,8 +340,8 @@ impl Checker<'_> {
             (Host::Function, _) => Ok(cpu),
             (Host::Instance, Some(choice)) => Ok(choice),
             (Host::Instance, None) => Ok(DeviceChoice {
-                kind: Device::Cuda,
-                fallback: true,
+                kind: system.device(),
+                fallback: system.device() == Device::Cuda,
             }),
         }
     }
@@ -364,23 +364,31 @@ impl Checker<'_> {
     }
 
     /// A type without a price would only be found out once the bill is made.
-    fn instance_type(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
+    fn instance_type(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        row: &Training,
+    ) -> Result<String, ExperimentError> {
+        let Some(asked) = &row.instance_type else {
+            return Ok(system.instance_type().to_owned());
+        };
         let Ok(book) = PriceBook::shipped() else {
-            return Ok(());
+            return Ok(asked.clone());
         };
         let priced: Vec<&str> = book
             .prices()
             .iter()
             .filter_map(|price| price.dimension.strip_prefix("ec2/"))
             .collect();
-        if priced.contains(&row.instance_type.as_str()) {
-            return Ok(());
+        if priced.contains(&asked.as_str()) {
+            return Ok(asked.clone());
         }
         Err(self.error(
             fields,
             "instance_type",
-            format!("no price is known of `{}`", row.instance_type),
-            did_you_mean(&row.instance_type, &priced),
+            format!("no price is known of `{asked}`"),
+            did_you_mean(asked, &priced),
         ))
     }
 

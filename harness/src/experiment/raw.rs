@@ -142,9 +142,9 @@ pub struct Training {
     /// When an invocation is ended, seconds.
     #[serde(default = "defaults::timeout_s")]
     pub timeout_s: u64,
-    /// EC2 instance type of workers that run on instances.
-    #[serde(default = "defaults::instance_type")]
-    pub instance_type: String,
+    /// EC2 instance type of workers that run on instances; by default that of
+    /// the system's publication.
+    pub instance_type: Option<String>,
     /// What workers compute on.
     pub device: Option<DeviceChoice>,
     /// The optimizer; by default that of the source which the fidelity follows.
@@ -227,9 +227,5 @@ mod defaults {
     }
     pub fn timeout_s() -> u64 {
         900
-    }
-    /// The comparison's GPU instance (Barrak et al. 2025, §4.1).
-    pub fn instance_type() -> String {
-        "g4dn.xlarge".to_owned()
     }
 }

@@ -30,7 +30,7 @@ use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Repli
 use crate::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
+    DataLayout, Device, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
     Stage, System, SystemError, Vector, World, settings,
 };
 
@@ -241,6 +241,10 @@ impl System for GpuBaseline {
 
     fn functions(&self) -> &'static [&'static str] {
         &[FUNCTION]
+    }
+
+    fn device(&self) -> Device {
+        Device::Cuda
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

@@ -9,6 +9,7 @@
 
 mod allreduce;
 mod arithmetic;
+mod compression;
 mod data;
 mod dataset;
 mod drive;
@@ -18,10 +19,14 @@ mod in_store;
 mod job;
 pub mod mlless;
 mod models;
+pub mod p2p;
+pub mod p2p_lambda;
+pub mod process;
 mod published;
 mod record;
 mod registry;
 mod requests;
+mod resources;
 mod scatterreduce;
 mod settings;
 pub mod spirt;
@@ -47,6 +52,7 @@ pub use record::{
 };
 pub use registry::{find, systems};
 pub use requests::{ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests};
+pub use resources::{Reading, Resources, StageUsage, StageUsages};
 pub use settings::SettingsError;
 pub use system::{Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System};
 pub use vector::Vector;

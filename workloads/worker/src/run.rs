@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::faults::Faulty;
 use crate::host::{HostClock, WorkerError};
 use crate::output::Output;
+use crate::process::OwnProcess;
 
 /// What a worker keeps from one invocation to the next.
 pub struct Worker {
@@ -60,7 +61,8 @@ impl Worker {
             self.control.clone(),
             self.clock.clone(),
             Arc::new(Output),
-        );
+        )
+        .with_resources(Arc::new(OwnProcess));
         Ok(system.run(&mut world).await?)
     }
 
