@@ -92,6 +92,10 @@ fn real_services_give_the_bits_and_counts_of_embedded_ones() {
         assert_eq!(expected, found, "{trial}");
     }
     assert_eq!(real.manifest().services, "real");
+    let summary = std::fs::read_to_string(scene.path("real/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["rows"][0]["services"], "real");
+    assert_eq!(summary["rows"][0]["tensor_store"]["kind"], "module");
     let names: Vec<&str> = real.machine().servers.iter().map(|s| &*s.name).collect();
     assert_eq!(names, ["Redis", "RabbitMQ", "S3"]);
     assert!(real.machine().servers.iter().all(|s| s.version.is_some()));

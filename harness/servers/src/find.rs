@@ -17,6 +17,13 @@ pub const S3_VARIABLE: &str = "EPOCHCOST_S3_SERVER";
 /// The S3-compatible server's program.
 pub const S3_PROGRAM: &str = "epochcost-s3";
 
+/// Names the tensor store's Redis module.
+pub const MODULE_VARIABLE: &str = "EPOCHCOST_TENSORDB";
+/// The module's file.
+pub const MODULE: &str = "libepochcost_tensordb.so";
+const MODULE_REMEDY: &str = "apt-get install libclang-dev and, in a checkout, \
+     cargo build --release -p epochcost-tensordb, or name it in EPOCHCOST_TENSORDB";
+
 /// Distributions put RabbitMQ's own scripts here, and on the path wrappers that
 /// change the user and the directory.
 const RABBITMQ_SCRIPTS: &str = "/usr/lib/rabbitmq/bin";
@@ -57,6 +64,22 @@ pub fn s3() -> Result<PathBuf, ServerError> {
         .ok_or(ServerError::Missing {
             program: S3_PROGRAM,
             remedy: S3_REMEDY,
+        })
+}
+
+/// The tensor store's Redis module: the one that [`MODULE_VARIABLE`] names, else
+/// the one that cargo built beside this program.
+///
+/// # Errors
+/// [`ServerError::Missing`].
+pub fn module() -> Result<PathBuf, ServerError> {
+    let named = env::var_os(MODULE_VARIABLE).map(PathBuf::from);
+    named
+        .or_else(|| beside(MODULE))
+        .filter(|file| file.is_file())
+        .ok_or(ServerError::Missing {
+            program: MODULE,
+            remedy: MODULE_REMEDY,
         })
 }
 

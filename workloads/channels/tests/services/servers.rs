@@ -1,13 +1,8 @@
 //! The servers that the tests of this program share. They end with it.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings, ServerError, find};
-
-/// The Redis module, beside this test or where this says.
-const MODULE_VARIABLE: &str = "EPOCHCOST_REDIS_MODULE";
-const MODULE: &str = "libepochcost_tensordb.so";
 
 /// Redis as it is.
 pub fn redis() -> Option<&'static Redis> {
@@ -21,7 +16,7 @@ pub fn redis_with_module() -> Option<&'static Redis> {
     static SERVER: OnceLock<Option<Redis>> = OnceLock::new();
     let start = || {
         let settings = RedisSettings {
-            module: Some(module()?),
+            module: Some(present(find::module())?),
             ..RedisSettings::default()
         };
         present(Redis::start(&settings))
@@ -49,16 +44,6 @@ pub fn present<T>(started: Result<T, ServerError>) -> Option<T> {
         Err(missing @ ServerError::Missing { .. }) => absent(&missing.to_string()),
         Err(error) => panic!("{error}"),
     }
-}
-
-fn module() -> Option<PathBuf> {
-    let named = std::env::var_os(MODULE_VARIABLE).map(PathBuf::from);
-    named.or_else(|| find::beside(MODULE)).or_else(|| {
-        absent(&format!(
-            "{MODULE} is not beside this test: cargo build --release -p epochcost-tensordb, or \
-             name it in {MODULE_VARIABLE}"
-        ))
-    })
 }
 
 pub fn absent<T>(what: &str) -> Option<T> {

@@ -11,11 +11,9 @@ use crate::plan::{Row, TensorStoreKind};
 use crate::platform::PlatformError;
 use crate::platform::local::checkout::{Artifact, Checkout};
 
-/// Names the Redis module; nothing is built then.
-pub const MODULE_VARIABLE: &str = "EPOCHCOST_TENSORDB";
 const MODULE: Artifact = Artifact {
     selection: &["-p", "epochcost-tensordb"],
-    file: "libepochcost_tensordb.so",
+    file: find::MODULE,
 };
 const OBJECT_SERVER: Artifact = Artifact {
     selection: &["-p", "epochcost-s3-server"],
@@ -52,7 +50,7 @@ impl Programs {
             false => Ok(None),
         };
         Ok(Self {
-            module: wanted(module, &MODULE, "the Redis module", MODULE_VARIABLE)?,
+            module: wanted(module, &MODULE, "the Redis module", find::MODULE_VARIABLE)?,
             object_server: wanted(
                 object_server,
                 &OBJECT_SERVER,
@@ -182,10 +180,10 @@ fn missing(error: ServerError) -> (String, String) {
 }
 
 fn module_obtainable() -> Result<String, (String, String)> {
-    if let Some(path) = env::var_os(MODULE_VARIABLE) {
-        return named(MODULE_VARIABLE, Path::new(&path));
+    if let Some(path) = env::var_os(find::MODULE_VARIABLE) {
+        return named(find::MODULE_VARIABLE, Path::new(&path));
     }
-    let state = obtainable(&MODULE, MODULE_VARIABLE)?;
+    let state = obtainable(&MODULE, find::MODULE_VARIABLE)?;
     let is_built = |checkout: Checkout| checkout.path(&MODULE).is_file();
     if Checkout::here().is_some_and(|checkout| !is_built(checkout)) && !has_libclang() {
         return Err((

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use epochcost_servers::{
@@ -13,6 +13,7 @@ use super::given::Given;
 use super::programs::{self, Programs};
 use crate::plan::{Row, TensorStoreKind};
 use crate::platform::PlatformError;
+use crate::results::sha256_of;
 
 /// Settings of a server that was not started here.
 const GIVEN: &str = "given, settings unknown";
@@ -100,8 +101,9 @@ impl Servers {
             (true, module) => {
                 let program = find::redis().ok();
                 let version = program.and_then(|program| find::redis_version(&program));
+                let hash = |path: &PathBuf| sha256_of(path).unwrap_or_else(|_| "unknown".into());
                 let module = match module {
-                    Some(path) => format!("module {}", file_name(path)),
+                    Some(path) => format!("module of sha256 {}", hash(path)),
                     None => "no module".to_owned(),
                 };
                 used(
@@ -226,11 +228,6 @@ impl Servers {
             Some(tell(&format_args!("Redis of peer {peer}"), status))
         })
     }
-}
-
-fn file_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
 }
 
 fn kind_of(row: &Row) -> RedisKind {
