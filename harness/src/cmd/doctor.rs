@@ -169,10 +169,13 @@ fn server(requirement: Requirement) -> Finding {
     let what = format!("real services: {}", requirement.what);
     match requirement.state {
         Ok(found) => Finding::there(&what, found),
-        Err((missing, remedy)) => Finding::lacking(
+        Err(missing) => Finding::lacking(
             &what,
-            missing,
-            format!("{remedy}; without, use the embedded services, which take nothing"),
+            missing.what,
+            format!(
+                "{}; without, use the embedded services, which take nothing",
+                missing.remedy
+            ),
         ),
     }
 }

@@ -38,7 +38,8 @@ const FAULT: &str = "faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms:
 pub fn is_ready() -> bool {
     let required = std::env::var_os("EPOCHCOST_REQUIRE_SERVERS").is_some();
     for requirement in requirements() {
-        if let Err((missing, remedy)) = requirement.state {
+        if let Err(missing) = requirement.state {
+            let (missing, remedy) = (missing.what, missing.remedy);
             assert!(
                 !required,
                 "EPOCHCOST_REQUIRE_SERVERS is set, and {missing}: {remedy}"

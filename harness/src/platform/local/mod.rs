@@ -22,7 +22,7 @@ mod usage;
 pub mod worker;
 
 pub use limits::{Enforced, Enforcement};
-pub use services::{Programs, Requirement, ServerUsed, check, requirements};
+pub use services::{Missing, Programs, Requirement, ServerUsed, check, requirements};
 pub use worker::Worker;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::plan::Row;
 use crate::platform::{PlatformError, TrialData};
 
 pub(super) use real::Real;
-pub use real::{Programs, Requirement, ServerUsed, check, requirements};
+pub use real::{Missing, Programs, Requirement, ServerUsed, check, requirements};
 
 /// What serves the channels of a run's trials.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use self::servers::{Addresses, Servers};
 use crate::plan::Row;
 use crate::platform::{PlatformError, TrialData};
 
-pub use self::programs::{Programs, Requirement, check, requirements};
+pub use self::programs::{Missing, Programs, Requirement, check, requirements};
 pub use self::servers::ServerUsed;
 
 /// How often it is looked whether a server has ended.

@@ -66,8 +66,26 @@ impl Programs {
 pub struct Requirement {
     /// What it is.
     pub what: &'static str,
-    /// What was found; or what is missing, and a command that gets it.
-    pub state: Result<String, (String, String)>,
+    /// What was found, or what is missing.
+    pub state: Result<String, Missing>,
+}
+
+/// Something that real services take and this machine lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What, in a sentence's words.
+    pub what: String,
+    /// What to do; a command where there is one.
+    pub remedy: String,
+}
+
+impl Missing {
+    fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
 }
 
 /// Everything that real services take, whether it is there or not. Nothing is
@@ -113,7 +131,7 @@ pub fn requirements() -> Vec<Requirement> {
 pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
     Given::read()?;
     let needs_module = rows.iter().any(needs_module);
-    let lacking: Vec<(String, String)> = requirements()
+    let lacking: Vec<Missing> = requirements()
         .into_iter()
         .filter(|requirement| needs_module || requirement.what != "Redis module")
         .filter_map(|requirement| requirement.state.err())
@@ -121,7 +139,10 @@ pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
     if lacking.is_empty() {
         return Ok(());
     }
-    let (what, remedies): (Vec<String>, Vec<String>) = lacking.into_iter().unzip();
+    let (what, remedies): (Vec<String>, Vec<String>) = lacking
+        .into_iter()
+        .map(|missing| (missing.what, missing.remedy))
+        .unzip();
     Err(PlatformError::Lacks {
         what: format!("what `services: real` takes: {}", what.join("; ")),
         remedy: format!(
@@ -160,58 +181,58 @@ fn found_or_built(
     })
 }
 
-fn redis() -> Result<String, (String, String)> {
+fn redis() -> Result<String, Missing> {
     let program = find::redis().map_err(missing)?;
     Ok(find::redis_version(&program).unwrap_or_else(|| "of an unknown version".to_owned()))
 }
 
-fn rabbitmq() -> Result<String, (String, String)> {
+fn rabbitmq() -> Result<String, Missing> {
     find::rabbitmq().map_err(missing)?;
     Ok(find::rabbitmq_version().unwrap_or_else(|| "of an unknown version".to_owned()))
 }
 
-fn missing(error: ServerError) -> (String, String) {
+fn missing(error: ServerError) -> Missing {
     match error {
         ServerError::Missing { program, remedy } => {
-            (format!("{program} is not installed"), remedy.to_owned())
+            Missing::new(format!("{program} is not installed"), remedy)
         }
-        other => (other.to_string(), String::new()),
+        other => Missing::new(other.to_string(), "see what it says"),
     }
 }
 
-fn module_obtainable() -> Result<String, (String, String)> {
+fn module_obtainable() -> Result<String, Missing> {
     if let Some(path) = env::var_os(find::MODULE_VARIABLE) {
         return named(find::MODULE_VARIABLE, Path::new(&path));
     }
     let state = obtainable(&MODULE, find::MODULE_VARIABLE)?;
     let is_built = |checkout: Checkout| checkout.path(&MODULE).is_file();
     if Checkout::here().is_some_and(|checkout| !is_built(checkout)) && !has_libclang() {
-        return Err((
-            "libclang, which the Redis module is built with, is not installed".to_owned(),
-            LIBCLANG_REMEDY.to_owned(),
+        return Err(Missing::new(
+            "libclang, which the Redis module is built with, is not installed",
+            LIBCLANG_REMEDY,
         ));
     }
     Ok(state)
 }
 
-fn object_server_obtainable() -> Result<String, (String, String)> {
+fn object_server_obtainable() -> Result<String, Missing> {
     match env::var_os(find::S3_VARIABLE) {
         Some(path) => named(find::S3_VARIABLE, Path::new(&path)),
         None => obtainable(&OBJECT_SERVER, find::S3_VARIABLE),
     }
 }
 
-fn named(variable: &str, path: &Path) -> Result<String, (String, String)> {
+fn named(variable: &str, path: &Path) -> Result<String, Missing> {
     match path.is_file() {
         true => Ok(path.display().to_string()),
-        false => Err((
+        false => Err(Missing::new(
             format!("{variable} names {}, where no file is", path.display()),
             format!("correct {variable}, or leave it out"),
         )),
     }
 }
 
-fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, (String, String)> {
+fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
     match (Checkout::here(), find::beside(artifact.file)) {
         (Some(checkout), _) => {
             let path = checkout.path(artifact);
@@ -221,7 +242,7 @@ fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, (String, St
             })
         }
         (None, Some(path)) => Ok(path.display().to_string()),
-        (None, None) => Err((
+        (None, None) => Err(Missing::new(
             format!("there is no {} beside this program", artifact.file),
             format!("put it there, or name it in {variable}"),
         )),
