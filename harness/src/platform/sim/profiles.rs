@@ -31,6 +31,14 @@ const COMPUTE: [(&str, &str); 3] = [
         include_str!("../../../profiles/compute/published-cost-performance.yaml"),
     ),
     (
+        "published-p2p-instance",
+        include_str!("../../../profiles/compute/published-p2p-instance.yaml"),
+    ),
+    (
+        "published-p2p-lambda",
+        include_str!("../../../profiles/compute/published-p2p-lambda.yaml"),
+    ),
+    (
         "stated-flops",
         include_str!("../../../profiles/compute/stated-flops.yaml"),
     ),
