@@ -21,7 +21,7 @@ const PLATFORMS: [(&str, &str); 3] = [
 ];
 
 /// The compute profiles of this program, by name.
-const COMPUTE: [(&str, &str); 3] = [
+const COMPUTE: [(&str, &str); 5] = [
     (
         "laptop",
         include_str!("../../../profiles/compute/laptop.yaml"),
