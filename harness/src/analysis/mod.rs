@@ -38,6 +38,7 @@ pub use columns::Columns;
 pub use selector::{fill, matches};
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub(crate) use trial::{epochs, total_seconds};
+pub use usage::Usages;
 
 /// A run, analysed.
 #[derive(Clone, Debug)]
@@ -304,6 +305,7 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
         state_traffic: traffic(row, |trial| trial.traffic.state.total()),
         train_loss: mean(Metric::TrainLoss),
         accuracy: mean(Metric::Accuracy),
+        staleness: mean(Metric::Staleness),
         replicas_identical: all(row, |trial| trial.replicas_identical),
         verdicts: verdicts
             .iter()

@@ -106,6 +106,10 @@ pub struct RowSummary {
     pub train_loss: Option<f64>,
     /// Test accuracy after the last evaluated epoch, in 0..=1.
     pub accuracy: Option<f64>,
+    /// By how many epochs the gradients of others that a step used were older
+    /// than it; null where peers wait for each other. Since 1.4.
+    #[serde(default)]
+    pub staleness: Option<f64>,
     /// Whether all replicas held the same bits after every step.
     pub replicas_identical: Option<bool>,
     /// The verdicts on this row.

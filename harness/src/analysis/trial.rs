@@ -237,9 +237,7 @@ impl TrialAnalysis {
             Metric::PutCpuPercent => self.usage.cpu_percent(Stage::Put),
             Metric::GetCpuPercent => self.usage.cpu_percent(Stage::Get),
             Metric::UpdateModelCpuPercent => self.usage.cpu_percent(Stage::UpdateModel),
-            Metric::DetectConvergenceCpuPercent => {
-                self.usage.cpu_percent(Stage::DetectConvergence)
-            }
+            Metric::DetectConvergenceCpuPercent => self.usage.cpu_percent(Stage::DetectConvergence),
             Metric::ComputeGradientsMemoryMb => self.usage.memory_mb(Stage::ComputeGradients),
             Metric::PutMemoryMb => self.usage.memory_mb(Stage::Put),
             Metric::GetMemoryMb => self.usage.memory_mb(Stage::Get),

@@ -30,8 +30,8 @@ use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Repli
 use crate::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
-    DataLayout, Device, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, SystemError, Vector, World, settings,
+    DataLayout, Device, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError,
+    Sizes, Stage, System, SystemError, Vector, World, settings,
 };
 
 const NAME: &str = "gpu_baseline";

@@ -2,7 +2,8 @@
 //! themselves.
 #![allow(clippy::unwrap_used)]
 
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
@@ -14,6 +15,7 @@ use epochcost_systems::{
     StepRecord, SystemError, Vector, find,
 };
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 const P: u64 = 4 * testing::SIZES.parameters as u64;
@@ -52,59 +54,151 @@ fn digests(trial: &Trial) -> Vec<String> {
     by_epoch(trial).iter().map(digest).collect()
 }
 
-/// A model that takes a while, longer than any pause here: the published
-/// barrier needs that.
-struct Slow(Box<dyn Compute>, fn(&Batch) -> u64);
+/// What a peer does: begins the first gradient of an epoch, or evaluates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Begins { rank: usize, epoch: usize },
+    Evaluates { rank: usize, epoch: usize },
+}
+
+/// What peers did, in order, and who waits for it.
+#[derive(Default)]
+struct Course {
+    events: Mutex<Vec<Event>>,
+    changed: Notify,
+}
+
+impl Course {
+    fn note(&self, event: Event) {
+        self.events.lock().unwrap().push(event);
+        self.changed.notify_waiters();
+    }
+
+    /// Returns once `event` has come; a peer that never lets it come makes the
+    /// test fail.
+    async fn after(&self, event: Event) {
+        let come = async {
+            loop {
+                let changed = self.changed.notified();
+                if self.events.lock().unwrap().contains(&event) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let patience = Duration::from_secs(60);
+        tokio::time::timeout(patience, come)
+            .await
+            .expect("it never came");
+    }
+
+    fn place(&self, event: Event) -> usize {
+        let events = self.events.lock().unwrap();
+        events.iter().position(|known| *known == event).unwrap()
+    }
+}
+
+/// Before a gradient of an epoch a peer waits for this.
+type Gate = fn(usize, usize) -> Option<Event>;
+
+/// A model that goes on only when others have.
+struct Gated {
+    model: Box<dyn Compute>,
+    course: Arc<Course>,
+    gate: Gate,
+    /// Milliseconds that a gradient takes: the published barrier needs more
+    /// than the pause between two looks at it.
+    milliseconds: u64,
+    fails: bool,
+}
+
+impl Gated {
+    fn new(model: Box<dyn Compute>, course: &Arc<Course>, gate: Gate) -> Self {
+        Self {
+            model,
+            course: course.clone(),
+            gate,
+            milliseconds: 0,
+            fails: false,
+        }
+    }
+}
 
 #[async_trait]
-impl Compute for Slow {
+impl Compute for Gated {
     fn parameters(&self) -> usize {
-        self.0.parameters()
+        self.model.parameters()
     }
+
     fn statistics(&self) -> usize {
-        self.0.statistics()
+        self.model.statistics()
     }
+
     async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        self.0.initial_parameters(seed).await
+        self.model.initial_parameters(seed).await
     }
+
     fn initial_statistics(&self) -> Vector {
-        self.0.initial_statistics()
+        self.model.initial_statistics()
     }
+
     async fn gradient(
         &mut self,
         parameters: &Vector,
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput> {
-        let milliseconds = (self.1)(batch);
-        if milliseconds == u64::MAX {
+        let (rank, epoch) = (batch.rank, batch.epoch);
+        if self.fails {
             return Err(SystemError::Compute("no gradient".into()));
         }
-        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
-        self.0.gradient(parameters, statistics, batch).await
+        if batch.index == 0 {
+            self.course.note(Event::Begins { rank, epoch });
+            if let Some(event) = (self.gate)(rank, epoch) {
+                self.course.after(event).await;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(self.milliseconds)).await;
+        self.model.gradient(parameters, statistics, batch).await
     }
+
     async fn evaluate(
         &mut self,
         parameters: &Vector,
         statistics: &Vector,
         test: &Batch,
     ) -> Result<Option<Evaluation>> {
-        self.0.evaluate(parameters, statistics, test).await
+        let (rank, epoch) = (test.rank, test.epoch);
+        self.course.note(Event::Evaluates { rank, epoch });
+        self.model.evaluate(parameters, statistics, test).await
     }
 }
 
+fn slow_of(model: fn() -> Box<dyn Compute>) -> Box<dyn Compute> {
+    Box::new(Gated {
+        milliseconds: 15,
+        ..Gated::new(model(), &Arc::default(), |_, _| None)
+    })
+}
+
 fn slow() -> Box<dyn Compute> {
-    Box::new(Slow(testing::compute(), |_| 15))
+    slow_of(testing::compute)
 }
 
 fn slow_phantom() -> Box<dyn Compute> {
-    Box::new(Slow(testing::phantom(), |_| 15))
+    slow_of(testing::phantom)
 }
 
-/// Worker 0 takes half a second for its first mini-batch of every epoch.
-fn straggler() -> Box<dyn Compute> {
-    let late = |batch: &Batch| u64::from((batch.rank, batch.index) == (0, 0)) * 500;
-    Box::new(Slow(testing::compute(), late))
+/// Runs a job whose peers go on when `gate` lets them.
+async fn run_gated(
+    job: &Job,
+    model: fn() -> Box<dyn Compute>,
+    gate: Gate,
+) -> (Result<Trial, DriveError>, Arc<Course>) {
+    let course = Arc::new(Course::default());
+    let peers = course.clone();
+    let make = move || -> Box<dyn Compute> { Box::new(Gated::new(model(), &peers, gate)) };
+    (testing::run_with(job, make).await, course)
 }
 
 #[tokio::test]
@@ -342,71 +436,97 @@ async fn published_functions_never_see_the_weights() {
     assert_ne!(digests(&with), digests(&without));
 }
 
-/// Of a peer that is late, the others take what they last sent, and go on.
+/// The late peer computes its first gradient only when the others have ended:
+/// peers that waited for it would never get there.
 #[tokio::test]
 async fn a_slow_peer_delays_no_asynchronous_one() {
-    let job = job("p2p", Fidelity::Paper, 4, json!({"mode": "asynchronous"}));
-    let began = Instant::now();
-    let trial = testing::run_with(&job, straggler).await.unwrap();
-    assert!(began.elapsed() >= Duration::from_millis(1_500));
+    let job = job("p2p", Fidelity::Paper, 2, json!({"mode": "asynchronous"}));
+    let late: Gate =
+        |rank, epoch| (rank == 0 && epoch == 0).then_some(Event::Evaluates { rank: 1, epoch: 2 });
+    let (trial, _) = run_gated(&job, testing::compute, late).await;
+    let trial = trial.unwrap();
     let steps = by_epoch(&trial);
-    let seconds = |step: &StepRecord| step.seconds.compute_gradients + step.seconds.synchronise();
-    for step in &steps {
-        match step.rank {
-            0 => assert!(seconds(step) >= 0.5),
-            _ => assert!(seconds(step) < 0.4, "worker {} waited", step.rank),
-        }
-        assert_eq!(step.seconds.wait, 0.0);
-    }
-    // When the late peer has its first gradient, the others have ended: it
-    // reads their last, which is of no earlier epoch than its own.
-    let late: Vec<_> = steps.iter().filter(|step| step.rank == 0).collect();
-    assert!(late.iter().all(|step| step.staleness == Some(0.0)));
+    let of = |rank| steps.iter().filter(move |step| step.rank == rank);
+    // Nothing of the late peer was there to read; of the other, its last.
+    assert!(of(1).all(|step| step.staleness.is_none()));
+    assert!(of(0).all(|step| step.staleness == Some(0.0)));
+    assert!(steps.iter().all(|step| step.seconds.wait == 0.0));
     // What is read is metered: a message of each peer that had sent one.
     let all: Vec<StepRecord> = trial.steps().into_iter().cloned().collect();
     let system = find("p2p").unwrap();
     let form = system.traffic_of(&job, testing::SIZES, &all).unwrap();
     assert_eq!(trial.exchange(), form);
     let s = Compression::published(Method::Qsgd).bytes(P / 4).unwrap() + EPOCH_BYTES;
-    assert_eq!(form.bytes_up, 12 * s);
-    assert_eq!(form.bytes_down, form.deliveries * s);
+    assert_eq!((form.messages, form.deliveries), (2 * 3, 3));
+    assert_eq!((form.bytes_up, form.bytes_down), (6 * s, 3 * s));
 }
 
 /// A peer that is ahead reads what the late one sent epochs ago, and says so.
 #[tokio::test]
 async fn staleness_is_the_age_of_what_is_read() {
-    for compute in [testing::compute, testing::phantom] {
-        // Worker 1 goes through an epoch in 300 ms from its second on; worker 0 in 100 ms.
-        let pace = |batch: &Batch| match (batch.rank, batch.epoch) {
-            (0, _) => 33,
-            (_, 0) => 10,
-            _ => 300,
-        };
-        let paced = move || -> Box<dyn Compute> { Box::new(Slow(compute(), pace)) };
+    // Worker 0 begins when worker 1 has sent its first gradient, and worker 1
+    // goes on when worker 0 has ended.
+    let apart: Gate = |rank, epoch| match (rank, epoch) {
+        (0, 0) => Some(Event::Begins { rank: 1, epoch: 1 }),
+        (1, 1) => Some(Event::Evaluates { rank: 0, epoch: 3 }),
+        _ => None,
+    };
+    for model in [testing::compute, testing::phantom] {
         let settings = json!({"mode": "asynchronous", "compression": "none"});
         let job = Job {
             epochs: 4,
             ..job("p2p", Fidelity::Paper, 2, settings)
         };
-        let trial = testing::run_with(&job, paced).await.unwrap();
-        let steps = by_epoch(&trial);
-        let ages: Vec<_> = (steps.iter().filter(|step| step.rank == 0))
-            .map(|step| step.staleness.unwrap())
-            .collect();
-        assert_eq!(ages, [0.0, 1.0, 2.0, 3.0]);
+        let (trial, _) = run_gated(&job, model, apart).await;
+        let trial = trial.unwrap();
+        let ages = |rank| -> Vec<Option<f64>> {
+            let steps = by_epoch(&trial).into_iter();
+            let own = steps.filter(|step| step.rank == rank);
+            own.map(|step| step.staleness).collect()
+        };
+        assert_eq!(ages(0), [Some(0.0), Some(1.0), Some(2.0), Some(3.0)]);
+        // What worker 0 sent last is newer than what worker 1 computes.
+        assert_eq!(ages(1), [None, Some(0.0), Some(0.0), Some(0.0)]);
+    }
+}
+
+/// No peer begins an epoch before all have sent their gradients of the last.
+#[tokio::test]
+async fn synchronous_peers_wait_for_the_last() {
+    let last_to_begin: Gate = |rank, epoch| (rank == 0).then_some(Event::Begins { rank: 2, epoch });
+    for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+        let job = job("p2p", fidelity, 3, json!({}));
+        let (trial, course) = run_gated(&job, testing::compute, last_to_begin).await;
+        trial.unwrap();
+        for epoch in 1..3 {
+            let before = epoch - 1;
+            let first = (0..3).map(|rank| course.place(Event::Begins { rank, epoch }));
+            let first = first.min().unwrap();
+            for rank in 0..3 {
+                let begun = Event::Begins {
+                    rank,
+                    epoch: before,
+                };
+                let evaluated = Event::Evaluates {
+                    rank,
+                    epoch: before,
+                };
+                assert!(course.place(begun) < first);
+                // Only a barrier makes them wait for what follows the exchange.
+                let has_barrier = fidelity == Fidelity::Paper;
+                assert!(!has_barrier || course.place(evaluated) < first);
+            }
+        }
     }
 }
 
 #[tokio::test]
 async fn synchronous_peers_wait_with_a_bound() {
-    let job = job("p2p", Fidelity::Paper, 3, json!({}));
-    let trial = testing::run_with(&job, straggler).await.unwrap();
-    let waited = |step: &&StepRecord| step.rank != 0 && step.seconds.wait + step.seconds.get > 0.4;
-    assert_eq!(by_epoch(&trial).into_iter().filter(waited).count(), 2 * 3);
-
-    let mut impatient = job.clone();
-    impatient.settings["wait_limit_s"] = json!(0);
-    let Err(DriveError::Invoke(error)) = testing::run_with(&impatient, straggler).await else {
+    // Worker 0 never computes: it waits for an epoch that there is not.
+    let never: Gate = |rank, _| (rank == 0).then_some(Event::Begins { rank: 0, epoch: 9 });
+    let job = job("p2p", Fidelity::Paper, 3, json!({"wait_limit_s": 0}));
+    let (trial, _) = run_gated(&job, testing::compute, never).await;
+    let Err(DriveError::Invoke(error)) = trial else {
         panic!("a peer waited beyond its bound");
     };
     assert!(
@@ -419,7 +539,12 @@ async fn synchronous_peers_wait_with_a_bound() {
 /// A function that fails ends its execution; the peer asks, and says so.
 #[tokio::test]
 async fn a_peer_learns_that_its_execution_failed() {
-    let failing = || -> Box<dyn Compute> { Box::new(Slow(testing::compute(), |_| u64::MAX)) };
+    let failing = || -> Box<dyn Compute> {
+        Box::new(Gated {
+            fails: true,
+            ..Gated::new(testing::compute(), &Arc::default(), |_, _| None)
+        })
+    };
     let job = job("p2p_lambda", Fidelity::Paper, 2, json!({}));
     let Err(DriveError::Invoke(error)) = testing::run_with(&job, failing).await else {
         panic!("nobody noticed");

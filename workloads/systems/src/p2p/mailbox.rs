@@ -185,11 +185,15 @@ impl Mailbox {
                 known[peer] = Some(gradient);
             }
             let is_over = known.iter().all(Option::is_some);
-            if !is_over || self.rules.sleeps_after_last_look {
+            if !is_over {
                 world.enter(Stage::Wait);
                 world.pause(&waiting).await?;
+            } else if self.rules.sleeps_after_last_look {
+                world.enter(Stage::Wait);
+                world.clock.sleep(self.rules.poll).await;
             }
         }
+        world.enter(Stage::Put);
         self.clear(world, epoch).await?;
         Ok(known.into_iter().flatten().collect())
     }
