@@ -1,5 +1,6 @@
 //! Clients of the channels' services, embedded or real: S3's HTTP for objects,
-//! Redis for tensors, RabbitMQ for queues, and the embedded servers.
+//! Redis for tensors, RabbitMQ or (with the feature `aws`) SQS for queues, and
+//! the embedded servers.
 //!
 //! [`open_objects`], [`open_tensors`] and [`open_queue`] choose by the
 //! endpoint's scheme.
@@ -18,6 +19,8 @@ mod redis;
 mod redis_queue;
 mod redis_tensors;
 mod s3;
+#[cfg(feature = "aws")]
+mod sqs;
 
 pub use amqp::RabbitQueue;
 pub use clear::clear;
@@ -27,6 +30,8 @@ pub use plain::PlainTensors;
 pub use redis_queue::RedisQueue;
 pub use redis_tensors::RedisTensors;
 pub use s3::S3Objects;
+#[cfg(feature = "aws")]
+pub use sqs::SqsQueue;
 
 use std::time::Duration;
 

@@ -37,6 +37,39 @@ pub fn s3() -> Option<&'static ObjectServer> {
         .as_ref()
 }
 
+/// An address where moto speaks SQS' protocol. A shell ends it when its input
+/// does, so when this program ends, however that happens.
+#[cfg(feature = "aws")]
+pub fn sqs() -> Option<&'static str> {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    const SCRIPT: &str = r#"moto_server -H 127.0.0.1 -p "$1" >&2 & cat; kill $!"#;
+    const PATIENCE: Duration = Duration::from_secs(60);
+    static SERVER: OnceLock<Option<(Child, String)>> = OnceLock::new();
+    let start = || {
+        let found = Command::new("moto_server").arg("--help").output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            return absent("moto_server is not here: pip install 'moto[server]'");
+        }
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = port.local_addr().unwrap().port();
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT, "sh", &port.to_string()]);
+        let command = command.stdin(Stdio::piped()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let started = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(started.elapsed() < PATIENCE, "moto_server does not come up");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some((child, format!("sqs+http://key:secret@127.0.0.1:{port}")))
+    };
+    let server = SERVER.get_or_init(start).as_ref();
+    server.map(|(_, url)| url.as_str())
+}
+
 /// The server, or `None` with a message if its program is not here.
 pub fn present<T>(started: Result<T, ServerError>) -> Option<T> {
     match started {
