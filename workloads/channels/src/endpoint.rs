@@ -13,6 +13,9 @@ use crate::ChannelError;
 /// enough for 500 MB at 1.7 MB/s.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Longest time that connecting may take, if a command may take longer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What is spoken at an endpoint: its URL's scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
@@ -127,6 +130,11 @@ impl Endpoint {
     pub fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         self
+    }
+
+    /// Longest time that connecting may take.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        CONNECT_TIMEOUT.min(self.options.timeout)
     }
 
     /// `HOST:PORT`, or `HOST` alone.

@@ -18,7 +18,6 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::CONNECT_TIMEOUT;
 use super::amqp_address::{Address, NAME_BYTES, Refusal};
 use crate::{Endpoint, Payload, Queue, Result};
 
@@ -56,8 +55,9 @@ impl RabbitQueue {
     pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
         let address = Address(endpoint);
         let connecting = Connection::connect_uri(address.uri(), Address::properties());
-        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
-        let connected = connected.map_err(|_| address.silent("connect", CONNECT_TIMEOUT))?;
+        let limit = address.0.connect_timeout();
+        let connected = timeout(limit, connecting).await;
+        let connected = connected.map_err(|_| address.silent("connect", limit))?;
         let connection =
             connected.map_err(|error| address.error(&Refusal::of("connect"), &error))?;
         Ok(Self {

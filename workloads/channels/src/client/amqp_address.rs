@@ -6,7 +6,6 @@ use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 use lapin::{ConnectionProperties, ErrorKind};
 
-use super::CONNECT_TIMEOUT;
 use crate::{ChannelError, Endpoint};
 
 const SERVICE: &str = "queue";
@@ -52,7 +51,7 @@ impl Address {
             },
             vhost: vhost.to_owned(),
             query: AMQPQueryString {
-                connection_timeout: u64::try_from(CONNECT_TIMEOUT.as_millis()).ok(),
+                connection_timeout: u64::try_from(endpoint.connect_timeout().as_millis()).ok(),
                 // A function is frozen between invocations and could not answer.
                 heartbeat: Some(0),
                 ..AMQPQueryString::default()

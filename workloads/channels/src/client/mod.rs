@@ -32,8 +32,3 @@ pub use redis_tensors::RedisTensors;
 pub use s3::S3Objects;
 #[cfg(feature = "aws")]
 pub use sqs::SqsQueue;
-
-use std::time::Duration;
-
-/// Longest time that connecting may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -13,7 +13,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::CONNECT_TIMEOUT;
 use crate::endpoint::Endpoint;
 use crate::{ChannelError, Payload, Result};
 
@@ -41,8 +40,8 @@ impl Connection {
         let connecting = async {
             let client = Builder::from_config(address.config())
                 .set_connection_config(ConnectionConfig {
-                    connection_timeout: CONNECT_TIMEOUT,
-                    internal_command_timeout: CONNECT_TIMEOUT,
+                    connection_timeout: address.endpoint.connect_timeout(),
+                    internal_command_timeout: address.endpoint.connect_timeout(),
                     max_command_attempts: 1,
                     tcp: TcpConfig {
                         nodelay: Some(true),

@@ -13,7 +13,6 @@ use object_store::{ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, 
 
 use reqwest::Method;
 
-use super::CONNECT_TIMEOUT;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
 use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
 
@@ -86,7 +85,7 @@ impl S3Objects {
             .with_client_options(
                 ClientOptions::new()
                     .with_allow_http(true)
-                    .with_connect_timeout(CONNECT_TIMEOUT)
+                    .with_connect_timeout(self.endpoint.connect_timeout())
                     // A large object on a slow network takes longer than the default 30 s.
                     .with_timeout(self.endpoint.options.timeout),
             )
@@ -110,7 +109,7 @@ impl S3Objects {
         // The library creates none, but signs: the address of no key at all is the bucket's.
         let bucket_itself = Path::default();
         let client = self.bucket(bucket)?;
-        let signed = client.signed_url(Method::PUT, &bucket_itself, CONNECT_TIMEOUT);
+        let signed = client.signed_url(Method::PUT, &bucket_itself, self.endpoint.options.timeout);
         let url = signed
             .await
             .map_err(|error| self.error(bucket, "", error))?;
@@ -120,7 +119,9 @@ impl S3Objects {
             // Its address holds a signature.
             reason: causes(&error.without_url()),
         };
-        let request = reqwest::Client::new().put(url).timeout(CONNECT_TIMEOUT);
+        let request = reqwest::Client::new()
+            .put(url)
+            .timeout(self.endpoint.options.timeout);
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         if status.is_success() || status == reqwest::StatusCode::CONFLICT {

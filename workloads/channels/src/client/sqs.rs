@@ -18,7 +18,6 @@ use base64::prelude::BASE64_STANDARD;
 use epochcost_kernels::hash;
 use tokio::time::{Instant, sleep};
 
-use super::CONNECT_TIMEOUT;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::stash::Stash;
 use crate::{ChannelError, ObjectStore, Payload, Queue, Result};
@@ -64,7 +63,7 @@ impl SqsQueue {
     /// endpoint does not hold come from where the AWS SDK finds them.
     pub(super) async fn open(endpoint: Endpoint, bindings: Arc<dyn ObjectStore>) -> Self {
         let timeouts = TimeoutConfig::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
+            .connect_timeout(endpoint.connect_timeout())
             .operation_timeout(endpoint.options.timeout)
             .build();
         let mut config = aws_config::defaults(BehaviorVersion::latest())

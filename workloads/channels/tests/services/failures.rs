@@ -88,6 +88,32 @@ async fn a_silent_redis_is_given_up() {
     signal(redis.process(), "-CONT");
 }
 
+/// What accepts connections and says nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_answers_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let at = |scheme: &str| endpoint(&format!("{scheme}://u:p@{address}/x?timeout_s=1"));
+    let (scope, objects) = (fresh_scope(), objects());
+    for scheme in ["redis", "redis+plain", "redis+lua"] {
+        let error = ends_in_error(open_tensors(&at(scheme), &scope, &objects)).await;
+        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+    }
+    for scheme in ["redis", "amqp"] {
+        let error = ends_in_error(open_queue(&at(scheme), &scope, &objects)).await;
+        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+    }
+    let store = open_objects(&at("http"), &scope).unwrap();
+    let error = ends_in_error(store.get("b", "k")).await;
+    assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+    #[cfg(feature = "aws")]
+    {
+        let queue = open_queue(&at("sqs+http"), &scope, &objects).await.unwrap();
+        let error = ends_in_error(queue.count("q")).await;
+        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rabbitmq_killed_under_a_consumer_and_a_publisher() {
     let Some(mut broker) = present(RabbitMq::start()) else {
