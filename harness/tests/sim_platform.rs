@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
-use epochcost::results::RunDirectory;
+use epochcost::results::{RunDirectory, SCHEMA_VERSION};
 use serde_json::Value;
 
 /// Five systems with a model that no build has, on data that is not there.
@@ -246,7 +246,7 @@ fn a_simulated_run_says_what_it_stands_on() {
         "{table}"
     );
     let manifest = json(&run.join("manifest.json"));
-    assert_eq!(manifest["schema_version"]["minor"], 2);
+    assert_eq!(manifest["schema_version"]["minor"], SCHEMA_VERSION.minor);
     let record = &manifest["simulation"];
     let constants = record["constants"].as_array().unwrap();
     let stated = constants
