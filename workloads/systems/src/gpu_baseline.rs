@@ -24,9 +24,9 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::allreduce::published_sgd;
 use crate::data::Shard;
-use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Replica};
+use crate::lambdaml::published_sgd;
+use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions, Replica};
 use crate::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
@@ -291,6 +291,7 @@ impl System for GpuBaseline {
             return train_single_process(world, &settings).await;
         }
         let options = LoopOptions {
+            exchanges: Exchanged::Gradients,
             layout: DataLayout::Shards,
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: false,

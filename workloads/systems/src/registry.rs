@@ -1,5 +1,8 @@
 use crate::allreduce::AllReduce;
 use crate::gpu_baseline::GpuBaseline;
+use crate::kubeml::KubeMl;
+use crate::lambdaml::{Asynchronous, Source};
+use crate::mirrored::Mirrored;
 use crate::mlless::MlLess;
 use crate::scatterreduce::ScatterReduce;
 use crate::spirt::Spirt;
@@ -7,7 +10,18 @@ use crate::system::System;
 
 /// Every training system. A new one is one line here.
 pub fn systems() -> &'static [&'static dyn System] {
-    &[&Spirt, &MlLess, &ScatterReduce, &AllReduce, &GpuBaseline]
+    &[
+        &Spirt,
+        &MlLess,
+        &ScatterReduce(Source::Comparison),
+        &AllReduce(Source::Comparison),
+        &GpuBaseline,
+        &ScatterReduce(Source::LambdaMl),
+        &AllReduce(Source::LambdaMl),
+        &Asynchronous,
+        &KubeMl,
+        &Mirrored,
+    ]
 }
 
 /// The system of that name.

@@ -28,10 +28,11 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::allreduce::{FindsBy, Over, TUNED_POLL_MS, published_sgd};
+use crate::allreduce::{FindsBy, Over, TUNED_POLL_MS};
 use crate::in_store;
+use crate::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::synchronous::{
-    self, Exchange, FUNCTION, Iteration, Listing, LoopOptions, key_fields, list_keys,
+    self, Exchange, Exchanged, FUNCTION, Iteration, Listing, LoopOptions, key_fields, list_keys,
 };
 use crate::transfers::{TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
@@ -40,7 +41,6 @@ use crate::{
     Stage, System, Vector, World, settings,
 };
 
-const NAME: &str = "scatterreduce";
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 
@@ -60,6 +60,8 @@ enum DeleteMerged {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
+    /// What workers exchange, and when.
+    exchanges: Exchanged,
     /// What chunks travel over.
     over: Over,
     /// Over how many tensor stores chunks are spread, where they travel over
@@ -91,10 +93,24 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(fidelity: Fidelity) -> Self {
+    /// Of the original under `code`, only what its own code does is different.
+    fn of(fidelity: Fidelity, source: Source) -> Self {
+        match source {
+            Source::Comparison => Self::of_comparison(fidelity),
+            Source::LambdaMl if fidelity == Fidelity::Code => Self {
+                list_first_page_only: true,
+                epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
+                ..Self::of_comparison(Fidelity::Paper)
+            },
+            Source::LambdaMl => Self::of_comparison(fidelity),
+        }
+    }
+
+    fn of_comparison(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
+            exchanges: Exchanged::Gradients,
             over: if tuned { Over::Tensors } else { Over::Objects },
             stores: 1,
             finds_by: if tuned {
@@ -129,7 +145,7 @@ impl Settings {
 }
 
 /// ScatterReduce over the object store.
-pub(crate) struct ScatterReduce;
+pub(crate) struct ScatterReduce(pub(crate) Source);
 
 struct Chunks {
     settings: Settings,
@@ -368,15 +384,26 @@ fn merged_key(owner: usize, at: Iteration) -> String {
 #[async_trait]
 impl System for ScatterReduce {
     fn name(&self) -> &'static str {
-        NAME
+        match self.0 {
+            Source::Comparison => "scatterreduce",
+            Source::LambdaMl => "lambdaml_scatterreduce",
+        }
     }
 
     fn title(&self) -> &'static str {
-        "ScatterReduce"
+        match self.0 {
+            Source::Comparison => "ScatterReduce",
+            Source::LambdaMl => "LambdaML ScatterReduce",
+        }
     }
 
     fn about(&self) -> &'static str {
-        "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+        match self.0 {
+            Source::Comparison => {
+                "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+            }
+            Source::LambdaMl => ORIGINAL,
+        }
     }
 
     fn host(&self) -> Host {
@@ -388,15 +415,15 @@ impl System for ScatterReduce {
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        settings::resolve(NAME, &Settings::of(fidelity), overrides)
+        settings::resolve(self.name(), &Settings::of(fidelity, self.0), overrides)
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
-        published_sgd()
+        self.0.optimizer()
     }
 
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        Ok(settings::parse::<Settings>(NAME, &job.settings)?.layout())
+        Ok(settings::parse::<Settings>(self.name(), &job.settings)?.layout())
     }
 
     fn functions(&self) -> &'static [&'static str] {
@@ -410,9 +437,9 @@ impl System for ScatterReduce {
     }
 
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+        let settings: Settings = settings::parse(self.name(), &job.settings)?;
         let workers = job.workers as u64;
-        let steps = (job.epochs * job.batches_per_worker) as u64;
+        let steps = settings.exchanges.rounds(job);
         let gradient = sizes.gradient_bytes();
         if settings.over == Over::Tensors {
             let (chunks, notices) = (workers * workers, 2 * workers * (workers - 1));
@@ -438,14 +465,15 @@ impl System for ScatterReduce {
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+        let settings: Settings = settings::parse(self.name(), &job.settings)?;
         Ok(synchronous::replicas(settings.seeded_replicas))
     }
 
     async fn run(&self, world: &mut World) -> Result<Outcome> {
-        synchronous::expect_function(world, NAME)?;
-        let settings: Settings = world.settings(NAME)?;
+        synchronous::expect_function(world, self.name())?;
+        let settings: Settings = world.settings(self.name())?;
         let options = LoopOptions {
+            exchanges: settings.exchanges,
             layout: settings.layout(),
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: settings.rewrites_log,

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use epochcost_channels::{ListPage, ObjectStore, Payload};
 use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
+use serde::{Deserialize, Serialize};
 
 use crate::data::{self, Shard};
 use crate::waiting::Place;
 use crate::{
-    Batch, DataLayout, Outcome, Replicas, Result, Stage, SystemError, Task, Vector, World,
+    Batch, DataLayout, Job, Outcome, Replicas, Result, Stage, SystemError, Task, Vector, World,
     arithmetic, published,
 };
 
@@ -83,9 +84,35 @@ pub(crate) fn replicas(seeded: bool) -> Replicas {
     }
 }
 
+/// What workers exchange, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Exchanged {
+    /// Their gradients, in every step; the optimizer steps with what comes back.
+    Gradients,
+    /// Their parameters, in every step: the optimizer steps with the worker's
+    /// own gradient, and what comes back replaces the parameters.
+    ModelEveryStep,
+    /// Likewise, after the last step of an epoch only (model averaging).
+    ModelEveryEpoch,
+}
+
+impl Exchanged {
+    /// Exchanges of a job.
+    pub(crate) fn rounds(self, job: &Job) -> u64 {
+        let an_epoch = match self {
+            Self::Gradients | Self::ModelEveryStep => job.batches_per_worker,
+            Self::ModelEveryEpoch => 1,
+        };
+        (job.epochs * an_epoch) as u64
+    }
+}
+
 /// What the published versions do differently around the exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopOptions {
+    /// What workers exchange, and when.
+    pub(crate) exchanges: Exchanged,
     /// Whose records a worker draws its batches from.
     pub(crate) layout: DataLayout,
     /// Whether all replicas start from the same parameters.
@@ -253,22 +280,29 @@ async fn train_epoch(
         world.enter(Stage::ComputeGradients);
         let gradient = replica.gradient(world, &batch).await?;
         log(world, options, "gradient computed").await?;
-        let gradient = exchange
-            .exchange(
-                world,
-                gradient,
-                Iteration {
-                    epoch,
-                    batch: index,
-                },
-            )
-            .await?;
-        log(world, options, "gradients exchanged").await?;
-        world.enter(Stage::UpdateModel);
-        replica.update(&gradient)?;
-        world.note_parameters(&replica.parameters);
+        let at = Iteration {
+            epoch,
+            batch: index,
+        };
+        let is_last = index + 1 == batches;
+        if options.exchanges == Exchanged::Gradients {
+            let gradient = exchange.exchange(world, gradient, at).await?;
+            log(world, options, "gradients exchanged").await?;
+            world.enter(Stage::UpdateModel);
+            replica.update(&gradient)?;
+            world.note_parameters(&replica.parameters);
+        } else {
+            world.enter(Stage::UpdateModel);
+            replica.update(&gradient)?;
+            if is_last || options.exchanges == Exchanged::ModelEveryStep {
+                let own = replica.parameters.clone();
+                replica.parameters = exchange.exchange(world, own, at).await?;
+                world.note_parameters(&replica.parameters);
+            }
+            log(world, options, "models exchanged").await?;
+        }
         log(world, options, "model updated").await?;
-        if index + 1 == batches {
+        if is_last {
             exchange.end_epoch(world, epoch).await?;
             world.enter(Stage::DetectConvergence);
             if world.rank() == 0 && world.task.job.evaluates_after(epoch) {

@@ -81,6 +81,8 @@ pub enum QueueService {
     RabbitMq,
     /// SQS, paid by the request.
     Sqs,
+    /// None: its messages stand for HTTP requests between its own processes.
+    Http,
 }
 
 /// One way to train.

@@ -25,6 +25,9 @@ pub const SIZES: Sizes = Sizes {
     statistics: 6,
 };
 
+/// Its name.
+pub const MODEL: &str = "formula";
+
 const RECORD_BYTES: usize = 3;
 
 /// A job of three epochs of three mini-batches for `system`, with `overrides`
@@ -44,7 +47,7 @@ pub fn job(
         system: system.into(),
         fidelity,
         settings: found.settings(fidelity, overrides)?,
-        model: "formula".into(),
+        model: MODEL.into(),
         data: DataPlan {
             dataset: "numbers".into(),
             record_bytes: RECORD_BYTES,

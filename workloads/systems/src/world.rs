@@ -38,6 +38,10 @@ pub trait Clock: Send + Sync {
 pub trait Invoke: Send + Sync {
     /// Invokes a function and does not wait for its answer.
     async fn forget(&self, task: Task) -> Result<()>;
+    /// Invokes a function and waits until it has returned.
+    async fn call(&self, task: Task) -> Result<()> {
+        self.forget(task).await
+    }
     /// Starts the next execution of the peer's state machine, at `task.epoch`.
     async fn start_workflow(&self, task: Task) -> Result<()>;
 }
@@ -91,6 +95,21 @@ pub trait Compute: Send + Sync {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput>;
+    /// Losses and gradients of several batches at the same `parameters`, each
+    /// with `statistics` of its own, on devices that work at the same time
+    /// where there are several.
+    async fn gradients(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut [Vector],
+        batches: &[Batch],
+    ) -> Result<Vec<GradientOutput>> {
+        let mut outputs = Vec::with_capacity(batches.len());
+        for (statistics, batch) in statistics.iter_mut().zip(batches) {
+            outputs.push(self.gradient(parameters, statistics, batch).await?);
+        }
+        Ok(outputs)
+    }
     /// Loss and accuracy on the test split; `None` where nothing is computed.
     async fn evaluate(
         &mut self,
