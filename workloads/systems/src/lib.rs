@@ -13,6 +13,16 @@ mod data;
 mod dataset;
 mod drive;
 mod error;
+#[cfg(test)]
+mod gossip {
+    //! The example of `docs/adding-a-system.md`, from there.
+    include!(concat!(env!("OUT_DIR"), "/gossip.rs"));
+
+    mod tests {
+        #![allow(clippy::unwrap_used)]
+        include!(concat!(env!("OUT_DIR"), "/gossip_tests.rs"));
+    }
+}
 mod gpu_baseline;
 mod in_store;
 mod job;

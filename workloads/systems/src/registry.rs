@@ -1,26 +1,19 @@
-use crate::allreduce::AllReduce;
-use crate::gpu_baseline::GpuBaseline;
-use crate::kubeml::KubeMl;
-use crate::lambdaml::{Asynchronous, Source};
-use crate::mirrored::Mirrored;
-use crate::mlless::MlLess;
-use crate::scatterreduce::ScatterReduce;
-use crate::spirt::Spirt;
+use crate::lambdaml::Source;
 use crate::system::System;
 
 /// Every training system. A new one is one line here.
 pub fn systems() -> &'static [&'static dyn System] {
     &[
-        &Spirt,
-        &MlLess,
-        &ScatterReduce(Source::Comparison),
-        &AllReduce(Source::Comparison),
-        &GpuBaseline,
-        &ScatterReduce(Source::LambdaMl),
-        &AllReduce(Source::LambdaMl),
-        &Asynchronous,
-        &KubeMl,
-        &Mirrored,
+        &crate::spirt::Spirt,
+        &crate::mlless::MlLess,
+        &crate::scatterreduce::ScatterReduce(Source::Comparison),
+        &crate::allreduce::AllReduce(Source::Comparison),
+        &crate::gpu_baseline::GpuBaseline,
+        &crate::scatterreduce::ScatterReduce(Source::LambdaMl),
+        &crate::allreduce::AllReduce(Source::LambdaMl),
+        &crate::lambdaml::Asynchronous,
+        &crate::kubeml::KubeMl,
+        &crate::mirrored::Mirrored,
     ]
 }
 
@@ -28,6 +21,18 @@ pub fn systems() -> &'static [&'static dyn System] {
 pub fn find(name: &str) -> Option<&'static dyn System> {
     systems()
         .iter()
+        .chain(documented())
         .copied()
         .find(|system| system.name() == name)
+}
+
+/// The line of `docs/adding-a-system.md`, which adds its example.
+#[cfg(test)]
+fn documented() -> &'static [&'static dyn System] {
+    &[include!(concat!(env!("OUT_DIR"), "/registry_line.rs"))]
+}
+
+#[cfg(not(test))]
+fn documented() -> &'static [&'static dyn System] {
+    &[]
 }

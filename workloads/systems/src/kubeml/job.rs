@@ -42,9 +42,12 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
     for epoch in 0..epochs {
         world.at(epoch, None);
         let began = world.clock.now();
-        job.epoch(world, scheduler.parallelism(), epoch).await?;
+        let asked = scheduler.parallelism();
+        // A function without a document would have nothing to report.
+        let functions = asked.min(Split::of(&world.task.job, settings, asked.max(1)).documents());
+        job.epoch(world, functions, epoch).await?;
         if world.task.job.evaluates_after(epoch) {
-            job.validate(world, scheduler.parallelism(), epoch).await?;
+            job.validate(world, functions, epoch).await?;
         }
         if !settings.is_static {
             scheduler.ended((world.clock.now() - began).as_secs_f64());
