@@ -4,9 +4,10 @@
 //! The table takes each mini-batch of a worker for a function of its own and
 //! adds them up as if they ran one after another, SPIRT's parallel ones too.
 //! Functions that compute no mini-batch (SPIRT's other stages, MLLess's
-//! supervisor) and everything but their run time are left out.
+//! supervisor) and everything but their run time are left out. Of peers, the
+//! columns are those of Barrak et al. 2023 (P2P), Tables II and III.
 
-use epochcost_systems::{Host, Job};
+use epochcost_systems::{Host, Job, PaperAccount};
 
 use crate::cost::{self, PriceBook, PriceBookError, Usage};
 use crate::metering::Invocation;
@@ -29,7 +30,8 @@ pub struct Columns {
 
 impl Columns {
     /// The columns of a trial whose epochs take `seconds_per_epoch` of wall
-    /// time. `memory_mb` is the memory size of its functions.
+    /// time, `gradients_s` of them to compute a worker's gradients.
+    /// `memory_mb` is the memory size of its functions.
     ///
     /// # Errors
     /// When the price book lacks a price.
@@ -38,9 +40,13 @@ impl Columns {
         host: Host,
         memory_mb: u32,
         seconds_per_epoch: Option<f64>,
+        gradients_s: Option<f64>,
         usage: &Usage<'_>,
         prices: &PriceBook,
     ) -> Result<Self, PriceBookError> {
+        if usage.paper_account == PaperAccount::PeerToPeer {
+            return of_peers(job, memory_mb, gradients_s, usage, prices);
+        }
         let batches = job.batches_per_worker as f64;
         let of_functions = mean_batch_s(&usage.invocations);
         let Some(seconds) = of_functions.or(seconds_per_epoch.map(|epoch| epoch / batches)) else {
@@ -65,6 +71,33 @@ impl Columns {
             total_cost_usd: Some(cost_per_worker * job.workers as f64),
         })
     }
+}
+
+/// The columns of the P2P paper's Tables II and III, which price the phase in
+/// which a peer's gradients are computed: (λ·B + e)·T.
+fn of_peers(
+    job: &Job,
+    memory_mb: u32,
+    gradients_s: Option<f64>,
+    usage: &Usage<'_>,
+    prices: &PriceBook,
+) -> Result<Columns, PriceBookError> {
+    let Some(seconds) = gradients_s else {
+        return Ok(Columns::default());
+    };
+    let of_batches = usage.invocations.iter().filter(|call| call.batch.is_some());
+    let functions = of_batches.count() as f64 / (job.workers * job.epochs) as f64;
+    let rate = cost::peer_function_rate_usd(memory_mb, usage.function_price, prices)?;
+    let instance = cost::instance_usd(seconds, usage.instance_type, prices)?;
+    let peer = rate * functions * seconds + instance;
+    let of_functions = mean_batch_s(&usage.invocations);
+    Ok(Columns {
+        seconds_per_batch: of_functions.or(Some(seconds / job.batches_per_worker as f64)),
+        total_seconds: Some(seconds),
+        cost_per_function_usd: (functions > 0.0).then_some(rate * seconds),
+        cost_per_worker_usd: Some(peer),
+        total_cost_usd: Some(peer * job.workers as f64),
+    })
 }
 
 /// The mean duration of the functions that compute one mini-batch each; none

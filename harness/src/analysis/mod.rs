@@ -75,9 +75,10 @@ impl RowAnalysis {
             .filter(|trial| trial.trial.failure.is_none())
     }
 
-    /// Whether the system's code runs on functions; else, on instances.
+    /// Whether gradients are computed on functions; else, on instances.
     pub fn on_functions(&self) -> bool {
-        find(&self.planned.row.job.system).is_none_or(|system| system.host() == Host::Function)
+        let system = find(&self.planned.row.job.system);
+        system.is_none_or(|system| system.runs_on(Host::Function))
     }
 
     /// The mean of `metric` over the trials that did not fail.

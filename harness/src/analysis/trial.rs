@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, Job, PurposeTraffic, QueueService, StageSeconds, StepRecord, find};
+use epochcost_systems::{
+    Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord, find,
+};
 
 use super::claims::Metric;
 use super::columns::Columns;
@@ -86,6 +88,7 @@ impl TrialAnalysis {
             traffic += step.traffic;
         }
         let usage = Usage {
+            paper_account: system.map_or(PaperAccount::Comparison, |system| system.paper_account()),
             queue_service: system.map_or(QueueService::RabbitMq, |system| system.queue_service()),
             tensor_store_hosts: system
                 .map_or(1, |system| system.tensor_store_hosts(row.job.workers)),
@@ -98,12 +101,14 @@ impl TrialAnalysis {
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
         let epochs = epochs(steps, &trial.evaluations);
-        let host = system.map_or(Host::Function, |system| system.host());
+        let host = system.map_or(Host::Function, |system| system.worker_host());
         let columns = Columns::of(
             &row.job,
             host,
             row.memory_mb,
             seconds_per_epoch(&epochs),
+            (!epochs.is_empty())
+                .then(|| seconds.compute_gradients / (row.job.workers * row.job.epochs) as f64),
             &usage,
             prices,
         )?;

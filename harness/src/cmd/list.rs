@@ -1,10 +1,11 @@
 //! `list`: systems, models, datasets and experiments.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use epochcost_datasets::{DATASETS, Origin};
-use epochcost_systems::{Fidelity, models, systems};
+use epochcost_systems::{Fidelity, Host, models, systems};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -55,7 +56,10 @@ struct SystemLine {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    host: epochcost_systems::Host,
+    /// What its workers run on.
+    host: Host,
+    /// What each of its functions runs on.
+    functions: BTreeMap<&'static str, Host>,
     /// The settings of each fidelity; null where the system has no such fidelity.
     settings: Map<String, Value>,
 }
@@ -67,7 +71,10 @@ fn list_systems(output: Output) {
             name: system.name(),
             title: system.title(),
             about: system.about(),
-            host: system.host(),
+            host: system.worker_host(),
+            functions: (system.functions().iter())
+                .map(|name| (*name, system.host_of(name)))
+                .collect(),
             settings: Fidelity::ALL
                 .into_iter()
                 .map(|fidelity| {
@@ -90,6 +97,7 @@ fn list_systems(output: Output) {
 #[derive(Serialize)]
 struct ModelLine {
     name: &'static str,
+    about: &'static str,
     /// Channels, height, width.
     input: [usize; 3],
     classes: usize,
@@ -103,6 +111,7 @@ fn list_models(output: Output) {
         .iter()
         .map(|model| ModelLine {
             name: model.name,
+            about: model.about,
             input: model.input,
             classes: model.classes,
             parameters: model.sizes.parameters,
@@ -110,20 +119,29 @@ fn list_models(output: Output) {
             tensors: model.tensors,
         })
         .collect();
-    let rows: Vec<[String; 4]> = lines
+    let rows: Vec<[String; 6]> = lines
         .iter()
         .map(|line| {
             let input = line.input.map(|size| size.to_string()).join("x");
             [
                 line.name.into(),
                 input,
+                line.classes.to_string(),
                 line.parameters.to_string(),
                 line.statistics.to_string(),
+                line.about.into(),
             ]
         })
         .collect();
     output.text(table(
-        ["name", "input", "parameters", "batch-norm statistics"],
+        [
+            "name",
+            "input",
+            "classes",
+            "parameters",
+            "batch-norm statistics",
+            "about",
+        ],
         &rows,
     ));
     output.json(&lines);

@@ -1,7 +1,10 @@
+use std::collections::BTreeMap;
+
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, PurposeTraffic, QueueService};
+use epochcost_systems::{Host, PaperAccount, PurposeTraffic, QueueService};
 use serde::{Deserialize, Serialize};
 
+use super::formula::ARM;
 use super::{PriceBook, PriceBookError};
 use crate::metering::Invocation;
 
@@ -19,8 +22,9 @@ const BROKER: &str = "broker/mq.m5.large";
 
 /// Every dimension that a bill can name, but for the instance types of experiments.
 #[cfg(test)]
-pub(super) const DIMENSIONS: [&str; 11] = [
+pub(super) const DIMENSIONS: [&str; 12] = [
     "lambda_gb_second",
+    super::formula::ARM,
     "lambda_request",
     "state_transition",
     "s3_put",
@@ -46,6 +50,8 @@ pub enum Account {
 /// What a trial used.
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {
+    /// The formula of the paper's account.
+    pub paper_account: PaperAccount,
     /// The queue that it rents, if it uses one.
     pub queue_service: QueueService,
     /// How many database hosts it rents, if it uses a tensor store.
@@ -119,12 +125,13 @@ impl Ledger<'_> {
     }
 }
 
-/// The paper's account (Barrak et al. 2025, Table 2).
+/// The paper's account, by the formula of the system's paper.
 ///
 /// A function costs its run time in seconds × its memory size in GB of 1,000
-/// MB × the x86 price of a GB-second, or its seconds × the platform's own price;
-/// an instance its seconds at the hourly price. Init, requests, state transitions, queues, databases and storage are
-/// left out, as there.
+/// MB × the x86 price of a GB-second, or its seconds × the platform's own price
+/// (Barrak et al. 2025, Table 2); see [`PaperAccount::PeerToPeer`] for the other
+/// one. An instance costs its seconds at the hourly price. Init, requests,
+/// state transitions, queues, databases and storage are left out, as there.
 ///
 /// # Errors
 /// When the book has no price for the instance type.
@@ -133,8 +140,13 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
         book,
         items: Vec::new(),
     };
-    let seconds = |call: &Invocation| call.duration_ms / 1e3;
-    charge_functions(&mut ledger, usage, seconds, 1e3)?;
+    match usage.paper_account {
+        PaperAccount::Comparison => {
+            let seconds = |call: &Invocation| call.duration_ms / 1e3;
+            charge_functions(&mut ledger, usage, seconds, 1e3)?;
+        }
+        PaperAccount::PeerToPeer => charge_phases(&mut ledger, usage)?,
+    }
     let hours: f64 = of(usage, Host::Instance)
         .map(|call| call.duration_ms / 3.6e6)
         .sum();
@@ -197,6 +209,30 @@ fn charge_functions(
             let gb = |call: &Invocation| f64::from(call.memory_mb.unwrap_or(0)) / mb_per_gb;
             let gb_seconds = calls.map(|call| seconds(call) * gb(call)).sum();
             ledger.charge("lambda_gb_second", gb_seconds)
+        }
+    }
+}
+
+/// All functions of a phase, the mini-batches of a peer's epoch, for as long as
+/// its slowest runs.
+fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
+    let mut phases: BTreeMap<(usize, usize), (f64, f64, f64)> = BTreeMap::new();
+    for call in of(usage, Host::Function).filter(|call| call.batch.is_some()) {
+        let gb = f64::from(call.memory_mb.unwrap_or(0)) / 1024.0;
+        let (count, sum_gb, slowest_s) = phases.entry((call.rank, call.epoch)).or_default();
+        *count += 1.0;
+        *sum_gb += gb;
+        *slowest_s = slowest_s.max(call.duration_ms / 1e3);
+    }
+    let phases = phases.values();
+    match usage.function_price {
+        Some(dimension) => {
+            let seconds = phases.map(|(count, _, slowest_s)| count * slowest_s);
+            ledger.charge(dimension, seconds.sum())
+        }
+        None => {
+            let gb_seconds = phases.map(|(_, gb, slowest_s)| gb * slowest_s);
+            ledger.charge(ARM, gb_seconds.sum())
         }
     }
 }
@@ -290,6 +326,7 @@ mod tests {
 
     fn usage(invocations: &[Invocation]) -> Usage<'_> {
         Usage {
+            paper_account: PaperAccount::Comparison,
             queue_service: QueueService::RabbitMq,
             tensor_store_hosts: 1,
             instance_type: "g4dn.xlarge",
@@ -406,6 +443,36 @@ mod tests {
                 ("sqs_request", 10.0),
                 ("ec2/t2.medium", 4.0 * 60.0 / 3600.0)
             ]
+        );
+    }
+
+    /// Functions of one phase are charged for the slowest, those that compute no
+    /// mini-batch for nothing, the peer's instance for its own time.
+    #[test]
+    fn the_peer_to_peer_account_charges_a_phase_for_its_slowest_function() {
+        let book = PriceBook::shipped().unwrap();
+        let of_batch = |rank, batch, seconds: f64| Invocation {
+            rank,
+            batch: Some(batch),
+            ..call(Host::Function, seconds * 1e3, 1, Some(2048))
+        };
+        let calls = [
+            of_batch(0, 0, 4.0),
+            of_batch(0, 1, 6.0),
+            of_batch(1, 0, 1.0),
+            call(Host::Function, 99e3, 1, Some(2048)),
+            call(Host::Instance, 36e3, 1, None),
+        ];
+        let mut usage = usage(&calls);
+        usage.paper_account = PaperAccount::PeerToPeer;
+        usage.instance_type = "t2.small";
+        let items = paper(&usage, &book).unwrap().items;
+        let lines: Vec<_> = (items.iter())
+            .map(|item| (item.dimension.as_str(), item.quantity))
+            .collect();
+        assert_eq!(
+            lines,
+            [(ARM, 2.0 * 2.0 * 6.0 + 2.0), ("ec2/t2.small", 0.01)]
         );
     }
 

@@ -1,7 +1,12 @@
-//! The comparison's formula for one function or instance: T × RAM × price
-//! (Barrak et al. 2025, Table 2).
+//! The papers' formulas: T × RAM × price for one function or instance (Barrak
+//! et al. 2025, Table 2), and (λ·B + e)·T for a peer (Barrak et al. 2023, P2P,
+//! Tables II and III).
 
 use super::{PriceBook, PriceBookError};
+
+/// The dimension that the P2P paper's prices of a function are those of: its
+/// 0.0000573 $/s at 4,400 MB is 4,400 / 1,024 × the Arm price.
+pub(super) const ARM: &str = "lambda_gb_second_arm";
 
 /// US dollars of a function that runs for `seconds` at `memory_mb`, with GB of
 /// 1,000 MB, or by the second where the platform has a price of its own.
@@ -17,6 +22,22 @@ pub fn function_usd(
     match function_price {
         Some(dimension) => Ok(seconds * book.price(dimension)?.usd),
         None => Ok(seconds * f64::from(memory_mb) / 1e3 * book.price("lambda_gb_second")?.usd),
+    }
+}
+
+/// λ: US dollars of a second of a function of `memory_mb` as the P2P paper has
+/// it, or where the platform has a price of its own, that.
+///
+/// # Errors
+/// When the book lacks the price.
+pub fn peer_function_rate_usd(
+    memory_mb: u32,
+    function_price: Option<&str>,
+    book: &PriceBook,
+) -> Result<f64, PriceBookError> {
+    match function_price {
+        Some(dimension) => Ok(book.price(dimension)?.usd),
+        None => Ok(f64::from(memory_mb) / 1024.0 * book.price(ARM)?.usd),
     }
 }
 
@@ -56,5 +77,28 @@ mod tests {
         let usd = instance_usd(92.0, "g4dn.xlarge", &book).unwrap();
         assert!((usd - 0.01344).abs() < 5e-6, "{usd}");
         assert!(instance_usd(1.0, "t9.nano", &book).is_err());
+    }
+
+    /// The P2P paper's prices are those of the book, and its formula gives its
+    /// costs, but for batches of 128: that row is 3 % below the formula.
+    #[test]
+    fn the_peers_formula_gives_the_peers_costs() {
+        let book = PriceBook::shipped().unwrap();
+        let rows = [
+            (15.0, 4400, 41.2, 0.0000573, 0.03567, 0.002),
+            (30.0, 2800, 28.1, 0.0000362, 0.03069, 0.01),
+            (118.0, 1800, 12.9, 0.0000233, 0.03451, 0.035),
+            (235.0, 1700, 10.5, 0.0000220, 0.05435, 0.01),
+        ];
+        for (functions, memory_mb, seconds, rate, published, tolerance) in rows {
+            let function = peer_function_rate_usd(memory_mb, None, &book).unwrap();
+            assert!((function / rate - 1.0).abs() < 0.01, "{function} {rate}");
+            let instance = instance_usd(seconds, "t2.small", &book).unwrap();
+            let usd = function * functions * seconds + instance;
+            let off = (usd / published - 1.0).abs();
+            assert!(off < tolerance, "{usd} against {published}");
+        }
+        let usd = instance_usd(258.0, "t2.large", &book).unwrap();
+        assert!((usd - 0.00665).abs() < 5e-6, "{usd}");
     }
 }

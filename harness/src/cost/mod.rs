@@ -1,7 +1,7 @@
 //! What a trial costs: a dated price book, and bills made of line items.
 //!
-//! Two accounts are kept of every trial: `paper`, by the formula of Barrak et
-//! al. 2025 (Table 2), and `full`, with everything that AWS would charge for.
+//! Two accounts are kept of every trial: `paper`, by the formula of the
+//! system's paper, and `full`, with everything that AWS would charge for.
 //! A local run's bill says what AWS would have charged for the durations that
 //! were measured here: local durations at list prices.
 
@@ -10,5 +10,5 @@ mod formula;
 mod prices;
 
 pub use bill::{Account, Bill, LineItem, Usage, full, paper};
-pub use formula::{function_usd, instance_usd};
+pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epochcost_datasets as datasets;
+use epochcost_datasets::{self as datasets, DatasetInfo};
 use epochcost_kernels::KernelError;
 use epochcost_systems::{
     self as systems, DataPlan, Device, Host, Job, ModelSizes, Sizes, System, SystemError,
@@ -48,11 +48,11 @@ impl Checker<'_> {
         let training: Training = decode(self.document, fields)?;
         let system = self.system(fields, &training)?;
         let own_model = self.own_model(fields, &training)?;
-        let (input, sizes) = match own_model {
+        let (stored, sizes) = match own_model {
             Some(own) => (own.input, own.sizes()),
             None => {
                 let model = self.model(fields, &training)?;
-                (model.input, model.sizes)
+                (self.images(model), model.sizes)
             }
         };
         self.ranges(fields, &training)?;
@@ -73,7 +73,7 @@ impl Checker<'_> {
             model: training.model.clone(),
             data: DataPlan {
                 dataset: self.data.name.to_owned(),
-                record_bytes: 1 + input.iter().product::<usize>(),
+                record_bytes: 1 + stored.iter().product::<usize>(),
                 train_samples: self.data.train,
                 test_samples: self.data.test,
                 augment: training.augment,
@@ -191,13 +191,13 @@ impl Checker<'_> {
         let Ok(info) = datasets::find(self.data.name) else {
             return Ok(model);
         };
-        let images = [info.format.channels, info.format.height, info.format.width];
-        if images == model.input && usize::from(info.classes) == model.classes {
+        let taken = |set: &DatasetInfo| model.takes(images(set), usize::from(set.classes));
+        if taken(info) {
             return Ok(model);
         }
         let fitting: Vec<&str> = datasets::DATASETS
             .iter()
-            .filter(|set| [set.format.channels, set.format.height, set.format.width] == model.input)
+            .filter(|set| taken(set))
             .map(|set| set.name)
             .collect();
         Err(self.error(
@@ -208,13 +208,18 @@ impl Checker<'_> {
                 model.name,
                 shape(model.input),
                 info.name,
-                shape(images)
+                shape(images(info))
             ),
             format!(
                 "name another model, or one of the datasets {}",
                 fitting.join(", ")
             ),
         ))
+    }
+
+    /// The images that a row of that model reads.
+    fn images(&self, model: &ModelSizes) -> [usize; 3] {
+        datasets::find(self.data.name).map_or(model.input, images)
     }
 
     fn ranges(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
@@ -291,7 +296,12 @@ impl Checker<'_> {
             kind: Device::Cpu,
             fallback: false,
         };
-        match (system.host(), row.device) {
+        // Where a system has functions, they are what computes.
+        let host = match system.runs_on(Host::Function) {
+            true => Host::Function,
+            false => Host::Instance,
+        };
+        match (host, row.device) {
             (
                 Host::Function,
                 Some(DeviceChoice {
@@ -398,6 +408,7 @@ impl Checker<'_> {
         let answers = system
             .launch(job)
             .map(drop)
+            .and_then(|()| system.states(job).map(drop))
             .and_then(|()| system.traffic(job, sizes).map(drop))
             .and_then(|()| system.replicas(job).map(drop));
         answers.map_err(|error| self.unsuitable(fields, "system", &error))
@@ -449,6 +460,11 @@ impl Checker<'_> {
         self.document
             .error(fields.origin_of(field), problem, remedy)
     }
+}
+
+/// Channels, height and width of a dataset's images.
+fn images(set: &DatasetInfo) -> [usize; 3] {
+    [set.format.channels, set.format.height, set.format.width]
 }
 
 fn shape([channels, height, width]: [usize; 3]) -> String {

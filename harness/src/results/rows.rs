@@ -63,7 +63,7 @@ pub struct TrialRow {
     pub started_s: f64,
     /// From there to the end of the last, seconds.
     pub wall_s: f64,
-    /// What the system's code ran on; null if the system is not known.
+    /// What the system's workers ran on; null if the system is not known.
     pub host: Option<Host>,
     /// Invocations of this trial in `invocations.jsonl`.
     pub invocations: usize,
@@ -122,7 +122,7 @@ impl TrialRow {
             seed: job.seed,
             started_s: outcome.started_s,
             wall_s: outcome.wall_s,
-            host: system.map(|system| system.host()),
+            host: system.map(|system| system.worker_host()),
             invocations: outcome.invocations.len(),
             steps: steps(outcome).count(),
             transitions: outcome.transitions,

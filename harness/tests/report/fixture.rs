@@ -167,9 +167,12 @@ pub fn outcome(plan: &TrialPlan, slower: f64) -> TrialOutcome {
                 });
             }
         }
-        outcome
-            .invocations
-            .push(invocation(rank, system.host(), outcome.wall_s, place));
+        outcome.invocations.push(invocation(
+            rank,
+            system.worker_host(),
+            outcome.wall_s,
+            place,
+        ));
     }
     if let Some(Record::Step(first)) = outcome.records.first_mut() {
         let total = system.traffic(job, plan.sizes).unwrap();

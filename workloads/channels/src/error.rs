@@ -3,6 +3,12 @@ use thiserror::Error;
 /// Why a channel operation failed.
 #[derive(Debug, Error)]
 pub enum ChannelError {
+    /// An endpoint that cannot be used. Its text is not repeated: it may hold a password.
+    #[error("failed to use an endpoint: {reason}")]
+    Endpoint {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The server could not be reached, or the connection broke.
     #[error("failed to reach {service} at {endpoint}: {reason}")]
     Unreachable {

@@ -6,21 +6,29 @@
 //! ([`embedded`]) put on loopback, clients that reach those servers or the
 //! real services over the same protocols ([`client`]), and one metering
 //! decorator ([`metered`]) that counts requests, messages, bytes and waits.
+//! Another ([`shaped`]) gives them the bandwidth and latency of another network.
 //!
 //! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
 
 pub mod client;
 pub mod embedded;
+mod endpoint;
 mod error;
 pub mod memory;
 pub mod metered;
 mod payload;
+pub mod reference;
+mod scope;
+pub mod shaped;
 mod traits;
 
+pub use endpoint::{Endpoint, Scheme};
 pub use epochcost_tensor_commands::{RobustRule, SgdStep};
 pub use error::ChannelError;
 pub use metered::{Meter, Traffic};
 pub use payload::Payload;
+pub use scope::Scope;
+pub use shaped::{LatencyMs, Link, NetworkShape, Shaped};
 pub use traits::{ListPage, ObjectStore, Queue, TensorStore};
 
 /// What every channel operation returns.

@@ -28,7 +28,7 @@ pub struct Traffic {
     pub deletes: u64,
     /// Messages published to queues.
     pub messages: u64,
-    /// Messages taken from queues.
+    /// Messages taken from queues, or looked at there.
     pub deliveries: u64,
     /// Requests for the number of messages in a queue, and other queue requests that move nothing.
     pub polls: u64,
@@ -101,6 +101,16 @@ impl Meter {
         self.count(|t| {
             add(t);
             t.bytes_up += bytes;
+        });
+    }
+
+    fn received(&self, message: Option<&Payload>) {
+        self.count(|t| match message {
+            Some(message) => {
+                t.deliveries += 1;
+                t.bytes_down += message.len();
+            }
+            None => t.polls += 1,
         });
     }
 
@@ -274,13 +284,13 @@ impl Queue for Metered<dyn Queue> {
 
     async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
         let message = self.channel.consume(queue, wait).await?;
-        self.meter.count(|t| match &message {
-            Some(message) => {
-                t.deliveries += 1;
-                t.bytes_down += message.len();
-            }
-            None => t.polls += 1,
-        });
+        self.meter.received(message.as_ref());
+        Ok(message)
+    }
+
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        let message = self.channel.peek(queue).await?;
+        self.meter.received(message.as_ref());
         Ok(message)
     }
 

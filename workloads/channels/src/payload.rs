@@ -15,14 +15,55 @@ pub enum Payload {
         /// How many bytes the value would have.
         bytes: u64,
     },
+    /// A stand-in that begins with bytes of its own: what a receiver must read
+    /// to know what it has.
+    Headed {
+        /// The first bytes.
+        head: Bytes,
+        /// How many bytes would follow them.
+        bytes: u64,
+    },
 }
 
 impl Payload {
+    /// `body` after the bytes of `head`.
+    #[must_use]
+    pub fn with_head(head: Bytes, body: Self) -> Self {
+        match body {
+            Self::Bytes(body) => {
+                let mut all = Vec::with_capacity(head.len() + body.len());
+                all.extend_from_slice(&head);
+                all.extend_from_slice(&body);
+                all.into()
+            }
+            Self::Phantom { bytes } => Self::Headed { head, bytes },
+            Self::Headed { head: own, bytes } => Self::Headed {
+                head: [head, own].concat().into(),
+                bytes,
+            },
+        }
+    }
+
+    /// The first `count` bytes and what follows them; `None` if they are not
+    /// there to see.
+    pub fn split_head(&self, count: usize) -> Option<(Bytes, Self)> {
+        match self {
+            Self::Bytes(bytes) if bytes.len() >= count => {
+                Some((bytes.slice(..count), bytes.slice(count..).into()))
+            }
+            Self::Headed { head, bytes } if head.len() == count => {
+                Some((head.clone(), Self::Phantom { bytes: *bytes }))
+            }
+            _ => None,
+        }
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Phantom { bytes } => *bytes,
+            Self::Headed { head, bytes } => head.len() as u64 + bytes,
         }
     }
 
@@ -38,7 +79,9 @@ impl Payload {
     pub fn bytes(&self) -> Result<&Bytes, ChannelError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            Self::Phantom { bytes } => Err(ChannelError::Phantom { bytes: *bytes }),
+            Self::Phantom { .. } | Self::Headed { .. } => {
+                Err(ChannelError::Phantom { bytes: self.len() })
+            }
         }
     }
 }
@@ -52,5 +95,32 @@ impl From<Bytes> for Payload {
 impl From<Vec<u8>> for Payload {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_head_can_be_read_whatever_follows_it() {
+        let head = Bytes::from_static(b"head");
+        for body in [
+            Payload::from(vec![1, 2, 3]),
+            Payload::Phantom { bytes: 3 },
+            Payload::Phantom { bytes: 0 },
+        ] {
+            let whole = Payload::with_head(head.clone(), body.clone());
+            assert_eq!(whole.len(), 4 + body.len());
+            assert_eq!(whole.split_head(4), Some((head.clone(), body)));
+        }
+        assert_eq!(Payload::Phantom { bytes: 9 }.split_head(4), None);
+        assert_eq!(Payload::from(vec![1, 2, 3]).split_head(4), None);
+        let headed = Payload::with_head(head, Payload::Phantom { bytes: 3 });
+        assert!(matches!(
+            headed.bytes(),
+            Err(ChannelError::Phantom { bytes: 7 })
+        ));
     }
 }

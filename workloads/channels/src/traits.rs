@@ -91,6 +91,14 @@ pub trait Queue: Send + Sync {
     /// Takes the oldest message, waiting for one up to `wait` (zero: not at
     /// all). `None` if none came.
     async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>>;
+    /// The oldest message, which stays where it is; `None` if there is none.
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>>;
+    /// Leaves `message` as the only one of `queue`: a purge and a publish, so
+    /// that whoever looks in between finds nothing.
+    async fn replace(&self, queue: &str, message: Payload) -> Result<()> {
+        self.purge(queue).await?;
+        self.publish(queue, message).await
+    }
     /// How many messages wait in `queue`.
     async fn count(&self, queue: &str) -> Result<u64>;
     /// Drops every message in `queue`.

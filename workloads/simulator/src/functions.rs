@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use epochcost_systems::{
-    Compute, FollowUp, Invoke, PurposeTraffic, Record, Recorder, Result as SystemResult, Sizes,
-    StageSeconds, System, SystemError, Task, World,
+    Compute, PurposeTraffic, Record, Recorder, Requests, Result as SystemResult, Sizes,
+    StageSeconds, System, Task, World,
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
@@ -38,7 +36,7 @@ pub(crate) struct Trial {
     pub(crate) cost: Arc<ModelCost>,
     pub(crate) sizes: Sizes,
     pub(crate) real: Option<MakeCompute>,
-    pub(crate) follow_ups: UnboundedSender<FollowUp>,
+    pub(crate) requests: Requests,
     pub(crate) records: Arc<Records>,
     pub(crate) invocations: Mutex<Vec<Invocation>>,
     pub(crate) serial: AtomicU64,
@@ -80,7 +78,7 @@ impl Trial {
             task,
             &channels,
             Box::new(compute),
-            Arc::new(Requests(self.follow_ups.clone())),
+            Arc::new(self.requests.clone()),
             station,
             self.records.clone(),
         );
@@ -104,27 +102,6 @@ impl Trial {
 
     pub(crate) fn record(&self, invocation: Invocation) {
         locked(&self.invocations).push(invocation);
-    }
-}
-
-struct Requests(UnboundedSender<FollowUp>);
-
-impl Requests {
-    fn send(&self, function: String, follow_up: FollowUp) -> SystemResult<()> {
-        let reason = "the trial is over".into();
-        let sent = self.0.send(follow_up);
-        sent.map_err(|_| SystemError::Invoke { function, reason })
-    }
-}
-
-#[async_trait]
-impl Invoke for Requests {
-    async fn forget(&self, task: Task) -> SystemResult<()> {
-        self.send(task.function.clone(), FollowUp::Invocation(task))
-    }
-
-    async fn start_workflow(&self, task: Task) -> SystemResult<()> {
-        self.send(task.function.clone(), FollowUp::Workflow(task))
     }
 }
 

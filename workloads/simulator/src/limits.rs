@@ -77,7 +77,7 @@ pub fn refused(
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
         system: job.system.clone(),
     })?;
-    if !simulation.has_limits || system.host() == Host::Instance {
+    if !simulation.has_limits || !system.runs_on(Host::Function) {
         return Ok(None);
     }
     let function = &simulation.profile.function;
@@ -96,22 +96,20 @@ pub fn refused(
         );
         return Ok(Infeasible::new(Limit::PackageSize, reason));
     }
-    // Workers wait for each other: all of them must run at once.
-    if let Launch::Workers(workers) = system.launch(job)?
-        && workers.len() as f64 > function.concurrency_limit
-    {
+    // Those that wait for each other must run at once: workers, or one
+    // function of each peer for those of all others. Functions that a worker
+    // on an instance calls wait for nobody.
+    let (waiting, who) = match system.launch(job)? {
+        Launch::Workers(workers) => {
+            let on_functions = |(name, _): &&(&str, usize)| system.host_of(name) == Host::Function;
+            (workers.iter().filter(on_functions).count(), "functions")
+        }
+        Launch::Workflow { .. } => (job.workers, "peers"),
+    };
+    if waiting as f64 > function.concurrency_limit {
         let reason = format!(
-            "{} functions wait for each other, and {} run at once",
-            workers.len(),
+            "{waiting} {who} wait for each other, and {} functions run at once",
             function.concurrency_limit
-        );
-        return Ok(Infeasible::new(Limit::Concurrency, reason));
-    }
-    // One function of each peer waits for those of all others.
-    if job.workers as f64 > function.concurrency_limit {
-        let reason = format!(
-            "{} peers wait for each other, and {} functions run at once",
-            job.workers, function.concurrency_limit
         );
         return Ok(Infeasible::new(Limit::Concurrency, reason));
     }

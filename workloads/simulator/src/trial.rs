@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_systems::{
-    DATASET_BUCKET, DriveError, Functions, Host, Job, Launch, Record, Sizes, System, Task,
-    dataset_objects, drive, find, phantom_objects,
+    ByHost, DATASET_BUCKET, DriveError, Host, Job, Record, Sizes, System, Task, dataset_objects,
+    drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::unbounded_channel;
 
 use crate::engine::{Engine, Stuck, locked};
 use crate::functions::{Instances, Lambda, MakeCompute, Records, Totals, Trial};
@@ -147,7 +146,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         options.makes_every_look,
     );
     store_data(system, job, options.data.as_ref(), &services)?;
-    let (sender, follow_ups) = unbounded_channel();
+    let (requests, follow_ups) = requests();
     let progress = options.progress.unwrap_or_else(|| Box::new(|_| {}));
     let records = Arc::new(Records::new(options.keeps_steps, progress));
     let trial = Arc::new(Trial {
@@ -158,26 +157,27 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         cost: Arc::new(simulation.cost.clone()),
         sizes: simulation.sizes,
         real: options.compute,
-        follow_ups: sender,
+        requests,
         records: records.clone(),
         invocations: Mutex::default(),
         serial: AtomicU64::new(0),
     });
-    let functions: Box<dyn Functions> = match system.host() {
-        Host::Instance => Box::new(Instances {
-            trial: trial.clone(),
-        }),
-        Host::Function => Box::new(Lambda::new(
+    let functions = ByHost {
+        system,
+        functions: Lambda::new(
             trial.clone(),
             simulation.memory_mb,
             simulation.timeout_s,
             simulation.has_limits,
-            matches!(system.launch(job)?, Launch::Workflow { .. }),
-        )),
+            !system.states(job)?.is_empty(),
+        ),
+        instances: Instances {
+            trial: trial.clone(),
+        },
     };
     // What arithmetic of this thread came before is nobody's.
     epochcost_systems::take_arithmetic_bytes();
-    let driven = engine.run(drive(system, job, &*functions, follow_ups));
+    let driven = engine.run(drive(system, job, &functions, follow_ups));
     let wall_s = trial.seconds();
     drop(functions);
     let (transitions, failure) = match driven {

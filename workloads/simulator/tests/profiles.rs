@@ -90,6 +90,25 @@ fn compute_profiles_have_no_fault() {
     }
 }
 
+/// Whatever model an experiment names can be simulated.
+#[test]
+fn stated_rates_know_every_model() {
+    let computes = computes();
+    let stated = computes.iter().find(|(name, _)| name == "stated-flops");
+    let (_, stated) = stated.unwrap();
+    for model in epochcost_systems::models() {
+        for device in [Device::Cpu, Device::Cuda] {
+            let cost = stated.find(model.name, device);
+            let cost = cost.unwrap_or_else(|| panic!("no {} on {device:?}", model.name));
+            // Four vectors of parameters, in MB of 2^20 bytes.
+            let vectors_mb = 16.0 * model.sizes.parameters as f64 / f64::from(1 << 20);
+            assert!((cost.fixed_mb - vectors_mb).abs() <= 0.51, "{}", model.name);
+            let forward = cost.evaluate_sample_s * 3.0 / cost.sample_s;
+            assert!((forward - 1.0).abs() < 0.15, "{}: {forward}", model.name);
+        }
+    }
+}
+
 /// Barrak et al. 2025, §4.2: AllReduce, then ScatterReduce, at 16 workers. Their
 /// critical paths without polls; `n` of ResNet-50 and MobileNet.
 #[test]

@@ -408,7 +408,7 @@ impl System for AllReduce {
         }
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Function
     }
 

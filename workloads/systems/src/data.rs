@@ -68,7 +68,7 @@ impl Shard {
     /// Mini-batch `index` of `epoch`, shuffled by (`seed`, `stream`, `epoch`).
     pub(crate) fn batches(&self, world: &World, seed: u64, stream: u64, epoch: usize) -> Order {
         let order = match &self.records {
-            Payload::Phantom { .. } => Vec::new(),
+            Payload::Phantom { .. } | Payload::Headed { .. } => Vec::new(),
             Payload::Bytes(_) => {
                 // A shard holds far fewer samples than u32 counts; the rest is never reached.
                 let samples = u32::try_from(self.samples).unwrap_or(u32::MAX);
@@ -86,7 +86,7 @@ impl Shard {
     /// The records of one mini-batch.
     pub(crate) fn batch(&self, order: &Order, index: usize) -> Result<Batch> {
         let records = match &self.records {
-            Payload::Phantom { .. } => Payload::Phantom {
+            Payload::Phantom { .. } | Payload::Headed { .. } => Payload::Phantom {
                 bytes: (order.batch_size * self.record_bytes) as u64,
             },
             Payload::Bytes(bytes) => {

@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use futures_util::future::{BoxFuture, try_join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use thiserror::Error;
-use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::{Job, Launch, Outcome, State, System, SystemError, Task, workflow};
+use crate::requests::Ended;
+use crate::{
+    FollowUp, FollowUps, Host, Job, Launch, Outcome, State, System, SystemError, Task, workflow,
+};
 
 /// Why an invocation did not end well, as its caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -29,13 +31,24 @@ pub trait Functions: Send + Sync {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError>;
 }
 
-/// Work that a running function asked for and does not wait for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FollowUp {
-    /// An asynchronous invocation.
-    Invocation(Task),
-    /// An execution of the peer's state machine at the task's epoch.
-    Workflow(Task),
+/// Functions and instances of one trial, each where its system wants it.
+pub struct ByHost<F, I> {
+    /// Whose functions they are.
+    pub system: &'static dyn System,
+    /// Runs those on [`Host::Function`].
+    pub functions: F,
+    /// Runs those on [`Host::Instance`].
+    pub instances: I,
+}
+
+#[async_trait]
+impl<F: Functions, I: Functions> Functions for ByHost<F, I> {
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
+        match self.system.host_of(&task.function) {
+            Host::Function => self.functions.invoke(task).await,
+            Host::Instance => self.instances.invoke(task).await,
+        }
+    }
 }
 
 /// What it took to run a job.
@@ -50,14 +63,18 @@ pub struct Driven {
 struct Driver<'a> {
     functions: &'a dyn Functions,
     states: Vec<State>,
+    /// Whether executions are the trial itself, so that one that fails ends
+    /// it; else, whoever started one asks what became of it.
+    is_workflow: bool,
+    ended: Ended,
     invocations: AtomicU64,
     transitions: AtomicU64,
 }
 
 impl Driver<'_> {
-    async fn invoke(&self, task: Task) -> Result<(), InvokeError> {
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
         self.invocations.fetch_add(1, Ordering::Relaxed);
-        self.functions.invoke(task).await.map(|_| ())
+        self.functions.invoke(task).await
     }
 
     async fn execute(&self, task: Task) -> Result<(), InvokeError> {
@@ -75,8 +92,17 @@ impl Driver<'_> {
 
     async fn follow(&self, follow_up: FollowUp) -> Result<(), InvokeError> {
         match follow_up {
-            FollowUp::Invocation(task) => self.invoke(task).await,
-            FollowUp::Workflow(task) => self.execute(task).await,
+            FollowUp::Call { task, answer } => {
+                // A caller that is gone has failed, and says so itself.
+                let _ = answer.send(self.invoke(task).await);
+                Ok(())
+            }
+            FollowUp::Invocation(task) => self.invoke(task).await.map(drop),
+            FollowUp::Workflow { task, name } => {
+                let result = self.execute(task).await;
+                self.ended.note(&name, &result);
+                if self.is_workflow { result } else { Ok(()) }
+            }
         }
     }
 }
@@ -95,16 +121,16 @@ pub enum DriveError {
 /// Starts what `system` launches for `job`, then everything that running
 /// functions ask for, until nothing is left.
 ///
-/// `follow_ups` receives what running functions ask for; a request must arrive
-/// before the function that made it ends.
+/// `follow_ups` receives what running functions ask for.
 ///
 /// # Errors
-/// The first invocation that failed; the others are dropped.
+/// The first invocation that failed while nobody waited for it; the others are
+/// dropped.
 pub async fn drive(
     system: &dyn System,
     job: &Job,
     functions: &dyn Functions,
-    mut follow_ups: UnboundedReceiver<FollowUp>,
+    follow_ups: FollowUps,
 ) -> Result<Driven, DriveError> {
     let task = |function: &str, rank: usize| Task {
         job: job.clone(),
@@ -113,23 +139,26 @@ pub async fn drive(
         epoch: 0,
         batch: None,
     };
-    let (first, states): (Vec<Task>, Vec<State>) = match system.launch(job)? {
-        Launch::Workers(workers) => (
-            workers
-                .into_iter()
-                .map(|(function, rank)| task(function, rank))
-                .collect(),
-            vec![],
-        ),
-        Launch::Workflow { bootstrap, states } => (
-            (0..job.workers).map(|rank| task(bootstrap, rank)).collect(),
-            states,
-        ),
+    let FollowUps {
+        received: mut follow_ups,
+        ended,
+    } = follow_ups;
+    let (first, is_workflow): (Vec<Task>, bool) = match system.launch(job)? {
+        Launch::Workers(workers) => {
+            let workers = workers.into_iter();
+            let tasks = workers.map(|(function, rank)| task(function, rank));
+            (tasks.collect(), false)
+        }
+        Launch::Workflow { bootstrap } => {
+            let tasks = (0..job.workers).map(|rank| task(bootstrap, rank));
+            (tasks.collect(), true)
+        }
     };
-    let is_workflow = !states.is_empty();
     let driver = Driver {
         functions,
-        states,
+        states: system.states(job)?,
+        is_workflow,
+        ended,
         invocations: AtomicU64::new(0),
         transitions: AtomicU64::new(0),
     };
@@ -142,7 +171,7 @@ pub async fn drive(
         }
     } else {
         for task in first {
-            running.push(Box::pin(driver.invoke(task)));
+            running.push(Box::pin(async { driver.invoke(task).await.map(drop) }));
         }
     }
     loop {

@@ -207,7 +207,7 @@ impl System for GpuBaseline {
         "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Instance
     }
 

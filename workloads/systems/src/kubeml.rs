@@ -151,8 +151,11 @@ impl System for KubeMl {
          stored before, the model deleted. tuned: merged in the tensor store, transfers at once"
     }
 
-    fn host(&self) -> Host {
-        Host::Function
+    fn host_of(&self, function: &str) -> Host {
+        match function {
+            JOB => Host::Instance,
+            _ => Host::Function,
+        }
     }
 
     fn settings(

@@ -148,7 +148,7 @@ impl System for Asynchronous {
          they read back. code: checkpoints after three epochs"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _function: &str) -> Host {
         Host::Function
     }
 

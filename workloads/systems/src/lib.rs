@@ -34,6 +34,7 @@ mod models;
 mod published;
 mod record;
 mod registry;
+mod requests;
 mod scatterreduce;
 mod settings;
 pub mod spirt;
@@ -50,7 +51,7 @@ mod world;
 pub use arithmetic::take_arithmetic_bytes;
 pub use data::{DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key};
 pub use dataset::{dataset_objects, phantom_objects};
-pub use drive::{DriveError, Driven, FollowUp, Functions, InvokeError, drive};
+pub use drive::{ByHost, DriveError, Driven, Functions, InvokeError, drive};
 pub use error::SystemError;
 pub use job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
 pub use models::{ModelSizes, find_model, models};
@@ -59,9 +60,10 @@ pub use record::{
     Record, Stage, StageSeconds, StepRecord,
 };
 pub use registry::{find, systems};
+pub use requests::{ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests};
 pub use settings::SettingsError;
 pub use state_dict::{Entry, EntryKind, state_dict};
-pub use system::{Host, Launch, Outcome, QueueService, Replicas, Sizes, System};
+pub use system::{Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System};
 pub use vector::Vector;
 pub use waiting::{LeftOut, Pause, Watched};
 pub use workflow::State;

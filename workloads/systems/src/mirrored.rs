@@ -51,7 +51,7 @@ impl System for Mirrored {
          MirroredStrategy in Petrescu et al. 2023"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _function: &str) -> Host {
         Host::Instance
     }
 

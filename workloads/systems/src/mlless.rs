@@ -124,7 +124,7 @@ impl System for MlLess {
          their re-implementation, which averages whole gradients and never calls its filter"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Function
     }
 

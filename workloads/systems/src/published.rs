@@ -14,8 +14,8 @@ pub(crate) async fn log_line(world: &World, text: &str) -> Result<()> {
     let before = world.state.objects.get(LOG_BUCKET, &key).await?;
     let after = match before {
         None => Payload::from(line.into_bytes()),
-        Some(Payload::Phantom { bytes }) => Payload::Phantom {
-            bytes: bytes + line.len() as u64,
+        Some(phantom @ (Payload::Phantom { .. } | Payload::Headed { .. })) => Payload::Phantom {
+            bytes: phantom.len() + line.len() as u64,
         },
         Some(Payload::Bytes(bytes)) => {
             let mut log = bytes.to_vec();

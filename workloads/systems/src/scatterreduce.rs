@@ -406,7 +406,7 @@ impl System for ScatterReduce {
         }
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Function
     }
 

@@ -148,7 +148,7 @@ impl System for Spirt {
          added up in the store as they come, a barrier that tells its peers, transfers at once"
     }
 
-    fn host(&self) -> Host {
+    fn host_of(&self, _: &str) -> Host {
         Host::Function
     }
 
@@ -205,8 +205,12 @@ impl System for Spirt {
         sgd_of(job)?;
         Ok(Launch::Workflow {
             bootstrap: "init_peer",
-            states: STATES.to_vec(),
         })
+    }
+
+    fn states(&self, job: &Job) -> Result<Vec<State>> {
+        settings_of(job)?;
+        Ok(STATES.to_vec())
     }
 
     /// With [`GradientFormat::Json`], texts count at

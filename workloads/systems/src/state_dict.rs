@@ -49,6 +49,18 @@ fn known(model: &str) -> Option<Layers> {
         "mobilenet" => mobilenet(layers),
         "resnet18" => resnet(layers, [2, 2, 2, 2]),
         "resnet34" => resnet(layers, [3, 4, 6, 3]),
+        "resnet32" => small_resnet(layers),
+        "resnet50" => bottlenecks(layers),
+        "squeezenet1_1" => squeezenet(layers),
+        "mobilenet_v3_small" => mobilenet_v3_small(layers),
+        "vgg11" | "vgg11_at_32" => vgg11(layers, 1_000),
+        "vgg11_10_classes" => vgg11(layers, 10),
+        "vgg11_cifar" => VGG11
+            .into_iter()
+            .fold(layers, |layers, (inputs, outputs)| {
+                layers.biased_convolution(inputs, outputs, 3).norm(outputs)
+            })
+            .linear(512, 10),
         crate::testing::MODEL => layers.linear(5, 5).tensor(7).unlearned_norm(3),
         _ => return None,
     })
@@ -94,6 +106,126 @@ fn resnet(layers: Layers, stages: [usize; 4]) -> Layers {
         }
     }
     layers.linear(512, 10)
+}
+
+/// He et al. 2016, §4.2: three stages of five blocks, shortcuts of option A.
+fn small_resnet(layers: Layers) -> Layers {
+    let mut layers = layers.normed(3, 16, 3);
+    let mut inputs = 16;
+    for outputs in [16, 32, 64] {
+        for _ in 0..5 {
+            layers = layers
+                .normed(inputs, outputs, 3)
+                .normed(outputs, outputs, 3);
+            inputs = outputs;
+        }
+    }
+    layers.linear(64, 10)
+}
+
+/// torchvision's ResNet-50.
+fn bottlenecks(layers: Layers) -> Layers {
+    let mut layers = layers.normed(3, 64, 7);
+    let mut inputs = 64;
+    for (blocks, width) in [(3, 64), (4, 128), (6, 256), (3, 512)] {
+        let outputs = 4 * width;
+        for _ in 0..blocks {
+            layers = layers
+                .normed(inputs, width, 1)
+                .normed(width, width, 3)
+                .normed(width, outputs, 1);
+            if inputs != outputs {
+                layers = layers.normed(inputs, outputs, 1);
+            }
+            inputs = outputs;
+        }
+    }
+    layers.linear(2048, 10)
+}
+
+/// torchvision's SqueezeNet 1.1: a stem, eight fire modules, a 1×1 convolution.
+fn squeezenet(layers: Layers) -> Layers {
+    const FIRES: [(usize, usize, usize); 8] = [
+        (64, 16, 64),
+        (128, 16, 64),
+        (128, 32, 128),
+        (256, 32, 128),
+        (256, 48, 192),
+        (384, 48, 192),
+        (384, 64, 256),
+        (512, 64, 256),
+    ];
+    let stem = layers.biased_convolution(3, 64, 3);
+    let fires = FIRES
+        .into_iter()
+        .fold(stem, |layers, (inputs, squeezed, expanded)| {
+            layers
+                .biased_convolution(inputs, squeezed, 1)
+                .biased_convolution(squeezed, expanded, 1)
+                .biased_convolution(squeezed, expanded, 3)
+        });
+    fires.biased_convolution(512, 10, 1)
+}
+
+/// torchvision's MobileNet V3 Small.
+fn mobilenet_v3_small(layers: Layers) -> Layers {
+    // Kernel size, expanded and output channels, channels of squeeze and excitation.
+    const BLOCKS: [(usize, usize, usize, usize); 11] = [
+        (3, 16, 16, 8),
+        (3, 72, 24, 0),
+        (3, 88, 24, 0),
+        (5, 96, 40, 24),
+        (5, 240, 40, 64),
+        (5, 240, 40, 64),
+        (5, 120, 48, 32),
+        (5, 144, 48, 40),
+        (5, 288, 96, 72),
+        (5, 576, 96, 144),
+        (5, 576, 96, 144),
+    ];
+    let mut layers = layers.normed(3, 16, 3);
+    let mut inputs = 16;
+    for (size, expanded, outputs, squeezed) in BLOCKS {
+        if expanded != inputs {
+            layers = layers.normed(inputs, expanded, 1);
+        }
+        layers = layers.normed(1, expanded, size);
+        if squeezed > 0 {
+            layers = layers
+                .biased_convolution(expanded, squeezed, 1)
+                .biased_convolution(squeezed, expanded, 1);
+        }
+        layers = layers.normed(expanded, outputs, 1);
+        inputs = outputs;
+    }
+    layers
+        .normed(inputs, 576, 1)
+        .linear(576, 1024)
+        .linear(1024, 10)
+}
+
+/// Channels of VGG-11's convolutions.
+const VGG11: [(usize, usize); 8] = [
+    (3, 64),
+    (64, 128),
+    (128, 256),
+    (256, 256),
+    (256, 512),
+    (512, 512),
+    (512, 512),
+    (512, 512),
+];
+
+/// torchvision's VGG-11, whatever the size of its images.
+fn vgg11(layers: Layers, classes: usize) -> Layers {
+    VGG11
+        .into_iter()
+        .fold(layers, |layers, (inputs, outputs)| {
+            layers.biased_convolution(inputs, outputs, 3)
+        })
+        .linear(512 * 7 * 7, 4096)
+        .linear(4096, 4096)
+        .linear(4096, classes)
 }
 
 /// Layers put one after another.

@@ -27,8 +27,6 @@ pub enum Launch {
     Workflow {
         /// The function that prepares a peer.
         bootstrap: &'static str,
-        /// The states of one epoch of one peer, in order.
-        states: Vec<State>,
     },
 }
 
@@ -85,6 +83,18 @@ pub enum QueueService {
     Http,
 }
 
+/// The formula that the paper behind a system states costs by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaperAccount {
+    /// Barrak et al. 2025, Table 2: every function its own run time × memory,
+    /// GB of 1,000 MB, at the x86 price; every instance its run time.
+    Comparison,
+    /// Barrak et al. 2023 (P2P), Tables II and III: (λ·B + e)·T. All functions
+    /// that work at mini-batches at once are charged for as long as the slowest
+    /// runs, by GB of 1,024 MB at the Arm price; other functions are left out.
+    PeerToPeer,
+}
+
 /// One way to train.
 #[async_trait]
 pub trait System: Send + Sync {
@@ -97,8 +107,22 @@ pub trait System: Send + Sync {
     /// Where it comes from, and which source each fidelity follows.
     fn about(&self) -> &'static str;
 
-    /// What its code runs on.
-    fn host(&self) -> Host;
+    /// What `function`'s code runs on.
+    fn host_of(&self, function: &str) -> Host;
+
+    /// Whether any of its functions runs on `host`.
+    fn runs_on(&self, host: Host) -> bool {
+        let functions = self.functions();
+        functions.iter().any(|name| self.host_of(name) == host)
+    }
+
+    /// What the platform starts its workers on: the host of the first of its
+    /// functions.
+    fn worker_host(&self) -> Host {
+        self.functions()
+            .first()
+            .map_or(Host::Function, |name| self.host_of(name))
+    }
 
     /// The complete settings: this fidelity's, with `overrides` on top.
     ///
@@ -119,11 +143,12 @@ pub trait System: Send + Sync {
     /// When the job's settings are not this system's.
     fn data_layout(&self, job: &Job) -> Result<DataLayout>;
 
-    /// Every function it is deployed as.
+    /// Every function it is deployed as, that of a worker or peer first.
     fn functions(&self) -> &'static [&'static str];
 
-    /// Those of its functions that coordinate and train nothing: their time
-    /// is paid for, but is no worker's time.
+    /// Those of its functions whose time is paid for, but is no worker's time:
+    /// they coordinate, or compute while a worker that called them counts the
+    /// time itself.
     fn coordinators(&self) -> &'static [&'static str] {
         &[]
     }
@@ -131,6 +156,11 @@ pub trait System: Send + Sync {
     /// The queue it is paid for by, where it uses one.
     fn queue_service(&self) -> QueueService {
         QueueService::RabbitMq
+    }
+
+    /// The formula of its paper.
+    fn paper_account(&self) -> PaperAccount {
+        PaperAccount::Comparison
     }
 
     /// How many database hosts it rents, where it uses a tensor store.
@@ -143,6 +173,15 @@ pub trait System: Send + Sync {
     /// # Errors
     /// When the job's settings are not this system's.
     fn launch(&self, job: &Job) -> Result<Launch>;
+
+    /// The states of one execution of its state machine, in order; none where
+    /// it has no state machine.
+    ///
+    /// # Errors
+    /// When the job's settings are not this system's.
+    fn states(&self, _job: &Job) -> Result<Vec<State>> {
+        Ok(Vec::new())
+    }
 
     /// The exchange's traffic over all workers and epochs of one trial, in the
     /// counts that do not depend on timing (see [`Traffic::untimed`]).

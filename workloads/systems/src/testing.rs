@@ -10,13 +10,12 @@ use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 use epochcost_channels::{Payload, TensorStore, Traffic};
 use epochcost_kernels::hash;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::{
     Batch, Channels, Clock, Compute, DATASET_BUCKET, DataLayout, DataPlan, Device, DriveError,
-    Driven, Evaluate, Evaluation, Fidelity, FollowUp, Functions, GradientOutput, Invoke,
-    InvokeError, Job, Outcome, Record, Recorder, Result, Sizes, StepRecord, System, SystemError,
-    TEST_KEY, TRAIN_KEY, Task, Vector, World, drive, find, minibatch_key, shard_key,
+    Driven, Evaluate, Evaluation, Fidelity, Functions, GradientOutput, InvokeError, Job, Outcome,
+    Record, Recorder, Requests, Result, Sizes, StepRecord, System, SystemError, TEST_KEY,
+    TRAIN_KEY, Task, Vector, World, drive, find, minibatch_key, requests, shard_key,
 };
 
 /// The sizes of the model: a prime, so that no chunking comes out even.
@@ -170,7 +169,7 @@ pub async fn run_on(
         queue: Arc::new(MemoryQueue::default()),
     };
     store_data(job, data, system.data_layout(job)?, &channels).await?;
-    let (follow_ups, received) = unbounded_channel();
+    let (requests, follow_ups) = requests();
     let records = Arc::new(Records::default());
     let platform = Platform {
         system,
@@ -178,9 +177,9 @@ pub async fn run_on(
         compute: Box::new(compute),
         clock: Arc::new(Since(Instant::now())),
         records: records.clone(),
-        invoke: Arc::new(Requests(follow_ups)),
+        invoke: Arc::new(requests),
     };
-    let driven = drive(system, job, &platform, received).await?;
+    let driven = drive(system, job, &platform, follow_ups).await?;
     let records = std::mem::take(&mut *records.locked());
     Ok(Trial {
         records,
@@ -386,28 +385,6 @@ impl Clock for Since {
             true => tokio::task::yield_now().await,
             false => tokio::time::sleep(duration).await,
         }
-    }
-}
-
-struct Requests(UnboundedSender<FollowUp>);
-
-impl Requests {
-    fn send(&self, function: String, follow_up: FollowUp) -> Result<()> {
-        let reason = "the trial is over".into();
-        self.0
-            .send(follow_up)
-            .map_err(|_| SystemError::Invoke { function, reason })
-    }
-}
-
-#[async_trait]
-impl Invoke for Requests {
-    async fn forget(&self, task: Task) -> Result<()> {
-        self.send(task.function.clone(), FollowUp::Invocation(task))
-    }
-
-    async fn start_workflow(&self, task: Task) -> Result<()> {
-        self.send(task.function.clone(), FollowUp::Workflow(task))
     }
 }
 

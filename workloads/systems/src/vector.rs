@@ -67,8 +67,8 @@ impl Vector {
         arithmetic::note(2, (payload.len() / 4) as usize);
         match payload {
             Payload::Bytes(bytes) => Ok(Self::Real(codec::decode_f32(bytes)?)),
-            Payload::Phantom { bytes } => Ok(Self::Phantom {
-                len: (*bytes / 4) as usize,
+            Payload::Phantom { .. } | Payload::Headed { .. } => Ok(Self::Phantom {
+                len: (payload.len() / 4) as usize,
             }),
         }
     }

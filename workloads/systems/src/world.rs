@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::record::ChannelTraffic;
 use crate::waiting::{LeftOut, Pause};
 use crate::{
-    Evaluation, PurposeTraffic, Record, Result, SettingsError, Stage, StageSeconds, StepRecord,
-    Task, Vector, settings,
+    Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Record, Result, SettingsError, Stage,
+    StageSeconds, StepRecord, Task, Vector, settings,
 };
 
 /// The one source of time, real or virtual.
@@ -36,14 +36,15 @@ pub trait Clock: Send + Sync {
 /// Asks the platform to start other work.
 #[async_trait]
 pub trait Invoke: Send + Sync {
+    /// Invokes a function and waits for its answer.
+    async fn call(&self, task: Task) -> Result<Outcome>;
     /// Invokes a function and does not wait for its answer.
     async fn forget(&self, task: Task) -> Result<()>;
-    /// Invokes a function and waits until it has returned.
-    async fn call(&self, task: Task) -> Result<()> {
-        self.forget(task).await
-    }
-    /// Starts the next execution of the peer's state machine, at `task.epoch`.
-    async fn start_workflow(&self, task: Task) -> Result<()>;
+    /// Starts an execution of the peer's state machine at `task.epoch`, with
+    /// the task as its input, and gives its name. A peer has one an epoch.
+    async fn start_workflow(&self, task: Task) -> Result<String>;
+    /// How far the execution of that name is.
+    async fn status(&self, execution: &str) -> Result<ExecutionStatus>;
 }
 
 /// Takes what the harness will collect.

@@ -1,10 +1,17 @@
 //! KubeML against its closed form, averaging of weights, and plain SGD.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use async_trait::async_trait;
 use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
 use epochcost_systems::testing::{self, SIZES, Trial};
-use epochcost_systems::{Batch, Fidelity, Job, SettingsError, Vector, find, kubeml};
+use epochcost_systems::{
+    Batch, Compute, Evaluation, Fidelity, GradientOutput, Job, Result, SettingsError, SystemError,
+    Vector, find, kubeml,
+};
 use serde_json::{Map, Value, json};
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
@@ -315,4 +322,139 @@ fn settings_that_do_not_exist_or_fit_are_named() {
         refused.contains("4 functions share 1 documents"),
         "{refused}"
     );
+}
+
+/// What is computed when: rank, epoch, mini-batch.
+type When = (usize, usize, usize);
+
+/// Computes but for what is to fail, as often as it is to.
+struct Failing {
+    formula: Box<dyn Compute>,
+    fails: fn(When) -> bool,
+    left: Arc<AtomicUsize>,
+}
+
+/// Makes them.
+fn failing(
+    fails: fn(When) -> bool,
+    times: usize,
+) -> impl Fn() -> Box<dyn Compute> + Send + Sync + 'static {
+    let left = Arc::new(AtomicUsize::new(times));
+    move || {
+        Box::new(Failing {
+            formula: testing::compute(),
+            fails,
+            left: left.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl Compute for Failing {
+    fn parameters(&self) -> usize {
+        self.formula.parameters()
+    }
+
+    fn statistics(&self) -> usize {
+        self.formula.statistics()
+    }
+
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
+        self.formula.initial_parameters(seed).await
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        self.formula.initial_statistics()
+    }
+
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        let one_less = |left: usize| left.checked_sub(1);
+        let is_to = (self.fails)((batch.rank, batch.epoch, batch.index));
+        if is_to && self.left.fetch_update(Relaxed, Relaxed, one_less).is_ok() {
+            return Err(SystemError::Compute("the device is gone".into()));
+        }
+        self.formula.gradient(parameters, statistics, batch).await
+    }
+
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        self.formula.evaluate(parameters, statistics, test).await
+    }
+}
+
+/// The model after two epochs of three functions, of which one fails so often.
+async fn after_failures(rule: &str, merge_by: &str, failures: usize) -> Vec<f32> {
+    let settings = json!({"k": 1, "failed_function": rule, "merge_by": merge_by});
+    let mut job = job(Fidelity::Paper, 3, settings);
+    job.epochs = 2;
+    // A function that is called again has lost its momentum.
+    job.optimizer = sgd(0.0);
+    let compute = failing(|when| when == (1, 1, 1), failures);
+    model(&testing::run_with(&job, compute).await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_function_that_fails_is_called_again_and_nothing_is_lost() {
+    let expected = after_failures("called_again", "job", 0).await;
+    for merge_by in ["job", "store"] {
+        for failures in [1, 2] {
+            let found = after_failures("called_again", merge_by, failures).await;
+            assert_eq!(found, expected, "{failures}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_is_lost_is_left_out_or_counts_with_what_it_stored() {
+    for merge_by in ["job", "store"] {
+        let (for_good, whole) = (usize::MAX, after_failures("left_out", merge_by, 0).await);
+        let left_out = after_failures("left_out", merge_by, 1).await;
+        let stale = after_failures("stale", merge_by, 1).await;
+        assert!(left_out != whole && stale != whole && stale != left_out);
+        // Called in vain three times, it is left out.
+        let gone = after_failures("called_again", merge_by, for_good).await;
+        assert_eq!(gone, left_out);
+    }
+}
+
+/// As published: what a function that has stored nothing counts for is missing
+/// from the merged model.
+#[tokio::test]
+async fn a_function_that_has_stored_nothing_still_divides() {
+    let settings = json!({"failed_function": "stale"});
+    let mut job = job(Fidelity::Paper, 3, settings);
+    job.epochs = 2;
+    // Under `static: false` the second epoch has a fourth function, the first
+    // call of which fails.
+    job.settings["static"] = json!(false);
+    let of = async |times| {
+        let compute = failing(|(rank, _, _)| rank == 3, times);
+        model(&testing::run_with(&job, compute).await.unwrap()).await
+    };
+    let (lost, whole) = (of(1).await, of(0).await);
+    let norm = |model: &[f32]| model.iter().map(|w| f64::from(w * w)).sum::<f64>().sqrt();
+    let ratio = norm(&lost) / norm(&whole);
+    assert!(
+        (ratio - 0.75).abs() < 0.05,
+        "three of four are left: {ratio}"
+    );
+}
+
+#[tokio::test]
+async fn a_job_without_functions_ends() {
+    let mut job = job(Fidelity::Code, 1, json!({}));
+    job.epochs = 1;
+    let compute = failing(|_| true, usize::MAX);
+    let error = testing::run_with(&job, compute).await.err().unwrap();
+    let reason = "all of its functions have failed";
+    assert!(error.to_string().contains(reason), "{error}");
 }

@@ -1,6 +1,9 @@
 //! What the platform tells a worker by environment variables.
 
 use std::env;
+use std::str::FromStr;
+
+use epochcost_channels::{ChannelError, Endpoint, Scope};
 
 use crate::faults::Fault;
 use crate::host::WorkerError;
@@ -9,11 +12,13 @@ use crate::host::WorkerError;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Endpoint of the object store.
-    pub objects: String,
+    pub objects: Endpoint,
     /// Endpoint of each peer's tensor store, by rank.
-    pub tensors: Vec<String>,
+    pub tensors: Vec<Endpoint>,
     /// Endpoint of the queue.
-    pub queue: String,
+    pub queue: Endpoint,
+    /// What stands before every name on these services.
+    pub scope: Scope,
     /// Endpoint of the platform's control API.
     pub control: String,
     /// Whether to compute on the CPU where the job asks for a GPU that is not there.
@@ -36,18 +41,33 @@ impl Environment {
                 name: "EPOCHCOST_FAULTS",
             })?,
         };
+        let tensors = needed("EPOCHCOST_TENSORS")?;
+        let scope = variable("EPOCHCOST_SCOPE").unwrap_or_default();
         Ok(Self {
-            objects: needed("EPOCHCOST_OBJECTS")?,
-            tensors: needed("EPOCHCOST_TENSORS")?
+            objects: parsed("EPOCHCOST_OBJECTS", &needed("EPOCHCOST_OBJECTS")?)?,
+            tensors: tensors
                 .split(',')
-                .map(str::to_owned)
-                .collect(),
-            queue: needed("EPOCHCOST_QUEUE")?,
+                .map(|endpoint| parsed("EPOCHCOST_TENSORS", endpoint))
+                .collect::<Result<_, _>>()?,
+            queue: parsed("EPOCHCOST_QUEUE", &needed("EPOCHCOST_QUEUE")?)?,
+            scope: parsed("EPOCHCOST_SCOPE", &scope)?,
             control: needed("EPOCHCOST_CONTROL")?,
             cpu_fallback: variable("EPOCHCOST_CPU_FALLBACK").as_deref() == Some("1"),
             faults,
         })
     }
+}
+
+/// The value of a variable that says where services are, and under which names.
+fn parsed<T: FromStr<Err = ChannelError>>(
+    name: &'static str,
+    text: &str,
+) -> Result<T, WorkerError> {
+    text.parse()
+        .map_err(|error: ChannelError| WorkerError::Service {
+            name,
+            reason: error.to_string(),
+        })
 }
 
 #[cfg(test)]
@@ -57,7 +77,9 @@ mod tests {
 
     fn variable(name: &str) -> Option<String> {
         let value = match name {
-            "EPOCHCOST_TENSORS" => "redis://a:1,redis://b:2",
+            "EPOCHCOST_TENSORS" => "redis://a:1,redis+plain://:canary@b:2",
+            "EPOCHCOST_QUEUE" => "amqp://user:canary@c:3/v",
+            "EPOCHCOST_SCOPE" => "run-t1",
             "EPOCHCOST_FAULTS" => {
                 r#"[{"rank":1,"epoch":0,"batch":2,"kind":"crash"},
                     {"rank":0,"epoch":1,"batch":0,"kind":{"straggler_ms":5}}]"#
@@ -71,7 +93,14 @@ mod tests {
     #[test]
     fn lists_are_read() {
         let environment = Environment::from(variable).unwrap();
-        assert_eq!(environment.tensors, ["redis://a:1", "redis://b:2"]);
+        let tensors: Vec<_> = environment
+            .tensors
+            .iter()
+            .map(Endpoint::to_string)
+            .collect();
+        assert_eq!(tensors, ["redis://a:1", "redis+plain://b:2"]);
+        assert_eq!(environment.scope.name("k"), "run-t1/k");
+        assert!(!format!("{environment:?}").contains("canary"));
         let kinds: Vec<FaultKind> = environment.faults.iter().map(|fault| fault.kind).collect();
         assert_eq!(kinds, [FaultKind::Crash, FaultKind::StragglerMs(5)]);
     }
@@ -80,5 +109,16 @@ mod tests {
     fn a_missing_variable_is_named() {
         let error = Environment::from(|name| variable(name).filter(|_| name != "EPOCHCOST_QUEUE"));
         assert!(error.unwrap_err().to_string().contains("EPOCHCOST_QUEUE"));
+    }
+
+    #[test]
+    fn an_endpoint_that_cannot_be_read_is_named_without_its_password() {
+        let error = Environment::from(|name| match name {
+            "EPOCHCOST_QUEUE" => Some("amqp://user:canary@".into()),
+            _ => variable(name),
+        });
+        let said = error.unwrap_err().to_string();
+        assert!(said.contains("EPOCHCOST_QUEUE"), "{said}");
+        assert!(!said.contains("canary"), "{said}");
     }
 }

@@ -20,6 +20,14 @@ pub enum WorkerError {
         /// Its name.
         name: &'static str,
     },
+    /// The environment names a service that cannot be used.
+    #[error("the environment variable {name} is unusable: {reason}")]
+    Service {
+        /// The variable.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The task cannot be read.
     #[error("the task is malformed: {0}")]
     Task(String),

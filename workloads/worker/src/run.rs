@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use epochcost_channels::TensorStore;
-use epochcost_channels::client::{RedisQueue, RedisTensors, S3Objects};
+use epochcost_channels::client::{open_objects, open_queue, open_tensors};
 use epochcost_systems::{Channels, Job, Outcome, Record, Recorder, Task, World, find};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use crate::compute::{JobModel, Loaded, Model};
 use crate::control::Control;
@@ -19,7 +19,7 @@ pub struct Worker {
     environment: Environment,
     clock: Arc<HostClock>,
     control: Arc<Control>,
-    channels: OnceCell<Channels>,
+    channels: Mutex<Option<Channels>>,
     model: std::sync::Mutex<Option<Model>>,
 }
 
@@ -30,30 +30,47 @@ impl Worker {
             control: Arc::new(Control::new(&environment.control)),
             environment,
             clock: Arc::new(HostClock::new()),
-            channels: OnceCell::new(),
+            channels: Mutex::default(),
             model: std::sync::Mutex::default(),
         }
     }
 
     /// Runs one task.
+    ///
+    /// Connections are kept from one task to the next, but not behind a failure:
+    /// what broke in one invocation is opened anew by the next.
     pub async fn run(&self, task: Task) -> Result<Outcome, WorkerError> {
+        let outcome = self.run_connected(task).await;
+        if outcome.is_err() {
+            *self.channels.lock().await = None;
+        }
+        outcome
+    }
+
+    async fn run_connected(&self, task: Task) -> Result<Outcome, WorkerError> {
         let system = find(&task.job.system)
             .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
-        let channels = self
-            .channels
-            .get_or_try_init(|| connect(&self.environment))
-            .await?;
+        let channels = self.channels().await?;
         let model = JobModel::new(self.model(&task.job, task.rank)?, &task.job)?;
         let compute = Box::new(Faulty::new(model, self.environment.faults.clone()));
         let mut world = World::new(
             task,
-            channels,
+            &channels,
             compute,
             self.control.clone(),
             self.clock.clone(),
             Arc::new(Output),
         );
         Ok(system.run(&mut world).await?)
+    }
+
+    /// The connections of an earlier invocation, or new ones.
+    async fn channels(&self) -> Result<Channels, WorkerError> {
+        let mut kept = self.channels.lock().await;
+        if let Some(channels) = kept.as_ref() {
+            return Ok(channels.clone());
+        }
+        Ok(kept.insert(connect(&self.environment).await?).clone())
     }
 
     /// The job's model, made by the first invocation.
@@ -74,13 +91,15 @@ impl Worker {
 }
 
 async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
+    let scope = &environment.scope;
+    let objects = open_objects(&environment.objects, scope)?;
     let mut tensors: Vec<Arc<dyn TensorStore>> = Vec::with_capacity(environment.tensors.len());
     for endpoint in &environment.tensors {
-        tensors.push(Arc::new(RedisTensors::connect(endpoint).await?));
+        tensors.push(open_tensors(endpoint, scope, &objects).await?);
     }
     Ok(Channels {
-        objects: Arc::new(S3Objects::new(&environment.objects)),
         tensors: Arc::new(tensors),
-        queue: Arc::new(RedisQueue::connect(&environment.queue).await?),
+        queue: open_queue(&environment.queue, scope, &objects).await?,
+        objects,
     })
 }

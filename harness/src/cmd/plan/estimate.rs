@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
 use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
-use epochcost_systems::{Host, QueueService, Record, StageSeconds, StepRecord, find};
+use epochcost_systems::{Host, PaperAccount, QueueService, Record, StageSeconds, StepRecord, find};
 use serde::Serialize;
 
 use crate::analysis::epochs;
@@ -141,6 +141,7 @@ fn figures(
         .map(invocation)
         .collect();
     let usage = Usage {
+        paper_account: system.map_or(PaperAccount::Comparison, |system| system.paper_account()),
         queue_service: system.map_or(QueueService::RabbitMq, |system| system.queue_service()),
         tensor_store_hosts: system.map_or(1, |system| system.tensor_store_hosts(job.workers)),
         instance_type: &row.instance_type,
@@ -191,7 +192,7 @@ fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::
     }
 }
 
-/// Whether functions, whose memory has a size, run the row's code.
+/// Whether functions, whose memory has a size, run some of the row's code.
 pub(super) fn has_functions(row: &Row) -> bool {
-    find(&row.job.system).is_some_and(|system| system.host() == Host::Function)
+    find(&row.job.system).is_some_and(|system| system.runs_on(Host::Function))
 }

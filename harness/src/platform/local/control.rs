@@ -1,18 +1,17 @@
-//! What workers may ask of the platform: asynchronous invocations by Lambda's
-//! control API, workflow executions by Step Functions' API.
+//! What workers may ask of the platform: invocations by Lambda's control API,
+//! workflow executions by Step Functions' API.
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
-use epochcost_systems::{FollowUp, Task};
+use epochcost_systems::{ExecutionStatus, Invoke, Requests, SystemError, Task};
 use serde::Deserialize;
-use tokio::sync::mpsc::UnboundedSender;
+use serde_json::{Value, json};
 
 use super::http::{self, Server};
-
-const START_EXECUTION: &str = "AWSStepFunctions.StartExecution";
 
 /// The parts of StartExecution's request that matter here.
 #[derive(Deserialize)]
@@ -20,80 +19,119 @@ struct StartExecution {
     input: String,
 }
 
+/// The parts of DescribeExecution's request that matter here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribeExecution {
+    execution_arn: String,
+}
+
 /// Serves the control API; every request becomes a follow-up before it is
 /// answered.
-pub(super) async fn serve(follow_ups: UnboundedSender<FollowUp>) -> std::io::Result<Server> {
+pub(super) async fn serve(requests: Requests) -> std::io::Result<Server> {
     let routes = Router::new()
         .route("/2015-03-31/functions/{name}/invocations", post(invoke))
-        .route("/", post(start_execution))
+        .route("/", post(step_functions))
         .layer(DefaultBodyLimit::disable())
-        .with_state(follow_ups);
+        .with_state(requests);
     http::serve(routes).await
 }
 
-type Answer = (StatusCode, String);
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
 
 async fn invoke(
-    State(follow_ups): State<UnboundedSender<FollowUp>>,
+    State(requests): State<Requests>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer {
-    let kind = headers
-        .get("x-amz-invocation-type")
-        .and_then(|value| value.to_str().ok());
-    if kind != Some("Event") {
-        return refused(format!("only Event invocations are served, not {kind:?}"));
-    }
-    match serde_json::from_slice::<Task>(&body) {
-        Err(error) => refused(format!("the payload is no task: {error}")),
-        Ok(task) if task.function != name => refused(format!(
-            "the task is for {:?}, not for {name:?}",
-            task.function
+) -> Response {
+    let task = match serde_json::from_slice::<Task>(&body) {
+        Err(error) => return refused(format!("the payload is no task: {error}")),
+        Ok(task) if task.function != name => {
+            let given = task.function;
+            return refused(format!("the task is for {given:?}, not for {name:?}"));
+        }
+        Ok(task) => task,
+    };
+    match header(&headers, "x-amz-invocation-type") {
+        Some("Event") => match requests.forget(task).await {
+            Ok(()) => StatusCode::ACCEPTED.into_response(),
+            Err(error) => over(&error),
+        },
+        // Lambda answers 200 to a function that failed, too, and says so in a header.
+        Some("RequestResponse") => match requests.call(task).await {
+            Ok(outcome) => answered(json!(outcome)),
+            Err(error) => (
+                [("x-amz-function-error", "Unhandled")],
+                json!({ "errorMessage": reason(&error) }).to_string(),
+            )
+                .into_response(),
+        },
+        kind => refused(format!(
+            "Event and RequestResponse invocations are served, not {kind:?}"
         )),
-        Ok(task) => accepted(
-            &follow_ups,
-            FollowUp::Invocation(task),
-            StatusCode::ACCEPTED,
-            "",
-        ),
     }
 }
 
-async fn start_execution(
-    State(follow_ups): State<UnboundedSender<FollowUp>>,
+async fn step_functions(
+    State(requests): State<Requests>,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer {
-    let target = headers
-        .get("x-amz-target")
-        .and_then(|value| value.to_str().ok());
-    if target != Some(START_EXECUTION) {
-        return refused(format!("only {START_EXECUTION} is served, not {target:?}"));
+) -> Response {
+    match header(&headers, "x-amz-target") {
+        Some("AWSStepFunctions.StartExecution") => start_execution(&requests, &body).await,
+        Some("AWSStepFunctions.DescribeExecution") => describe_execution(&requests, &body).await,
+        target => refused(format!(
+            "StartExecution and DescribeExecution are served, not {target:?}"
+        )),
     }
-    let task = serde_json::from_slice::<StartExecution>(&body)
+}
+
+async fn start_execution(requests: &Requests, body: &[u8]) -> Response {
+    let task = serde_json::from_slice::<StartExecution>(body)
         .and_then(|request| serde_json::from_str::<Task>(&request.input));
     match task {
         Err(error) => refused(format!("the input is no task: {error}")),
-        Ok(task) => accepted(&follow_ups, FollowUp::Workflow(task), StatusCode::OK, "{}"),
+        Ok(task) => match requests.start_workflow(task).await {
+            Ok(name) => answered(json!({ "executionArn": name })),
+            Err(error) => over(&error),
+        },
     }
 }
 
-fn accepted(
-    follow_ups: &UnboundedSender<FollowUp>,
-    follow_up: FollowUp,
-    status: StatusCode,
-    body: &str,
-) -> Answer {
-    match follow_ups.send(follow_up) {
-        Ok(()) => (status, body.to_owned()),
-        Err(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the trial is over".to_owned(),
-        ),
+async fn describe_execution(requests: &Requests, body: &[u8]) -> Response {
+    let name = match serde_json::from_slice::<DescribeExecution>(body) {
+        Err(error) => return refused(format!("no execution is named: {error}")),
+        Ok(request) => request.execution_arn,
+    };
+    match requests.status(&name).await {
+        Err(error) => refused(reason(&error)),
+        Ok(ExecutionStatus::Running) => answered(json!({ "status": "RUNNING" })),
+        Ok(ExecutionStatus::Succeeded) => answered(json!({ "status": "SUCCEEDED" })),
+        Ok(ExecutionStatus::Failed { reason }) => {
+            answered(json!({ "status": "FAILED", "cause": reason }))
+        }
     }
 }
 
-fn refused(reason: String) -> Answer {
-    (StatusCode::BAD_REQUEST, reason)
+/// What the platform said, without who asked.
+fn reason(error: &SystemError) -> String {
+    match error {
+        SystemError::Invoke { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn answered(body: Value) -> Response {
+    ([("content-type", "application/json")], body.to_string()).into_response()
+}
+
+fn over(error: &SystemError) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, reason(error)).into_response()
+}
+
+fn refused(reason: String) -> Response {
+    (StatusCode::BAD_REQUEST, reason).into_response()
 }

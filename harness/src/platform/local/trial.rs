@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use epochcost_systems::{FollowUp, Functions, Host as HostKind, System, drive, find};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use epochcost_systems::{
+    ByHost, FollowUps, Functions, Host as HostKind, System, drive, find, requests,
+};
 use tokio::time::sleep;
 
 use super::Local;
@@ -37,8 +38,8 @@ pub(super) async fn run(
         .data_layout(&row.job)
         .map_err(|error| unusable(error.to_string()))?;
     let services = Services::start(&row.job, layout, data).await?;
-    let (sender, follow_ups) = mpsc::unbounded_channel();
-    let control = control::serve(sender)
+    let (requests, follow_ups) = requests();
+    let control = control::serve(requests)
         .await
         .map_err(io("serve the control API"))?;
     let collector = Arc::new(Collector::default());
@@ -52,7 +53,7 @@ pub(super) async fn run(
     let functions = functions(local, row, system, host.clone()).await?;
 
     let started_s = unix_s();
-    let driven = drive_to_end(system, row, &*functions, follow_ups, &collector, progress).await;
+    let driven = drive_to_end(system, row, &functions, follow_ups, &collector, progress).await;
     let wall_s = unix_s() - started_s;
     // Idle sandboxes end with their pool, those that still ran ended with `drive`.
     drop(functions);
@@ -85,25 +86,20 @@ fn io(doing: &'static str) -> impl Fn(std::io::Error) -> PlatformError {
 async fn functions(
     local: &Local,
     row: &Row,
-    system: &dyn System,
+    system: &'static dyn System,
     host: Arc<Host>,
-) -> Result<Box<dyn Functions>, PlatformError> {
-    Ok(match system.host() {
-        HostKind::Instance => Box::new(Instances::new(host, row.job.workers, local.cores)),
-        HostKind::Function => {
-            let api = RuntimeApi::start()
-                .await
-                .map_err(io("serve the Runtime API"))?;
-            let timeout = Duration::from_secs(row.timeout_s);
-            Box::new(Lambda::new(
-                host,
-                api,
-                FunctionSpec {
-                    memory_mb: row.memory_mb,
-                    timeout,
-                },
-            ))
-        }
+) -> Result<ByHost<Lambda, Instances>, PlatformError> {
+    let api = RuntimeApi::start()
+        .await
+        .map_err(io("serve the Runtime API"))?;
+    let spec = FunctionSpec {
+        memory_mb: row.memory_mb,
+        timeout: Duration::from_secs(row.timeout_s),
+    };
+    Ok(ByHost {
+        system,
+        functions: Lambda::new(host.clone(), api, spec),
+        instances: Instances::new(host, row.job.workers, local.cores),
     })
 }
 
@@ -112,7 +108,7 @@ async fn drive_to_end(
     system: &dyn System,
     row: &Row,
     functions: &dyn Functions,
-    follow_ups: UnboundedReceiver<FollowUp>,
+    follow_ups: FollowUps,
     collector: &Collector,
     progress: &dyn Progress,
 ) -> Result<u64, String> {
@@ -164,7 +160,7 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
     let mut warnings = Vec::new();
     let workers = row.job.workers;
     let cores = local.cores;
-    if system.host() == HostKind::Instance {
+    if system.runs_on(HostKind::Instance) {
         warnings
             .push("instances ran as processes of this machine; booting was not simulated".into());
         if workers > cores {
@@ -173,13 +169,15 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
                  longer than on instances of their own"
             ));
         }
+    }
+    if !system.runs_on(HostKind::Function) {
         return warnings;
     }
     let share = vcpus(row.memory_mb);
     if workers as f64 * share > cores as f64 {
         warnings.push(format!(
-            "oversubscribed: {workers} workers of {share:.2} vCPU ({} MB) shared a host of {cores} \
-             cores, times are longer than on Lambda",
+            "oversubscribed: functions of {workers} workers, {share:.2} vCPU each ({} MB), shared a \
+             host of {cores} cores, times are longer than on Lambda",
             row.memory_mb
         ));
     }

@@ -1,14 +1,32 @@
 //! Clients of the channels' services, embedded or real: S3's HTTP for objects,
-//! the Redis protocol for tensors and queues.
+//! Redis for tensors, RabbitMQ for queues, and the embedded servers.
+//!
+//! [`open_objects`], [`open_tensors`] and [`open_queue`] choose by the
+//! endpoint's scheme.
 //!
 //! One call is one request: nothing is retried, and no connection is opened
-//! again behind the caller's back. A connection that broke is an error.
+//! again behind the caller's back. A connection that broke is an error, and a
+//! command that gets no answer within the endpoint's time-out is one, too.
 
+mod amqp;
+mod amqp_address;
+mod lua;
+mod open;
+mod plain;
 mod redis;
 mod redis_queue;
 mod redis_tensors;
 mod s3;
 
+pub use amqp::RabbitQueue;
+pub use lua::LuaTensors;
+pub use open::{create_bucket, open_objects, open_queue, open_tensors};
+pub use plain::PlainTensors;
 pub use redis_queue::RedisQueue;
 pub use redis_tensors::RedisTensors;
 pub use s3::S3Objects;
+
+use std::time::Duration;
+
+/// Longest time that connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

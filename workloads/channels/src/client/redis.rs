@@ -1,22 +1,29 @@
-//! One connection that speaks the Redis protocol, and its errors.
+//! Connections that speak the Redis protocol, and their errors.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fred::clients::Client;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::ClientLike;
-use fred::types::config::{Config, ConnectionConfig, TcpConfig};
+use fred::types::config::{Config, ConnectionConfig, ServerConfig, TcpConfig};
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::CONNECT_TIMEOUT;
+use crate::endpoint::Endpoint;
 use crate::{ChannelError, Payload, Result};
+
+/// Pause before a command is sent again that a script held up.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// A service behind the Redis protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) service: &'static str,
-    pub(super) endpoint: String,
+    pub(super) endpoint: Endpoint,
 }
 
 /// A connection; closes when dropped.
@@ -29,21 +36,18 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) async fn open(address: Address) -> Result<Self> {
         let connecting = async {
-            let config = Config::from_url(&address.endpoint)?;
-            let client = Builder::from_config(Config {
-                fail_fast: true,
-                ..config
-            })
-            .set_connection_config(ConnectionConfig {
-                connection_timeout: Duration::from_secs(10),
-                max_command_attempts: 1,
-                tcp: TcpConfig {
-                    nodelay: Some(true),
-                    ..TcpConfig::default()
-                },
-                ..ConnectionConfig::default()
-            })
-            .build()?;
+            let client = Builder::from_config(address.config())
+                .set_connection_config(ConnectionConfig {
+                    connection_timeout: CONNECT_TIMEOUT,
+                    internal_command_timeout: CONNECT_TIMEOUT,
+                    max_command_attempts: 1,
+                    tcp: TcpConfig {
+                        nodelay: Some(true),
+                        ..TcpConfig::default()
+                    },
+                    ..ConnectionConfig::default()
+                })
+                .build()?;
             let routing = client.init().await?;
             Ok((client, AbortOnDropHandle::new(routing)))
         };
@@ -57,11 +61,41 @@ impl Connection {
         }
     }
 
+    /// Longest time that one command may take.
+    pub(super) fn limit(&self) -> Duration {
+        self.address.endpoint.options.timeout
+    }
+
+    /// Sends one command and waits for its reply, as long as the endpoint says
+    /// and `longer`.
+    pub(super) async fn call_for(
+        &self,
+        command: &'static str,
+        arguments: Vec<Value>,
+        longer: Duration,
+    ) -> Result<Value> {
+        let limit = self.limit() + longer;
+        let deadline = Instant::now() + limit;
+        loop {
+            let custom = CustomCommand::new_static(command, ClusterHash::FirstKey, false);
+            let reply = self
+                .client
+                .custom::<Value, Value>(custom, arguments.clone());
+            match timeout_at(deadline, reply).await {
+                Ok(Ok(reply)) => return Ok(reply),
+                // Redis has carried out nothing of it.
+                Ok(Err(error)) if is_busy(&error) && Instant::now() < deadline => {
+                    sleep(BUSY_PAUSE).await;
+                }
+                Ok(Err(error)) => return Err(self.address.error(command, &error)),
+                Err(_) => return Err(self.address.silent(command, limit)),
+            }
+        }
+    }
+
     /// Sends one command and waits for its reply.
     pub(super) async fn call(&self, command: &'static str, arguments: Vec<Value>) -> Result<Value> {
-        let custom = CustomCommand::new_static(command, ClusterHash::FirstKey, false);
-        let reply: std::result::Result<Value, Error> = self.client.custom(custom, arguments).await;
-        reply.map_err(|error| self.address.error(command, &error))
+        self.call_for(command, arguments, Duration::ZERO).await
     }
 
     /// Sends a command whose reply says only that it was done.
@@ -75,13 +109,35 @@ impl Connection {
         command: &'static str,
         arguments: Vec<Value>,
     ) -> Result<Option<Payload>> {
-        match self.call(command, arguments).await? {
+        let reply = self.call(command, arguments).await?;
+        self.payload(command, reply)
+    }
+
+    /// A reply that is a value, or nil.
+    pub(super) fn payload(&self, command: &'static str, reply: Value) -> Result<Option<Payload>> {
+        match reply {
             Value::Null => Ok(None),
             reply => match reply.into_bytes() {
                 Some(bytes) => Ok(Some(bytes.into())),
                 None => Err(self.address.unexpected(command)),
             },
         }
+    }
+
+    /// Sends a command that answers with a list of values.
+    pub(super) async fn values(
+        &self,
+        command: &'static str,
+        arguments: Vec<Value>,
+    ) -> Result<Vec<Payload>> {
+        let Value::Array(items) = self.call(command, arguments).await? else {
+            return Err(self.address.unexpected(command));
+        };
+        let items = items.into_iter().map(Value::into_bytes);
+        items
+            .map(|item| item.map(Payload::from))
+            .collect::<Option<_>>()
+            .ok_or_else(|| self.address.unexpected(command))
     }
 
     /// Sends a command that answers with a count.
@@ -93,7 +149,59 @@ impl Connection {
     }
 }
 
+/// Connections that one caller at a time has to itself.
+pub(super) struct Pool {
+    address: Address,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    pub(super) fn new(address: Address) -> Self {
+        Self {
+            address,
+            idle: Mutex::default(),
+        }
+    }
+
+    /// An idle connection, or a new one.
+    pub(super) async fn take(&self) -> Result<Connection> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        match idle {
+            Some(connection) => Ok(connection),
+            None => Connection::open(self.address.clone()).await,
+        }
+    }
+
+    /// Keeps a connection for the next caller. One that is in the middle of
+    /// something must be dropped instead.
+    pub(super) fn give(&self, connection: Connection) {
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
+    }
+}
+
 impl Address {
+    fn config(&self) -> Config {
+        let endpoint = &self.endpoint;
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Config {
+            fail_fast: true,
+            username: given(&endpoint.user),
+            password: given(endpoint.password.reveal()),
+            server: ServerConfig::new_centralized(
+                endpoint.host.as_str(),
+                endpoint.port.unwrap_or_default(),
+            ),
+            ..Config::default()
+        }
+    }
+
     fn error(&self, operation: &str, error: &Error) -> ChannelError {
         let details = error.details();
         match missing_key(details) {
@@ -106,11 +214,23 @@ impl Address {
                 operation: operation.to_owned(),
                 reason: details.to_owned(),
             },
-            None => ChannelError::Unreachable {
-                service: self.service,
-                endpoint: self.endpoint.clone(),
-                reason: error.to_string(),
-            },
+            None => self.unreachable(error.to_string()),
+        }
+    }
+
+    /// The service did not answer within `limit`.
+    fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
+        self.unreachable(format!(
+            "no answer to {operation} within {} s",
+            limit.as_secs()
+        ))
+    }
+
+    fn unreachable(&self, reason: String) -> ChannelError {
+        ChannelError::Unreachable {
+            service: self.service,
+            endpoint: self.endpoint.to_string(),
+            reason,
         }
     }
 
@@ -121,6 +241,11 @@ impl Address {
             reason: "the reply has another type than this command's".into(),
         }
     }
+}
+
+/// Whether a script that takes long kept Redis from looking at the command.
+fn is_busy(error: &Error) -> bool {
+    error.details().starts_with("BUSY ")
 }
 
 /// Whether the error came from the server and not from the way to it.

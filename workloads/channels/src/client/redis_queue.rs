@@ -1,10 +1,9 @@
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::redis::{Address, Connection, blob};
-use crate::{Payload, Queue, Result};
+use super::redis::{Address, Connection, Pool, blob};
+use crate::{Endpoint, Payload, Queue, Result};
 
 /// A queue behind the Redis protocol that knows the commands `QUEUE.*`.
 ///
@@ -13,39 +12,27 @@ use crate::{Payload, Queue, Result};
 /// its connection, and the server then keeps the message for others.
 pub struct RedisQueue {
     commands: Connection,
-    address: Address,
-    idle: Mutex<Vec<Connection>>,
+    waiting: Pool,
 }
 
 impl RedisQueue {
     /// Connects to `redis://HOST:PORT`.
     ///
     /// # Errors
-    /// [`ChannelError::Unreachable`](crate::ChannelError::Unreachable).
+    /// [`ChannelError`](crate::ChannelError).
     pub async fn connect(endpoint: &str) -> Result<Self> {
-        let address = Address {
-            service: "queue",
-            endpoint: endpoint.to_owned(),
-        };
-        let commands = Connection::open(address.clone()).await?;
-        Ok(Self {
-            commands,
-            address,
-            idle: Mutex::default(),
-        })
+        Self::open(endpoint.parse()?).await
     }
 
-    /// An idle connection, or a new one.
-    async fn waiting_connection(&self) -> Result<Connection> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        match idle {
-            Some(connection) => Ok(connection),
-            None => Connection::open(self.address.clone()).await,
-        }
+    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
+        let address = Address {
+            service: "queue",
+            endpoint,
+        };
+        Ok(Self {
+            commands: Connection::open(address.clone()).await?,
+            waiting: Pool::new(address),
+        })
     }
 }
 
@@ -73,13 +60,17 @@ impl Queue for RedisQueue {
         // Rounded up: a wait under a millisecond is still a wait.
         let milliseconds = wait.as_nanos().div_ceil(1_000_000).to_string();
         let arguments = vec![queue.into(), milliseconds.into()];
-        let connection = self.waiting_connection().await?;
-        let message = connection.value("QUEUE.CONSUME", arguments).await?;
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(connection);
+        let connection = self.waiting.take().await?;
+        let reply = connection
+            .call_for("QUEUE.CONSUME", arguments, wait)
+            .await?;
+        let message = connection.payload("QUEUE.CONSUME", reply)?;
+        self.waiting.give(connection);
         Ok(message)
+    }
+
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        self.commands.value("QUEUE.PEEK", vec![queue.into()]).await
     }
 
     async fn count(&self, queue: &str) -> Result<u64> {

@@ -5,21 +5,25 @@ use fred::types::Value;
 
 use super::redis::{Address, Connection, blob, with_keys};
 use crate::memory::check_elements;
-use crate::{ChannelError, Payload, Result, RobustRule, SgdStep, TensorStore};
+use crate::{ChannelError, Endpoint, Payload, Result, RobustRule, SgdStep, TensorStore};
 
 /// A tensor store behind the Redis protocol that knows the commands `TENSOR.*`:
 /// the embedded one, or Redis with the module.
 pub struct RedisTensors(Connection);
 
 impl RedisTensors {
-    /// Connects to `redis://HOST:PORT`.
+    /// Connects to `redis://:PASSWORD@HOST:PORT`.
     ///
     /// # Errors
-    /// [`ChannelError::Unreachable`].
+    /// [`ChannelError`].
     pub async fn connect(endpoint: &str) -> Result<Self> {
+        Self::open(endpoint.parse()?).await
+    }
+
+    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
         let address = Address {
             service: "tensor store",
-            endpoint: endpoint.to_owned(),
+            endpoint,
         };
         Connection::open(address).await.map(Self)
     }

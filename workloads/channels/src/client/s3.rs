@@ -1,17 +1,21 @@
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
+use object_store::signer::Signer;
 use object_store::{ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, RetryConfig};
 
+use reqwest::Method;
+
+use super::CONNECT_TIMEOUT;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
-use crate::{ChannelError, ListPage, ObjectStore, Payload, Result};
+use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
 
 const SERVICE: &str = "object store";
 
@@ -20,19 +24,44 @@ const SERVICE: &str = "object store";
 ///
 /// Keys must be in the form that `object_store` keeps: segments parted by single
 /// slashes, no slash at either end, no control character.
-#[derive(Debug)]
 pub struct S3Objects {
-    endpoint: String,
+    endpoint: Endpoint,
     buckets: Mutex<HashMap<String, Arc<AmazonS3>>>,
 }
 
 impl S3Objects {
-    /// A client of `http://HOST:PORT`. Nothing is sent yet.
-    pub fn new(endpoint: &str) -> Self {
+    /// A client of `http://KEY:SECRET@HOST:PORT`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ChannelError::Endpoint`].
+    pub fn new(endpoint: &str) -> Result<Self> {
+        Ok(Self::open(endpoint.parse()?))
+    }
+
+    pub(super) fn open(endpoint: Endpoint) -> Self {
         Self {
-            endpoint: endpoint.to_owned(),
+            endpoint,
             buckets: Mutex::default(),
         }
+    }
+
+    /// The address without path and credentials.
+    fn address(&self) -> String {
+        format!(
+            "{}://{}",
+            self.endpoint.scheme.name(),
+            self.endpoint.authority()
+        )
+    }
+
+    /// The credentials; the embedded server asks for none, but the client must
+    /// have some.
+    fn credentials(&self) -> (&str, &str) {
+        let (user, secret) = (&self.endpoint.user, self.endpoint.password.reveal());
+        if user.is_empty() && secret.is_empty() {
+            return ("epochcost", "epochcost");
+        }
+        (user, secret)
     }
 
     fn bucket(&self, bucket: &str) -> Result<Arc<AmazonS3>> {
@@ -40,15 +69,15 @@ impl S3Objects {
         if let Some(client) = buckets.get(bucket) {
             return Ok(Arc::clone(client));
         }
+        let (key, secret) = self.credentials();
         let client = AmazonS3Builder::new()
-            .with_endpoint(&self.endpoint)
+            .with_endpoint(self.address())
             .with_allow_http(true)
             .with_virtual_hosted_style_request(false)
-            .with_region("us-east-1")
+            .with_region(&self.endpoint.options.region)
             .with_bucket_name(bucket)
-            // The embedded server asks for none; the client must have some.
-            .with_access_key_id("epochcost")
-            .with_secret_access_key("epochcost")
+            .with_access_key_id(key)
+            .with_secret_access_key(secret)
             .with_unsigned_payload(true)
             .with_retry(RetryConfig {
                 max_retries: 0,
@@ -57,14 +86,48 @@ impl S3Objects {
             .with_client_options(
                 ClientOptions::new()
                     .with_allow_http(true)
+                    .with_connect_timeout(CONNECT_TIMEOUT)
                     // A large object on a slow network takes longer than the default 30 s.
-                    .with_timeout(Duration::from_secs(900)),
+                    .with_timeout(self.endpoint.options.timeout),
             )
             .build()
             .map_err(|error| self.error(bucket, "", error))?;
         let client = Arc::new(client);
         buckets.insert(bucket.to_owned(), Arc::clone(&client));
         Ok(client)
+    }
+
+    /// Creates `bucket`; one that is there already is no error.
+    pub(super) async fn create_bucket(&self, bucket: &str) -> Result<()> {
+        let refused = |reason: String| ChannelError::Refused {
+            service: SERVICE,
+            operation: format!("creation of bucket {bucket:?}"),
+            reason,
+        };
+        if bucket.is_empty() {
+            return Err(refused("it has no name".into()));
+        }
+        // The library creates none, but signs: the address of no key at all is the bucket's.
+        let bucket_itself = Path::default();
+        let client = self.bucket(bucket)?;
+        let signed = client.signed_url(Method::PUT, &bucket_itself, CONNECT_TIMEOUT);
+        let url = signed
+            .await
+            .map_err(|error| self.error(bucket, "", error))?;
+        let unreachable = |error: reqwest::Error| ChannelError::Unreachable {
+            service: SERVICE,
+            endpoint: self.endpoint.to_string(),
+            // Its address holds a signature.
+            reason: causes(&error.without_url()),
+        };
+        let request = reqwest::Client::new().put(url).timeout(CONNECT_TIMEOUT);
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        if status.is_success() || status == reqwest::StatusCode::CONFLICT {
+            return Ok(());
+        }
+        let said = response.text().await.map_err(unreachable)?;
+        Err(refused(format!("{status}: {said}")))
     }
 
     /// What the service said, or that it could not be reached.
@@ -79,7 +142,7 @@ impl S3Objects {
         }
         ChannelError::Unreachable {
             service: SERVICE,
-            endpoint: self.endpoint.clone(),
+            endpoint: self.endpoint.to_string(),
             reason,
         }
     }
@@ -99,6 +162,13 @@ impl S3Objects {
             }
         };
         reading.await
+    }
+}
+
+/// Without the clients, which hold the credentials.
+impl fmt::Debug for S3Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "S3Objects({})", self.endpoint)
     }
 }
 

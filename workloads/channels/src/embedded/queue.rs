@@ -66,7 +66,7 @@ impl QueueCommands {
         let mut arguments = Arguments::new(&request.name, &request.arguments);
         // Every command starts with the queue, or the exchange, that it is about.
         let target = match request.name.strip_prefix("QUEUE.") {
-            Some("PUBLISH" | "FANOUT" | "BIND" | "CONSUME" | "COUNT" | "PURGE") => {
+            Some("PUBLISH" | "FANOUT" | "BIND" | "CONSUME" | "PEEK" | "COUNT" | "PURGE") => {
                 arguments.key()?
             }
             _ => return Err(CommandError::unknown(&request.name).into()),
@@ -96,6 +96,15 @@ impl QueueCommands {
                 let wait = Duration::from_millis(arguments.integer()?);
                 arguments.end()?;
                 self.consume(&target, wait).await
+            }
+            "QUEUE.PEEK" => {
+                arguments.end()?;
+                match self.0.peek(&target).await? {
+                    None => Ok(BytesFrame::Null),
+                    Some(message) => {
+                        (message.bytes()).map(|bytes| BytesFrame::BulkString(bytes.clone()))
+                    }
+                }
             }
             "QUEUE.COUNT" => {
                 arguments.end()?;

@@ -16,7 +16,7 @@ const IN_PLACE_BYTES: u64 = 256 << 10;
 
 /// Runs `work` on `bytes` of data: on a blocking thread if it is long and there
 /// is a runtime, so that the store's connections stay alive meanwhile.
-pub(super) async fn run<T: Send + 'static>(
+pub(crate) async fn run<T: Send + 'static>(
     bytes: u64,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -36,7 +36,7 @@ pub(super) async fn run<T: Send + 'static>(
 }
 
 /// The elements `range` of a tensor, or `None` if it does not have them all.
-pub(super) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payload>> {
+pub(crate) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payload>> {
     if range.end > elements(value)? {
         return Ok(None);
     }
@@ -45,7 +45,7 @@ pub(super) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payloa
         Payload::Bytes(bytes) => bytes
             .slice(4 * range.start as usize..4 * range.end as usize)
             .into(),
-        Payload::Phantom { .. } => Payload::Phantom {
+        Payload::Phantom { .. } | Payload::Headed { .. } => Payload::Phantom {
             bytes: 4 * (range.end - range.start),
         },
     }))
@@ -53,7 +53,7 @@ pub(super) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payloa
 
 /// What the operation `kind` writes: the target, and the velocity if there is
 /// momentum.
-pub(super) fn operation(
+pub(crate) fn operation(
     kind: OperationKind,
     inputs: &Inputs<Payload>,
 ) -> Result<(Payload, Option<Payload>)> {
@@ -77,7 +77,7 @@ pub(super) fn operation(
 }
 
 /// The mean of JSON texts. That of phantoms is as long as the first of them.
-pub(super) fn json_mean(texts: &[Payload]) -> Result<Payload> {
+pub(crate) fn json_mean(texts: &[Payload]) -> Result<Payload> {
     match texts.iter().map(real).collect::<Option<Vec<_>>>() {
         Some(texts) => Ok(codec::json_mean(&texts)?.into()),
         None => Ok(Payload::Phantom {
@@ -91,7 +91,8 @@ fn real(value: &Payload) -> Option<&[u8]> {
     value.bytes().ok().map(Bytes::as_ref)
 }
 
-fn elements(value: &Payload) -> Result<u64, KernelError> {
+/// The number of elements of a tensor.
+pub(crate) fn elements(value: &Payload) -> Result<u64, KernelError> {
     let bytes = value.len();
     if bytes.is_multiple_of(4) {
         return Ok(bytes / 4);

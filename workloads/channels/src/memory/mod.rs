@@ -4,7 +4,7 @@
 //! They hold [`Payload`](crate::Payload)s of either kind. The
 //! [`embedded`](crate::embedded) servers put the same stores on loopback.
 
-mod compute;
+pub(crate) mod compute;
 mod key_locks;
 mod objects;
 mod queue;

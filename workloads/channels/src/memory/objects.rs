@@ -183,7 +183,7 @@ pub(crate) fn cut(body: &Payload, range: &Range<u64>) -> Option<Payload> {
     Some(match body {
         // Both fit usize: they are at most the length of bytes in memory.
         Payload::Bytes(bytes) => bytes.slice(range.start as usize..end as usize).into(),
-        Payload::Phantom { .. } => Payload::Phantom {
+        Payload::Phantom { .. } | Payload::Headed { .. } => Payload::Phantom {
             bytes: end - range.start,
         },
     })

@@ -147,6 +147,10 @@ impl Queue for MemoryQueue {
             .unwrap_or(None))
     }
 
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        Ok(locked(&self.queue(queue).waiting).front().cloned())
+    }
+
     async fn count(&self, queue: &str) -> Result<u64> {
         Ok(self.queue(queue).unclaimed.available_permits() as u64)
     }
@@ -281,6 +285,21 @@ mod tests {
         assert_eq!(queue.count("q").await.unwrap(), 0);
         queue.publish("q", text("2")).await.unwrap();
         assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text("2")));
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_looked_at_stays_and_the_latest_replaces_it() {
+        let queue = MemoryQueue::default();
+        assert_eq!(queue.peek("q").await.unwrap(), None);
+        for message in ["1", "2"] {
+            queue.replace("q", text(message)).await.unwrap();
+            for _ in 0..2 {
+                assert_eq!(queue.peek("q").await.unwrap(), Some(text(message)));
+            }
+        }
+        assert_eq!(queue.count("q").await.unwrap(), 1);
+        assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text("2")));
+        assert_eq!(queue.peek("q").await.unwrap(), None);
     }
 
     #[test]

@@ -146,7 +146,7 @@ proptest! {
         runtime.block_on(async {
             let direct = MemoryObjects::default();
             let server = ObjectServer::start(Arc::default()).await.unwrap();
-            let client = S3Objects::new(&server.endpoint());
+            let client = S3Objects::new(&server.endpoint()).unwrap();
             for (bucket, key, kind, body, start, end) in requests {
                 let mut answers = Vec::new();
                 for store in [&direct as &dyn ObjectStore, &client] {

@@ -14,7 +14,7 @@ use super::{LONG, names, payload};
 async fn objects() {
     let server = ObjectServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
-    let store: Arc<dyn ObjectStore> = Arc::new(S3Objects::new(&server.endpoint()));
+    let store: Arc<dyn ObjectStore> = Arc::new(S3Objects::new(&server.endpoint()).unwrap());
     let store = Metered::new(store, meter.clone());
     store.put("b", "k", payload("12345")).await.unwrap();
     store.put("b", "l", payload("678")).await.unwrap();

@@ -10,7 +10,7 @@ use super::{names, payload};
 async fn start() -> (ObjectServer, Arc<MemoryObjects>, S3Objects) {
     let store = Arc::new(MemoryObjects::default());
     let server = ObjectServer::start(Arc::clone(&store)).await.unwrap();
-    let client = S3Objects::new(&server.endpoint());
+    let client = S3Objects::new(&server.endpoint()).unwrap();
     (server, store, client)
 }
 
@@ -133,7 +133,7 @@ async fn many_clients_at_once_see_their_own_objects() {
     let endpoint = server.endpoint();
     let workers: Vec<_> = (0..16)
         .map(|worker| {
-            let client = S3Objects::new(&endpoint);
+            let client = S3Objects::new(&endpoint).unwrap();
             tokio::spawn(async move {
                 for round in 0..20 {
                     let key = format!("{worker}/{round}");
@@ -169,7 +169,7 @@ async fn a_stopped_server_is_unreachable() {
     drop(server);
     // The stop is asynchronous: the listener closes at the server's next turn.
     let error = loop {
-        match S3Objects::new(&endpoint).get("b", "k").await {
+        match S3Objects::new(&endpoint).unwrap().get("b", "k").await {
             Err(error) => break error,
             Ok(_) => tokio::task::yield_now().await,
         }

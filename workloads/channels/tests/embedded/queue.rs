@@ -91,6 +91,18 @@ async fn a_consumer_that_goes_away_takes_no_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_looked_at_stays() {
+    let (_server, store, client) = start().await;
+    assert_eq!(client.peek("q").await.unwrap(), None);
+    client.replace("q", payload("old")).await.unwrap();
+    client.replace("q", payload("new")).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(client.peek("q").await.unwrap(), Some(payload("new")));
+    }
+    assert_eq!(store.count("q").await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn large_messages_and_many_consumers() {
     let (server, _store, client) = start().await;
     let large = payload(vec![7; 45_000_000]);

@@ -140,6 +140,6 @@ async fn a_stopped_server_is_unreachable() {
     let nonsense = RedisTensors::connect("nonsense").await;
     assert!(matches!(
         nonsense.err(),
-        Some(ChannelError::Unreachable { .. })
+        Some(ChannelError::Endpoint { .. })
     ));
 }

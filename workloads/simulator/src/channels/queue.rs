@@ -61,6 +61,11 @@ impl Queues {
         }
     }
 
+    fn front(&self, queue: &str) -> Option<Payload> {
+        let broker = locked(&self.broker);
+        broker.queues.get(queue)?.front().cloned()
+    }
+
     fn take(&self, queue: &str) -> Option<Payload> {
         locked(&self.broker).queues.get_mut(queue)?.pop_front()
     }
@@ -145,6 +150,15 @@ impl Queue for SimQueue {
         let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let deadline = self.station.engine.now().saturating_add(wait);
         let message = self.next(queue, deadline).await;
+        if let Some(message) = &message {
+            self.transfer(message.len()).await;
+        }
+        Ok(message)
+    }
+
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        self.request().await;
+        let message = self.queues.front(queue);
         if let Some(message) = &message {
             self.transfer(message.len()).await;
         }

@@ -45,9 +45,9 @@ pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job
         seed: 1,
         optimizer: found.optimizer(Fidelity::Paper),
         evaluate: Evaluate::Never,
-        device: match found.host() {
-            Host::Function => Device::Cpu,
-            Host::Instance => Device::Cuda,
+        device: match found.runs_on(Host::Function) {
+            true => Device::Cpu,
+            false => Device::Cuda,
         },
     }
 }

@@ -206,7 +206,7 @@ async fn documents(world: &World, key: &str, samples: &Range<usize>) -> Result<P
 /// The records of the samples `range`.
 fn cut(records: &Payload, range: Range<usize>, record_bytes: usize) -> Result<Payload> {
     Ok(match records {
-        Payload::Phantom { .. } => Payload::Phantom {
+        Payload::Phantom { .. } | Payload::Headed { .. } => Payload::Phantom {
             bytes: (range.len() * record_bytes) as u64,
         },
         Payload::Bytes(bytes) => bytes

@@ -165,8 +165,8 @@ fn decode(format: GradientFormat, gradient: &Payload) -> Result<Vector> {
     Ok(match (format, gradient) {
         (GradientFormat::Binary, _) => Vector::decode(gradient)?,
         (GradientFormat::Json, Payload::Bytes(text)) => Vector::Real(codec::decode_json(text)?),
-        (GradientFormat::Json, Payload::Phantom { bytes }) => Vector::Phantom {
-            len: (bytes / TEXT_BYTES_PER_PARAMETER) as usize,
+        (GradientFormat::Json, phantom) => Vector::Phantom {
+            len: (phantom.len() / TEXT_BYTES_PER_PARAMETER) as usize,
         },
     })
 }

@@ -23,6 +23,8 @@ mod server;
 
 use std::time::Instant;
 
+use epochcost_servers::Allocator;
+
 use self::client::Client;
 use self::floor::Alone;
 use self::ping::Ping;
@@ -38,14 +40,8 @@ pub const RATE: &str = "0.01";
 /// The momentum of steps that have one.
 pub const MOMENTUM: &str = "0.9";
 
-/// How Redis' allocator treats freed memory: as it comes, and kept for ever.
-const ALLOCATORS: [(&str, &[(&str, &str)]); 2] = [
-    ("stock", &[]),
-    (
-        "tuned",
-        &[("MALLOC_CONF", "dirty_decay_ms:-1,muzzy_decay_ms:-1")],
-    ),
-];
+const ALLOCATORS: [(&str, Allocator); 2] =
+    [("stock", Allocator::Stock), ("tuned", Allocator::Tuned)];
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
@@ -54,23 +50,26 @@ fn main() {
         words.get(at + 1).cloned()
     };
     let repetitions = after("--repetitions").map_or(7, |text| text.parse().unwrap());
-    if server::installed().is_none() {
+    if !server::is_installed() {
         return;
     }
     let sent: Vec<Vec<u8>> = (0..GRADIENTS).map(|i| bytes(&gradient(i))).collect();
     let mut record = Record::new(repetitions);
-    for (allocator, environment) in ALLOCATORS {
-        eprintln!("{allocator} allocator");
+    for (name, allocator) in ALLOCATORS {
+        eprintln!("{name} allocator");
         record
             .arms
-            .extend(module(allocator, environment, &sent, repetitions));
-        let server = launch(environment);
+            .extend(module(name, allocator, &sent, repetitions));
+        let server = Server::with_allocator(allocator);
         record
             .arms
-            .extend(naive::arms(allocator, &server, &sent, repetitions));
+            .extend(naive::arms(name, &server, &sent, repetitions));
     }
     record.memory = memory(&sent);
-    record.lua = Some(lua::measure(&launch(&[]), &sent[0]));
+    record.lua = Some(lua::measure(
+        &Server::with_allocator(Allocator::Stock),
+        &sent[0],
+    ));
     println!("{}", record.table());
     if let Some(file) = after("--out") {
         record.write(&file);
@@ -89,11 +88,6 @@ fn bytes(values: &[f32]) -> Vec<u8> {
     epochcost_kernels::codec::encode_f32(values)
 }
 
-/// A server with nothing in it.
-pub fn launch(environment: &[(&str, &str)]) -> Server {
-    Server::launch(tempfile::tempdir().unwrap(), "", environment).unwrap()
-}
-
 /// Milliseconds of each of some repetitions.
 pub fn time(repetitions: usize, mut work: impl FnMut()) -> Vec<f64> {
     (0..repetitions)
@@ -107,12 +101,12 @@ pub fn time(repetitions: usize, mut work: impl FnMut()) -> Vec<f64> {
 
 /// Commands of the module, and what another client's PING took meanwhile.
 fn module(
-    allocator: &'static str,
-    environment: &[(&str, &str)],
+    name: &'static str,
+    allocator: Allocator,
     sent: &[Vec<u8>],
     repetitions: usize,
 ) -> Vec<Arm> {
-    let server = launch(environment);
+    let server = Server::with_allocator(allocator);
     let mut client = server.client();
     let keys: Vec<String> = (0..sent.len()).map(|i| format!("g{i}")).collect();
     for (key, value) in keys.iter().zip(sent) {
@@ -153,12 +147,12 @@ fn module(
             worst_ping_ms = worst_ping_ms.max(ping.stop());
         }
         if !floor.is_empty() {
-            arms.push(Arm::new("read floor", operation, floor).with_allocator(allocator));
+            arms.push(Arm::new("read floor", operation, floor).with_allocator(name));
         }
-        arms.push(Arm::new("bare kernel", operation, kernel).with_allocator(allocator));
-        arms.push(Arm::new("module", operation, module).with(allocator, worst_ping_ms));
+        arms.push(Arm::new("bare kernel", operation, kernel).with_allocator(name));
+        arms.push(Arm::new("module", operation, module).with(name, worst_ping_ms));
     }
-    arms.push(sending(&mut client, &server, sent, repetitions).with_allocator(allocator));
+    arms.push(sending(&mut client, &server, sent, repetitions).with_allocator(name));
     arms
 }
 
@@ -175,7 +169,7 @@ fn sending(client: &mut Client, server: &Server, sent: &[Vec<u8>], repetitions: 
 /// Peak memory of both ways to the sum of all gradients, each in a server of
 /// its own.
 fn memory(sent: &[Vec<u8>]) -> Memory {
-    let storing = launch(&[]);
+    let storing = Server::with_allocator(Allocator::Stock);
     let mut client = storing.client();
     let mut words = vec!["TENSOR.MEAN".to_owned(), "m".into(), sent.len().to_string()];
     for (i, value) in sent.iter().enumerate() {
@@ -186,7 +180,7 @@ fn memory(sent: &[Vec<u8>]) -> Memory {
     client.done(&words);
     let store_then_average_mb = peak_mb(&storing);
     drop((client, storing));
-    let adding = launch(&[]);
+    let adding = Server::with_allocator(Allocator::Stock);
     let mut client = adding.client();
     let idle_mb = peak_mb(&adding);
     for value in sent {

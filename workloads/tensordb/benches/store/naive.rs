@@ -11,7 +11,7 @@ use fred::types::config::Config;
 
 use super::ping::Ping;
 use super::record::Arm;
-use super::server::{PASSWORD, Server};
+use super::server::Server;
 use super::{RATE, time};
 
 pub fn arms(
@@ -25,8 +25,8 @@ pub fn arms(
         .enable_all()
         .build()
         .unwrap();
-    let url = format!("redis://:{PASSWORD}@{}", server.address());
-    let client = Client::new(Config::from_url(&url).unwrap(), None, None, None);
+    let config = Config::from_url(&server.url()).unwrap();
+    let client = Client::new(config, None, None, None);
     runtime.block_on(client.init()).unwrap();
     let keys: Vec<String> = (0..sent.len()).map(|i| format!("g{i}")).collect();
     runtime.block_on(async {

@@ -15,11 +15,7 @@ pub struct Client {
 impl Client {
     /// Connects; `password` may be empty.
     pub fn connect(address: SocketAddr, password: &str) -> Self {
-        Self::try_connect(address, password).unwrap()
-    }
-
-    pub fn try_connect(address: SocketAddr, password: &str) -> Option<Self> {
-        let stream = TcpStream::connect(address).ok()?;
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut client = Self {
             stream,
@@ -28,7 +24,7 @@ impl Client {
         if !password.is_empty() {
             assert_eq!(client.call(&["AUTH", password]), ok());
         }
-        Some(client)
+        client
     }
 
     /// Sends commands without waiting for their replies.

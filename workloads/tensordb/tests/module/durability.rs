@@ -61,12 +61,12 @@ fn the_log_of_commands_brings_everything_back() {
         };
         fill(&server);
         let digest = server.client().digest();
-        let server = Server::start_in(server.shut_down(), &configuration).unwrap();
+        let server = Server::start_in(server.shut_down(), &configuration);
         assert_eq!(server.client().digest(), digest, "commands replayed");
         let mut client = server.client();
         client.call(&["BGREWRITEAOF"]);
         wait_for_rewrite(&mut client);
-        let server = Server::start_in(server.shut_down(), &configuration).unwrap();
+        let server = Server::start_in(server.shut_down(), &configuration);
         assert_eq!(
             server.client().digest(),
             digest,
@@ -83,7 +83,7 @@ fn a_snapshot_brings_everything_back() {
     fill(&server);
     let digest = server.client().digest();
     server.client().done(&["SAVE"]);
-    let server = Server::start_in(server.shut_down(), "").unwrap();
+    let server = Server::start_in(server.shut_down(), "");
     assert_eq!(server.client().digest(), digest);
 }
 

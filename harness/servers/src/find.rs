@@ -1,0 +1,110 @@
+//! Where the programs are, and how to get those that are missing.
+
+use std::path::{Path, PathBuf};
+use std::{env, process};
+
+use crate::ServerError;
+
+/// Installs what this crate starts, on Debian and Ubuntu.
+const REDIS_REMEDY: &str = "apt-get install redis-server";
+const RABBITMQ_REMEDY: &str = "apt-get install rabbitmq-server";
+const S3_REMEDY: &str = "cargo build --release -p epochcost-s3-server, in a checkout, \
+     or name its program in EPOCHCOST_S3_SERVER";
+
+/// Names another S3-compatible server's program, which must take the arguments
+/// of `epochcost-s3`.
+pub const S3_VARIABLE: &str = "EPOCHCOST_S3_SERVER";
+/// The S3-compatible server's program.
+pub const S3_PROGRAM: &str = "epochcost-s3";
+
+/// Distributions put RabbitMQ's own scripts here, and on the path wrappers that
+/// change the user and the directory.
+const RABBITMQ_SCRIPTS: &str = "/usr/lib/rabbitmq/bin";
+
+/// The program `redis-server`.
+///
+/// # Errors
+/// [`ServerError::Missing`].
+pub fn redis() -> Result<PathBuf, ServerError> {
+    on_path("redis-server").ok_or(ServerError::Missing {
+        program: "redis-server",
+        remedy: REDIS_REMEDY,
+    })
+}
+
+/// The script `rabbitmq-server`.
+///
+/// # Errors
+/// [`ServerError::Missing`].
+pub fn rabbitmq() -> Result<PathBuf, ServerError> {
+    rabbitmq_script("rabbitmq-server").ok_or(ServerError::Missing {
+        program: "rabbitmq-server",
+        remedy: RABBITMQ_REMEDY,
+    })
+}
+
+/// The S3-compatible server: the one that [`S3_VARIABLE`] names, else the one
+/// that cargo built beside this program, else one on the path.
+///
+/// # Errors
+/// [`ServerError::Missing`].
+pub fn s3() -> Result<PathBuf, ServerError> {
+    let named = env::var_os(S3_VARIABLE).map(PathBuf::from);
+    named
+        .or_else(|| beside(S3_PROGRAM))
+        .or_else(|| on_path(S3_PROGRAM))
+        .filter(|program| program.is_file())
+        .ok_or(ServerError::Missing {
+            program: S3_PROGRAM,
+            remedy: S3_REMEDY,
+        })
+}
+
+/// The file that cargo put beside this program, or beside the directory of this
+/// test.
+#[must_use]
+pub fn beside(name: &str) -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    let directories = program.ancestors().skip(1).take(2);
+    directories
+        .map_while(Path::to_str)
+        .map(|directory| Path::new(directory).join(name))
+        .find(|file| file.is_file())
+}
+
+/// What Redis says of its version, such as `7.0.15`.
+#[must_use]
+pub fn redis_version(program: &Path) -> Option<String> {
+    let said = output(process::Command::new(program).arg("--version"))?;
+    let after = said.split_once("v=")?.1;
+    after.split_whitespace().next().map(str::to_owned)
+}
+
+/// What RabbitMQ says of its version, such as `3.10.8`; takes an Erlang start,
+/// about half a second.
+#[must_use]
+pub fn rabbitmq_version() -> Option<String> {
+    let script = rabbitmq_script("rabbitmqctl")?;
+    let said = output(process::Command::new(script).arg("version"))?;
+    said.lines().last().map(|line| line.trim().to_owned())
+}
+
+fn output(command: &mut process::Command) -> Option<String> {
+    let output = command.stdin(process::Stdio::null()).output().ok()?;
+    String::from_utf8(output.stdout).ok()
+}
+
+fn rabbitmq_script(name: &str) -> Option<PathBuf> {
+    let script = Path::new(RABBITMQ_SCRIPTS).join(name);
+    if script.is_file() {
+        return Some(script);
+    }
+    on_path(name)
+}
+
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|program| program.is_file())
+}

@@ -1,0 +1,188 @@
+//! A server's processes, ended together.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// What the watcher runs, with the server's directory as its argument. Its
+/// standard input is a pipe whose other end this process holds. A line on it
+/// asks for the end of all processes of the group, the watcher among them; the
+/// pipe's end says that this process is no more, and then nobody else removes
+/// the directory.
+const WATCH: &str = r#"read -r line || rm -rf -- "$1"; kill -KILL 0"#;
+/// How long killed processes may take to go.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A process group that ends with this value, and with this process however
+/// that ends.
+///
+/// The group is led by a watcher, a shell that waits for the end of a pipe from
+/// this process and then kills the group that it is in. The kernel's parent
+/// death signal would do it without a shell, but is sent at the end of the
+/// thread that started the process, and asks for unsafe code.
+pub(crate) struct Group {
+    watcher: Child,
+    lifeline: Option<ChildStdin>,
+    members: Vec<Child>,
+}
+
+impl Group {
+    /// A group without servers yet, whose directory is removed if this process
+    /// ends before the group.
+    pub(crate) fn new(directory: &Path) -> io::Result<Self> {
+        let mut watcher = Command::new("/bin/sh")
+            .args(["-c", WATCH, "epochcost-watcher"])
+            .arg(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Self {
+            lifeline: watcher.stdin.take(),
+            watcher,
+            members: Vec::new(),
+        })
+    }
+
+    /// Starts a process in the group.
+    pub(crate) fn start(&mut self, command: &mut Command) -> io::Result<()> {
+        let member = command
+            .stdin(Stdio::null())
+            .process_group(self.id().cast_signed())
+            .spawn()?;
+        self.members.push(member);
+        Ok(())
+    }
+
+    /// The process that was started last: the server.
+    pub(crate) fn server(&self) -> u32 {
+        self.members.last().map_or(0, Child::id)
+    }
+
+    /// How the process that was started last ended, or `None` while it runs.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.members.last_mut()?.try_wait().ok()?
+    }
+
+    /// Waits for the server's own end.
+    pub(crate) fn wait(&mut self) {
+        if let Some(server) = self.members.last_mut() {
+            // Fails only where it was waited for already.
+            let _ = server.wait();
+        }
+    }
+
+    /// Ends all processes at once; their end can be waited for.
+    pub(crate) fn kill(&mut self) {
+        // A group that cannot be told so has ended already.
+        if let Some(mut lifeline) = self.lifeline.take() {
+            let _ = lifeline.write_all(b"end\n");
+        }
+    }
+
+    fn id(&self) -> u32 {
+        self.watcher.id()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+        // Every failure here means that the process in question has ended.
+        let _ = self.watcher.wait();
+        for member in &mut self.members {
+            // The watcher has killed it, unless someone killed the watcher.
+            let _ = member.kill();
+            let _ = member.wait();
+        }
+        let started = Instant::now();
+        while has_members(self.id()) && started.elapsed() < GONE_WITHIN {
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Whether a process of the group still runs.
+fn has_members(group: u32) -> bool {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return false;
+    };
+    processes.flatten().any(|process| {
+        let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        runs_in(&stat, group)
+    })
+}
+
+/// Whether a line of `/proc/PID/stat` is of a process of the group that has not
+/// ended (proc(5): after the name in parentheses come state, parent and group).
+fn runs_in(stat: &str, group: u32) -> bool {
+    let Some((_, after_name)) = stat.rsplit_once(')') else {
+        return false;
+    };
+    let mut fields = after_name.split_whitespace();
+    let state = fields.next();
+    let of = fields.nth(1).and_then(|field| field.parse().ok());
+    of == Some(group) && !matches!(state, Some("Z" | "X"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn sleeping() -> Command {
+        let mut command = Command::new("/bin/sh");
+        // A shell with a child of its own, which outlives the shell.
+        command.args(["-c", "sleep 600 & sleep 600; true"]);
+        command
+    }
+
+    #[test]
+    fn the_whole_group_ends_when_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = Group::new(directory.path()).unwrap();
+        group.start(&mut sleeping()).unwrap();
+        let id = group.id();
+        assert!(has_members(id));
+        assert!(group.ended().is_none());
+        drop(group);
+        assert!(!has_members(id));
+        assert!(directory.path().is_dir(), "removed by its owner alone");
+    }
+
+    #[test]
+    fn the_group_and_its_directory_end_with_the_lifeline() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = Group::new(directory.path()).unwrap();
+        group.start(&mut sleeping()).unwrap();
+        // What the kernel does when this process is killed.
+        drop(group.lifeline.take());
+        group.wait();
+        assert!(group.ended().is_some());
+        assert!(!directory.path().exists());
+    }
+
+    #[test]
+    fn an_early_end_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = Group::new(directory.path()).unwrap();
+        group
+            .start(Command::new("/bin/sh").args(["-c", "exit 3"]))
+            .unwrap();
+        group.wait();
+        assert_eq!(group.ended().unwrap().code(), Some(3));
+    }
+
+    #[test]
+    fn groups_are_read_behind_any_name() {
+        assert!(runs_in("12 (a) b (c)) S 1 77 77 0", 77));
+        assert!(!runs_in("12 (sh) Z 1 77 77 0", 77), "ended");
+        assert!(!runs_in("12 (sh) S 77 1 77 0", 77), "the parent's");
+        assert!(!runs_in("", 77));
+    }
+}

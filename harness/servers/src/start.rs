@@ -1,0 +1,186 @@
+//! What all servers' starts have in common.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::ServerError;
+use crate::group::Group;
+
+/// How often a starting server is asked.
+const ASK: Duration = Duration::from_millis(20);
+/// Another process may take a port between our look and the server's.
+const ATTEMPTS: usize = 5;
+/// Lines of a log that an error quotes.
+const LAST_LINES: usize = 20;
+/// Where servers write what they say, in their directory.
+const LOG: &str = "server.log";
+
+/// Tries again where a server ended because its port was taken.
+pub(crate) fn with_ports<T>(
+    mut start: impl FnMut() -> Result<T, ServerError>,
+) -> Result<T, ServerError> {
+    for _ in 1..ATTEMPTS {
+        match start() {
+            Err(ServerError::Ended { log, .. }) if is_port_taken(&log) => {}
+            other => return other,
+        }
+    }
+    start()
+}
+
+/// In the words of Redis and of Erlang.
+fn is_port_taken(log: &str) -> bool {
+    log.contains("Address already in use") || log.contains("eaddrinuse")
+}
+
+/// Asks until `probe` gets an answer, the server ends, or patience does.
+pub(crate) fn wait_for<T>(
+    server: &'static str,
+    directory: &Path,
+    patience: Duration,
+    group: &mut Group,
+    mut probe: impl FnMut() -> Option<T>,
+) -> Result<T, ServerError> {
+    let started = Instant::now();
+    while started.elapsed() < patience {
+        let answer = probe();
+        // After the probe: what answers on the port of a server that has ended
+        // is somebody else.
+        if let Some(status) = group.ended() {
+            let log = last_lines(directory);
+            return Err(ServerError::Ended {
+                server,
+                status,
+                log,
+            });
+        }
+        if let Some(answer) = answer {
+            return Ok(answer);
+        }
+        sleep(ASK);
+    }
+    Err(ServerError::Silent {
+        server,
+        seconds: patience.as_secs(),
+        log: last_lines(directory),
+    })
+}
+
+/// A command with nothing of our environment but the path, whose output goes to
+/// the log in `directory`, where it also runs.
+pub(crate) fn command(program: &Path, directory: &Path) -> Result<Command, ServerError> {
+    let log = directory.join(LOG);
+    let doing = || ServerError::io(format!("write {}", log.display()));
+    let output = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&log)
+        .map_err(doing())?;
+    let errors = output.try_clone().map_err(doing())?;
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", directory)
+        .current_dir(directory)
+        .stdout(Stdio::from(output))
+        .stderr(Stdio::from(errors));
+    Ok(command)
+}
+
+/// Writes a file that only its owner may read.
+pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), ServerError> {
+    let write = || {
+        fs::write(file, "")?;
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600))?;
+        fs::write(file, text)
+    };
+    write().map_err(ServerError::io(format!("write {}", file.display())))
+}
+
+/// A new directory that only its owner may enter.
+pub(crate) fn directory() -> Result<tempfile::TempDir, ServerError> {
+    tempfile::Builder::new()
+        .prefix("epochcost-")
+        .tempdir()
+        .map_err(ServerError::io("make a server's directory"))
+}
+
+/// All that a server said.
+pub(crate) fn log(directory: &Path) -> String {
+    let bytes = fs::read(directory.join(LOG)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The last that a server said.
+pub(crate) fn last_lines(directory: &Path) -> String {
+    let log = log(directory);
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn ended(log: &str) -> ServerError {
+        ServerError::Ended {
+            server: "it",
+            status: ExitStatus::default(),
+            log: log.into(),
+        }
+    }
+
+    #[test]
+    fn a_taken_port_is_tried_again_and_nothing_else() {
+        let mut times = 0;
+        let started = with_ports(|| {
+            times += 1;
+            if times < 3 {
+                return Err(ended("bind: Address already in use"));
+            }
+            Ok(times)
+        });
+        assert_eq!(started.unwrap(), 3);
+        let mut times = 0;
+        let refused: Result<(), _> = with_ports(|| {
+            times += 1;
+            Err(ended("no such module"))
+        });
+        assert!(refused.unwrap_err().to_string().contains("no such module"));
+        assert_eq!(times, 1);
+        let mut times = 0;
+        let never: Result<(), _> = with_ports(|| {
+            times += 1;
+            Err(ended("eaddrinuse"))
+        });
+        assert!(never.is_err());
+        assert_eq!(times, ATTEMPTS);
+    }
+
+    #[test]
+    fn a_server_that_ends_or_says_nothing_is_reported_with_its_last_words() {
+        let directory = directory().unwrap();
+        let start = |script: &str, patience| {
+            let mut group = Group::new(directory.path()).unwrap();
+            let mut shell = command(Path::new("/bin/sh"), directory.path()).unwrap();
+            group.start(shell.args(["-c", script])).unwrap();
+            wait_for("it", directory.path(), patience, &mut group, || None::<()>)
+                .unwrap_err()
+                .to_string()
+        };
+        let error = start("echo no memory; exit 3", Duration::from_secs(20));
+        assert!(error.contains("exit status: 3"), "{error}");
+        assert!(error.contains("no memory"), "{error}");
+        let error = start("sleep 600", Duration::from_millis(50));
+        assert!(error.contains("did not answer"), "{error}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Real servers are up when they say so, and gone afterwards.
+//!
+//! What is not installed is skipped with a message; with
+//! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, its absence is a failure.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use epochcost_servers::{Allocator, ObjectServer, RabbitMq, Redis, RedisSettings, ServerError};
+
+fn started<T>(server: Result<T, ServerError>) -> Option<T> {
+    match server {
+        Err(error @ ServerError::Missing { .. }) => {
+            assert!(
+                std::env::var_os("EPOCHCOST_REQUIRE_SERVERS").is_none(),
+                "EPOCHCOST_REQUIRE_SERVERS is set, and {error}"
+            );
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        other => Some(other.unwrap()),
+    }
+}
+
+fn assert_gone(address: SocketAddr, process: u32, directory: &Path) {
+    assert!(TcpStream::connect(address).is_err(), "{address} is served");
+    assert!(!Path::new(&format!("/proc/{process}")).exists());
+    assert!(!directory.exists());
+}
+
+/// The working directory of a process, which its server was given.
+fn directory_of(process: u32) -> std::path::PathBuf {
+    std::fs::read_link(format!("/proc/{process}/cwd")).unwrap()
+}
+
+fn redis_says(redis: &Redis, lines: &str) -> String {
+    let mut stream = TcpStream::connect(redis.address()).unwrap();
+    write!(stream, "{lines}\r\nQUIT\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+#[test]
+fn redis_starts_empty_asks_for_its_password_and_is_gone_afterwards() {
+    let settings = RedisSettings {
+        allocator: Allocator::Tuned,
+        ..RedisSettings::default()
+    };
+    let Some(redis) = started(Redis::start(&settings)) else {
+        return;
+    };
+    let other = Redis::start(&settings).unwrap();
+    assert_ne!(redis.address(), other.address());
+    assert_ne!(redis.password(), other.password());
+    assert!(redis_says(&redis, "DBSIZE").starts_with("-NOAUTH"));
+    let authorise = format!("AUTH {}", redis.password());
+    let size = redis_says(&redis, &format!("{authorise}\r\nDBSIZE"));
+    assert_eq!(size, "+OK\r\n:0\r\n+OK\r\n");
+    let memory = redis_says(&redis, &format!("{authorise}\r\nMEMORY MALLOC-STATS"));
+    assert!(memory.contains("opt.dirty_decay_ms: -1"), "{memory}");
+    let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", redis.process())).unwrap();
+    assert!(!arguments.contains(redis.password()), "{arguments}");
+    assert!(!format!("{redis:?}").contains(redis.password()));
+
+    let (address, process) = (redis.address(), redis.process());
+    let directory = directory_of(process);
+    drop(redis);
+    assert_gone(address, process, &directory);
+}
+
+#[test]
+fn redis_that_cannot_start_says_why() {
+    let settings = RedisSettings {
+        configuration: "no-such-setting 1".into(),
+        ..RedisSettings::default()
+    };
+    match Redis::start(&settings) {
+        Err(ServerError::Missing { .. }) => {}
+        Err(error) => assert!(error.to_string().contains("no-such-setting"), "{error}"),
+        Ok(_) => panic!("it started"),
+    }
+}
+
+#[test]
+fn redis_files_are_found_by_the_next() {
+    let settings = RedisSettings {
+        configuration: "appendonly yes".into(),
+        ..RedisSettings::default()
+    };
+    let Some(redis) = started(Redis::start(&settings)) else {
+        return;
+    };
+    redis_says(&redis, &format!("AUTH {}\r\nSET a 1", redis.password()));
+    let redis = Redis::start_in(redis.shut_down(), &settings).unwrap();
+    let reply = redis_says(&redis, &format!("AUTH {}\r\nGET a", redis.password()));
+    assert_eq!(reply, "+OK\r\n$1\r\n1\r\n+OK\r\n");
+}
+
+#[test]
+fn rabbitmq_starts_and_leaves_nothing_of_erlang_behind() {
+    let Some(mut rabbitmq) = started(RabbitMq::start()) else {
+        return;
+    };
+    assert!(
+        rabbitmq
+            .version()
+            .unwrap()
+            .starts_with(|c: char| c.is_ascii_digit())
+    );
+    assert!(rabbitmq.ended().is_none());
+    let (address, process) = (rabbitmq.address(), rabbitmq.process());
+    let directory = directory_of(process);
+    assert_ne!(processes_in(&directory), Vec::<String>::new());
+    drop(rabbitmq);
+    assert_gone(address, process, &directory);
+    // Erlang's helpers leave the group, and end when they find their pipe closed.
+    let waited = Instant::now();
+    while !processes_in(&directory).is_empty() && waited.elapsed() < Duration::from_secs(5) {
+        sleep(Duration::from_millis(10));
+    }
+    assert_eq!(processes_in(&directory), Vec::<String>::new());
+}
+
+#[test]
+fn an_s3_server_refuses_strangers_and_is_gone_afterwards() {
+    let Some(mut objects) = started(ObjectServer::start()) else {
+        return;
+    };
+    let mut stream = TcpStream::connect(objects.address()).unwrap();
+    stream
+        .write_all(b"PUT /bucket HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 403"), "{reply}");
+    assert!(objects.ended().is_none());
+    let (address, process) = (objects.address(), objects.process());
+    let directory = directory_of(process);
+    drop(objects);
+    assert_gone(address, process, &directory);
+}
+
+/// Processes that a server's environment names the directory in, and have not
+/// ended.
+fn processes_in(directory: &Path) -> Vec<String> {
+    let home = format!("HOME={}\0", directory.display());
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|process| {
+            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environment).contains(&home)
+        })
+        .map(|process| process.path().display().to_string())
+        .collect()
+}

@@ -1,0 +1,368 @@
+//! RabbitMQ.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{FutureExt, StreamExt, future};
+use lapin::message::Delivery;
+use lapin::options::{
+    BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicGetOptions, BasicNackOptions,
+    BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions, ExchangeDeclareOptions,
+    QueueBindOptions, QueueDeclareOptions, QueuePurgeOptions,
+};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use super::CONNECT_TIMEOUT;
+use super::amqp_address::{Address, NAME_BYTES, Refusal};
+use crate::{Endpoint, Payload, Queue, Result};
+
+/// AMQP's mark of a message that is to outlive a restart of the broker.
+const PERSISTENT: u8 = 2;
+
+/// A queue that nobody touches is deleted after this, so that a broker which
+/// outlives its trials does not fill up. No trial waits this long.
+const UNUSED: Duration = Duration::from_secs(24 * 3600);
+
+/// A message queue in RabbitMQ.
+///
+/// Queues and exchanges are durable and messages persistent; a publish has
+/// happened once the broker confirmed it. A consume that waits is a push
+/// consumer with a prefetch of one, cancelled once it has its message; the
+/// message is acknowledged when it is handed over, so that a consume dropped
+/// while it waits leaves the message to others.
+pub struct RabbitQueue {
+    address: Address,
+    connection: Connection,
+    channels: Arc<Mutex<Vec<Channel>>>,
+    queues: Mutex<HashSet<String>>,
+    exchanges: Mutex<HashSet<String>>,
+}
+
+impl RabbitQueue {
+    /// Connects to `amqp://USER:PASSWORD@HOST:PORT/VHOST`.
+    ///
+    /// # Errors
+    /// [`ChannelError`].
+    pub async fn connect(endpoint: &str) -> Result<Self> {
+        Self::open(endpoint.parse()?).await
+    }
+
+    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
+        let address = Address(endpoint);
+        let connecting = Connection::connect_uri(address.uri(), Address::properties());
+        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+        let connected = connected.map_err(|_| address.silent("connect", CONNECT_TIMEOUT))?;
+        let connection =
+            connected.map_err(|error| address.error(&Refusal::of("connect"), &error))?;
+        Ok(Self {
+            address,
+            connection,
+            channels: Arc::default(),
+            queues: Mutex::default(),
+            exchanges: Mutex::default(),
+        })
+    }
+
+    /// Waits for the broker as long as the endpoint says.
+    async fn limited<T>(
+        &self,
+        refusal: Refusal<'_>,
+        work: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T> {
+        let limit = self.address.0.options.timeout;
+        match timeout(limit, work).await {
+            Ok(result) => result.map_err(|error| self.address.error(&refusal, &error)),
+            Err(_) => Err(self.address.silent(refusal.operation, limit)),
+        }
+    }
+
+    /// An idle channel, or a new one. Whoever drops one instead of giving it
+    /// back closes it, and the broker takes back what was not acknowledged.
+    async fn channel(&self) -> Result<Channel> {
+        loop {
+            let idle = locked(&self.channels).pop();
+            match idle {
+                Some(channel) if channel.status().connected() => return Ok(channel),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.limited(Refusal::of("open a channel"), async {
+            let channel = self.connection.create_channel().await?;
+            channel
+                .confirm_select(ConfirmSelectOptions::default())
+                .await?;
+            channel.basic_qos(1, BasicQosOptions::default()).await?;
+            Ok(channel)
+        })
+        .await
+    }
+
+    fn give(&self, channel: Channel) {
+        locked(&self.channels).push(channel);
+    }
+
+    /// Creates `queue` if there is none, and says how many messages wait in it.
+    async fn declare(&self, channel: &Channel, queue: &str) -> Result<u64> {
+        let name = self.name(queue)?;
+        let expires = u32::try_from(UNUSED.as_millis()).unwrap_or(u32::MAX);
+        let mut arguments = FieldTable::default();
+        arguments.insert("x-expires".into(), AMQPValue::LongUInt(expires));
+        let declared = channel.queue_declare(name, QueueDeclareOptions::durable(), arguments);
+        let declared = self
+            .limited(Refusal::of("declare a queue"), declared)
+            .await?;
+        locked(&self.queues).insert(queue.to_owned());
+        Ok(declared.message_count().into())
+    }
+
+    /// Creates `queue` unless this client has done so.
+    async fn ensure(&self, channel: &Channel, queue: &str) -> Result<()> {
+        if !locked(&self.queues).contains(queue) {
+            self.declare(channel, queue).await?;
+        }
+        Ok(())
+    }
+
+    /// A name that fits the wire.
+    fn name(&self, name: &str) -> Result<ShortString> {
+        if name.len() <= NAME_BYTES {
+            return Ok(name.into());
+        }
+        Err(self.address.refused(
+            "use a name",
+            format!("{name:?} has more than {NAME_BYTES} bytes"),
+        ))
+    }
+
+    async fn send(
+        &self,
+        channel: &Channel,
+        exchange: &str,
+        queue: &str,
+        message: &Payload,
+    ) -> Result<()> {
+        let body = message.bytes()?;
+        let options = BasicPublishOptions {
+            // To one queue: the broker says if it has gone.
+            mandatory: exchange.is_empty(),
+            ..BasicPublishOptions::default()
+        };
+        let properties = BasicProperties::default().with_delivery_mode(PERSISTENT);
+        let (to, key) = (self.name(exchange)?, self.name(queue)?);
+        let sending = async {
+            let sent = channel.basic_publish(to, key, options, body, properties);
+            sent.await?.await
+        };
+        match self.limited(Refusal::of("publish"), sending).await? {
+            Confirmation::Ack(None) => Ok(()),
+            Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
+                let reason = format!("it came back: {}", returned.reply_text);
+                Err(self.address.refused("publish", reason))
+            }
+            Confirmation::Nack(None) | Confirmation::NotRequested => {
+                let reason = "the broker did not confirm it".to_owned();
+                Err(self.address.refused("publish", reason))
+            }
+        }
+    }
+
+    /// Hands `delivery` over: acknowledges it, and gives the channel back, while
+    /// the caller already has the message. Nothing is awaited, so that a caller
+    /// who gave up cannot lose it.
+    fn hand_over(
+        &self,
+        channel: Channel,
+        mut delivery: Delivery,
+        tag: Option<ShortString>,
+    ) -> Payload {
+        let body = std::mem::take(&mut delivery.data);
+        let channels = Arc::clone(&self.channels);
+        let mut settling = async move {
+            // The consumer ends before the acknowledgement makes room for another message.
+            let cancelling = async {
+                match tag {
+                    Some(tag) => {
+                        channel
+                            .basic_cancel(tag, BasicCancelOptions { nowait: true })
+                            .await
+                    }
+                    None => Ok(()),
+                }
+            };
+            let acknowledging = delivery.acker.ack(BasicAckOptions::default());
+            let (cancelled, acknowledged) = future::join(cancelling, acknowledging).await;
+            if cancelled.is_ok() && acknowledged.is_ok() {
+                locked(&channels).push(channel);
+            }
+        }
+        .boxed();
+        // The first look puts both on their way; what is left is to see them written.
+        if settling.as_mut().now_or_never().is_none()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(settling);
+        }
+        body.into()
+    }
+
+    /// Waits for the next message of `queue` as a push consumer.
+    async fn wait(&self, channel: Channel, queue: &str, wait: Duration) -> Result<Option<Payload>> {
+        let subscribing = channel.basic_consume(
+            self.name(queue)?,
+            ShortString::default(),
+            BasicConsumeOptions::default(),
+            FieldTable::default(),
+        );
+        let mut consumer = self.limited(Refusal::of("consume"), subscribing).await?;
+        let mut tag = Some(consumer.tag());
+        let mut next = timeout(wait, consumer.next()).await;
+        if next.is_err() {
+            // Behind the broker's answer nothing more is pushed, but something may be here.
+            let cancelling = channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
+            self.limited(Refusal::of("cancel"), cancelling).await?;
+            tag = None;
+            next = Ok(consumer.next().now_or_never().flatten());
+            if matches!(next, Ok(None)) {
+                self.give(channel);
+                return Ok(None);
+            }
+        }
+        match next {
+            Ok(Some(Ok(delivery))) => Ok(Some(self.hand_over(channel, delivery, tag))),
+            Ok(Some(Err(error))) => Err(self.address.error(&Refusal::of("consume"), &error)),
+            Ok(None) | Err(_) => Err(self
+                .address
+                .unreachable("the broker ended the consumer".to_owned())),
+        }
+    }
+}
+
+#[async_trait]
+impl Queue for RabbitQueue {
+    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
+        let channel = self.channel().await?;
+        self.ensure(&channel, queue).await?;
+        self.send(&channel, "", queue, &message).await?;
+        self.give(channel);
+        Ok(())
+    }
+
+    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
+        let channel = self.channel().await?;
+        if !locked(&self.exchanges).contains(exchange) {
+            let options = ExchangeDeclareOptions {
+                passive: true,
+                ..ExchangeDeclareOptions::default()
+            };
+            let name = self.name(exchange)?;
+            let found = channel.exchange_declare(
+                name,
+                ExchangeKind::Fanout,
+                options,
+                FieldTable::default(),
+            );
+            let refusal = Refusal {
+                operation: "publish",
+                missing: Some(exchange),
+            };
+            self.limited(refusal, found).await?;
+            locked(&self.exchanges).insert(exchange.to_owned());
+        }
+        self.send(&channel, exchange, "", &message).await?;
+        self.give(channel);
+        Ok(())
+    }
+
+    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
+        let channel = self.channel().await?;
+        self.ensure(&channel, queue).await?;
+        let (to, from) = (self.name(exchange)?, self.name(queue)?);
+        self.limited(Refusal::of("bind"), async {
+            let options = ExchangeDeclareOptions {
+                durable: true,
+                // Goes with the last of its queues.
+                auto_delete: true,
+                ..ExchangeDeclareOptions::default()
+            };
+            let table = FieldTable::default;
+            channel
+                .exchange_declare(to.clone(), ExchangeKind::Fanout, options, table())
+                .await?;
+            let key = ShortString::default();
+            channel
+                .queue_bind(from, to, key, QueueBindOptions::default(), table())
+                .await
+        })
+        .await?;
+        locked(&self.exchanges).insert(exchange.to_owned());
+        self.give(channel);
+        Ok(())
+    }
+
+    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
+        let channel = self.channel().await?;
+        self.ensure(&channel, queue).await?;
+        let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
+        if let Some(message) = self.limited(Refusal::of("consume"), getting).await? {
+            return Ok(Some(self.hand_over(channel, message.delivery, None)));
+        }
+        if wait.is_zero() {
+            self.give(channel);
+            return Ok(None);
+        }
+        self.wait(channel, queue, wait).await
+    }
+
+    /// Gets it without acknowledging and hands it back, which puts it where it
+    /// was. Whoever else looks in between finds nothing.
+    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
+        let channel = self.channel().await?;
+        self.ensure(&channel, queue).await?;
+        let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
+        let found = self.limited(Refusal::of("look"), getting).await?;
+        let body = match found {
+            None => None,
+            Some(mut message) => {
+                let body = std::mem::take(&mut message.delivery.data);
+                let options = BasicNackOptions {
+                    requeue: true,
+                    ..BasicNackOptions::default()
+                };
+                let returning = message.delivery.acker.nack(options);
+                self.limited(Refusal::of("hand back"), returning).await?;
+                Some(body.into())
+            }
+        };
+        self.give(channel);
+        Ok(body)
+    }
+
+    async fn count(&self, queue: &str) -> Result<u64> {
+        let channel = self.channel().await?;
+        let count = self.declare(&channel, queue).await?;
+        self.give(channel);
+        Ok(count)
+    }
+
+    async fn purge(&self, queue: &str) -> Result<()> {
+        let channel = self.channel().await?;
+        self.ensure(&channel, queue).await?;
+        let purging = channel.queue_purge(self.name(queue)?, QueuePurgeOptions::default());
+        self.limited(Refusal::of("purge"), purging).await?;
+        self.give(channel);
+        Ok(())
+    }
+}
+
+/// The lock's content, also after another holder panicked: no critical section
+/// here leaves its data half changed.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,104 @@
+//! Where a broker is, and what its errors mean.
+
+use std::time::Duration;
+
+use lapin::protocol::{AMQPErrorKind, AMQPHardError, AMQPSoftError};
+use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::{ConnectionProperties, ErrorKind};
+
+use super::CONNECT_TIMEOUT;
+use crate::{ChannelError, Endpoint};
+
+const SERVICE: &str = "queue";
+
+/// Longest name of a queue or exchange on the wire.
+pub(super) const NAME_BYTES: usize = 255;
+
+/// A broker behind AMQP 0-9-1.
+pub(super) struct Address(pub(super) Endpoint);
+
+/// What was asked for, should the broker refuse it.
+pub(super) struct Refusal<'a> {
+    pub(super) operation: &'static str,
+    /// What there is none of if the broker finds nothing.
+    pub(super) missing: Option<&'a str>,
+}
+
+impl Refusal<'_> {
+    pub(super) fn of(operation: &'static str) -> Self {
+        Self {
+            operation,
+            missing: None,
+        }
+    }
+}
+
+impl Address {
+    pub(super) fn uri(&self) -> AMQPUri {
+        let endpoint = &self.0;
+        let vhost = match endpoint.path.as_str() {
+            "" => "/",
+            path => path,
+        };
+        AMQPUri {
+            scheme: AMQPScheme::AMQP,
+            authority: AMQPAuthority {
+                userinfo: AMQPUserInfo {
+                    username: endpoint.user.clone(),
+                    password: endpoint.password.reveal().to_owned(),
+                },
+                host: endpoint.host.clone(),
+                port: endpoint.port.unwrap_or_default(),
+            },
+            vhost: vhost.to_owned(),
+            query: AMQPQueryString {
+                connection_timeout: u64::try_from(CONNECT_TIMEOUT.as_millis()).ok(),
+                ..AMQPQueryString::default()
+            },
+        }
+    }
+
+    /// A connection that breaks stays broken: no recovery.
+    pub(super) fn properties() -> ConnectionProperties {
+        ConnectionProperties::default().with_connection_name("epochcost".into())
+    }
+
+    pub(super) fn error(&self, refusal: &Refusal<'_>, error: &lapin::Error) -> ChannelError {
+        let ErrorKind::ProtocolError(said) = error.kind() else {
+            return self.unreachable(error.to_string());
+        };
+        let reason = said.get_message().to_string();
+        match (said.kind(), refusal.missing) {
+            (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => ChannelError::Missing {
+                service: SERVICE,
+                key: name.to_owned(),
+            },
+            (AMQPErrorKind::Hard(AMQPHardError::CONNECTIONFORCED), _) => self.unreachable(reason),
+            _ => self.refused(refusal.operation, reason),
+        }
+    }
+
+    /// The broker did not answer within `limit`.
+    pub(super) fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
+        self.unreachable(format!(
+            "no answer to {operation} within {} s",
+            limit.as_secs()
+        ))
+    }
+
+    pub(super) fn unreachable(&self, reason: String) -> ChannelError {
+        ChannelError::Unreachable {
+            service: SERVICE,
+            endpoint: self.0.to_string(),
+            reason,
+        }
+    }
+
+    pub(super) fn refused(&self, operation: &str, reason: String) -> ChannelError {
+        ChannelError::Refused {
+            service: SERVICE,
+            operation: operation.to_owned(),
+            reason,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Redis as it is, with Lua scripts that compute in it: SPIRT's published arm.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use fred::types::Value;
+
+use super::plain::{PlainTensors, check_sources};
+use super::redis::{blob, with_keys};
+use crate::{ChannelError, Endpoint, Payload, Result, RobustRule, SgdStep, TensorStore};
+
+/// A script takes longer than a command: so many times the endpoint's limit.
+const SCRIPT_PATIENCE: u32 = 3;
+
+/// A tensor store in a Redis without our module, computing by Lua scripts.
+///
+/// [`json_mean`](TensorStore::json_mean) is what SPIRT's published function
+/// does: gradients are JSON texts in a list, and the script decodes, adds,
+/// divides and returns text; the bits are those of the other stores, for all of
+/// them compute it in f64 and print 14 digits.
+///
+/// Tensors are strings of f32, as SPIRT stores parameters and averages; scripts
+/// on them compute in f64, Lua's only number, and round to f32 once at the end.
+/// They therefore differ from the other stores, which round after every
+/// operation, in the last bits. The robust rules are refused.
+pub struct LuaTensors {
+    redis: PlainTensors,
+    /// Redis' names of the scripts that it holds, by their texts.
+    loaded: Mutex<HashMap<&'static str, String>>,
+}
+
+const JSON_MEAN: &str = include_str!("lua/json_mean.lua");
+const ACCUMULATE: &str = concat!(
+    include_str!("lua/tensors.lua"),
+    include_str!("lua/accumulate.lua")
+);
+const MEAN: &str = concat!(
+    include_str!("lua/tensors.lua"),
+    include_str!("lua/mean.lua")
+);
+const STEP: &str = concat!(
+    include_str!("lua/tensors.lua"),
+    include_str!("lua/step.lua")
+);
+
+impl LuaTensors {
+    /// Connects to `redis+lua://:PASSWORD@HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`ChannelError`].
+    pub async fn connect(endpoint: &str) -> Result<Self> {
+        Self::open(endpoint.parse()?).await
+    }
+
+    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
+        Ok(Self {
+            redis: PlainTensors::open(endpoint).await?,
+            loaded: Mutex::default(),
+        })
+    }
+
+    /// Lets Redis forget all scripts, as a restart does; the next use of one
+    /// loads it again.
+    ///
+    /// # Errors
+    /// [`ChannelError`].
+    pub async fn forget_scripts(&self) -> Result<()> {
+        let arguments = vec!["FLUSH".into()];
+        self.redis.commands().done("SCRIPT", arguments).await
+    }
+
+    /// Runs a script by its name; where Redis does not hold it, loads it first.
+    async fn run(&self, script: &'static str, keys: &[String], more: Vec<Value>) -> Result<Value> {
+        let known = self
+            .loaded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(script)
+            .cloned();
+        let name = match known {
+            Some(name) => name,
+            None => self.load(script).await?,
+        };
+        match self.evaluate(name, keys, more.clone()).await {
+            // Redis was restarted or told to forget: it has run nothing.
+            Err(ChannelError::Refused { reason, .. }) if reason.starts_with("NOSCRIPT") => {
+                let name = self.load(script).await?;
+                self.evaluate(name, keys, more).await
+            }
+            result => result,
+        }
+    }
+
+    async fn load(&self, script: &'static str) -> Result<String> {
+        let arguments = vec!["LOAD".into(), script.into()];
+        let name = self.redis.commands().value("SCRIPT", arguments).await?;
+        let name = name.as_ref().and_then(|name| name.bytes().ok());
+        let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
+        let name = name.unwrap_or_default();
+        self.loaded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(script, name.clone());
+        Ok(name)
+    }
+
+    async fn evaluate(&self, name: String, keys: &[String], more: Vec<Value>) -> Result<Value> {
+        let mut arguments = with_keys(vec![name.into(), keys.len().to_string().into()], keys);
+        arguments.extend(more);
+        let redis = self.redis.commands();
+        let longer = redis.limit() * (SCRIPT_PATIENCE - 1);
+        redis.call_for("EVALSHA", arguments, longer).await
+    }
+
+    async fn step(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
+        check_sources(sources)?;
+        let velocity = epochcost_tensor_commands::velocity_key(parameters);
+        let mut keys = vec![parameters.to_owned(), velocity];
+        keys.extend_from_slice(sources);
+        // Exactly the f32 values, which decimal text of an f32 is not to a script in f64.
+        let settings = [step.learning_rate, step.momentum, step.weight_decay];
+        let settings = settings.map(|value| f64::from(value).to_string().into());
+        self.run(STEP, &keys, settings.into()).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl TensorStore for LuaTensors {
+    async fn set(&self, key: &str, value: Payload) -> Result<()> {
+        self.redis.set(key, value).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Payload>> {
+        self.redis.get(key).await
+    }
+
+    async fn get_range(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
+        self.redis.get_range(key, elements).await
+    }
+
+    async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
+        let keys = [key.to_owned()];
+        let sent = vec![blob(&value)?];
+        self.run(ACCUMULATE, &keys, sent).await.map(drop)
+    }
+
+    async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
+        check_sources(sources)?;
+        let mut keys = vec![destination.to_owned()];
+        keys.extend_from_slice(sources);
+        self.run(MEAN, &keys, Vec::new()).await.map(drop)
+    }
+
+    async fn robust_mean(&self, _: &str, rule: RobustRule, _: &[String]) -> Result<()> {
+        Err(ChannelError::Refused {
+            service: "tensor store",
+            operation: format!("the robust mean by {rule:?}"),
+            reason:
+                "no script computes it: use the module (redis://) or the client (redis+plain://)"
+                    .into(),
+        })
+    }
+
+    async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
+        self.step(parameters, &[gradient.to_owned()], step).await
+    }
+
+    async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
+        self.step(parameters, sources, step).await
+    }
+
+    async fn push(&self, key: &str, value: Payload) -> Result<()> {
+        self.redis.push(key, value).await
+    }
+
+    async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
+        let keys = [key.to_owned()];
+        let reply = self.run(JSON_MEAN, &keys, vec![count.to_string().into()]);
+        let mean = self.redis.commands().payload("EVALSHA", reply.await?)?;
+        mean.ok_or_else(|| ChannelError::Missing {
+            service: "tensor store",
+            key: key.to_owned(),
+        })
+    }
+
+    async fn delete(&self, keys: &[String]) -> Result<()> {
+        self.redis.delete(keys).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.redis.ping().await
+    }
+}

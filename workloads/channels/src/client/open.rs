@@ -1,0 +1,111 @@
+//! The right client for an endpoint.
+
+use std::sync::Arc;
+
+use super::{LuaTensors, PlainTensors, RabbitQueue, RedisQueue, RedisTensors, S3Objects};
+use crate::endpoint::{Endpoint, Scheme};
+use crate::reference::ByReference;
+use crate::scope::{Scoped, ScopedObjects};
+use crate::{ObjectStore, Queue, Result, Scope, TensorStore};
+
+/// What RabbitMQ takes in one message.
+const RABBITMQ_MESSAGE_BYTES: u64 = 128 << 20;
+
+/// What Redis takes in one value.
+const REDIS_VALUE_BYTES: u64 = 512 << 20;
+
+/// The object store at `http://KEY:SECRET@HOST:PORT/BUCKET`, its names put
+/// behind `scope`. Without a bucket every object is in the one that it names.
+/// Nothing is sent yet.
+///
+/// # Errors
+/// [`ChannelError::Endpoint`](crate::ChannelError::Endpoint).
+pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<Arc<dyn ObjectStore>> {
+    if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https) {
+        return Err(endpoint.unsuited("object store", "http or https"));
+    }
+    let store = Arc::new(S3Objects::open(endpoint.clone()));
+    let bucket = (!endpoint.path.is_empty()).then(|| endpoint.path.clone());
+    if bucket.is_none() && scope.is_empty() {
+        return Ok(store);
+    }
+    Ok(Arc::new(ScopedObjects::new(store, scope.clone(), bucket)))
+}
+
+/// The tensor store at `redis://`, `redis+plain://` or `redis+lua://`
+/// `:PASSWORD@HOST:PORT`, its keys put behind `scope`. Values over the
+/// endpoint's `limit_bytes`, by default Redis' own 512 MiB, go through `objects`.
+///
+/// # Errors
+/// [`ChannelError`](crate::ChannelError).
+pub async fn open_tensors(
+    endpoint: &Endpoint,
+    scope: &Scope,
+    objects: &Arc<dyn ObjectStore>,
+) -> Result<Arc<dyn TensorStore>> {
+    let copy = endpoint.clone();
+    let store: Arc<dyn TensorStore> = match endpoint.scheme {
+        Scheme::Redis => Arc::new(RedisTensors::open(copy).await?),
+        Scheme::RedisPlain => Arc::new(PlainTensors::open(copy).await?),
+        Scheme::RedisLua => Arc::new(LuaTensors::open(copy).await?),
+        _ => return Err(endpoint.unsuited("tensor store", "redis, redis+plain or redis+lua")),
+    };
+    let store: Arc<dyn TensorStore> = if scope.is_empty() {
+        store
+    } else {
+        Arc::new(Scoped::<dyn TensorStore>::new(store, scope.clone()))
+    };
+    let limit = endpoint.options.limit_bytes.unwrap_or(REDIS_VALUE_BYTES);
+    Ok(Arc::new(ByReference::<dyn TensorStore>::new(
+        store,
+        Arc::clone(objects),
+        limit,
+        &endpoint.authority(),
+    )))
+}
+
+/// The queue at `amqp://USER:PASSWORD@HOST:PORT/VHOST`, or the embedded one at
+/// `redis://`, its names put behind `scope`. Messages over the endpoint's
+/// `limit_bytes`, by default RabbitMQ's own 128 MiB, go through `objects`.
+///
+/// # Errors
+/// [`ChannelError`](crate::ChannelError).
+pub async fn open_queue(
+    endpoint: &Endpoint,
+    scope: &Scope,
+    objects: &Arc<dyn ObjectStore>,
+) -> Result<Arc<dyn Queue>> {
+    let copy = endpoint.clone();
+    let (queue, limit): (Arc<dyn Queue>, _) = match endpoint.scheme {
+        Scheme::Redis => (Arc::new(RedisQueue::open(copy).await?), None),
+        Scheme::Amqp => (
+            Arc::new(RabbitQueue::open(copy).await?),
+            Some(RABBITMQ_MESSAGE_BYTES),
+        ),
+        _ => return Err(endpoint.unsuited("queue", "amqp or redis")),
+    };
+    let queue: Arc<dyn Queue> = if scope.is_empty() {
+        queue
+    } else {
+        Arc::new(Scoped::<dyn Queue>::new(queue, scope.clone()))
+    };
+    match endpoint.options.limit_bytes.or(limit) {
+        Some(limit) => Ok(Arc::new(ByReference::<dyn Queue>::new(
+            queue,
+            Arc::clone(objects),
+            limit,
+            &endpoint.authority(),
+        ))),
+        None => Ok(queue),
+    }
+}
+
+/// Creates the bucket that an object store's endpoint names, if there is none.
+///
+/// # Errors
+/// [`ChannelError`](crate::ChannelError).
+pub async fn create_bucket(endpoint: &Endpoint) -> Result<()> {
+    S3Objects::open(endpoint.clone())
+        .create_bucket(&endpoint.path)
+        .await
+}

@@ -1,0 +1,284 @@
+//! Where a service is and who asks: one URL, one parser.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use crate::ChannelError;
+
+/// Longest time that one command may take where the endpoint says nothing:
+/// enough for 500 MB at 1.7 MB/s.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// What is spoken at an endpoint: its URL's scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `redis`: a store or queue that knows `TENSOR.*` or `QUEUE.*`, the
+    /// embedded ones or Redis with the module.
+    Redis,
+    /// `redis+plain`: Redis as it is; the client fetches, computes and stores.
+    RedisPlain,
+    /// `redis+lua`: Redis as it is; Lua scripts compute in it.
+    RedisLua,
+    /// `amqp`: RabbitMQ.
+    Amqp,
+    /// `http`: S3's path-style HTTP.
+    Http,
+    /// `https`: the same over TLS.
+    Https,
+}
+
+impl Scheme {
+    const ALL: [(&'static str, Self, Option<u16>); 6] = [
+        ("redis", Self::Redis, Some(6379)),
+        ("redis+plain", Self::RedisPlain, Some(6379)),
+        ("redis+lua", Self::RedisLua, Some(6379)),
+        ("amqp", Self::Amqp, Some(5672)),
+        ("http", Self::Http, None),
+        ("https", Self::Https, None),
+    ];
+
+    /// As it stands in a URL.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(_, scheme, _)| *scheme == self)
+            .map_or("", |(name, ..)| name)
+    }
+}
+
+/// A password. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// The address of a service with the credentials and limits of its client:
+/// `SCHEME://USER:PASSWORD@HOST:PORT/PATH?OPTION=VALUE`, as `docs/FORMAT.md`
+/// describes.
+///
+/// Printed either way it shows neither password nor user.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    pub(crate) scheme: Scheme,
+    pub(crate) user: String,
+    pub(crate) password: Secret,
+    pub(crate) host: String,
+    pub(crate) port: Option<u16>,
+    /// Percent-decoded, without the slash that it starts with.
+    pub(crate) path: String,
+    pub(crate) options: Options,
+}
+
+/// What may follow the `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Longest time that one command may take.
+    pub(crate) timeout: Duration,
+    /// Size in bytes above which a value goes through the object store.
+    pub(crate) limit_bytes: Option<u64>,
+    /// Region that S3's signatures name.
+    pub(crate) region: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            timeout: TIMEOUT,
+            limit_bytes: None,
+            region: "us-east-1".into(),
+        }
+    }
+}
+
+impl Endpoint {
+    /// What is spoken there.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The same service spoken to in another way: with `redis+plain`, a Redis
+    /// that has the module is used as one that has not.
+    #[must_use]
+    pub fn with_scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        self
+    }
+
+    /// `HOST:PORT`, or `HOST` alone.
+    pub(crate) fn authority(&self) -> String {
+        match self.port {
+            Some(port) => format!("{}:{port}", self.host),
+            None => self.host.clone(),
+        }
+    }
+
+    /// The refusal of an endpoint that cannot serve as `service`.
+    pub(crate) fn unsuited(&self, service: &'static str, schemes: &str) -> ChannelError {
+        ChannelError::Endpoint {
+            reason: format!("{self} is no {service}: its scheme must be {schemes}"),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.name(), self.authority())?;
+        if !self.path.is_empty() {
+            write!(f, "/{}", self.path)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({self})")
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = ChannelError;
+
+    /// The text may hold a password, so an error repeats nothing of it but
+    /// scheme, host and the names of options.
+    fn from_str(text: &str) -> Result<Self, ChannelError> {
+        let url = Url::parse(text).map_err(|error| malformed(format!("it is no URL: {error}")))?;
+        let found = Scheme::ALL.iter().find(|(name, ..)| *name == url.scheme());
+        let Some((_, scheme, port)) = found else {
+            let known: Vec<_> = Scheme::ALL.iter().map(|(name, ..)| *name).collect();
+            return Err(malformed(format!(
+                "there is no scheme {:?}: use one of {}",
+                url.scheme(),
+                known.join(", ")
+            )));
+        };
+        let host = url.host_str().unwrap_or_default();
+        if host.is_empty() {
+            return Err(malformed("it names no host".into()));
+        }
+        if url.fragment().is_some() {
+            return Err(malformed("it has a fragment".into()));
+        }
+        Ok(Self {
+            scheme: *scheme,
+            user: decoded(url.username(), "user")?,
+            password: Secret(decoded(url.password().unwrap_or_default(), "password")?),
+            host: host.to_owned(),
+            port: url.port().or(*port),
+            path: decoded(url.path().trim_start_matches('/'), "path")?,
+            options: options(&url)?,
+        })
+    }
+}
+
+fn options(url: &Url) -> Result<Options, ChannelError> {
+    let mut options = Options::default();
+    for (name, value) in url.query_pairs() {
+        let number = || {
+            value
+                .parse::<u64>()
+                .ok()
+                .filter(|number| *number > 0)
+                .ok_or_else(|| malformed(format!("{name} must be a whole number from 1")))
+        };
+        match name.as_ref() {
+            "timeout_s" => options.timeout = Duration::from_secs(number()?),
+            "limit_bytes" => options.limit_bytes = Some(number()?),
+            "region" => options.region = value.into_owned(),
+            _ => {
+                return Err(malformed(format!(
+                    "there is no option {name:?}: use timeout_s, limit_bytes or region"
+                )));
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn decoded(part: &str, name: &str) -> Result<String, ChannelError> {
+    let text = percent_decode_str(part).decode_utf8();
+    text.map(std::borrow::Cow::into_owned)
+        .map_err(|_| malformed(format!("its {name} is no UTF-8")))
+}
+
+fn malformed(reason: String) -> ChannelError {
+    ChannelError::Endpoint { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const CANARY: &str = "c4n4ry/ü@,";
+
+    fn endpoint(text: &str) -> Endpoint {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_part_is_read() {
+        let found = endpoint(
+            "amqp://us%2Fer:c4n4ry%2F%C3%BC%40%2C@broker:1234/v%2Fhost?timeout_s=7&limit_bytes=9",
+        );
+        assert_eq!(found.scheme, Scheme::Amqp);
+        assert_eq!(found.user, "us/er");
+        assert_eq!(found.password.reveal(), CANARY);
+        assert_eq!(found.authority(), "broker:1234");
+        assert_eq!(found.path, "v/host");
+        assert_eq!(found.options.timeout, Duration::from_secs(7));
+        assert_eq!(found.options.limit_bytes, Some(9));
+        let found = endpoint("redis+plain://h");
+        assert_eq!((found.port, found.path.as_str()), (Some(6379), ""));
+        assert_eq!(endpoint("http://h/b").authority(), "h");
+    }
+
+    #[test]
+    fn what_is_printed_holds_no_credentials() {
+        let found = endpoint("http://canary-user:canary-secret@h:1/bucket?region=r");
+        for text in [
+            format!("{found}"),
+            format!("{found:?}"),
+            format!("{:?}", found.password),
+        ] {
+            assert!(!text.contains("canary"), "{text}");
+        }
+        assert_eq!(found.to_string(), "http://h:1/bucket");
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong_and_hold_no_credentials() {
+        for (text, says) in [
+            ("canary", "no URL"),
+            ("http://:canary@h:99999", "no URL"),
+            ("ftp://:canary@h", "no scheme \"ftp\""),
+            ("redis://:canary@", "no URL"),
+            ("redis:canary", "no host"),
+            ("redis://:canary@h?speed=canary", "no option \"speed\""),
+            ("redis://:canary@h?timeout_s=canary", "timeout_s must be"),
+            ("redis://:canary%ff@h", "its password is no UTF-8"),
+            ("redis://:canary@h#canary", "a fragment"),
+        ] {
+            let error = text.parse::<Endpoint>().unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains(says), "{text}: {shown}");
+            assert!(!shown.contains("canary"), "{text}: {shown}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+#![allow(clippy::unwrap_used)]
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use futures_util::future::join_all;
+use proptest::prelude::*;
+
+use super::*;
+use crate::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
+
+/// 8 Mbit/s are a million bytes a second.
+const SHAPE: NetworkShape = NetworkShape {
+    bandwidth_mbit_s: Some(8.0),
+    latency_ms: LatencyMs {
+        objects: 100.0,
+        tensors: 1.0,
+        queue: 2.0,
+    },
+};
+
+/// Time that passes when everybody waits, and not else.
+#[derive(Clone, Default)]
+struct Virtual(Arc<Mutex<(Duration, Vec<(Duration, Waker)>)>>);
+
+#[async_trait]
+impl Time for Virtual {
+    fn now(&self) -> Duration {
+        self.0.lock().unwrap().0
+    }
+
+    async fn until(&self, at: Duration) {
+        poll_fn(|context| {
+            let mut state = self.0.lock().unwrap();
+            if state.0 >= at {
+                return Poll::Ready(());
+            }
+            state.1.push((at, context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Virtual {
+    /// Runs `work` to its end; the seconds that it took.
+    fn run(&self, work: impl Future<Output = Result<()>>) -> f64 {
+        let began = self.now();
+        let mut work = pin!(work);
+        while work
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+            .map(Result::unwrap)
+            .is_pending()
+        {
+            let mut state = self.0.lock().unwrap();
+            let next = state.1.iter().map(|(at, _)| *at).min();
+            state.0 = next.expect("somebody waits for a time");
+            let now = state.0;
+            let (due, later) = state.1.drain(..).partition(|(at, _)| *at <= now);
+            state.1 = later;
+            drop(state);
+            let due: Vec<(Duration, Waker)> = due;
+            due.into_iter().for_each(|(_, waker)| waker.wake());
+        }
+        (self.now() - began).as_secs_f64()
+    }
+
+    fn link(&self) -> Arc<Link> {
+        Link::in_time(&SHAPE, Box::new(self.clone()))
+    }
+}
+
+fn objects(link: &Arc<Link>) -> Shaped<dyn ObjectStore> {
+    let store: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    Shaped::new(store, link.clone(), SHAPE.latency_ms.objects)
+}
+
+fn tensors(link: &Arc<Link>) -> Shaped<dyn TensorStore> {
+    let store: Arc<dyn TensorStore> = Arc::new(MemoryTensors::default());
+    Shaped::new(store, link.clone(), SHAPE.latency_ms.tensors)
+}
+
+fn bytes(count: usize) -> Payload {
+    vec![0; count].into()
+}
+
+#[track_caller]
+fn assert_near(found_s: f64, expected_s: f64) {
+    assert!(
+        (found_s - expected_s).abs() < 1e-6,
+        "{found_s} s, not {expected_s} s"
+    );
+}
+
+#[test]
+fn a_request_takes_its_latency_and_its_bytes() {
+    let time = Virtual::default();
+    let link = time.link();
+    let (objects, tensors) = (objects(&link), tensors(&link));
+    assert_near(time.run(objects.put("b", "k", bytes(500_000))), 0.1 + 0.5);
+    assert_near(
+        time.run(async { objects.get("b", "k").await.map(drop) }),
+        0.6,
+    );
+    let part = async { objects.get_range("b", "k", 0..100_000).await.map(drop) };
+    assert_near(time.run(part), 0.1 + 0.1);
+    // What moves nothing takes its latency alone.
+    let missed = async { objects.get("b", "none").await.map(drop) };
+    assert_near(time.run(missed), 0.1);
+    let listed = async { objects.list("b", "", None).await.map(drop) };
+    assert_near(time.run(listed), 0.1);
+    assert_near(time.run(tensors.set("t", bytes(400_000))), 0.4 + 0.001);
+    let sources = ["t".to_owned()];
+    assert_near(time.run(tensors.mean("m", &sources)), 0.001);
+}
+
+#[test]
+fn messages_are_carried_like_values() {
+    let time = Virtual::default();
+    let queue: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
+    let queue = Shaped::new(queue, time.link(), SHAPE.latency_ms.queue);
+    assert_near(time.run(queue.publish("q", bytes(100_000))), 0.1 + 0.002);
+    let counted = async { queue.count("q").await.map(drop) };
+    assert_near(time.run(counted), 0.002);
+    let consumed = async { queue.consume("q", Duration::ZERO).await.map(drop) };
+    assert_near(time.run(consumed), 0.1 + 0.002);
+}
+
+#[test]
+fn both_directions_are_carried_at_once() {
+    let time = Virtual::default();
+    let link = time.link();
+    let (one, other) = (tensors(&link), tensors(&link));
+    time.run(one.set("t", bytes(1_000_000)));
+    let both = async {
+        let (up, down) = futures_util::join!(other.set("t", bytes(1_000_000)), one.get("t"));
+        up.and(down.map(drop))
+    };
+    assert_near(time.run(both), 1.001);
+}
+
+#[test]
+fn a_network_of_no_bandwidth_given_has_latency_only() {
+    let time = Virtual::default();
+    let link = Link::in_time(&NetworkShape::default(), Box::new(time.clone()));
+    assert_near(
+        time.run(objects(&link).put("b", "k", bytes(50_000_000))),
+        0.1,
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Transfers that start together end together with their sum, however many
+    /// channels they go over, and none waits for longer than its turns take.
+    #[test]
+    fn a_link_carries_its_bandwidth_and_no_more(
+        sizes in proptest::collection::vec(20_000usize..2_000_000, 1..6)
+    ) {
+        let time = Virtual::default();
+        let link = time.link();
+        let ends = Mutex::new(Vec::new());
+        let all = async {
+            let sent = join_all(sizes.iter().map(async |size| {
+                tensors(&link).set("t", bytes(*size)).await?;
+                ends.lock().unwrap().push((*size, time.now().as_secs_f64() - 0.001));
+                Ok(())
+            }));
+            sent.await.into_iter().collect()
+        };
+        let sum: usize = sizes.iter().sum();
+        assert_near(time.run(all), sum as f64 / 1e6 + 0.001);
+        for (size, end) in ends.into_inner().unwrap() {
+            let turns = (size as f64 / 1e4).ceil();
+            let most = sizes.len() as f64 * turns * 0.01;
+            prop_assert!(end >= size as f64 / 1e6 - 1e-6 && end <= most + 1e-6, "{sizes:?}: {size} at {end}");
+        }
+    }
+}
+
+/// In this machine's time, a transfer takes no less than its link needs.
+#[tokio::test]
+async fn a_real_link_holds_back() {
+    let shape = NetworkShape {
+        bandwidth_mbit_s: Some(80.0),
+        latency_ms: LatencyMs::default(),
+    };
+    let began = Instant::now();
+    tensors(&Link::new(&shape))
+        .set("t", bytes(1_000_000))
+        .await
+        .unwrap();
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(100), "{took:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
+}
+
+#[test]
+fn a_shape_is_read_as_it_is_written() {
+    let text = serde_json::to_string(&SHAPE).unwrap();
+    assert_eq!(serde_json::from_str::<NetworkShape>(&text).unwrap(), SHAPE);
+}

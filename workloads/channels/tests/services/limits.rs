@@ -1,0 +1,289 @@
+//! Values over a limit go through the object store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use epochcost_channels::client::{open_queue, open_tensors};
+use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
+use epochcost_channels::metered::Metered;
+use epochcost_channels::reference::{BUCKET, ByReference};
+use epochcost_channels::{
+    Meter, ObjectStore, Payload, Queue, RobustRule, Scheme, SgdStep, TensorStore,
+};
+
+use super::{endpoint, fresh_scope, keys, servers, text, values, vector};
+
+const LIMIT: u64 = 1_000;
+const NOT: Duration = Duration::ZERO;
+const LONG: Duration = Duration::from_secs(60);
+
+fn large() -> Payload {
+    vec![7_u8; 1_001].into()
+}
+
+async fn objects_left(objects: &MemoryObjects) -> usize {
+    objects.list(BUCKET, "", None).await.unwrap().keys.len()
+}
+
+/// Every queue that there is here, with the object store behind it.
+async fn queues() -> Vec<(&'static str, Arc<dyn Queue>, Arc<MemoryObjects>)> {
+    let objects = Arc::new(MemoryObjects::default());
+    let memory: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
+    let limited = ByReference::<dyn Queue>::new(memory, objects.clone(), LIMIT, "m");
+    let mut all: Vec<(_, Arc<dyn Queue>, _)> = vec![("memory", Arc::new(limited), objects)];
+    if let Some(broker) = servers::rabbitmq() {
+        let objects = Arc::new(MemoryObjects::default());
+        let endpoint = endpoint(&format!("{}?limit_bytes={LIMIT}", broker.url()));
+        let behind: Arc<dyn ObjectStore> = objects.clone();
+        let queue = open_queue(&endpoint, &fresh_scope(), &behind)
+            .await
+            .unwrap();
+        all.push(("RabbitMQ", queue, objects));
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_messages_arrive_as_they_were_sent() {
+    for (name, queue, objects) in queues().await {
+        let small: Payload = vec![7_u8; 1_000].into();
+        queue.publish("q", small.clone()).await.unwrap();
+        assert_eq!(objects_left(&objects).await, 0, "{name}");
+        queue.publish("q", large()).await.unwrap();
+        assert_eq!(objects_left(&objects).await, 1, "{name}");
+        assert_eq!(queue.count("q").await.unwrap(), 2, "{name}");
+        queue.publish("looked at", large()).await.unwrap();
+        for _ in 0..2 {
+            let found = queue.peek("looked at").await.unwrap();
+            assert_eq!(found, Some(large()), "{name}");
+        }
+        queue.consume("looked at", LONG).await.unwrap();
+        assert_eq!(
+            queue.consume("q", LONG).await.unwrap(),
+            Some(small),
+            "{name}"
+        );
+        assert_eq!(
+            queue.consume("q", LONG).await.unwrap(),
+            Some(large()),
+            "{name}"
+        );
+        // Its only receiver has it.
+        assert_eq!(objects_left(&objects).await, 0, "{name}");
+
+        for bound in ["a", "b"] {
+            queue.bind("x", bound).await.unwrap();
+        }
+        queue.publish_fanout("x", large()).await.unwrap();
+        assert_eq!(
+            objects_left(&objects).await,
+            1,
+            "{name}: one object for all"
+        );
+        for bound in ["a", "b"] {
+            assert_eq!(
+                queue.consume(bound, LONG).await.unwrap(),
+                Some(large()),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_looks_like_a_reference_arrives_as_itself() {
+    for (name, queue, _) in queues().await {
+        let lookalike = text("\u{93}EPOCHCOST-REFERENCE1");
+        let mut bytes = b"\x93EPOCHCOST-REFERENCE1".to_vec();
+        bytes.extend_from_slice(&[0; 30]);
+        for message in [lookalike, bytes.into()] {
+            queue.publish("q", message.clone()).await.unwrap();
+            assert_eq!(
+                queue.consume("q", LONG).await.unwrap(),
+                Some(message),
+                "{name}"
+            );
+        }
+    }
+}
+
+/// An object store whose reads never end.
+struct Stuck(MemoryObjects);
+
+#[async_trait::async_trait]
+impl ObjectStore for Stuck {
+    async fn put(&self, bucket: &str, key: &str, body: Payload) -> epochcost_channels::Result<()> {
+        self.0.put(bucket, key, body).await
+    }
+    async fn get(&self, _: &str, _: &str) -> epochcost_channels::Result<Option<Payload>> {
+        std::future::pending().await
+    }
+    async fn get_range(
+        &self,
+        _: &str,
+        _: &str,
+        _: std::ops::Range<u64>,
+    ) -> epochcost_channels::Result<Option<Payload>> {
+        std::future::pending().await
+    }
+    async fn list(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> epochcost_channels::Result<epochcost_channels::ListPage> {
+        self.0.list(bucket, prefix, after).await
+    }
+    async fn delete(&self, bucket: &str, keys: &[String]) -> epochcost_channels::Result<()> {
+        self.0.delete(bucket, keys).await
+    }
+}
+
+#[tokio::test]
+async fn a_consumer_dropped_while_it_fetches_keeps_the_message() {
+    let memory: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
+    let objects = Arc::new(Stuck(MemoryObjects::default()));
+    let queue = ByReference::<dyn Queue>::new(memory, objects, LIMIT, "m");
+    queue.publish("q", large()).await.unwrap();
+    queue.publish("q", text("next")).await.unwrap();
+    for _ in 0..2 {
+        let fetching = tokio::time::timeout(Duration::from_millis(10), queue.consume("q", LONG));
+        assert!(fetching.await.is_err(), "the fetch ended");
+        assert_eq!(queue.count("q").await.unwrap(), 2);
+    }
+    queue.purge("q").await.unwrap();
+    assert_eq!(queue.consume("q", NOT).await.unwrap(), None);
+}
+
+/// Over what RabbitMQ takes in one message, and just within it.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_around_the_brokers_own_limit() {
+    let Some(broker) = servers::rabbitmq() else {
+        return;
+    };
+    let objects: Arc<MemoryObjects> = Arc::default();
+    let behind: Arc<dyn ObjectStore> = objects.clone();
+    let endpoint = endpoint(&broker.url());
+    let queue = open_queue(&endpoint, &fresh_scope(), &behind)
+        .await
+        .unwrap();
+    for (bytes, by_reference) in [(128 << 20, 0), ((128 << 20) + 1, 1)] {
+        let mut body = vec![0_u8; bytes];
+        for (place, byte) in body.iter_mut().enumerate() {
+            *byte = (place % 251) as u8;
+        }
+        let message: Payload = body.into();
+        queue.publish("q", message.clone()).await.unwrap();
+        assert_eq!(objects_left(&objects).await, by_reference);
+        let found = queue.consume("q", LONG).await.unwrap();
+        assert!(found == Some(message), "{bytes} bytes came back otherwise");
+    }
+}
+
+/// Every tensor store that computes as the kernels do.
+async fn stores() -> Vec<(&'static str, Arc<dyn TensorStore>)> {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let memory: Arc<dyn TensorStore> = Arc::new(MemoryTensors::default());
+    let limited = ByReference::<dyn TensorStore>::new(memory, objects.clone(), LIMIT, "m");
+    let mut all: Vec<(_, Arc<dyn TensorStore>)> = vec![("memory", Arc::new(limited))];
+    let mut urls = Vec::new();
+    urls.extend(servers::redis().map(|redis| ("plain Redis", redis.url(), Scheme::RedisPlain)));
+    let module = servers::redis_with_module();
+    urls.extend(module.map(|redis| ("Redis with the module", redis.url(), Scheme::Redis)));
+    for (name, url, scheme) in urls {
+        let endpoint = endpoint(&format!("{url}?limit_bytes={LIMIT}")).with_scheme(scheme);
+        let store = open_tensors(&endpoint, &fresh_scope(), &objects)
+            .await
+            .unwrap();
+        all.push((name, store));
+    }
+    all
+}
+
+#[tokio::test]
+async fn large_tensors_are_computed_on_by_the_client() {
+    let step = SgdStep {
+        learning_rate: 0.5,
+        momentum: 0.5,
+        weight_decay: 0.0,
+    };
+    let many = |value: f32| vector(&[value; 300]);
+    let of = |values: Vec<f32>| {
+        assert_eq!(values.len(), 300);
+        values[299]
+    };
+    for (name, store) in stores().await {
+        store.set("a", many(1.0)).await.unwrap();
+        store.set("b", many(2.0)).await.unwrap();
+        store.set("small", vector(&[1.0; 20])).await.unwrap();
+        assert_eq!(store.get("a").await.unwrap(), Some(many(1.0)), "{name}");
+        let part = store.get_range("b", 298..300).await.unwrap();
+        assert_eq!(values(part), [2.0, 2.0], "{name}");
+        assert_eq!(
+            store.get_range("b", 5..5).await.unwrap(),
+            Some(vector(&[])),
+            "{name}"
+        );
+        // Within the reference, beyond it, and beyond the tensor.
+        assert_eq!(
+            values(store.get_range("b", 0..2).await.unwrap()),
+            [2.0, 2.0],
+            "{name}"
+        );
+        assert!(store.get_range("b", 299..301).await.is_err(), "{name}");
+
+        store.mean("m", &keys(&["a", "b"])).await.unwrap();
+        assert_eq!(of(values(store.get("m").await.unwrap())), 1.5, "{name}");
+        store.accumulate("sum", many(1.0)).await.unwrap();
+        store.accumulate("sum", many(2.0)).await.unwrap();
+        assert_eq!(of(values(store.get("sum").await.unwrap())), 3.0, "{name}");
+        store.sgd("a", "b", step).await.unwrap();
+        assert_eq!(of(values(store.get("a").await.unwrap())), 0.0, "{name}");
+        assert_eq!(
+            of(values(store.get("a:velocity").await.unwrap())),
+            2.0,
+            "{name}"
+        );
+        store.mean_sgd("a", &keys(&["b", "b"]), step).await.unwrap();
+        assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
+        let rule = RobustRule::CoordinateMedian;
+        store
+            .robust_mean("r", rule, &keys(&["a", "b", "m"]))
+            .await
+            .unwrap();
+        assert_eq!(of(values(store.get("r").await.unwrap())), 1.5, "{name}");
+
+        assert!(
+            store.mean("m", &keys(&["a", "small"])).await.is_err(),
+            "{name}"
+        );
+        assert!(
+            store.accumulate("a", vector(&[1.0; 20])).await.is_err(),
+            "{name}"
+        );
+        assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
+        let said = store.push("list", large()).await.unwrap_err().to_string();
+        assert!(said.contains("over its limit of 1000"), "{name}: {said}");
+        store.set("a", vector(&[1.0])).await.unwrap();
+        assert_eq!(values(store.get("a").await.unwrap()), [1.0], "{name}");
+    }
+}
+
+/// Metering stands outermost, and counts what a system asked for.
+#[tokio::test]
+async fn references_are_not_metered() {
+    let objects = Arc::new(MemoryObjects::default());
+    let memory: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
+    let limited: Arc<dyn Queue> =
+        Arc::new(ByReference::<dyn Queue>::new(memory, objects, LIMIT, "m"));
+    let meter = Meter::default();
+    let metered = Metered::<dyn Queue>::new(limited, meter.clone());
+    metered.publish("q", large()).await.unwrap();
+    metered.consume("q", NOT).await.unwrap();
+    let traffic = meter.read();
+    assert_eq!(
+        (traffic.messages, traffic.deliveries, traffic.puts),
+        (1, 1, 0)
+    );
+    assert_eq!((traffic.bytes_up, traffic.bytes_down), (1_001, 1_001));
+}

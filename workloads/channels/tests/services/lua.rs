@@ -1,0 +1,146 @@
+//! Which bits the Lua arm gives.
+
+use std::sync::Arc;
+
+use epochcost_channels::client::{LuaTensors, open_tensors};
+use epochcost_channels::memory::{MemoryObjects, MemoryTensors};
+use epochcost_channels::{ObjectStore, Scheme, SgdStep, TensorStore};
+use epochcost_kernels::codec::encode_json;
+
+use super::{endpoint, fresh_scope, keys, servers, values, vector};
+
+/// Elements: more than a script packs by one call.
+const LENGTH: usize = 257;
+
+/// Numbers of many sizes, the same for a seed every time.
+fn drawn(seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let number = |bits: u64| {
+        let unit = (bits >> 40) as f32 / (1_u64 << 24) as f32 - 0.5;
+        unit * 10_f32.powi((bits % 13) as i32 - 6)
+    };
+    (0..LENGTH).map(|_| number(next())).collect()
+}
+
+async fn lua() -> Option<Arc<dyn TensorStore>> {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let endpoint = endpoint(&servers::redis()?.url()).with_scheme(Scheme::RedisLua);
+    Some(
+        open_tensors(&endpoint, &fresh_scope(), &objects)
+            .await
+            .unwrap(),
+    )
+}
+
+/// Scripts compute in f64 and round once: exactly what this does.
+#[tokio::test]
+async fn scripts_round_once_from_f64() {
+    let Some(store) = lua().await else { return };
+    let wide = |seed| drawn(seed).into_iter().map(f64::from).collect::<Vec<_>>();
+    let names = keys(&["g0", "g1", "g2"]);
+    for (seed, name) in names.iter().enumerate() {
+        store.set(name, vector(&drawn(seed as u64))).await.unwrap();
+    }
+    let (a, b, c) = (wide(0), wide(1), wide(2));
+    let mean: Vec<f64> = (0..LENGTH).map(|i| (a[i] + b[i] + c[i]) / 3.0).collect();
+    let rounded = |values: &[f64]| values.iter().map(|x| *x as f32).collect::<Vec<_>>();
+    store.mean("m", &names).await.unwrap();
+    assert_eq!(values(store.get("m").await.unwrap()), rounded(&mean));
+
+    store.accumulate("sum", vector(&drawn(0))).await.unwrap();
+    store.accumulate("sum", vector(&drawn(1))).await.unwrap();
+    let sum: Vec<f64> = (0..LENGTH).map(|i| a[i] + b[i]).collect();
+    assert_eq!(values(store.get("sum").await.unwrap()), rounded(&sum));
+
+    let step = SgdStep {
+        learning_rate: 0.01,
+        momentum: 0.9,
+        weight_decay: 1e-4,
+    };
+    let [rate, momentum, decay] =
+        [step.learning_rate, step.momentum, step.weight_decay].map(f64::from);
+    store.set("w", vector(&drawn(3))).await.unwrap();
+    let (mut w, mut v) = (drawn(3), vec![0.0_f32; LENGTH]);
+    for _ in 0..2 {
+        store.mean_sgd("w", &names, step).await.unwrap();
+        for i in 0..LENGTH {
+            let gradient = mean[i] + decay * f64::from(w[i]);
+            let velocity = momentum * f64::from(v[i]) + gradient;
+            v[i] = velocity as f32;
+            w[i] = (f64::from(w[i]) - rate * velocity) as f32;
+        }
+        assert_eq!(values(store.get("w:velocity").await.unwrap()), v);
+        assert_eq!(values(store.get("w").await.unwrap()), w);
+    }
+}
+
+/// The kernels round after every operation: they are some units in the last
+/// place off, of the largest number on the way.
+#[tokio::test]
+async fn scripts_are_near_the_kernels() {
+    let Some(store) = lua().await else { return };
+    let kernels = MemoryTensors::default();
+    let names: Vec<String> = (0..24).map(|i| format!("g{i}")).collect();
+    for (seed, name) in names.iter().enumerate() {
+        store.set(name, vector(&drawn(seed as u64))).await.unwrap();
+        kernels
+            .set(name, vector(&drawn(seed as u64)))
+            .await
+            .unwrap();
+    }
+    store.mean("m", &names).await.unwrap();
+    kernels.mean("m", &names).await.unwrap();
+    let found = values(store.get("m").await.unwrap());
+    let expected = values(kernels.get("m").await.unwrap());
+    let mut differing = 0;
+    for i in 0..LENGTH {
+        let largest: f32 = (0..24).map(|seed| drawn(seed)[i].abs()).sum();
+        // A sum of n numbers is off by at most n - 1 roundings of what it passes.
+        let bound = 24.0 * f32::EPSILON * largest / 24.0;
+        assert!(
+            (found[i] - expected[i]).abs() <= bound,
+            "{i}: {} {}",
+            found[i],
+            expected[i]
+        );
+        differing += usize::from(found[i] != expected[i]);
+    }
+    assert!(differing > 0, "f64 and f32 gave the same bits everywhere");
+}
+
+/// The average of texts is the same bytes everywhere, whole gradients too.
+#[tokio::test]
+async fn averages_of_texts_are_those_of_the_other_stores() {
+    let Some(store) = lua().await else { return };
+    let kernels = MemoryTensors::default();
+    for seed in 0..5 {
+        let text = encode_json(&drawn(seed)).unwrap();
+        store.push("list", text.clone().into()).await.unwrap();
+        kernels.push("list", text.into()).await.unwrap();
+    }
+    for count in [1, 3, 5] {
+        let found = store.json_mean("list", count).await.unwrap();
+        assert_eq!(found, kernels.json_mean("list", count).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn scripts_that_redis_forgot_are_loaded_again() {
+    let Some(redis) = servers::redis() else {
+        return;
+    };
+    let url = redis.url().replacen("redis:", "redis+lua:", 1);
+    let store = LuaTensors::connect(&url).await.unwrap();
+    let scope = fresh_scope();
+    let (sum, one) = (scope.name("sum"), vector(&[1.0]));
+    store.accumulate(&sum, one.clone()).await.unwrap();
+    store.forget_scripts().await.unwrap();
+    store.accumulate(&sum, one).await.unwrap();
+    assert_eq!(values(store.get(&sum).await.unwrap()), [2.0]);
+}

@@ -1,0 +1,121 @@
+//! What every object store does.
+
+use std::sync::Arc;
+
+use epochcost_channels::client::{create_bucket, open_objects};
+use epochcost_channels::embedded::ObjectServer;
+use epochcost_channels::memory::MemoryObjects;
+use epochcost_channels::{ChannelError, ObjectStore};
+
+use super::{endpoint, fresh_scope, keys, servers, text};
+
+/// Every object store that there is here.
+async fn backends() -> Vec<(&'static str, Arc<dyn ObjectStore>, Option<ObjectServer>)> {
+    let server = ObjectServer::start(Arc::new(MemoryObjects::default()))
+        .await
+        .unwrap();
+    let buckets = open_objects(&endpoint(&server.endpoint()), &fresh_scope()).unwrap();
+    let one = endpoint(&format!("{}/one", server.endpoint()));
+    let one = open_objects(&one, &fresh_scope()).unwrap();
+    let mut all: Vec<(_, Arc<dyn ObjectStore>, _)> = vec![
+        ("memory", Arc::new(MemoryObjects::default()), None),
+        ("embedded", buckets, None),
+        ("embedded, one bucket", one, Some(server)),
+    ];
+    if let Some(server) = servers::s3() {
+        let one = endpoint(&format!("{}/bucket", server.url()));
+        create_bucket(&one).await.unwrap();
+        create_bucket(&one).await.unwrap();
+        all.push(("S3", open_objects(&one, &fresh_scope()).unwrap(), None));
+    }
+    all
+}
+
+#[tokio::test]
+async fn objects_are_kept_listed_read_in_part_and_deleted() {
+    for (name, store, _server) in backends().await {
+        assert_eq!(store.get("tmp", "a").await.unwrap(), None, "{name}");
+        assert_eq!(
+            store.get_range("tmp", "a", 0..1).await.unwrap(),
+            None,
+            "{name}"
+        );
+        for key in ["1_0", "1_1", "2_0", "log/ü 1"] {
+            store.put("tmp", key, text(key)).await.unwrap();
+        }
+        store.put("merged", "1_0", text("other")).await.unwrap();
+        store.put("tmp", "1_0", text("replaced")).await.unwrap();
+        store.put("tmp", "empty", text("")).await.unwrap();
+        assert_eq!(
+            store.get("tmp", "1_0").await.unwrap(),
+            Some(text("replaced")),
+            "{name}"
+        );
+        assert_eq!(
+            store.get("tmp", "log/ü 1").await.unwrap(),
+            Some(text("log/ü 1")),
+            "{name}"
+        );
+        assert_eq!(
+            store.get("tmp", "empty").await.unwrap(),
+            Some(text("")),
+            "{name}"
+        );
+        let part = store.get_range("tmp", "1_0", 2..5).await.unwrap();
+        assert_eq!(part, Some(text("pla")), "{name}");
+        let page = store.list("tmp", "1_", None).await.unwrap();
+        assert_eq!(*page.keys, keys(&["1_0", "1_1"]), "{name}");
+        assert!(!page.truncated, "{name}");
+        let page = store.list("tmp", "", Some("1_0")).await.unwrap();
+        assert_eq!(
+            *page.keys,
+            keys(&["1_1", "2_0", "empty", "log/ü 1"]),
+            "{name}"
+        );
+        store
+            .delete("tmp", &keys(&["1_0", "none", "2_0"]))
+            .await
+            .unwrap();
+        let page = store.list("tmp", "", None).await.unwrap();
+        assert_eq!(*page.keys, keys(&["1_1", "empty", "log/ü 1"]), "{name}");
+        assert_eq!(
+            store.get("merged", "1_0").await.unwrap(),
+            Some(text("other")),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_page_holds_a_thousand_keys() {
+    for (name, store, _server) in backends().await {
+        for key in 0..1_001 {
+            store
+                .put("b", &format!("{key:04}"), text("x"))
+                .await
+                .unwrap();
+        }
+        let page = store.list("b", "", None).await.unwrap();
+        assert_eq!((page.keys.len(), page.truncated), (1_000, true), "{name}");
+        let rest = store.list("b", "", Some("0999")).await.unwrap();
+        assert_eq!(*rest.keys, keys(&["1000"]), "{name}");
+        assert!(!rest.truncated, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_signature_is_refused() {
+    let Some(server) = servers::s3() else { return };
+    let (key, wrong) = (server.access_key(), "canary-secret");
+    let url = format!("http://{key}:{wrong}@{}/bucket", server.address());
+    let store = open_objects(&endpoint(&url), &fresh_scope()).unwrap();
+    for refused in [
+        store.put("b", "k", text("x")).await,
+        store.get("b", "k").await.map(drop),
+        create_bucket(&endpoint(&url)).await,
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, ChannelError::Refused { .. }), "{error}");
+        assert!(!format!("{error:?} {error}").contains("canary"), "{error}");
+    }
+}

@@ -1,0 +1,255 @@
+//! What every queue does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use epochcost_channels::client::open_queue;
+use epochcost_channels::embedded::QueueServer;
+use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
+use epochcost_channels::{ChannelError, ObjectStore, Queue, Scope};
+
+use super::{endpoint, fresh_scope, servers, text};
+
+const NOT: Duration = Duration::ZERO;
+const LONG: Duration = Duration::from_secs(60);
+
+/// A queue under test, and a second client of it.
+struct Backend {
+    name: &'static str,
+    queue: Arc<dyn Queue>,
+    other: Arc<dyn Queue>,
+    /// Kept while the queue is used.
+    _server: Option<QueueServer>,
+}
+
+/// Every queue that there is here.
+async fn backends() -> Vec<Backend> {
+    let memory = Arc::new(MemoryQueue::default());
+    let mut all = vec![Backend {
+        name: "memory",
+        queue: memory.clone(),
+        other: memory,
+        _server: None,
+    }];
+    let server = QueueServer::start(Arc::new(MemoryQueue::default()))
+        .await
+        .unwrap();
+    let embedded = opened("embedded", &server.endpoint()).await;
+    all.push(Backend {
+        _server: Some(server),
+        ..embedded
+    });
+    if let Some(broker) = servers::rabbitmq() {
+        all.push(opened("RabbitMQ", &broker.url()).await);
+    }
+    all
+}
+
+pub async fn open(url: &str, scope: &Scope) -> Arc<dyn Queue> {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    open_queue(&endpoint(url), scope, &objects).await.unwrap()
+}
+
+async fn opened(name: &'static str, url: &str) -> Backend {
+    let scope = fresh_scope();
+    Backend {
+        name,
+        queue: open(url, &scope).await,
+        other: open(url, &scope).await,
+        _server: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_leave_in_the_order_they_came() {
+    for backend in backends().await {
+        let (name, queue) = (backend.name, backend.queue);
+        assert_eq!(queue.consume("q", NOT).await.unwrap(), None, "{name}");
+        for message in ["1", "2", "3", ""] {
+            queue.publish("q", text(message)).await.unwrap();
+        }
+        assert_eq!(queue.count("q").await.unwrap(), 4, "{name}");
+        assert_eq!(backend.other.count("q").await.unwrap(), 4, "{name}");
+        for (message, wait) in [("1", LONG), ("2", NOT), ("3", LONG), ("", NOT)] {
+            let found = queue.consume("q", wait).await.unwrap();
+            assert_eq!(found, Some(text(message)), "{name}");
+        }
+        assert_eq!(queue.count("q").await.unwrap(), 0, "{name}");
+        let short = Duration::from_millis(20);
+        assert_eq!(queue.consume("q", short).await.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_leaves_the_message_where_it_is() {
+    for backend in backends().await {
+        let (name, queue, other) = (backend.name, backend.queue, backend.other);
+        assert_eq!(queue.peek("q").await.unwrap(), None, "{name}");
+        queue.publish("q", text("1")).await.unwrap();
+        queue.publish("q", text("2")).await.unwrap();
+        for client in [&queue, &other, &queue] {
+            // A broker may take a moment to put back what another client looked at.
+            let found = loop {
+                if let Some(found) = client.peek("q").await.unwrap() {
+                    break found;
+                }
+                tokio::task::yield_now().await;
+            };
+            assert_eq!(found, text("1"), "{name}");
+        }
+        queue.replace("q", text("3")).await.unwrap();
+        assert_eq!(
+            other.consume("q", LONG).await.unwrap(),
+            Some(text("3")),
+            "{name}"
+        );
+        assert_eq!(other.peek("q").await.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_drops_what_waits_and_nothing_else() {
+    for backend in backends().await {
+        let (name, queue) = (backend.name, backend.queue);
+        queue.purge("never named").await.unwrap();
+        queue.publish("q", text("1")).await.unwrap();
+        queue.publish("q", text("2")).await.unwrap();
+        queue.publish("p", text("3")).await.unwrap();
+        queue.consume("q", NOT).await.unwrap();
+        queue.purge("q").await.unwrap();
+        assert_eq!(queue.count("q").await.unwrap(), 0, "{name}");
+        assert_eq!(queue.count("p").await.unwrap(), 1, "{name}");
+        queue.publish("q", text("4")).await.unwrap();
+        assert_eq!(
+            queue.consume("q", LONG).await.unwrap(),
+            Some(text("4")),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fan_out_reaches_every_bound_queue() {
+    for backend in backends().await {
+        let (name, queue) = (backend.name, backend.queue);
+        let missing = queue.publish_fanout("x", text("lost")).await.unwrap_err();
+        assert!(
+            matches!(&missing, ChannelError::Missing { key, .. } if key == "x"),
+            "{name}: {missing}"
+        );
+        // Binding creates the queue, and twice is once.
+        for bound in ["a", "b", "b"] {
+            queue.bind("x", bound).await.unwrap();
+        }
+        backend.other.publish_fanout("x", text("1")).await.unwrap();
+        queue.publish_fanout("x", text("2")).await.unwrap();
+        for bound in ["a", "b"] {
+            assert_eq!(queue.count(bound).await.unwrap(), 2, "{name}");
+            for message in ["1", "2"] {
+                let found = queue.consume(bound, LONG).await.unwrap();
+                assert_eq!(found, Some(text(message)), "{name}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_wakes_a_consumer_that_waits() {
+    for backend in backends().await {
+        let (name, queue) = (backend.name, backend.queue.clone());
+        let waiting = tokio::spawn(async move { queue.consume("q", LONG).await });
+        // Most likely it waits by now; if not, it must find the message all the same.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        backend.other.publish("q", text("1")).await.unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap(), Some(text("1")), "{name}");
+        // It took one, and left the next to others.
+        backend.other.publish("q", text("2")).await.unwrap();
+        assert_eq!(backend.other.count("q").await.unwrap(), 1, "{name}");
+        assert_eq!(
+            backend.other.consume("q", LONG).await.unwrap(),
+            Some(text("2")),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_is_dropped_while_it_waits_loses_no_message() {
+    for backend in backends().await {
+        let (name, queue, other) = (backend.name, backend.queue, backend.other);
+        for number in 0..20_u32 {
+            let message = text(&number.to_string());
+            let consumer = queue.clone();
+            let waiting = tokio::spawn(async move { consumer.consume("q", LONG).await });
+            // Dropped before, while and after the message comes.
+            tokio::time::sleep(Duration::from_micros(u64::from(number) * 500)).await;
+            other.publish("q", message.clone()).await.unwrap();
+            tokio::time::sleep(Duration::from_micros(u64::from(number % 7) * 300)).await;
+            waiting.abort();
+            let found = match waiting.await {
+                Ok(found) => found.unwrap(),
+                Err(_) => other.consume("q", LONG).await.unwrap(),
+            };
+            assert_eq!(found, Some(message), "{name}");
+        }
+        assert_eq!(other.consume("q", NOT).await.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_consumers_share_what_comes() {
+    for backend in backends().await {
+        let (name, queue) = (backend.name, backend.queue);
+        let consumers: Vec<_> = (0..4)
+            .map(|_| {
+                let queue = queue.clone();
+                tokio::spawn(async move {
+                    let mut found = Vec::new();
+                    for _ in 0..10 {
+                        found.extend(queue.consume("q", LONG).await.unwrap());
+                    }
+                    found
+                })
+            })
+            .collect();
+        for number in 0..40 {
+            backend
+                .other
+                .publish("q", text(&number.to_string()))
+                .await
+                .unwrap();
+        }
+        let mut found = Vec::new();
+        for consumer in consumers {
+            for message in consumer.await.unwrap() {
+                let message = std::str::from_utf8(message.bytes().unwrap())
+                    .unwrap()
+                    .to_owned();
+                found.push(message.parse::<u32>().unwrap());
+            }
+        }
+        found.sort_unstable();
+        assert!(found.iter().copied().eq(0..40), "{name}: {found:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_scope_left_on_the_same_broker_is_not_met() {
+    let server = QueueServer::start(Arc::new(MemoryQueue::default()))
+        .await
+        .unwrap();
+    let mut urls = vec![server.endpoint()];
+    urls.extend(servers::rabbitmq().map(|broker| broker.url()));
+    for url in urls {
+        let earlier = open(&url, &fresh_scope()).await;
+        let later = open(&url, &fresh_scope()).await;
+        earlier.bind("x", "q").await.unwrap();
+        earlier.publish("q", text("stale")).await.unwrap();
+        assert_eq!(later.count("q").await.unwrap(), 0);
+        assert_eq!(later.consume("q", NOT).await.unwrap(), None);
+        assert!(matches!(
+            later.publish_fanout("x", text("lost")).await,
+            Err(ChannelError::Missing { .. })
+        ));
+    }
+}

@@ -1,0 +1,89 @@
+//! Passwords are in no message, whatever goes wrong.
+
+use std::sync::Arc;
+
+use epochcost_channels::client::{create_bucket, open_objects, open_queue, open_tensors};
+use epochcost_channels::memory::MemoryObjects;
+use epochcost_channels::{Endpoint, ObjectStore, Result};
+
+use super::{endpoint, fresh_scope, servers, text};
+
+const CANARY: &str = "canary";
+
+/// An error, with everything that could be printed of it.
+fn said<T>(result: Result<T>) -> String {
+    let error = result.err().expect("an error");
+    let mut text = format!("{error} {error:?}");
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text = format!("{text} {error} {error:?}");
+        cause = error.source();
+    }
+    text
+}
+
+/// What every client says of an endpoint that it cannot use.
+async fn all_said(endpoint: &Endpoint) -> Vec<String> {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let scope = fresh_scope();
+    let mut all = vec![
+        said(open_tensors(endpoint, &scope, &objects).await),
+        said(open_queue(endpoint, &scope, &objects).await),
+    ];
+    match open_objects(endpoint, &scope) {
+        Ok(store) => {
+            all.push(said(store.put("b", "k", text("x")).await));
+            all.push(said(create_bucket(endpoint).await));
+        }
+        error => all.push(said(error)),
+    }
+    all
+}
+
+#[tokio::test]
+async fn no_error_holds_a_password() {
+    // Nothing listens on port 1.
+    let mut addresses = vec![("127.0.0.1:1".to_owned(), false)];
+    let mut add = |url: Option<String>| {
+        let address = url.and_then(|url| Some(url.split_once('@')?.1.to_owned()));
+        addresses.extend(address.map(|address| (address, true)));
+    };
+    add(servers::redis().map(|server| server.url()));
+    add(servers::rabbitmq().map(|server| server.url()));
+    add(servers::s3().map(|server| format!("{}/bucket", server.url())));
+    for (address, _) in &addresses {
+        for scheme in ["redis", "redis+plain", "redis+lua", "amqp", "http"] {
+            let url = format!("{scheme}://user-{CANARY}:{CANARY}@{address}");
+            let endpoint = endpoint(&url);
+            assert!(!format!("{endpoint} {endpoint:?}").contains(CANARY));
+            for text in all_said(&endpoint).await {
+                assert!(!text.contains(CANARY), "{scheme} at {address}: {text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_and_not_unreachable() {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    if let Some(redis) = servers::redis() {
+        let url = format!("redis+plain://:{CANARY}@{}", redis.address());
+        let text = said(open_tensors(&endpoint(&url), &fresh_scope(), &objects).await);
+        assert!(text.contains("refused connect"), "{text}");
+        let url = format!("redis+plain://{}", redis.address());
+        let store = open_tensors(&endpoint(&url), &fresh_scope(), &objects).await;
+        let text = match store {
+            Ok(store) => said(store.ping().await),
+            refused => said(refused),
+        };
+        assert!(text.contains("NOAUTH"), "{text}");
+    }
+    if let Some(broker) = servers::rabbitmq() {
+        let url = format!("amqp://guest:{CANARY}@{}", broker.address());
+        let text = said(open_queue(&endpoint(&url), &fresh_scope(), &objects).await);
+        assert!(
+            text.contains("refused connect") && text.contains("ACCESS_REFUSED"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,321 @@
+//! What every tensor store does.
+
+use std::sync::Arc;
+
+use epochcost_channels::client::{open_objects, open_tensors};
+use epochcost_channels::embedded::TensorServer;
+use epochcost_channels::memory::{MemoryObjects, MemoryTensors};
+use epochcost_channels::{ChannelError, ObjectStore, RobustRule, Scheme, SgdStep, TensorStore};
+
+use super::{endpoint, fresh_scope, keys, servers, text, values, vector};
+
+/// A tensor store under test.
+pub struct Backend {
+    pub name: &'static str,
+    pub store: Arc<dyn TensorStore>,
+    /// Kept while the store is used.
+    _server: Option<TensorServer>,
+}
+
+impl Backend {
+    /// Lua computes no robust rules.
+    pub fn is_lua(&self) -> bool {
+        self.name == "Redis with Lua"
+    }
+}
+
+/// Every store that there is here.
+pub async fn backends() -> Vec<Backend> {
+    let memory = Backend {
+        name: "memory",
+        store: Arc::new(MemoryTensors::default()),
+        _server: None,
+    };
+    let server = TensorServer::start(Arc::new(MemoryTensors::default()))
+        .await
+        .unwrap();
+    let embedded = opened("embedded", &server.endpoint(), Scheme::Redis).await;
+    let mut all = vec![
+        memory,
+        Backend {
+            _server: Some(server),
+            ..embedded
+        },
+    ];
+    if let Some(redis) = servers::redis() {
+        all.push(opened("plain Redis", &redis.url(), Scheme::RedisPlain).await);
+        all.push(opened("Redis with Lua", &redis.url(), Scheme::RedisLua).await);
+    }
+    if let Some(redis) = servers::redis_with_module() {
+        all.push(opened("Redis with the module", &redis.url(), Scheme::Redis).await);
+    }
+    all
+}
+
+async fn opened(name: &'static str, url: &str, scheme: Scheme) -> Backend {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let endpoint = endpoint(url).with_scheme(scheme);
+    Backend {
+        name,
+        store: open_tensors(&endpoint, &fresh_scope(), &objects)
+            .await
+            .unwrap(),
+        _server: None,
+    }
+}
+
+const STEP: SgdStep = SgdStep {
+    learning_rate: 0.5,
+    momentum: 0.5,
+    weight_decay: 0.0,
+};
+
+#[tokio::test]
+async fn values_are_kept_read_in_part_and_deleted() {
+    for backend in backends().await {
+        let (name, store) = (backend.name, backend.store);
+        assert_eq!(store.get("k").await.unwrap(), None, "{name}");
+        assert_eq!(store.get_range("k", 0..1).await.unwrap(), None, "{name}");
+        store.set("k", vector(&[1.0, 2.0, 3.0])).await.unwrap();
+        store.set("empty", vector(&[])).await.unwrap();
+        assert_eq!(
+            values(store.get("k").await.unwrap()),
+            [1.0, 2.0, 3.0],
+            "{name}"
+        );
+        let part = store.get_range("k", 1..3).await.unwrap();
+        assert_eq!(values(part), [2.0, 3.0], "{name}");
+        assert_eq!(
+            store.get_range("k", 3..3).await.unwrap(),
+            Some(vector(&[])),
+            "{name}"
+        );
+        assert_eq!(
+            store.get_range("empty", 0..0).await.unwrap(),
+            Some(vector(&[])),
+            "{name}"
+        );
+        assert!(store.get_range("k", 2..4).await.is_err(), "{name}");
+        store.set("k", vector(&[-0.0])).await.unwrap();
+        assert_eq!(
+            store.get("k").await.unwrap(),
+            Some(vector(&[-0.0])),
+            "{name}"
+        );
+        store.delete(&keys(&["k", "none"])).await.unwrap();
+        store.delete(&[]).await.unwrap();
+        assert_eq!(store.get("k").await.unwrap(), None, "{name}");
+        store.ping().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn reductions_and_steps_by_hand() {
+    for backend in backends().await {
+        let (name, store) = (backend.name, &backend.store);
+        store.set("a", vector(&[1.0, 2.0])).await.unwrap();
+        store.set("b", vector(&[3.0, -4.0])).await.unwrap();
+        store.accumulate("sum", vector(&[1.0, 2.0])).await.unwrap();
+        store.accumulate("sum", vector(&[0.5, 0.5])).await.unwrap();
+        assert_eq!(
+            values(store.get("sum").await.unwrap()),
+            [1.5, 2.5],
+            "{name}"
+        );
+        store.mean("m", &keys(&["a", "b"])).await.unwrap();
+        assert_eq!(values(store.get("m").await.unwrap()), [2.0, -1.0], "{name}");
+        // The destination may be a source, and a source may repeat.
+        store.mean("m", &keys(&["m", "m", "b", "b"])).await.unwrap();
+        assert_eq!(values(store.get("m").await.unwrap()), [2.5, -2.5], "{name}");
+
+        store.set("w", vector(&[1.0, 2.0])).await.unwrap();
+        store.set("g", vector(&[1.0, -1.0])).await.unwrap();
+        store.sgd("w", "g", STEP).await.unwrap();
+        assert_eq!(values(store.get("w").await.unwrap()), [0.5, 2.5], "{name}");
+        assert_eq!(
+            values(store.get("w:velocity").await.unwrap()),
+            [1.0, -1.0],
+            "{name}"
+        );
+        // v = 0.5·1 + 1 = 1.5; w = 0.5 - 0.5·1.5.
+        store.mean_sgd("w", &keys(&["g", "g"]), STEP).await.unwrap();
+        assert_eq!(
+            values(store.get("w").await.unwrap()),
+            [-0.25, 3.25],
+            "{name}"
+        );
+        let plain = SgdStep {
+            momentum: 0.0,
+            weight_decay: 1.0,
+            ..STEP
+        };
+        store.set("x", vector(&[2.0, 2.0])).await.unwrap();
+        store.sgd("x", "g", plain).await.unwrap();
+        assert_eq!(values(store.get("x").await.unwrap()), [0.5, 1.5], "{name}");
+        assert_eq!(store.get("x:velocity").await.unwrap(), None, "{name}");
+
+        if backend.is_lua() {
+            let (rule, sources) = (RobustRule::CoordinateMedian, keys(&["a"]));
+            let refused = store.robust_mean("r", rule, &sources).await;
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains("redis+plain://"), "{said}");
+            continue;
+        }
+        let five = ["0", "1", "2", "3", "4"];
+        for (key, value) in five.iter().zip([0.0, 100.0, 1.0, 2.0, -50.0]) {
+            store.set(key, vector(&[value])).await.unwrap();
+        }
+        for (rule, expected) in [
+            (RobustRule::CoordinateMedian, 1.0),
+            (RobustRule::TrimmedMean { trim: 1 }, 1.0),
+            (RobustRule::Krum { faulty: 1 }, 1.0),
+        ] {
+            store.robust_mean("r", rule, &keys(&five)).await.unwrap();
+            assert_eq!(
+                values(store.get("r").await.unwrap()),
+                [expected],
+                "{name} {rule:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn texts_are_averaged_to_the_same_bytes() {
+    for backend in backends().await {
+        let (name, store) = (backend.name, backend.store);
+        for item in [
+            "[0.1, 1, 4, 2e-7, 2e15]",
+            "[0.2, 0, -1, 0, 0]",
+            "[0, 0, 0, 1e-7, 1e15]",
+        ] {
+            store.push("list", text(item)).await.unwrap();
+        }
+        let mean = store.json_mean("list", 3).await.unwrap();
+        assert_eq!(mean, text("[0.1,0.33333333333333,1,1e-07,1e+15]"), "{name}");
+        let first = store.json_mean("list", 1).await.unwrap();
+        assert_eq!(first, text("[0.1,1,4,2e-07,2e+15]"), "{name}");
+        // Divided by the number found.
+        assert_eq!(store.json_mean("list", 9).await.unwrap(), mean, "{name}");
+        assert!(store.json_mean("list", 0).await.is_err(), "{name}");
+        let missing = store.json_mean("none", 1).await.unwrap_err();
+        assert!(
+            matches!(missing, ChannelError::Missing { key, .. } if key == "none"),
+            "{name}"
+        );
+        store.push("empty", text("[]")).await.unwrap();
+        assert_eq!(
+            store.json_mean("empty", 1).await.unwrap(),
+            text("[]"),
+            "{name}"
+        );
+        for bad in ["[1]", "no JSON"] {
+            store.push("list", text(bad)).await.unwrap();
+            assert!(store.json_mean("list", 9).await.is_err(), "{name} {bad}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_fails_changes_nothing_and_says_why() {
+    for backend in backends().await {
+        let (name, store) = (backend.name, backend.store);
+        store.set("a", vector(&[1.0, 2.0])).await.unwrap();
+        store.set("b", vector(&[1.0])).await.unwrap();
+        store.set("ragged", vec![0; 5].into()).await.unwrap();
+        store.push("list", text("[1]")).await.unwrap();
+        assert!(store.mean("a", &keys(&["a", "b"])).await.is_err(), "{name}");
+        assert!(store.mean("a", &[]).await.is_err(), "{name}");
+        assert!(store.mean("a", &keys(&["ragged"])).await.is_err(), "{name}");
+        assert!(store.mean("a", &keys(&["list"])).await.is_err(), "{name}");
+        assert!(
+            store.accumulate("a", vector(&[1.0])).await.is_err(),
+            "{name}"
+        );
+        assert!(
+            store.accumulate("new", vec![0; 5].into()).await.is_err(),
+            "{name}"
+        );
+        assert!(store.sgd("a", "b", STEP).await.is_err(), "{name}");
+        assert!(store.get("list").await.is_err(), "{name}");
+        assert!(store.push("a", text("[1]")).await.is_err(), "{name}");
+        for (sources, absent) in [(["a", "no \"ü\""], "no \"ü\""), (["none", "b"], "none")] {
+            let missing = store.mean("a", &keys(&sources)).await.unwrap_err();
+            assert!(
+                matches!(&missing, ChannelError::Missing { key, .. } if key == absent),
+                "{name}: {missing}"
+            );
+        }
+        let missing = store.sgd("none", "a", STEP).await.unwrap_err();
+        assert!(
+            matches!(missing, ChannelError::Missing { key, .. } if key == "none"),
+            "{name}"
+        );
+        assert_eq!(values(store.get("a").await.unwrap()), [1.0, 2.0], "{name}");
+        assert_eq!(store.get("new").await.unwrap(), None, "{name}");
+        assert_eq!(store.get("a:velocity").await.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn additions_at_once_all_count() {
+    for backend in backends().await {
+        let (name, store) = (backend.name, backend.store);
+        let one = vector(&[1.0; 300]);
+        let adding = (0..16).map(|_| {
+            let (store, one) = (store.clone(), one.clone());
+            tokio::spawn(async move { store.accumulate("sum", one).await })
+        });
+        for added in adding.collect::<Vec<_>>() {
+            added.await.unwrap().unwrap();
+        }
+        assert_eq!(
+            values(store.get("sum").await.unwrap()),
+            [16.0; 300],
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_another_scope_left_on_the_same_server_is_not_met() {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let server = TensorServer::start(Arc::new(MemoryTensors::default()))
+        .await
+        .unwrap();
+    let mut all = vec![endpoint(&server.endpoint())];
+    if let Some(redis) = servers::redis() {
+        let found = endpoint(&redis.url());
+        all.push(found.clone().with_scheme(Scheme::RedisPlain));
+        all.push(found.with_scheme(Scheme::RedisLua));
+    }
+    if let Some(redis) = servers::redis_with_module() {
+        all.push(endpoint(&redis.url()));
+    }
+    for endpoint in all {
+        let earlier = open_tensors(&endpoint, &fresh_scope(), &objects)
+            .await
+            .unwrap();
+        let later = open_tensors(&endpoint, &fresh_scope(), &objects)
+            .await
+            .unwrap();
+        earlier.set("w", vector(&[1.0])).await.unwrap();
+        earlier.push("list", text("[1]")).await.unwrap();
+        assert_eq!(later.get("w").await.unwrap(), None, "{endpoint}");
+        let missing = later.mean("m", &keys(&["w"])).await.unwrap_err();
+        assert!(
+            matches!(missing, ChannelError::Missing { key, .. } if key == "w"),
+            "{endpoint}"
+        );
+        assert!(later.json_mean("list", 1).await.is_err(), "{endpoint}");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_of_another_kind_is_refused() {
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let scope = fresh_scope();
+    let wrong = open_tensors(&endpoint("amqp://h"), &scope, &objects).await;
+    assert!(wrong.err().unwrap().to_string().contains("redis+plain"));
+    assert!(open_objects(&endpoint("redis://h"), &scope).is_err());
+}
