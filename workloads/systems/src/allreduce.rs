@@ -31,12 +31,14 @@ use serde_json::{Map, Value};
 
 use crate::in_store;
 use crate::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
-use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions, list_keys};
+use crate::listing::list_keys;
+use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::technique::Monitor;
 use crate::transfers::TRANSFERS_AT_ONCE;
 use crate::waiting::{Looks, Place};
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, Vector, World, settings,
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
 };
 
 const TMP: &str = "tmp-params";
@@ -127,8 +129,14 @@ struct Settings {
     merged_poll_ms: u64,
     /// For how long the merged gradient is awaited, s; null: for ever.
     merged_timeout_s: Option<u64>,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
     /// After how many epochs a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
 }
 
 impl Settings {
@@ -176,7 +184,10 @@ impl Settings {
             list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
             merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
             merged_timeout_s: (!code).then_some(60),
+            reduce_on_plateau: None,
+            early_stopping: None,
             epochs_per_invocation: None,
+            continues_by_time: tuned,
         }
     }
 
@@ -435,6 +446,7 @@ impl System for AllReduce {
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(self.name(), job)?;
         Ok(Launch::Workers(
             (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
         ))
@@ -487,6 +499,7 @@ impl System for AllReduce {
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
         };
         synchronous::train(world, &mut Reducer { settings }, options).await
     }

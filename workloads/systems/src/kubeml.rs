@@ -68,6 +68,7 @@ pub use self::message::{
 pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Settings};
 pub use self::traffic::{state_traffic, traffic};
 use crate::settings::{parse, resolve};
+use crate::technique::Monitor;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, QueueService, Replicas, Result,
     SettingsError, Sizes, StepRecord, System, SystemError, World,
@@ -201,6 +202,7 @@ impl System for KubeMl {
 
     fn launch(&self, job: &Job) -> Result<Launch> {
         settings_of(job)?;
+        Monitor::of(NAME, job)?;
         Ok(Launch::Workers(vec![(JOB, 0)]))
     }
 
@@ -211,7 +213,7 @@ impl System for KubeMl {
     }
 
     fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
-        traffic::traffic(job, sizes, steps)
+        traffic::traffic(&job.as_run(steps), sizes, steps)
     }
 
     /// A function's model, gradient and momentum, and the model as it is sent;

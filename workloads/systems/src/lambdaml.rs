@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::technique::Monitor;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, Vector, World, settings,
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
 };
 
 /// Who describes a system that two publications have.
@@ -81,8 +82,14 @@ struct Settings {
     exchanges: Exchanged,
     /// Whether all replicas start from the same parameters.
     seeded_replicas: bool,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
     /// After how many epochs a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
 }
 
 impl Settings {
@@ -91,7 +98,10 @@ impl Settings {
         Self {
             exchanges: Exchanged::ModelEveryStep,
             seeded_replicas: true,
+            reduce_on_plateau: None,
+            early_stopping: None,
             epochs_per_invocation: code.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: fidelity == Fidelity::Tuned,
         }
     }
 }
@@ -176,6 +186,7 @@ impl System for Asynchronous {
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(NAME, job)?;
         Ok(Launch::Workers(
             (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
         ))
@@ -214,6 +225,7 @@ impl System for Asynchronous {
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: false,
             epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
         };
         synchronous::train(world, &mut SharedObject, options).await
     }

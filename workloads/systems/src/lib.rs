@@ -9,6 +9,7 @@
 
 mod allreduce;
 mod arithmetic;
+mod continuation;
 mod data;
 mod dataset;
 mod drive;
@@ -28,12 +29,14 @@ mod in_store;
 mod job;
 pub mod kubeml;
 mod lambdaml;
+mod listing;
 mod mirrored;
 pub mod mlless;
 mod models;
 mod published;
 mod record;
 mod registry;
+mod replica;
 mod requests;
 mod scatterreduce;
 mod settings;
@@ -41,6 +44,7 @@ pub mod spirt;
 mod state_dict;
 mod synchronous;
 mod system;
+mod technique;
 pub mod testing;
 mod transfers;
 mod vector;
@@ -64,6 +68,7 @@ pub use requests::{ExecutionStatus, FollowUp, FollowUps, Requests, execution_nam
 pub use settings::SettingsError;
 pub use state_dict::{Entry, EntryKind, state_dict};
 pub use system::{Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System};
+pub use technique::{EarlyStopping, ReduceOnPlateau};
 pub use vector::Vector;
 pub use waiting::{LeftOut, Pause, Watched};
 pub use workflow::State;

@@ -20,18 +20,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::data::Shard;
-use crate::synchronous::{self, FUNCTION, Replica};
+use crate::replica::Replica;
+use crate::synchronous::{self, FUNCTION};
+use crate::technique::Monitor;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, Vector, World, settings,
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
 };
 
 const NAME: &str = "mirrored";
 
-/// There is nothing to set: no publication describes another one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// No publication describes another one: there is no difference to set.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {}
+struct Settings {
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
+}
 
 /// Synchronous data-parallel training within one machine.
 pub(crate) struct Mirrored;
@@ -60,7 +67,7 @@ impl System for Mirrored {
         _fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        settings::resolve(NAME, &Settings {}, overrides)
+        settings::resolve(NAME, &Settings::default(), overrides)
     }
 
     /// That of the KubeML paper's runs.
@@ -80,7 +87,8 @@ impl System for Mirrored {
         &[FUNCTION]
     }
 
-    fn launch(&self, _job: &Job) -> Result<Launch> {
+    fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(NAME, job)?;
         Ok(Launch::Workers(vec![(FUNCTION, 0)]))
     }
 
@@ -109,6 +117,7 @@ async fn train(world: &mut World) -> Result<Outcome> {
     let mut replica = Replica::initial(world, true).await?;
     let mut statistics = vec![replica.statistics.clone(); job.workers];
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
+    let mut monitor = Monitor::of(NAME, &job)?;
     for epoch in 0..job.epochs {
         let order = shard.batches(world, job.seed, 0, epoch);
         for batch in 0..job.batches_per_worker {
@@ -134,9 +143,16 @@ async fn train(world: &mut World) -> Result<Outcome> {
             if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
                 world.enter(Stage::DetectConvergence);
                 replica.statistics = Vector::mean(&statistics)?;
-                replica.evaluate(world, epoch).await?;
+                let loss = replica.evaluate(world, epoch).await?;
+                if let Some(monitor) = &mut monitor {
+                    monitor.follow(loss);
+                    replica.obey(monitor);
+                }
             }
             world.end_step();
+        }
+        if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
+            break;
         }
     }
     Ok(Outcome::Finished)

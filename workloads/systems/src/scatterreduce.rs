@@ -31,14 +31,14 @@ use serde_json::{Map, Value};
 use crate::allreduce::{FindsBy, Over, TUNED_POLL_MS};
 use crate::in_store;
 use crate::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
-use crate::synchronous::{
-    self, Exchange, Exchanged, FUNCTION, Iteration, Listing, LoopOptions, key_fields, list_keys,
-};
+use crate::listing::{Listing, key_fields, list_keys};
+use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::technique::Monitor;
 use crate::transfers::{TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, Vector, World, settings,
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
 };
 
 const TMP: &str = "tmp-params";
@@ -88,8 +88,14 @@ struct Settings {
     list_poll_ms: u64,
     /// For how long chunks are awaited, s; null: for ever, as published.
     list_timeout_s: Option<u64>,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
     /// After how many epochs a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
 }
 
 impl Settings {
@@ -131,7 +137,10 @@ impl Settings {
             },
             list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
             list_timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
             epochs_per_invocation: None,
+            continues_by_time: tuned,
         }
     }
 
@@ -431,6 +440,7 @@ impl System for ScatterReduce {
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(self.name(), job)?;
         Ok(Launch::Workers(
             (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
         ))
@@ -478,6 +488,7 @@ impl System for ScatterReduce {
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
         };
         synchronous::train(world, &mut Chunks { settings }, options).await
     }

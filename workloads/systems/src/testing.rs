@@ -133,12 +133,7 @@ pub async fn run_with(
     job: &Job,
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
 ) -> Result<Trial, DriveError> {
-    let train = job.workers * job.batches_per_worker * job.batch_size;
-    let data = Data {
-        train: records(job, 0, train),
-        test: records(job, 0, job.data.test_samples),
-    };
-    run_on(job, &data, compute).await
+    run_on(job, &Data::of(job), compute).await
 }
 
 /// The records of both splits, one after another.
@@ -147,6 +142,17 @@ pub struct Data {
     pub train: Bytes,
     /// The test split.
     pub test: Bytes,
+}
+
+impl Data {
+    /// Arbitrary records, as many as the job uses.
+    pub fn of(job: &Job) -> Self {
+        let train = job.workers * job.batches_per_worker * job.batch_size;
+        Self {
+            train: records(job, 0, train),
+            test: records(job, 0, job.data.test_samples),
+        }
+    }
 }
 
 /// Runs a job on the given data.
@@ -160,6 +166,23 @@ pub async fn run_on(
     job: &Job,
     data: &Data,
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+) -> Result<Trial, DriveError> {
+    run_limited(job, data, compute, None).await
+}
+
+/// Likewise, with invocations that are told that they end after `limit`; they
+/// are not ended.
+///
+/// # Errors
+/// The first invocation that failed.
+///
+/// # Panics
+/// If there are fewer training records than the workers use.
+pub async fn run_limited(
+    job: &Job,
+    data: &Data,
+    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+    limit: Option<Duration>,
 ) -> Result<Trial, DriveError> {
     let system = known(&job.system)?;
     let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
@@ -178,6 +201,7 @@ pub async fn run_on(
         clock: Arc::new(Since(Instant::now())),
         records: records.clone(),
         invoke: Arc::new(requests),
+        limit,
     };
     let driven = drive(system, job, &platform, follow_ups).await?;
     let records = std::mem::take(&mut *records.locked());
@@ -343,6 +367,7 @@ struct Platform {
     clock: Arc<Since>,
     records: Arc<Records>,
     invoke: Arc<Requests>,
+    limit: Option<Duration>,
 }
 
 #[async_trait]
@@ -356,7 +381,8 @@ impl Functions for Platform {
             self.invoke.clone(),
             self.clock.clone(),
             self.records.clone(),
-        );
+        )
+        .with_limit(self.limit);
         let system = self.system;
         let ended = tokio::spawn(async move { system.run(&mut world).await }).await;
         let failed = |reason: String| InvokeError {

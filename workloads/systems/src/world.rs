@@ -215,6 +215,8 @@ pub struct World {
     /// Time.
     pub clock: Arc<dyn Clock>,
     recorder: Arc<dyn Recorder>,
+    /// When the platform ends the invocation, on the clock's time.
+    deadline: Option<Duration>,
     pub(crate) meters: [Meters; 3],
     pub(crate) step: Step,
 }
@@ -259,9 +261,23 @@ impl World {
             invoke,
             clock,
             recorder,
+            deadline: None,
             meters,
             step,
         }
+    }
+
+    /// The same view of an invocation that the platform ends after `limit`.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Option<Duration>) -> Self {
+        self.deadline = limit.map(|limit| self.clock.now() + limit);
+        self
+    }
+
+    /// How long the platform lets the invocation run on; `None` if for ever.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_sub(self.clock.now()))
     }
 
     /// This worker's rank.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use epochcost_channels::Payload;
-use epochcost_kernels::optimizer::Optimizer;
+use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec};
 
 use super::message::Message;
 use super::model::{Copy, Model, Tensors};
@@ -35,16 +35,27 @@ pub(super) async fn init(world: &mut World, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Its query: functions of the epoch, and the interval to begin with.
-async fn query(world: &World) -> Result<(usize, usize)> {
+/// What the query of its call says.
+struct Query {
+    functions: usize,
+    first_interval: usize,
+    optimizer: OptimizerSpec,
+}
+
+async fn query(world: &World) -> Result<Query> {
     let queue = calls(&world.task.job.trial, world.rank());
     let message = next_message(world.exchange.queue.as_ref(), &queue).await?;
     match Message::decode(&message)? {
         Message::Query {
             functions,
             interval,
+            learning_rate,
             ..
-        } => Ok((functions, interval)),
+        } => Ok(Query {
+            functions,
+            first_interval: interval,
+            optimizer: world.task.job.optimizer.at_rate(learning_rate),
+        }),
         other => Err(unexpected("a function", other)),
     }
 }
@@ -65,7 +76,11 @@ async fn report(world: &World, message: Message) -> Result<()> {
 /// Trains on its documents, interval by interval.
 pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
-    let (functions, first) = query(world).await?;
+    let Query {
+        functions,
+        first_interval,
+        optimizer,
+    } = query(world).await?;
     let function = world.rank();
     let split = Split::of(&world.task.job, settings, functions);
     let shared = (0..functions).map(|other| split.intervals_of(other)).min();
@@ -73,19 +88,19 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
     let mut trainer = Trainer {
         tensors: Tensors::of(world)?,
         limit: settings.function_tensors_at_once,
-        optimizer: Optimizer::new(world.task.job.optimizer),
+        optimizer: Optimizer::new(optimizer),
         losses: Vec::new(),
         batch: 0,
     };
     for interval in 0..intervals {
         let samples = split.interval(function, interval);
         let batches = split.batches(&samples);
-        if interval < first {
+        if interval < first_interval {
             trainer.batch += batches.len();
             continue;
         }
         if settings.optimizer_state == OptimizerState::Cleared {
-            trainer.optimizer = Optimizer::new(world.task.job.optimizer);
+            trainer.optimizer.reset();
         }
         let is_shared = shared.is_some_and(|shared| interval < shared);
         trainer
@@ -218,7 +233,7 @@ fn cut(records: &Payload, range: Range<usize>, record_bytes: usize) -> Result<Pa
 /// Evaluates the reference on its share of the test split.
 pub(super) async fn validate(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
-    let (functions, _) = query(world).await?;
+    let functions = query(world).await?.functions;
     let (function, epoch) = (world.rank(), world.task.epoch);
     world.at(epoch, None);
     world.enter(Stage::DetectConvergence);

@@ -14,8 +14,9 @@ use super::model::{Copy, Model, Tensors, mean};
 use super::scheduler::Scheduler;
 use super::split::Split;
 use super::{
-    CALLS, FailedFunction, INIT, MergeBy, Settings, TRAIN, VALIDATE, answers, calls, reports,
+    CALLS, FailedFunction, INIT, MergeBy, NAME, Settings, TRAIN, VALIDATE, answers, calls, reports,
 };
+use crate::technique::Monitor;
 use crate::waiting::next_message;
 use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, World};
 
@@ -27,7 +28,9 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
         tensors: Tensors::of(world)?,
         settings: settings.clone(),
         most_functions: 0,
+        learning_rate: world.task.job.optimizer.learning_rate(),
     };
+    let mut monitor = Monitor::of(NAME, &world.task.job)?;
     world.enter(Stage::Wait);
     world.invoke.call(task(world, INIT, 0, 0)).await?;
     let reports = reports(&world.task.job.trial);
@@ -47,7 +50,14 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
         let functions = asked.min(Split::of(&world.task.job, settings, asked.max(1)).documents());
         job.epoch(world, functions, epoch).await?;
         if world.task.job.evaluates_after(epoch) {
-            job.validate(world, functions, epoch).await?;
+            let loss = job.validate(world, functions, epoch).await?;
+            if let Some(monitor) = &mut monitor {
+                monitor.follow(loss);
+                job.learning_rate = monitor.learning_rate;
+                if monitor.is_over {
+                    break;
+                }
+            }
         }
         if !settings.is_static {
             scheduler.ended((world.clock.now() - began).as_secs_f64());
@@ -73,6 +83,7 @@ struct Job {
     settings: Settings,
     /// Functions of the largest epoch so far: whose copies are in the store.
     most_functions: usize,
+    learning_rate: f64,
 }
 
 /// What a function of an epoch has done.
@@ -104,6 +115,7 @@ impl Job {
             invoke: world.invoke.clone(),
             queue: world.exchange.queue.clone(),
             functions,
+            learning_rate: self.learning_rate,
             merged: &merged,
             is_repeated: self.settings.failed_function == FailedFunction::CalledAgain,
         };
@@ -207,8 +219,13 @@ impl Job {
     }
 
     /// Has the functions evaluate the reference, each on a share of the test
-    /// split, and records what they find together.
-    async fn validate(&self, world: &mut World, functions: usize, epoch: usize) -> Result<()> {
+    /// split, and records what they find together. Gives the loss.
+    async fn validate(
+        &self,
+        world: &mut World,
+        functions: usize,
+        epoch: usize,
+    ) -> Result<Option<f64>> {
         let test = Split::of_test(&world.task.job, &self.settings, functions);
         let functions = functions.min(test.documents());
         let merged = AtomicUsize::new(0);
@@ -217,6 +234,7 @@ impl Job {
             invoke: world.invoke.clone(),
             queue: world.exchange.queue.clone(),
             functions,
+            learning_rate: self.learning_rate,
             merged: &merged,
             is_repeated: false,
         };
@@ -227,6 +245,7 @@ impl Job {
         called?;
         let found = found?;
         let samples: usize = found.iter().map(|found| found.samples).sum();
+        let mut loss = None;
         if samples > 0 {
             let weighted = |found: &Evaluation| found.loss * found.samples as f64;
             let evaluation = Evaluation {
@@ -234,10 +253,11 @@ impl Job {
                 correct: found.iter().map(|found| found.correct).sum(),
                 samples,
             };
+            loss = Some(evaluation.loss);
             world.record_evaluation(epoch, evaluation);
         }
         world.end_step();
-        Ok(())
+        Ok(loss)
     }
 
     /// Deletes the functions' copies, and as published the model, too.
@@ -312,6 +332,7 @@ struct Calls<'a> {
     invoke: Arc<dyn Invoke>,
     queue: Arc<dyn Queue>,
     functions: usize,
+    learning_rate: f64,
     /// Merges of the epoch so far.
     merged: &'a AtomicUsize,
     /// Whether a function that fails is called again.
@@ -333,6 +354,7 @@ impl Calls<'_> {
                 functions: self.functions,
                 epoch: self.task.epoch,
                 interval: self.merged.load(Ordering::Relaxed),
+                learning_rate: self.learning_rate,
             };
             self.queue.publish(&queries, query.encode()).await?;
             let task = Task {

@@ -6,7 +6,7 @@ use epochcost_channels::Payload;
 use crate::{Evaluation, Result, SystemError};
 
 /// Bytes of the query of a call.
-pub const QUERY_BYTES: u64 = 13;
+pub const QUERY_BYTES: u64 = 21;
 /// Bytes of what says that the reference model is stored.
 pub const INITIALISED_BYTES: u64 = 5;
 /// Bytes of /next, and of the answer of a training function.
@@ -19,12 +19,13 @@ pub const VALIDATION_BYTES: u64 = 29;
 /// One request or answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Message {
-    /// The query of a call: functions of the epoch, the epoch, and the
-    /// interval to begin with.
+    /// The query of a call: functions of the epoch, the epoch, the interval to
+    /// begin with, and the learning rate.
     Query {
         functions: usize,
         epoch: usize,
         interval: usize,
+        learning_rate: f64,
     },
     /// The reference model is stored, in so many layers.
     Initialised { layers: usize },
@@ -55,10 +56,12 @@ impl Message {
                 functions,
                 epoch,
                 interval,
+                learning_rate,
             } => {
                 head(b'Q', functions);
                 bytes.extend_from_slice(&(epoch as u32).to_le_bytes());
                 bytes.extend_from_slice(&(interval as u32).to_le_bytes());
+                bytes.extend_from_slice(&learning_rate.to_le_bytes());
             }
             Self::Initialised { layers } => head(b'I', layers),
             Self::Next { function, loss } => {
@@ -91,6 +94,7 @@ impl Message {
                 functions: reader.number()?,
                 epoch: reader.number()?,
                 interval: reader.number()?,
+                learning_rate: reader.real()?,
             },
             b'I' => Self::Initialised {
                 layers: reader.number()?,
@@ -169,6 +173,7 @@ mod tests {
             functions: 4,
             epoch: 2,
             interval: 1,
+            learning_rate: 0.01,
         };
         for (message, bytes) in [
             (query, QUERY_BYTES),

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Fidelity;
 use crate::transfers::TRANSFERS_AT_ONCE;
+use crate::{EarlyStopping, Fidelity, ReduceOnPlateau};
 
 /// What becomes of a function that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub enum MergeBy {
 
 /// KubeML's settings: what its command line takes, and every difference
 /// between the paper, the published code and what can be done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// K: mini-batches between two merges, rounded up to whole documents; −1:
@@ -70,6 +70,10 @@ pub struct Settings {
     pub job_tensors_at_once: usize,
     /// Whether the model is deleted when the job ends, as published.
     pub deletes_model: bool,
+    /// What becomes of the learning rate when the loss no longer falls.
+    pub reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    pub early_stopping: Option<EarlyStopping>,
 }
 
 impl Settings {
@@ -87,6 +91,8 @@ impl Settings {
                 function_tensors_at_once: 1,
                 job_tensors_at_once: 50,
                 deletes_model: false,
+                reduce_on_plateau: None,
+                early_stopping: None,
             },
             Fidelity::Code => Self {
                 parallelism_at_least: 0,
