@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use epochcost_servers::Allocator;
 use epochcost_systems::{Job, Sizes, find_model};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,35 @@ pub struct Row {
     /// by their paths: the row can be simulated only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f64>,
+    /// Which Redis holds the peers' tensors: of rows on real services, and of
+    /// no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_store: Option<TensorStoreChoice>,
+}
+
+/// The tensor stores of a row on real services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorStoreChoice {
+    /// What computes.
+    #[serde(default)]
+    pub kind: TensorStoreKind,
+    /// What Redis does with freed memory.
+    #[serde(default)]
+    pub allocator: Allocator,
+}
+
+/// What computes on tensors in Redis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TensorStoreKind {
+    /// Redis, by this project's module.
+    #[default]
+    Module,
+    /// The client, which fetches, computes and stores; Redis is as it comes.
+    Plain,
+    /// Redis, by Lua scripts; it is as it comes.
+    Lua,
 }
 
 impl Row {

@@ -454,22 +454,62 @@ fn an_unwritable_output_directory() {
 #[test]
 fn what_is_not_in_this_build_is_lacking() {
     let directory = with("epochs: 2", "epochs: 2");
-    for arguments in [
-        ["run", "bad.yaml", "--platform", "aws"],
-        ["run", "bad.yaml", "--services", "real"],
-    ] {
-        let output = epochcost(directory.path(), &arguments);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(5), "{message}");
-        assert!(
-            message.contains("bad.yaml") && message.contains("help: "),
-            "{message}"
-        );
-    }
+    let output = epochcost(directory.path(), &["run", "bad.yaml", "--platform", "aws"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{message}");
+    assert!(
+        message.contains("bad.yaml") && message.contains("help: "),
+        "{message}"
+    );
     let output = epochcost(directory.path(), &["data", "fetch", "cifar10"]);
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{message}");
     assert!(message.contains("cifar-10-binary.tar.gz") && message.contains("data/cifar10"));
+}
+
+#[test]
+fn real_services_that_are_missing_are_named_with_the_command_that_installs_them() {
+    let directory = with("epochs: 2", "epochs: 2");
+    let run = |variables: &[(&str, &str)]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+            .args(["run", "bad.yaml", "--services", "real"])
+            .current_dir(directory.path())
+            .env("PATH", "")
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(!directory.path().join("results").exists());
+        message
+    };
+    let message = run(&[("EPOCHCOST_S3_SERVER", "nowhere")]);
+    for word in [
+        "redis-server is not installed",
+        "apt-get install redis-server",
+        "nowhere, where no file is",
+        "--services embedded",
+    ] {
+        assert!(message.contains(word), "no {word:?} in:\n{message}");
+    }
+    // An address that was given holds a password, which is never repeated.
+    let message = run(&[("EPOCHCOST_REAL_REDIS", "amqp://user:canary@host")]);
+    assert!(message.contains("EPOCHCOST_REAL_REDIS"), "{message}");
+    assert!(!message.contains("canary"), "{message}");
+}
+
+#[test]
+fn a_tensor_store_is_chosen_of_real_services() {
+    refused(
+        "epochs: 2",
+        "epochs: 2\ntensor_store: {kind: plain}",
+        &["bad.yaml:9:", "tensor_store", "--services real"],
+    );
+    refused(
+        "epochs: 2",
+        "epochs: 2\nservices: real\ntensor_store: {kind: modul}",
+        &["bad.yaml:10:", "tensor_store.kind", "did you mean `module`"],
+    );
 }
 
 #[test]

@@ -18,13 +18,13 @@ name: nothing
 platform: sim
 dataset: {name: cifar10}
 claims:
-  - claim: P2P takes 15.44 s
-    select: {system: p2p, model: vgg11}
+  - claim: gossip takes 15.44 s
+    select: {system: gossip, model: vgg19}
     metric: seconds_per_epoch
     published: 15.44
     tolerance: 0.1
     cell: \"table.csv:2:seconds\"
-    not_run: P2P is not implemented yet
+    not_run: gossip is not implemented yet
 ";
 
 /// Simulated, with sizes only.
@@ -93,12 +93,12 @@ fn an_experiment_of_what_cannot_be_run_yet_runs_and_says_so() {
     assert_eq!(summary["rows"], Value::Array(Vec::new()));
     let verdict = &summary["verdicts"][0];
     assert_eq!(verdict["verdict"], "not_run");
-    assert_eq!(verdict["reason"], "P2P is not implemented yet");
+    assert_eq!(verdict["reason"], "gossip is not implemented yet");
     assert_eq!(verdict["cell"], "table.csv:2:seconds");
     assert!(verdict["observed"].is_null() && verdict["row"].is_null());
     for file in ["report.html", "report.md"] {
         let report = fs::read_to_string(scene.path().join("paper/out").join(file)).unwrap();
-        assert!(report.contains("P2P is not implemented yet"), "{file}");
+        assert!(report.contains("gossip is not implemented yet"), "{file}");
     }
     // The copy in the run directory lies beside no published tables.
     let again = epochcost(&scene, &["report", "out"]);
@@ -153,13 +153,13 @@ fn a_cell_must_be_there_and_hold_what_is_quoted() {
 /// So that such claims do not outlive their reason.
 #[test]
 fn what_could_be_run_may_not_be_called_not_run() {
-    let named = |selector: &str| NOTHING.replace("{system: p2p, model: vgg11}", selector);
+    let named = |selector: &str| NOTHING.replace("{system: gossip, model: vgg19}", selector);
     let exists = ["item.yaml:12:", "claims.0.not_run", "exists"];
     refused(&named("{system: spirt, model: mobilenet}"), &exists);
     refused(&named("{}"), &exists);
     for selector in [
-        "{system: p2p, model: mobilenet}",
-        "{system: spirt, model: vgg11}",
+        "{system: gossip, model: mobilenet}",
+        "{system: spirt, model: vgg19}",
     ] {
         let output = epochcost(&scene(&named(selector)), &["check", "item.yaml"]);
         assert_eq!(output.status.code(), Some(0), "{selector}");
@@ -169,7 +169,7 @@ fn what_could_be_run_may_not_be_called_not_run() {
     let output = epochcost(&scene(&without_metric), &["check", "item.yaml"]);
     assert_eq!(output.status.code(), Some(0));
     refused(
-        &without_metric.replace("    not_run: P2P is not implemented yet\n", ""),
+        &without_metric.replace("    not_run: gossip is not implemented yet\n", ""),
         &["names no metric"],
     );
 }

@@ -74,6 +74,7 @@ fn plan(system: &str) -> TrialPlan {
         faults: Vec::new(),
         own_model: None,
         constants: std::collections::BTreeMap::new(),
+        tensor_store: None,
     };
     TrialPlan {
         row,

@@ -449,6 +449,28 @@ fn what_cannot_be_run_is_a_row_and_stops_nothing() {
 }
 
 #[test]
+fn an_item_on_real_services_is_not_run_where_one_is_missing() {
+    let scene = Scene::new(&[
+        (
+            "one/servers",
+            "platform: sim\ndataset: {name: cifar10}\nmodel: mine",
+            "services: real\ndataset: {name: synthetic-cifar10, train: 32, test: 10}\nmodel: mobilenet",
+        ),
+        ("one/whole", "name", "name"),
+    ]);
+    let mut command = scene.command(&["reproduce", "--out", "out"]);
+    let output = command.env("PATH", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let expected = [("one/servers", "cannot_run"), ("one/whole", "done")];
+    assert_eq!(scene.states(), pairs(&expected));
+    let why = scene.summary()["items"][0]["why"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(why.contains("apt-get install redis-server"), "{why}");
+}
+
+#[test]
 fn an_item_that_fails_in_the_middle_leaves_the_others_alone() {
     let scene = Scene::new(&[("one/a", "name", "name"), ("one/b", "name", "name")]);
     // A file where its directory should be.

@@ -17,6 +17,13 @@ pub const S3_VARIABLE: &str = "EPOCHCOST_S3_SERVER";
 /// The S3-compatible server's program.
 pub const S3_PROGRAM: &str = "epochcost-s3";
 
+/// Names the tensor store's Redis module.
+pub const MODULE_VARIABLE: &str = "EPOCHCOST_TENSORDB";
+/// The module's file.
+pub const MODULE: &str = "libepochcost_tensordb.so";
+const MODULE_REMEDY: &str = "apt-get install libclang-dev and, in a checkout, \
+     cargo build --release -p epochcost-tensordb, or name it in EPOCHCOST_TENSORDB";
+
 /// Distributions put RabbitMQ's own scripts here, and on the path wrappers that
 /// change the user and the directory.
 const RABBITMQ_SCRIPTS: &str = "/usr/lib/rabbitmq/bin";
@@ -60,6 +67,22 @@ pub fn s3() -> Result<PathBuf, ServerError> {
         })
 }
 
+/// The tensor store's Redis module: the one that [`MODULE_VARIABLE`] names, else
+/// the one that cargo built beside this program.
+///
+/// # Errors
+/// [`ServerError::Missing`].
+pub fn module() -> Result<PathBuf, ServerError> {
+    let named = env::var_os(MODULE_VARIABLE).map(PathBuf::from);
+    named
+        .or_else(|| beside(MODULE))
+        .filter(|file| file.is_file())
+        .ok_or(ServerError::Missing {
+            program: MODULE,
+            remedy: MODULE_REMEDY,
+        })
+}
+
 /// The file that cargo put beside this program, or beside the directory of this
 /// test.
 #[must_use]
@@ -87,6 +110,13 @@ pub fn rabbitmq_version() -> Option<String> {
     let script = rabbitmq_script("rabbitmqctl")?;
     let said = output(process::Command::new(script).arg("version"))?;
     said.lines().last().map(|line| line.trim().to_owned())
+}
+
+/// What the S3-compatible server says of itself.
+#[must_use]
+pub fn s3_version(program: &Path) -> Option<String> {
+    let said = output(process::Command::new(program).arg("--version"))?;
+    said.lines().next().map(str::to_owned)
 }
 
 fn output(command: &mut process::Command) -> Option<String> {

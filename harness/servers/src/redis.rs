@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::group::Group;
@@ -19,7 +20,8 @@ const ANSWER: Duration = Duration::from_secs(1);
 const NAME: &str = "Redis";
 
 /// How Redis' allocator (jemalloc) treats freed memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Allocator {
     /// As it comes: freed pages go back to the system after ten seconds.
     #[default]

@@ -46,6 +46,30 @@ pub enum Metric {
     TimeToAccuracy,
     /// Billed milliseconds of a trial.
     BilledMs,
+    /// CPU time of computing gradients over its wall time, percent of a core.
+    ComputeGradientsCpuPercent,
+    /// The same of sending.
+    PutCpuPercent,
+    /// The same of fetching what others sent.
+    GetCpuPercent,
+    /// The same of updating the model.
+    UpdateModelCpuPercent,
+    /// The same of detecting convergence.
+    DetectConvergenceCpuPercent,
+    /// Resident memory behind computing gradients, MB: the most of a step, a
+    /// mean over steps.
+    ComputeGradientsMemoryMb,
+    /// The same of sending.
+    PutMemoryMb,
+    /// The same of fetching what others sent.
+    GetMemoryMb,
+    /// The same of updating the model.
+    UpdateModelMemoryMb,
+    /// The same of detecting convergence.
+    DetectConvergenceMemoryMb,
+    /// By how many epochs the gradients of others that a step used were older
+    /// than it: a mean over steps.
+    Staleness,
     /// Peak resident memory of an invocation, MB.
     PeakMemoryMb,
     /// Cost of a trial by the paper's formula, USD.
@@ -102,7 +126,18 @@ impl Metric {
             | Self::TotalSeconds
             | Self::TimeToAccuracy => "s",
             Self::BilledMs => "ms",
-            Self::PeakMemoryMb => "MB",
+            Self::PeakMemoryMb
+            | Self::ComputeGradientsMemoryMb
+            | Self::PutMemoryMb
+            | Self::GetMemoryMb
+            | Self::UpdateModelMemoryMb
+            | Self::DetectConvergenceMemoryMb => "MB",
+            Self::ComputeGradientsCpuPercent
+            | Self::PutCpuPercent
+            | Self::GetCpuPercent
+            | Self::UpdateModelCpuPercent
+            | Self::DetectConvergenceCpuPercent => "%",
+            Self::Staleness => "epochs",
             Self::CostPaperUsd
             | Self::CostFullUsd
             | Self::CostPerFunctionUsd
@@ -133,6 +168,8 @@ impl Metric {
             "MB" => &[("MB", 1.0), ("GB", 1e-3)],
             "USD" => &[("USD", 1.0)],
             "bytes" => &[("bytes", 1.0), ("kB", 1e-3), ("MB", 1e-6), ("GB", 1e-9)],
+            "%" => &[("%", 1.0)],
+            "epochs" => &[("epochs", 1.0)],
             _ if self == Self::Accuracy => &[("", 1.0), ("%", 100.0)],
             _ => &[("", 1.0)],
         }
@@ -141,7 +178,7 @@ impl Metric {
     /// Whether it is a time, or computed from one: such a figure belongs to
     /// the machine and network on which it was taken.
     pub fn is_timed(self) -> bool {
-        matches!(self.unit(), "s" | "ms" | "USD")
+        matches!(self.unit(), "s" | "ms" | "USD" | "%" | "epochs")
     }
 
     /// Whether a simulation takes it, or part of it, from a compute profile.

@@ -13,6 +13,7 @@ mod selector;
 pub mod statistics;
 pub mod summary;
 mod trial;
+mod usage;
 mod variation;
 mod verdicts;
 mod warnings;
@@ -30,13 +31,14 @@ use self::summary::{
 use self::verdicts::Judge;
 use crate::error::Exit;
 use crate::metering::Invocation;
-use crate::results::{PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
+use crate::results::{Manifest, PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
 
 pub use causes::{Cause, Effect};
 pub use columns::Columns;
 pub use selector::{fill, matches};
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub(crate) use trial::{epochs, total_seconds};
+pub use usage::Usages;
 
 /// A run, analysed.
 #[derive(Clone, Debug)]
@@ -197,7 +199,7 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
         profile: (run.manifest().simulation.as_ref()).map(|record| record.profile.clone()),
         rows: rows
             .iter()
-            .map(|row| row_summary(row, platform, &verdicts))
+            .map(|row| row_summary(row, run.manifest(), &verdicts))
             .collect(),
         verdicts,
     };
@@ -256,7 +258,7 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
         .collect()
 }
 
-fn row_summary(row: &RowAnalysis, platform: &str, verdicts: &[Verdict]) -> RowSummary {
+fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> RowSummary {
     let (plan, job) = (&row.planned.row, &row.planned.row.job);
     let mean = |metric| row.estimate(metric).mean;
     RowSummary {
@@ -265,7 +267,9 @@ fn row_summary(row: &RowAnalysis, platform: &str, verdicts: &[Verdict]) -> RowSu
         model: job.model.clone(),
         dataset: job.data.dataset.clone(),
         fidelity: job.fidelity,
-        platform: platform.to_owned(),
+        platform: manifest.platform.clone(),
+        services: (manifest.simulation.is_none()).then(|| manifest.services.clone()),
+        tensor_store: plan.tensor_store,
         workers: job.workers,
         batch_size: job.batch_size,
         batches_per_worker: job.batches_per_worker,
@@ -301,6 +305,7 @@ fn row_summary(row: &RowAnalysis, platform: &str, verdicts: &[Verdict]) -> RowSu
         state_traffic: traffic(row, |trial| trial.traffic.state.total()),
         train_loss: mean(Metric::TrainLoss),
         accuracy: mean(Metric::Accuracy),
+        staleness: mean(Metric::Staleness),
         replicas_identical: all(row, |trial| trial.replicas_identical),
         verdicts: verdicts
             .iter()

@@ -9,10 +9,11 @@ use super::cell::Cell;
 use super::claims::{Metric, Word};
 use super::statistics::Estimate;
 use crate::error::Exit;
+use crate::plan::TensorStoreChoice;
 use crate::results::{ComputeUsed, SchemaVersion};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
 
 /// A run in figures. What could not be had is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,13 @@ pub struct RowSummary {
     pub fidelity: Fidelity,
     /// Where it ran.
     pub platform: String,
+    /// What served its channels, `embedded` or `real`; null of a simulation.
+    /// Since 1.3.
+    #[serde(default)]
+    pub services: Option<String>,
+    /// What computed on tensors in Redis; null but of real services. Since 1.3.
+    #[serde(default)]
+    pub tensor_store: Option<TensorStoreChoice>,
     /// Data-parallel replicas.
     pub workers: usize,
     /// Samples in a mini-batch.
@@ -98,6 +106,10 @@ pub struct RowSummary {
     pub train_loss: Option<f64>,
     /// Test accuracy after the last evaluated epoch, in 0..=1.
     pub accuracy: Option<f64>,
+    /// By how many epochs the gradients of others that a step used were older
+    /// than it; null where peers wait for each other. Since 1.4.
+    #[serde(default)]
+    pub staleness: Option<f64>,
     /// Whether all replicas held the same bits after every step.
     pub replicas_identical: Option<bool>,
     /// The verdicts on this row.

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord, find,
+    Host, Job, PaperAccount, PurposeTraffic, QueueService, Stage, StageSeconds, StepRecord, find,
 };
 
 use super::claims::Metric;
 use super::columns::Columns;
+use super::usage::Usages;
 use crate::cost::{self, Bill, PriceBook, Usage};
 use crate::metering::Invocation;
 use crate::plan::Row;
@@ -31,6 +32,11 @@ pub struct TrialAnalysis {
     pub functions: BTreeMap<String, StageSeconds>,
     /// The columns of the comparison's table of costs.
     pub columns: Columns,
+    /// What the workers' processes used, by stage.
+    pub usage: Usages,
+    /// By how many epochs the gradients of others that a step used were older
+    /// than it, a mean over steps; null where peers wait for each other.
+    pub staleness: Option<f64>,
     /// What was sent and received, summed over workers and epochs.
     pub traffic: PurposeTraffic,
     /// Whether all replicas held the same bits after every step; null if not
@@ -78,11 +84,13 @@ impl TrialAnalysis {
         let mut seconds = StageSeconds::default();
         let mut functions: BTreeMap<String, StageSeconds> = BTreeMap::new();
         let mut traffic = PurposeTraffic::default();
+        let mut used = Usages::default();
         let system = find(&row.job.system);
         let coordinators = system.map_or(&[][..], |system| system.coordinators());
         for step in steps {
             if !coordinators.contains(&step.function.as_str()) {
                 seconds += step.seconds;
+                used.add(step);
             }
             *functions.entry(step.function.clone()).or_default() += step.seconds;
             traffic += step.traffic;
@@ -124,6 +132,8 @@ impl TrialAnalysis {
             trial,
             invocations,
             seconds,
+            usage: used,
+            staleness: mean(steps.iter().filter_map(|step| step.staleness)),
             traffic,
             paper,
             full,
@@ -223,6 +233,17 @@ impl TrialAnalysis {
             Metric::CostPerFunctionUsd => self.columns.cost_per_function_usd,
             Metric::CostPerWorkerUsd => self.columns.cost_per_worker_usd,
             Metric::TotalCostUsd => self.columns.total_cost_usd,
+            Metric::ComputeGradientsCpuPercent => self.usage.cpu_percent(Stage::ComputeGradients),
+            Metric::PutCpuPercent => self.usage.cpu_percent(Stage::Put),
+            Metric::GetCpuPercent => self.usage.cpu_percent(Stage::Get),
+            Metric::UpdateModelCpuPercent => self.usage.cpu_percent(Stage::UpdateModel),
+            Metric::DetectConvergenceCpuPercent => self.usage.cpu_percent(Stage::DetectConvergence),
+            Metric::ComputeGradientsMemoryMb => self.usage.memory_mb(Stage::ComputeGradients),
+            Metric::PutMemoryMb => self.usage.memory_mb(Stage::Put),
+            Metric::GetMemoryMb => self.usage.memory_mb(Stage::Get),
+            Metric::UpdateModelMemoryMb => self.usage.memory_mb(Stage::UpdateModel),
+            Metric::DetectConvergenceMemoryMb => self.usage.memory_mb(Stage::DetectConvergence),
+            Metric::Staleness => self.staleness,
             Metric::BilledMs => self.billed_ms(),
             Metric::PeakMemoryMb => self.peak_memory_mb().map(f64::from),
             Metric::CostPaperUsd => self.billed_ms().map(|_| self.paper.total_usd()),

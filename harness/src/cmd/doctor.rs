@@ -10,6 +10,7 @@ use super::table::table;
 use crate::error::{Error, Exit};
 use crate::experiment::data::default_directory;
 use crate::platform::local::worker::WORKER_VARIABLE;
+use crate::platform::local::{Requirement, requirements};
 use crate::results::Machine;
 
 /// One thing looked at.
@@ -51,6 +52,7 @@ impl Finding {
 /// None of its own.
 pub fn run(output: Output) -> Result<Exit, Error> {
     let mut findings = vec![cores(), memory(), cgroups(), cuda(), worker()];
+    findings.extend(requirements().into_iter().map(server));
     findings.extend(datasets::DATASETS.iter().map(dataset));
     let rows: Vec<[String; 4]> = findings
         .iter()
@@ -157,6 +159,22 @@ fn worker() -> Finding {
             format!(
                 "none in a checkout: `epochcost run` builds it with cargo; \
                  elsewhere, name it in {WORKER_VARIABLE}"
+            ),
+        ),
+    }
+}
+
+/// What `--services real` takes.
+fn server(requirement: Requirement) -> Finding {
+    let what = format!("real services: {}", requirement.what);
+    match requirement.state {
+        Ok(found) => Finding::there(&what, found),
+        Err(missing) => Finding::lacking(
+            &what,
+            missing.what,
+            format!(
+                "{}; without, use the embedded services, which take nothing",
+                missing.remedy
             ),
         ),
     }

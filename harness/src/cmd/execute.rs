@@ -15,12 +15,12 @@ use super::progress::{Following, TrialProgress};
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::experiment::{Experiment, PlatformKind, Services};
-use crate::platform::local::{Enforced, Enforcement, Local};
+use crate::platform::local::{Enforced, Enforcement, Local, check};
 use crate::platform::sim::{RealCompute, Sim};
 use crate::platform::{Platform, TrialData};
 use crate::report;
 use crate::results::{
-    ComputeUsed, DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory,
+    ComputeUsed, DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory, Server,
     SimulationRecord, TrialId,
 };
 
@@ -100,10 +100,7 @@ pub(super) fn runnable(experiment: &Experiment) -> Result<(), Error> {
     };
     match (experiment.platform, experiment.services) {
         (PlatformKind::Local, Services::Embedded) | (PlatformKind::Sim, _) => Ok(()),
-        (PlatformKind::Local, Services::Real) => lacks(
-            "`services: real` is not in this build",
-            "use --services embedded: nothing needs to be installed for it",
-        ),
+        (PlatformKind::Local, Services::Real) => Ok(check(&experiment.rows)?),
         (PlatformKind::Aws, _) => lacks(
             "the platform `aws` is not in this build",
             "use --platform local or --platform sim",
@@ -139,6 +136,7 @@ struct Prepared {
     datasets: Vec<DatasetRecord>,
     worker: Option<PathBuf>,
     limits: Vec<Limit>,
+    servers: Vec<Server>,
     /// Of each row, why it is impossible, if it is.
     infeasible: Vec<Option<String>>,
 }
@@ -159,14 +157,16 @@ impl Prepared {
                 datasets,
                 worker: None,
                 limits: Vec::new(),
+                servers: Vec::new(),
                 infeasible: Vec::new(),
             });
         }
         let Some(simulation) = &experiment.simulation else {
-            let platform = Local::new().await?;
+            let platform = local(experiment, output).await?;
             return Ok(Self {
                 worker: Some(platform.worker().path.clone()),
                 limits: limits(&platform),
+                servers: servers(&platform).await,
                 infeasible: vec![None; experiment.rows.len()],
                 platform: Some(Box::new(platform)),
                 data,
@@ -193,9 +193,20 @@ impl Prepared {
             datasets,
             worker,
             limits: Vec::new(),
+            servers: Vec::new(),
             infeasible,
         })
     }
+}
+
+/// This machine, with the services that the experiment asks for.
+async fn local(experiment: &Experiment, output: Output) -> Result<Local, Error> {
+    let platform = Local::new().await?;
+    if experiment.services == Services::Embedded {
+        return Ok(platform);
+    }
+    output.message("starting Redis, RabbitMQ and the S3 server");
+    Ok(platform.with_servers(&experiment.rows).await?)
 }
 
 /// Generates or reads the data on a thread that may block.
@@ -248,6 +259,7 @@ fn open_directory(
         command: std::env::args().collect(),
         worker: prepared.worker.clone(),
         limits: prepared.limits.clone(),
+        servers: prepared.servers.clone(),
         simulation,
     };
     Ok(RunDirectory::create(destination.path(), run)?)
@@ -309,6 +321,17 @@ fn limits(platform: &Local) -> Vec<Limit> {
     };
     let Enforcement { cpu, memory } = platform.enforcement();
     vec![limit("cpu", cpu), limit("memory", memory)]
+}
+
+/// The real servers that trials run on.
+async fn servers(platform: &Local) -> Vec<Server> {
+    let used = platform.servers().await.into_iter();
+    used.map(|server| Server {
+        name: server.name,
+        version: server.version,
+        settings: server.settings,
+    })
+    .collect()
 }
 
 /// Runs every trial that has not ended yet; each is on the disk when it has.

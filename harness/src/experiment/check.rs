@@ -17,7 +17,7 @@ use super::raw::{DeviceChoice, Training};
 use super::simulation::{self, OwnModel, Simulation};
 use super::suggest::did_you_mean;
 use crate::cost::PriceBook;
-use crate::plan::Row;
+use crate::plan::{Row, TensorStoreChoice};
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
 const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
@@ -36,6 +36,8 @@ pub struct Checker<'a> {
     pub models: &'a [OwnModel],
     /// What its simulation stands on, if it is simulated.
     pub simulation: Option<&'a Simulation>,
+    /// Whether the channels are real servers.
+    pub has_servers: bool,
 }
 
 impl Checker<'_> {
@@ -56,7 +58,7 @@ impl Checker<'_> {
             }
         };
         self.ranges(fields, &training)?;
-        self.instance_type(fields, &training)?;
+        let instance_type = self.instance_type(fields, system, &training)?;
         let settings = self.settings(fields, system, &training)?;
         let device = self.device(fields, system, &training)?;
         let optimizer = training
@@ -99,11 +101,12 @@ impl Checker<'_> {
             job,
             memory_mb: u32::try_from(training.memory_mb).unwrap_or(u32::MAX),
             timeout_s: training.timeout_s,
-            instance_type: training.instance_type,
+            instance_type,
             cpu_fallback: device.fallback,
             faults: training.faults,
             own_model: own_model.cloned(),
             constants: self.constants(fields, training.constants)?,
+            tensor_store: self.tensor_store(fields, training.tensor_store)?,
         })
     }
 
@@ -123,6 +126,24 @@ impl Checker<'_> {
         };
         simulation::check_constants(self.document, fields, &simulation.profile, &stated)?;
         Ok(stated)
+    }
+
+    /// Which Redis holds the tensors, where there is one.
+    fn tensor_store(
+        &self,
+        fields: &Node,
+        stated: Option<TensorStoreChoice>,
+    ) -> Result<Option<TensorStoreChoice>, ExperimentError> {
+        match (self.has_servers, stated) {
+            (true, stated) => Ok(Some(stated.unwrap_or_default())),
+            (false, None) => Ok(None),
+            (false, Some(_)) => Err(self.error(
+                fields,
+                "tensor_store",
+                "a tensor store is chosen of real services, and these are none",
+                "leave `tensor_store` out, or run it with --platform local --services real",
+            )),
+        }
     }
 
     /// Whether the data are sizes only: as many samples as are wanted.
@@ -319,8 +340,8 @@ impl Checker<'_> {
             (Host::Function, _) => Ok(cpu),
             (Host::Instance, Some(choice)) => Ok(choice),
             (Host::Instance, None) => Ok(DeviceChoice {
-                kind: Device::Cuda,
-                fallback: true,
+                kind: system.device(),
+                fallback: system.device() == Device::Cuda,
             }),
         }
     }
@@ -343,23 +364,31 @@ impl Checker<'_> {
     }
 
     /// A type without a price would only be found out once the bill is made.
-    fn instance_type(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
+    fn instance_type(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        row: &Training,
+    ) -> Result<String, ExperimentError> {
+        let Some(asked) = &row.instance_type else {
+            return Ok(system.instance_type().to_owned());
+        };
         let Ok(book) = PriceBook::shipped() else {
-            return Ok(());
+            return Ok(asked.clone());
         };
         let priced: Vec<&str> = book
             .prices()
             .iter()
             .filter_map(|price| price.dimension.strip_prefix("ec2/"))
             .collect();
-        if priced.contains(&row.instance_type.as_str()) {
-            return Ok(());
+        if priced.contains(&asked.as_str()) {
+            return Ok(asked.clone());
         }
         Err(self.error(
             fields,
             "instance_type",
-            format!("no price is known of `{}`", row.instance_type),
-            did_you_mean(&row.instance_type, &priced),
+            format!("no price is known of `{asked}`"),
+            did_you_mean(asked, &priced),
         ))
     }
 

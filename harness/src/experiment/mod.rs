@@ -125,6 +125,8 @@ impl Experiment {
             seed: header.seed,
             models: &header.models,
             simulation: simulation.as_ref(),
+            has_servers: header.platform == PlatformKind::Local
+                && header.services == Services::Real,
         };
         let claims = claims::claims(&document, &header.models)?;
         let rows = match claims::need_no_rows(&document, &claims) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::simulation::{OwnModel, SimulationChoice};
-use crate::plan::Fault;
+use crate::plan::{Fault, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -142,9 +142,9 @@ pub struct Training {
     /// When an invocation is ended, seconds.
     #[serde(default = "defaults::timeout_s")]
     pub timeout_s: u64,
-    /// EC2 instance type of workers that run on instances.
-    #[serde(default = "defaults::instance_type")]
-    pub instance_type: String,
+    /// EC2 instance type of workers that run on instances; by default that of
+    /// the system's publication.
+    pub instance_type: Option<String>,
     /// What workers compute on.
     pub device: Option<DeviceChoice>,
     /// The optimizer; by default that of the source which the fidelity follows.
@@ -158,6 +158,8 @@ pub struct Training {
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
     pub constants: BTreeMap<String, f64>,
+    /// Which Redis holds the peers' tensors, on real services.
+    pub tensor_store: Option<TensorStoreChoice>,
 }
 
 impl Training {
@@ -181,6 +183,7 @@ impl Training {
         "settings",
         "faults",
         "constants",
+        "tensor_store",
     ];
 
     /// Those of them that may stand at the top of the file.
@@ -224,9 +227,5 @@ mod defaults {
     }
     pub fn timeout_s() -> u64 {
         900
-    }
-    /// The comparison's GPU instance (Barrak et al. 2025, §4.1).
-    pub fn instance_type() -> String {
-        "g4dn.xlarge".to_owned()
     }
 }

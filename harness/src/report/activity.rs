@@ -158,6 +158,8 @@ mod tests {
             traffic: PurposeTraffic::default(),
             loss: None,
             update_density: None,
+            staleness: None,
+            usage: Default::default(),
             parameters_digest: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::format;
 use super::view::Fact;
-use crate::results::RunDirectory;
+use crate::results::{RunDirectory, Server};
 
 /// Every fact of the manifest, the machine and the price book.
 pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
@@ -54,7 +54,12 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         .join(", ");
     let platform = match &manifest.simulation {
         Some(record) => format!("{}, profile {}", manifest.platform, record.profile),
-        None => format!("{}, {} services", manifest.platform, manifest.services),
+        None => format!(
+            "{}, {} services{}",
+            manifest.platform,
+            manifest.services,
+            servers(&machine.servers)
+        ),
     };
     let fact = |name, value| Fact { name, value };
     vec![
@@ -120,4 +125,19 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
             ),
         ),
     ]
+}
+
+/// What real services were, behind a colon; nothing of embedded ones.
+fn servers(servers: &[Server]) -> String {
+    let one = |server: &Server| {
+        let version = server.version.as_deref().unwrap_or("of an unknown version");
+        format!("{} {version} ({})", server.name, server.settings)
+    };
+    match servers.is_empty() {
+        true => String::new(),
+        false => format!(
+            ": {}",
+            servers.iter().map(one).collect::<Vec<_>>().join("; ")
+        ),
+    }
 }

@@ -18,6 +18,7 @@ mod simulation;
 mod tables;
 mod terminal;
 mod trace;
+mod usage;
 mod view;
 
 use serde::Serialize;

@@ -103,7 +103,10 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
         loss: Cell::of(row.train_loss, format::number),
         accuracy: Cell::of(row.accuracy, format::percent),
         replicas: match row.replicas_identical {
-            Some(false) if may_differ => "no, need not be".into(),
+            Some(false) if may_differ => match row.staleness {
+                Some(epochs) => format!("no, need not be; gradients {epochs:.2} epochs old"),
+                None => "no, need not be".into(),
+            },
             known => format::yes(known),
         },
         trials: Cell::with(

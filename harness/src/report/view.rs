@@ -16,6 +16,7 @@ use super::rows::{
     traffic_line,
 };
 use super::simulation::SimulationView;
+use super::usage::{UsageLine, usage_lines};
 use crate::analysis::Analysis;
 use crate::analysis::claims::Word;
 use crate::analysis::summary::{RowSummary, Verdict};
@@ -39,6 +40,8 @@ pub(super) struct View {
     pub verdicts: Vec<VerdictLine>,
     pub epochs: Vec<EpochLine>,
     pub stages: Vec<StageLine>,
+    /// Empty where nothing is known of what processes used.
+    pub usage: Vec<UsageLine>,
     pub bills: Vec<BillLine>,
     pub traffic: Vec<TrafficLine>,
     pub trials: Vec<TrialLine>,
@@ -137,6 +140,7 @@ impl View {
                 .collect(),
             epochs: labelled.iter().flat_map(rows::epoch_lines).collect(),
             stages: labelled.iter().map(rows::stage_line).collect(),
+            usage: labelled.iter().flat_map(usage_lines).collect(),
             bills: labelled.iter().flat_map(rows::bill_lines).collect(),
             traffic: summaries()
                 .map(|(row, known)| traffic_line(row, known))

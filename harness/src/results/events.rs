@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{ChannelTraffic, PurposeTraffic, StageSeconds, StepRecord};
+use epochcost_systems::{
+    ChannelTraffic, PurposeTraffic, Stage, StageSeconds, StageUsage, StageUsages, StepRecord,
+};
 use polars::prelude::{
     Column, DataFrame, NamedFrom, ParquetReader, ParquetWriter, PolarsResult, SerReader, Series,
 };
@@ -51,6 +53,15 @@ const COUNTS: [Field<Traffic, u64>; 11] = [
     ("bytes_down", |t| &mut t.bytes_down),
 ];
 
+const USAGES: [Field<StageUsage, f64>; 2] = [
+    ("cpu_s", |u| &mut u.cpu_s),
+    ("resident_mb", |u| &mut u.resident_mb),
+];
+
+fn usage_column(stage: Stage, name: &str) -> String {
+    format!("{}_{name}", stage.as_str())
+}
+
 /// Writes `steps` to a new file at `path`, whole or not at all.
 pub(super) fn write(path: &Path, steps: &[&StepRecord]) -> Result<(), ResultsError> {
     let encode = |error: polars::error::PolarsError| ResultsError::Encode {
@@ -88,6 +99,16 @@ fn frame(steps: &[&StepRecord]) -> PolarsResult<DataFrame> {
             .collect();
         columns.push(column(format!("{stage}_s"), &values));
     }
+    for stage in Stage::ALL {
+        for (name, value) in USAGES {
+            let of = |step: &&StepRecord| {
+                let usage = step.usage.get(&stage);
+                usage.map(|usage| *value(&mut usage.clone()))
+            };
+            let values: Vec<Option<f64>> = steps.iter().map(of).collect();
+            columns.push(column(usage_column(stage, name), &values));
+        }
+    }
     for (purpose, channels) in PURPOSES {
         for (channel, traffic) in CHANNELS {
             for (count, value) in COUNTS {
@@ -113,6 +134,7 @@ fn identity_columns(steps: &[&StepRecord]) -> Vec<Column> {
     let starts: Vec<f64> = steps.iter().map(|step| step.started_s).collect();
     let losses: Vec<Option<f64>> = steps.iter().map(|step| step.loss).collect();
     let densities: Vec<Option<f64>> = steps.iter().map(|step| step.update_density).collect();
+    let stalenesses: Vec<Option<f64>> = steps.iter().map(|step| step.staleness).collect();
     let digests: Vec<Option<&str>> = steps
         .iter()
         .map(|step| step.parameters_digest.as_deref())
@@ -125,6 +147,7 @@ fn identity_columns(steps: &[&StepRecord]) -> Vec<Column> {
         column("started_s", &starts),
         column("loss", &losses),
         column("update_density", &densities),
+        column("staleness", &stalenesses),
         column("parameters_digest", &digests),
     ]
 }
@@ -155,6 +178,12 @@ fn steps(frame: &DataFrame) -> PolarsResult<Vec<StepRecord>> {
     let (functions, digests) = (text("function")?, text("parameters_digest")?);
     let (ranks, epochs, batches) = (whole("rank")?, whole("epoch")?, whole("batch")?);
     let (starts, losses, densities) = (real("started_s")?, real("loss")?, real("update_density")?);
+    // Runs of earlier versions do not have these columns.
+    let later = |name: &str| match frame.column(name) {
+        Ok(_) => real(name),
+        Err(_) => Ok(vec![None; frame.height()]),
+    };
+    let stalenesses = later("staleness")?;
     let mut steps: Vec<StepRecord> = (0..frame.height())
         .map(|i| StepRecord {
             function: functions[i].clone().unwrap_or_default(),
@@ -165,13 +194,25 @@ fn steps(frame: &DataFrame) -> PolarsResult<Vec<StepRecord>> {
             seconds: StageSeconds::default(),
             traffic: PurposeTraffic::default(),
             loss: losses[i],
+            usage: StageUsages::new(),
             update_density: densities[i],
+            staleness: stalenesses[i],
             parameters_digest: digests[i].clone(),
         })
         .collect();
     for (stage, seconds) in STAGES {
         for (step, value) in steps.iter_mut().zip(real(&format!("{stage}_s"))?) {
             *seconds(&mut step.seconds) = value.unwrap_or_default();
+        }
+    }
+    for stage in Stage::ALL {
+        for (name, value) in USAGES {
+            let values = later(&usage_column(stage, name))?;
+            for (step, used) in steps.iter_mut().zip(values) {
+                if let Some(used) = used {
+                    *value(step.usage.entry(stage).or_default()) = used;
+                }
+            }
         }
     }
     for (purpose, channels) in PURPOSES {

@@ -24,7 +24,7 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 4 };
 
 /// `manifest.json`: what was run, with which binaries and data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,6 +117,23 @@ pub struct Machine {
     pub load_average: Option<f64>,
     /// How the platform holds functions to their size.
     pub limits: Vec<Limit>,
+    /// The real servers that trials ran on; none where services are embedded.
+    /// Since 1.3.
+    #[serde(default)]
+    pub servers: Vec<Server>,
+}
+
+/// A real server that trials ran on. Which allocator each Redis had, and
+/// whether its module computed, is in the plan's rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// `Redis`, `RabbitMQ` or `S3`.
+    pub name: String,
+    /// What it said of its version.
+    pub version: Option<String>,
+    /// How it was started.
+    pub settings: String,
 }
 
 /// One limit of a function, and whether this machine enforced it.
@@ -184,7 +201,7 @@ impl Git {
 }
 
 impl Machine {
-    /// The machine that this program runs on.
+    /// The machine that this program runs on, without servers.
     pub fn here(limits: Vec<Limit>) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let field = |text: &str, key: &str| {
@@ -204,6 +221,7 @@ impl Machine {
             load_average: read("/proc/loadavg")
                 .and_then(|text| text.split(' ').next().and_then(|load| load.parse().ok())),
             limits,
+            servers: Vec::new(),
         }
     }
 }

@@ -35,7 +35,7 @@ pub use currency::Makings;
 pub use error::{ResultsError, SchemaText};
 pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
-    SchemaVersion, sha256_of,
+    SchemaVersion, Server, sha256_of,
 };
 pub use place::set_aside;
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
@@ -67,6 +67,8 @@ pub struct NewRun {
     pub worker: Option<PathBuf>,
     /// How the platform holds functions to their size.
     pub limits: Vec<Limit>,
+    /// The real servers that trials run on.
+    pub servers: Vec<Server>,
     /// What a simulation stands on.
     pub simulation: Option<SimulationRecord>,
 }
@@ -120,7 +122,10 @@ impl RunDirectory {
                 seeds: run.seeds,
                 simulation: run.simulation,
             },
-            machine: Machine::here(run.limits),
+            machine: Machine {
+                servers: run.servers,
+                ..Machine::here(run.limits)
+            },
             rows: run.rows,
             claims: run.claims,
             prices: PriceBook::shipped()?,

@@ -80,6 +80,7 @@ pub fn row(system: &str) -> Row {
         faults: Vec::new(),
         own_model: None,
         constants: std::collections::BTreeMap::new(),
+        tensor_store: None,
     }
 }
 
@@ -131,6 +132,7 @@ pub fn new_run(claims: &str, trials: usize) -> NewRun {
             enforced: true,
             how: "cgroup v1".into(),
         }],
+        servers: Vec::new(),
         simulation: None,
     }
 }
@@ -224,6 +226,8 @@ fn step(job: &Job, rank: usize, epoch: usize, batch: usize, place: f64, slower: 
         loss: Some(2.3 - 0.12 * done - 0.03 * place),
         // What MLLess sends whole; the other systems do not tell.
         update_density: (job.system == "mlless").then_some(1.0),
+        staleness: None,
+        usage: Default::default(),
         parameters_digest: Some(format!("{}-{epoch}-{batch}", job.system)),
     }
 }

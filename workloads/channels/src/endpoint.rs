@@ -29,16 +29,25 @@ pub enum Scheme {
     Http,
     /// `https`: the same over TLS.
     Https,
+    /// `sqs`: SQS of the region that is the host, as the AWS SDK finds it.
+    Sqs,
+    /// `sqs+http`: what speaks SQS' protocol at an address of one's own.
+    SqsHttp,
+    /// `sqs+https`: the same over TLS.
+    SqsHttps,
 }
 
 impl Scheme {
-    const ALL: [(&'static str, Self, Option<u16>); 6] = [
+    const ALL: [(&'static str, Self, Option<u16>); 9] = [
         ("redis", Self::Redis, Some(6379)),
         ("redis+plain", Self::RedisPlain, Some(6379)),
         ("redis+lua", Self::RedisLua, Some(6379)),
         ("amqp", Self::Amqp, Some(5672)),
         ("http", Self::Http, None),
         ("https", Self::Https, None),
+        ("sqs", Self::Sqs, None),
+        ("sqs+http", Self::SqsHttp, None),
+        ("sqs+https", Self::SqsHttps, None),
     ];
 
     /// As it stands in a URL.
@@ -91,7 +100,7 @@ pub(crate) struct Options {
     pub(crate) timeout: Duration,
     /// Size in bytes above which a value goes through the object store.
     pub(crate) limit_bytes: Option<u64>,
-    /// Region that S3's signatures name.
+    /// Region that signatures of S3 and SQS name.
     pub(crate) region: String,
 }
 

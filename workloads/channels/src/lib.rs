@@ -20,6 +20,7 @@ mod payload;
 pub mod reference;
 mod scope;
 pub mod shaped;
+mod stash;
 mod traits;
 
 pub use endpoint::{Endpoint, Scheme};

@@ -86,6 +86,24 @@ pub enum KernelError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A quantiser's setting is outside its domain.
+    #[error("failed to set up the quantiser: {reason}")]
+    Quantiser {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A quantised vector that breaks its format.
+    #[error(
+        "failed to read a quantised vector of {elements} elements from {bytes} bytes: {reason}"
+    )]
+    Quantised {
+        /// What is wrong with it.
+        reason: &'static str,
+        /// Its length in bytes.
+        bytes: usize,
+        /// Elements that it should have.
+        elements: usize,
+    },
     /// A vector longer than 32-bit indices can address.
     #[error("failed to make a sparse vector: {length} elements exceed 32-bit indices")]
     TooLong {

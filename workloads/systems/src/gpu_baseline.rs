@@ -32,8 +32,8 @@ use crate::technique::Monitor;
 use crate::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
-    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, System, SystemError, Vector, World, settings,
+    DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau,
+    Replicas, Result, SettingsError, Sizes, Stage, System, SystemError, Vector, World, settings,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -257,6 +257,10 @@ impl System for GpuBaseline {
 
     fn functions(&self) -> &'static [&'static str] {
         &[FUNCTION]
+    }
+
+    fn device(&self) -> Device {
+        Device::Cuda
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

@@ -196,6 +196,11 @@ impl System for KubeMl {
         &[JOB]
     }
 
+    /// The job computes nothing: a small one does.
+    fn instance_type(&self) -> &'static str {
+        "t2.small"
+    }
+
     fn queue_service(&self) -> QueueService {
         QueueService::Http
     }

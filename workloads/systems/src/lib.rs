@@ -9,6 +9,7 @@
 
 mod allreduce;
 mod arithmetic;
+mod compression;
 mod continuation;
 mod data;
 mod dataset;
@@ -33,11 +34,15 @@ mod listing;
 mod mirrored;
 pub mod mlless;
 mod models;
+pub mod p2p;
+pub mod p2p_lambda;
+pub mod process;
 mod published;
 mod record;
 mod registry;
 mod replica;
 mod requests;
+mod resources;
 mod scatterreduce;
 mod settings;
 pub mod spirt;
@@ -65,6 +70,7 @@ pub use record::{
 };
 pub use registry::{find, systems};
 pub use requests::{ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests};
+pub use resources::{Reading, Resources, StageUsage, StageUsages};
 pub use settings::SettingsError;
 pub use state_dict::{Entry, EntryKind, state_dict};
 pub use system::{Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System};

@@ -24,8 +24,8 @@ use crate::replica::Replica;
 use crate::synchronous::{self, FUNCTION};
 use crate::technique::Monitor;
 use crate::{
-    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
+    DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau,
+    Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
 };
 
 const NAME: &str = "mirrored";
@@ -85,6 +85,10 @@ impl System for Mirrored {
 
     fn functions(&self) -> &'static [&'static str] {
         &[FUNCTION]
+    }
+
+    fn device(&self) -> Device {
+        Device::Cuda
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

@@ -3,6 +3,8 @@ use std::ops::AddAssign;
 use epochcost_channels::Traffic;
 use serde::{Deserialize, Serialize};
 
+use crate::StageUsages;
+
 /// A line of a worker's log that starts with this carries one [`Record`] as JSON.
 pub const RECORD_PREFIX: &str = "EPOCHCOST\t";
 /// A worker's last line in an invocation starts with this; the request id follows.
@@ -12,7 +14,7 @@ pub const OUTCOME_PREFIX: &str = "EPOCHCOST-OUTCOME\t";
 
 /// What a worker is doing, in the paper's words; the five parts of
 /// "synchronise" are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Getting training data from the store.
@@ -33,6 +35,36 @@ pub enum Stage {
     UpdateModel,
     /// Evaluation and the decision to stop.
     DetectConvergence,
+}
+
+impl Stage {
+    /// All of them, in the order in which results name them.
+    pub const ALL: [Self; 9] = [
+        Self::FetchDataset,
+        Self::ComputeGradients,
+        Self::Serialise,
+        Self::Put,
+        Self::Wait,
+        Self::Get,
+        Self::Aggregate,
+        Self::UpdateModel,
+        Self::DetectConvergence,
+    ];
+
+    /// The word used in results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FetchDataset => "fetch_dataset",
+            Self::ComputeGradients => "compute_gradients",
+            Self::Serialise => "serialise",
+            Self::Put => "put",
+            Self::Wait => "wait",
+            Self::Get => "get",
+            Self::Aggregate => "aggregate",
+            Self::UpdateModel => "update_model",
+            Self::DetectConvergence => "detect_convergence",
+        }
+    }
 }
 
 /// Seconds spent in each stage.
@@ -60,6 +92,21 @@ pub struct StageSeconds {
 }
 
 impl StageSeconds {
+    /// Seconds of one stage.
+    pub fn of(&self, stage: Stage) -> f64 {
+        match stage {
+            Stage::FetchDataset => self.fetch_dataset,
+            Stage::ComputeGradients => self.compute_gradients,
+            Stage::Serialise => self.serialise,
+            Stage::Put => self.put,
+            Stage::Wait => self.wait,
+            Stage::Get => self.get,
+            Stage::Aggregate => self.aggregate,
+            Stage::UpdateModel => self.update_model,
+            Stage::DetectConvergence => self.detect_convergence,
+        }
+    }
+
     /// Adds `seconds` to `stage`.
     pub fn add(&mut self, stage: Stage, seconds: f64) {
         *match stage {
@@ -161,12 +208,18 @@ pub struct StepRecord {
     pub started_s: f64,
     /// Seconds by stage.
     pub seconds: StageSeconds,
+    /// What each stage used of the processor and of memory; nothing in a
+    /// simulation.
+    pub usage: StageUsages,
     /// What it sent and received.
     pub traffic: PurposeTraffic,
     /// Mean training loss of the mini-batch, before the update.
     pub loss: Option<f64>,
     /// Share of the gradient's entries that were sent (1 without a filter).
     pub update_density: Option<f64>,
+    /// By how many epochs the gradients of others that it used were older than
+    /// the step, on average over them; null where peers wait for each other.
+    pub staleness: Option<f64>,
     /// xxh3 of the parameters after the update, in hexadecimal.
     pub parameters_digest: Option<String>,
 }

@@ -9,6 +9,8 @@ pub fn systems() -> &'static [&'static dyn System] {
         &crate::scatterreduce::ScatterReduce(Source::Comparison),
         &crate::allreduce::AllReduce(Source::Comparison),
         &crate::gpu_baseline::GpuBaseline,
+        &crate::p2p::P2p,
+        &crate::p2p_lambda::P2pLambda,
         &crate::scatterreduce::ScatterReduce(Source::LambdaMl),
         &crate::allreduce::AllReduce(Source::LambdaMl),
         &crate::lambdaml::Asynchronous,

@@ -161,3 +161,71 @@ impl Invoke for Requests {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::Map;
+
+    use super::*;
+    use crate::{Fidelity, testing};
+
+    fn task() -> Task {
+        Task {
+            job: testing::job("p2p_lambda", Fidelity::Paper, 2, &Map::new()).unwrap(),
+            function: "compute_gradients".into(),
+            rank: 1,
+            epoch: 2,
+            batch: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_caller_is_told_how_the_call_ended() {
+        let (requests, mut follow_ups) = requests();
+        let ends = [
+            Ok(Outcome::Finished),
+            Err(InvokeError {
+                function: "compute_gradients".into(),
+                rank: 1,
+                reason: "out of memory".into(),
+            }),
+        ];
+        for end in ends {
+            let asking = requests.clone();
+            let call = tokio::spawn(async move { asking.call(task()).await });
+            let Some(FollowUp::Call {
+                task: asked,
+                answer,
+            }) = follow_ups.received.recv().await
+            else {
+                panic!("nothing was asked for");
+            };
+            assert_eq!(asked, task());
+            answer.send(end.clone()).unwrap();
+            match (call.await.unwrap(), end) {
+                (Ok(answered), Ok(outcome)) => assert_eq!(answered, outcome),
+                (Err(error), Err(_)) => assert!(error.to_string().ends_with("out of memory")),
+                (answered, _) => panic!("{answered:?}"),
+            }
+        }
+        drop(follow_ups);
+        let error = requests.call(task()).await.unwrap_err();
+        assert!(error.to_string().ends_with("the trial is over"));
+    }
+
+    #[tokio::test]
+    async fn an_execution_runs_once_and_ends() {
+        let (requests, follow_ups) = requests();
+        let name = requests.start_workflow(task()).await.unwrap();
+        assert_eq!(name, "trial-1-2");
+        let status = requests.status(&name).await.unwrap();
+        assert_eq!(status, ExecutionStatus::Running);
+        assert!(requests.start_workflow(task()).await.is_err());
+        follow_ups.ended.note(&name, &Ok(()));
+        let status = requests.status(&name).await.unwrap();
+        assert_eq!(status, ExecutionStatus::Succeeded);
+        assert!(requests.status("another").await.is_err());
+    }
+}

@@ -4,7 +4,7 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{DataLayout, Fidelity, Job, Result, SettingsError, State, StepRecord, World};
+use crate::{DataLayout, Device, Fidelity, Job, Result, SettingsError, State, StepRecord, World};
 
 /// What a system's code runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +161,17 @@ pub trait System: Send + Sync {
     /// The formula of its paper.
     fn paper_account(&self) -> PaperAccount {
         PaperAccount::Comparison
+    }
+
+    /// What its publication computed on, where it ran on instances.
+    fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    /// The EC2 instance type of its workers on instances, unless an experiment
+    /// names another: the comparison's (Barrak et al. 2025, §4.1).
+    fn instance_type(&self) -> &'static str {
+        "g4dn.xlarge"
     }
 
     /// How many database hosts it rents, where it uses a tensor store.

@@ -118,6 +118,18 @@ impl Vector {
         }
     }
 
+    /// Adds `other`, element by element.
+    ///
+    /// # Errors
+    /// When lengths differ.
+    pub fn add(&mut self, other: &Self) -> Result<()> {
+        arithmetic::note(3, self.len());
+        if let (Self::Real(sum), Self::Real(other)) = (self, other) {
+            reduce::add_assign(sum, other)?;
+        }
+        Ok(())
+    }
+
     /// The parts one after another.
     pub fn concat(parts: &[Self]) -> Self {
         arithmetic::note(2, parts.iter().map(Self::len).sum());

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::record::ChannelTraffic;
 use crate::waiting::{LeftOut, Pause};
 use crate::{
-    Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Record, Result, SettingsError, Stage,
-    StageSeconds, StepRecord, Task, Vector, settings,
+    Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Reading, Record, Resources, Result,
+    SettingsError, Stage, StageSeconds, StageUsages, StepRecord, Task, Vector, resources, settings,
 };
 
 /// The one source of time, real or virtual.
@@ -217,6 +217,7 @@ pub struct World {
     recorder: Arc<dyn Recorder>,
     /// When the platform ends the invocation, on the clock's time.
     deadline: Option<Duration>,
+    resources: Arc<dyn Resources>,
     pub(crate) meters: [Meters; 3],
     pub(crate) step: Step,
 }
@@ -226,11 +227,15 @@ pub(crate) struct Step {
     stage: Stage,
     since: Duration,
     pub(crate) seconds: StageSeconds,
+    usage: StageUsages,
+    /// What the process had used when the stage began.
+    reading: Option<Reading>,
     traffic: PurposeTraffic,
     epoch: usize,
     batch: Option<usize>,
     loss: Option<f64>,
     update_density: Option<f64>,
+    staleness: Option<f64>,
     parameters_digest: Option<String>,
 }
 
@@ -262,6 +267,7 @@ impl World {
             clock,
             recorder,
             deadline: None,
+            resources: Arc::new(resources::Unknown),
             meters,
             step,
         }
@@ -278,6 +284,14 @@ impl World {
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let deadline = self.deadline?;
         Some(deadline.saturating_sub(self.clock.now()))
+    }
+
+    /// The same view, with what its process uses counted by stage from now on.
+    #[must_use]
+    pub fn with_resources(mut self, resources: Arc<dyn Resources>) -> Self {
+        self.step.reading = resources.read();
+        self.resources = resources;
+        self
     }
 
     /// This worker's rank.
@@ -301,7 +315,7 @@ impl World {
     /// From now on, time counts for `stage`.
     pub fn enter(&mut self, stage: Stage) {
         let now = self.clock.now();
-        self.step.leave(now);
+        self.step.leave(now, self.resources.read());
         self.step.stage = stage;
     }
 
@@ -321,6 +335,12 @@ impl World {
         self.step.update_density = Some(density);
     }
 
+    /// Notes how many epochs the gradients of others that the step in progress
+    /// uses lie behind it, on average.
+    pub fn note_staleness(&mut self, epochs: f64) {
+        self.step.staleness = Some(epochs);
+    }
+
     /// Notes the parameters after the update of the step in progress.
     pub fn note_parameters(&mut self, parameters: &Vector) {
         self.step.parameters_digest = parameters.digest();
@@ -330,14 +350,15 @@ impl World {
     /// [`Stage::FetchDataset`].
     pub fn end_step(&mut self) {
         let now = self.clock.now();
-        self.step.leave(now);
+        self.step.leave(now, self.resources.read());
         let [exchange, dataset, state] = &self.meters;
         let total = PurposeTraffic {
             exchange: exchange.read(),
             dataset: dataset.read(),
             state: state.read(),
         };
-        let next = Step::begin(now, self.step.epoch, None, total);
+        let mut next = Step::begin(now, self.step.epoch, None, total);
+        next.reading = self.step.reading;
         let step = std::mem::replace(&mut self.step, next);
         let before = step.traffic;
         self.recorder.record(Record::Step(Box::new(StepRecord {
@@ -347,6 +368,7 @@ impl World {
             batch: step.batch,
             started_s: step.started.as_secs_f64(),
             seconds: step.seconds,
+            usage: step.usage,
             traffic: PurposeTraffic {
                 exchange: exchange.since(&before.exchange),
                 dataset: dataset.since(&before.dataset),
@@ -354,6 +376,7 @@ impl World {
             },
             loss: step.loss,
             update_density: step.update_density,
+            staleness: step.staleness,
             parameters_digest: step.parameters_digest,
         })));
     }
@@ -384,16 +407,21 @@ impl Step {
             stage: Stage::FetchDataset,
             since: now,
             seconds: StageSeconds::default(),
+            usage: StageUsages::default(),
+            reading: None,
             traffic,
             epoch,
             batch,
             loss: None,
             update_density: None,
+            staleness: None,
             parameters_digest: None,
         }
     }
 
-    fn leave(&mut self, now: Duration) {
+    fn leave(&mut self, now: Duration, reading: Option<Reading>) {
+        resources::add(&mut self.usage, self.stage, self.reading, reading);
+        self.reading = reading;
         self.seconds
             .add(self.stage, now.saturating_sub(self.since).as_secs_f64());
         self.since = now;

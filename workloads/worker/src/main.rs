@@ -17,6 +17,7 @@ mod faults;
 mod host;
 mod lifeline;
 mod output;
+mod process;
 mod profile;
 mod run;
 mod simulate;

@@ -14,6 +14,7 @@ use crate::environment::Environment;
 use crate::faults::Faulty;
 use crate::host::{HostClock, WorkerError};
 use crate::output::Output;
+use crate::process::OwnProcess;
 
 /// What a worker keeps from one invocation to the next.
 pub struct Worker {
@@ -67,7 +68,8 @@ impl Worker {
             self.clock.clone(),
             Arc::new(Output),
         )
-        .with_limit(limit);
+        .with_limit(limit)
+        .with_resources(Arc::new(OwnProcess));
         Ok(system.run(&mut world).await?)
     }
 

@@ -150,6 +150,14 @@ fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
     if before.epochcost.sha256 != after.epochcost.sha256 {
         notes.push("the harness is another binary".to_owned());
     }
+    if before.services != after.services {
+        notes.push(format!(
+            "the first ran on {} services, the second on {} ones",
+            before.services, after.services
+        ));
+    } else if runs[0].machine().servers != runs[1].machine().servers {
+        notes.push("the servers are of other versions or settings".to_owned());
+    }
     let [first, second] = runs.map(RunDirectory::prices);
     if first.text() != second.text() {
         notes.push(format!(
@@ -256,6 +264,7 @@ mod tests {
             kernel: Some("6.1".into()),
             load_average: Some(0.1),
             limits: Vec::new(),
+            servers: Vec::new(),
         }
     }
 

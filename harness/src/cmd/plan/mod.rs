@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use epochcost_simulator::{Infeasible, Simulation};
-use epochcost_systems::Fidelity;
+use epochcost_systems::{Fidelity, Host, find};
 use serde::Serialize;
 
 use self::estimate::{Estimate, Outcome, estimate, has_functions};
@@ -270,7 +270,9 @@ fn plan(candidate: &Candidate, stands: &Stands, prices: &PriceBook) -> Result<Pl
         batches_per_worker: job.batches_per_worker,
         epochs: job.epochs,
         memory_mb: on_functions.then_some(row.memory_mb),
-        instance_type: (!on_functions).then(|| row.instance_type.clone()),
+        instance_type: find(&job.system)
+            .is_none_or(|system| system.runs_on(Host::Instance))
+            .then(|| row.instance_type.clone()),
         compute: ComputeUsed::of(stands, row),
         infeasible,
         failure,

@@ -99,7 +99,8 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
 
 fn memory(row: &PlannedRow) -> String {
     match (&row.instance_type, row.memory_mb) {
-        (Some(instance), _) => instance.clone(),
+        (Some(instance), None) => instance.clone(),
+        (Some(instance), Some(memory_mb)) => format!("{instance}, {memory_mb} MB"),
         (None, Some(memory_mb)) => format!("{memory_mb} MB"),
         (None, None) => "-".to_owned(),
     }

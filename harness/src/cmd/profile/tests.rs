@@ -13,6 +13,7 @@ fn machine() -> Machine {
         kernel: None,
         load_average: Some(0.0),
         limits: Vec::new(),
+        servers: Vec::new(),
     }
 }
 

@@ -82,12 +82,20 @@ pub(super) async fn cost(plan: &Plan, row: &RowAnalysis) -> Result<ModelCost, Er
 impl Observed {
     fn of(trials: &[Trial<'_>], job: &Job) -> Self {
         let steps = trials.iter().flat_map(|trial| trial.steps);
-        let computed: Vec<&StepRecord> = steps
+        let mut computed: Vec<&StepRecord> = steps
             .filter(|step| step.seconds.compute_gradients > 0.0)
             .collect();
+        // A step that names no mini-batch computes all of an epoch, or has
+        // functions compute them, whose own steps name theirs.
+        let is_of_batches = computed.iter().any(|step| step.batch.is_some());
+        computed.retain(|step| step.batch.is_some() || !is_of_batches);
+        let batches = match is_of_batches {
+            true => 1,
+            false => job.batches_per_worker,
+        };
         // One process that plays all workers computes their gradients in one step.
         let players = computed.iter().map(|step| step.rank + 1).max();
-        let gradients = (job.workers / players.unwrap_or(1)).max(1) as f64;
+        let gradients = ((job.workers / players.unwrap_or(1)).max(1) * batches) as f64;
         let seconds = |of: fn(&StepRecord) -> f64| {
             let seconds: Vec<f64> = computed.iter().map(|step| of(step)).collect();
             median(&seconds)
@@ -95,7 +103,9 @@ impl Observed {
         let step_s = seconds(|step| step.seconds.compute_gradients);
         let usual_s = step_s.zip(seconds(|step| step.seconds.fetch_dataset));
         let builds = usual_s.map(|(step_s, fetch_s)| {
-            let builds = trials.iter().flat_map(|trial| trial.first_steps());
+            let builds = trials
+                .iter()
+                .flat_map(|trial| trial.first_steps(is_of_batches));
             let builds: Vec<f64> = builds
                 .map(|first| first.fetch_dataset + first.compute_gradients - step_s - fetch_s)
                 .collect();
@@ -176,10 +186,10 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     /// Seconds of the first step of every cold invocation, of those that
-    /// computed a gradient in it.
-    fn first_steps(&self) -> impl Iterator<Item = StageSeconds> + '_ {
+    /// computed a gradient in it; `of_batches`, of one mini-batch.
+    fn first_steps(&self, of_batches: bool) -> impl Iterator<Item = StageSeconds> + '_ {
         let cold = self.invocations.iter().filter(|call| call.cold);
-        cold.filter_map(|call| {
+        cold.filter_map(move |call| {
             let of_call = self.steps.iter().filter(|step| {
                 step.function == call.function
                     && step.rank == call.rank
@@ -188,7 +198,8 @@ impl Trial<'_> {
                     && step.started_s <= call.ended_s
             });
             let first = of_call.min_by(|a, b| a.started_s.total_cmp(&b.started_s))?;
-            (first.seconds.compute_gradients > 0.0).then_some(first.seconds)
+            let computes = first.seconds.compute_gradients > 0.0;
+            (computes && (first.batch.is_some() || !of_batches)).then_some(first.seconds)
         })
     }
 

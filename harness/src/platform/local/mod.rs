@@ -3,8 +3,9 @@
 //! The harness speaks the AWS Lambda Runtime API to worker processes, so the
 //! worker is the binary that runs in the cloud. Every invocation ends in a
 //! REPORT line like Lambda's, and its figures are read from that line. The
-//! services that workers talk through run in this process, on loopback.
+//! services that workers talk through are on loopback: in this process, or real servers.
 
+mod checkout;
 mod collector;
 mod control;
 mod host;
@@ -21,6 +22,7 @@ mod usage;
 pub mod worker;
 
 pub use limits::{Enforced, Enforcement};
+pub use services::{Missing, Programs, Requirement, ServerUsed, check, requirements};
 pub use worker::Worker;
 
 use std::sync::Arc;
@@ -30,8 +32,9 @@ use epochcost_systems::Device;
 
 use super::{Platform, PlatformError, Progress, TrialData};
 use crate::metering::TrialOutcome;
-use crate::plan::TrialPlan;
+use crate::plan::{Row, TrialPlan};
 use limits::Limits;
+use services::{Provider, Real};
 
 /// This machine.
 #[derive(Debug)]
@@ -40,6 +43,7 @@ pub struct Local {
     devices: Vec<Device>,
     limits: Arc<Limits>,
     cores: usize,
+    services: Provider,
 }
 
 impl Local {
@@ -64,7 +68,29 @@ impl Local {
             devices,
             limits: Arc::new(Limits::detect()),
             cores,
+            services: Provider::Embedded,
         })
+    }
+
+    /// The same with real servers for these rows in place of the embedded
+    /// services. Those that every trial needs are started.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`] where something is missing, and
+    /// [`PlatformError::Service`] when a server does not start.
+    pub async fn with_servers(self, rows: &[Row]) -> Result<Self, PlatformError> {
+        Ok(Self {
+            services: Provider::Real(Real::start(rows).await?),
+            ..self
+        })
+    }
+
+    /// The real servers that trials run on; none where services are embedded.
+    pub async fn servers(&self) -> Vec<ServerUsed> {
+        match &self.services {
+            Provider::Embedded => Vec::new(),
+            Provider::Real(real) => real.used().await,
+        }
     }
 
     /// The worker binary.

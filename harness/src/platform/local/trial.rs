@@ -6,7 +6,7 @@ use std::time::Duration;
 use epochcost_systems::{
     ByHost, FollowUps, Functions, Host as HostKind, System, drive, find, requests,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Local;
 use super::collector::{Collector, unix_s};
@@ -37,7 +37,7 @@ pub(super) async fn run(
     let layout = system
         .data_layout(&row.job)
         .map_err(|error| unusable(error.to_string()))?;
-    let services = Services::start(&row.job, layout, data).await?;
+    let mut services = local.services.start(row, layout, data).await?;
     let (requests, follow_ups) = requests();
     let control = control::serve(requests)
         .await
@@ -53,11 +53,13 @@ pub(super) async fn run(
     let functions = functions(local, row, system, host.clone()).await?;
 
     let started_s = unix_s();
-    let driven = drive_to_end(system, row, &functions, follow_ups, &collector, progress).await;
+    let driving = drive_to_end(system, row, &functions, follow_ups, &collector, progress);
+    let driven = with_services(driving, &mut services).await;
     let wall_s = unix_s() - started_s;
     // Idle sandboxes end with their pool, those that still ran ended with `drive`.
     drop(functions);
     host.all_gone().await;
+    let left = services.end().await;
 
     progress.steps(*collector.steps().borrow());
     let (records, invocations, unreadable) = collector.take();
@@ -72,8 +74,45 @@ pub(super) async fn run(
         records,
         transitions,
         failure,
-        warnings: warnings(local, row, system),
+        warnings: warnings(local, row, system)
+            .into_iter()
+            .chain(left.map(|why| format!("what the trial left on the servers is there: {why}")))
+            .collect(),
     })
+}
+
+/// How long a trial may go on after a service of its ended: what workers then
+/// report says more than that it ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long after the end of a service it may be seen by us.
+const SEEN: Duration = Duration::from_millis(200);
+
+/// Drives a trial as long as its services are there.
+async fn with_services<T>(
+    driving: impl Future<Output = Result<T, String>>,
+    services: &mut Services,
+) -> Result<T, String> {
+    tokio::pin!(driving);
+    let driven = tokio::select! {
+        driven = &mut driving => Ok(driven),
+        broken = services.broken() => Err(broken),
+    };
+    let broken = match driven {
+        Err(broken) => broken,
+        Ok(Ok(done)) => return Ok(done),
+        // Workers may have seen it first.
+        Ok(Err(reason)) => {
+            return Err(match timeout(SEEN, services.broken()).await {
+                Ok(broken) => format!("{broken}: {reason}"),
+                Err(_) => reason,
+            });
+        }
+    };
+    match timeout(LAST_WORDS, driving).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(reason)) => Err(format!("{broken}: {reason}")),
+        Err(_) => Err(broken),
+    }
 }
 
 fn io(doing: &'static str) -> impl Fn(std::io::Error) -> PlatformError {
@@ -142,7 +181,7 @@ fn environment(
     services: &Services,
     control: &str,
 ) -> Result<Vec<(String, String)>, PlatformError> {
-    let mut environment: Vec<(String, String)> = services.environment().into();
+    let mut environment = services.environment();
     environment.push(("EPOCHCOST_CONTROL".into(), control.to_owned()));
     if row.cpu_fallback {
         environment.push(("EPOCHCOST_CPU_FALLBACK".into(), "1".into()));

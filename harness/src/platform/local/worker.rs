@@ -1,19 +1,24 @@
 //! Finding the worker binary, or building it.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::{env, fs, io};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::checkout::{Artifact, Checkout};
 use crate::platform::PlatformError;
 
 /// Names another worker binary; nothing is built then.
 pub const WORKER_VARIABLE: &str = "EPOCHCOST_WORKER";
 /// The binary's name, which AWS prescribes for custom runtimes.
 const NAME: &str = "bootstrap";
+/// Built as the whole workspace builds it, so that nothing is compiled twice.
+const BINARY: Artifact = Artifact {
+    selection: &["--bin", NAME],
+    file: NAME,
+};
 
 /// A worker binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +52,11 @@ pub fn find_or_build() -> Result<Worker, PlatformError> {
     })?;
     let beside = program.with_file_name(NAME);
     match Checkout::of(&program) {
-        Some(checkout) => Worker::at(checkout.build()?),
+        Some(checkout) => Worker::at(checkout.build(&BINARY).map_err(|reason| {
+            PlatformError::Worker(format!(
+                "{reason}; install cargo, or name a built worker in {WORKER_VARIABLE}"
+            ))
+        })?),
         None if beside.is_file() => Worker::at(beside),
         None => Err(PlatformError::Worker(format!(
             "there is no {} and no source to build it from: put the worker there, \
@@ -99,101 +108,10 @@ impl Worker {
     }
 }
 
-/// The source that this program was built from, and where it was built.
-struct Checkout {
-    workspace: PathBuf,
-    target: PathBuf,
-}
-
-impl Checkout {
-    /// `None` where the source is gone, or the program was installed elsewhere.
-    fn of(program: &Path) -> Option<Self> {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
-        if !workspace.join("workloads/worker/Cargo.toml").is_file() {
-            return None;
-        }
-        let target = target_dir(program)?;
-        Some(Self {
-            workspace: workspace.to_owned(),
-            target: target.to_owned(),
-        })
-    }
-
-    /// Builds the worker as the whole workspace builds it, so that nothing is
-    /// compiled twice; takes a moment where it is built already.
-    fn build(&self) -> Result<PathBuf, PlatformError> {
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(&cargo);
-        command
-            .args(["build", "--release", "--bin", NAME, "--target-dir"])
-            .arg(&self.target)
-            .current_dir(&self.workspace)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        // What cargo sets for the program that it runs would make some build
-        // scripts run again.
-        for (name, _) in env::vars_os().filter(|(name, _)| is_cargos_own(name)) {
-            command.env_remove(name);
-        }
-        let built = self.target.join("release").join(NAME);
-        match command.status() {
-            Ok(status) if status.success() => Ok(built),
-            Ok(status) => Err(PlatformError::Worker(format!(
-                "`cargo build --release --bin {NAME}` in {} ended with {status}",
-                self.workspace.display()
-            ))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && built.is_file() => Ok(built),
-            Err(error) => Err(PlatformError::Worker(format!(
-                "{}: {error}; install cargo, or name a built worker in {WORKER_VARIABLE}",
-                cargo.display()
-            ))),
-        }
-    }
-}
-
-/// The target directory that a program built by cargo in release lies in:
-/// `TARGET/release/epochcost`, or a test in `TARGET/release/deps`.
-fn target_dir(program: &Path) -> Option<&Path> {
-    let release = program
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .find(|dir| dir.ends_with("release"))?;
-    release.parent()
-}
-
-fn is_cargos_own(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    [
-        "CARGO_PKG_",
-        "CARGO_MANIFEST_",
-        "CARGO_BIN_",
-        "CARGO_CRATE_",
-        "CARGO_PRIMARY_",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn the_target_directory_is_seen_from_programs_and_tests() {
-        let of = |path: &'static str| target_dir(Path::new(path));
-        assert_eq!(
-            of("/w/target/release/epochcost"),
-            Some(Path::new("/w/target"))
-        );
-        assert_eq!(
-            of("/w/target/release/deps/local-12"),
-            Some(Path::new("/w/target"))
-        );
-        assert_eq!(of("/usr/bin/epochcost"), None);
-        assert_eq!(of("/release/a/b/epochcost"), None);
-    }
 
     #[test]
     fn a_worker_is_known_by_its_hash() {

@@ -21,7 +21,7 @@ const PLATFORMS: [(&str, &str); 3] = [
 ];
 
 /// The compute profiles of this program, by name.
-const COMPUTE: [(&str, &str); 3] = [
+const COMPUTE: [(&str, &str); 5] = [
     (
         "laptop",
         include_str!("../../../profiles/compute/laptop.yaml"),
@@ -29,6 +29,14 @@ const COMPUTE: [(&str, &str); 3] = [
     (
         "published-cost-performance",
         include_str!("../../../profiles/compute/published-cost-performance.yaml"),
+    ),
+    (
+        "published-p2p-instance",
+        include_str!("../../../profiles/compute/published-p2p-instance.yaml"),
+    ),
+    (
+        "published-p2p-lambda",
+        include_str!("../../../profiles/compute/published-p2p-lambda.yaml"),
     ),
     (
         "stated-flops",

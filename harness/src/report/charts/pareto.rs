@@ -1,6 +1,6 @@
 //! Time against cost, with what was published and what nothing gets below.
 
-use epochcost_systems::Host;
+use epochcost_systems::{Host, find};
 
 use super::{Chart, Labelled};
 use crate::analysis::claims::Metric;
@@ -141,6 +141,11 @@ fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
 
 /// The part of the paper's account that paid for computing gradients, an epoch.
 fn gradients_usd(labelled: &Labelled<'_>) -> Option<f64> {
+    let system = find(&labelled.row.planned.row.job.system)?;
+    if system.runs_on(Host::Function) && system.runs_on(Host::Instance) {
+        // Its workers pay for the wait for their functions, too.
+        return None;
+    }
     let epochs = labelled.row.planned.row.job.epochs as f64;
     let shares: Vec<f64> = labelled
         .row

@@ -53,6 +53,8 @@ impl Address {
             vhost: vhost.to_owned(),
             query: AMQPQueryString {
                 connection_timeout: u64::try_from(CONNECT_TIMEOUT.as_millis()).ok(),
+                // A function is frozen between invocations and could not answer.
+                heartbeat: Some(0),
                 ..AMQPQueryString::default()
             },
         }

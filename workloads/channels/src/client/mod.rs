@@ -1,5 +1,6 @@
 //! Clients of the channels' services, embedded or real: S3's HTTP for objects,
-//! Redis for tensors, RabbitMQ for queues, and the embedded servers.
+//! Redis for tensors, RabbitMQ or (with the feature `aws`) SQS for queues, and
+//! the embedded servers.
 //!
 //! [`open_objects`], [`open_tensors`] and [`open_queue`] choose by the
 //! endpoint's scheme.
@@ -10,6 +11,7 @@
 
 mod amqp;
 mod amqp_address;
+mod clear;
 mod lua;
 mod open;
 mod plain;
@@ -17,14 +19,19 @@ mod redis;
 mod redis_queue;
 mod redis_tensors;
 mod s3;
+#[cfg(feature = "aws")]
+mod sqs;
 
 pub use amqp::RabbitQueue;
+pub use clear::clear;
 pub use lua::LuaTensors;
 pub use open::{create_bucket, open_objects, open_queue, open_tensors};
 pub use plain::PlainTensors;
 pub use redis_queue::RedisQueue;
 pub use redis_tensors::RedisTensors;
 pub use s3::S3Objects;
+#[cfg(feature = "aws")]
+pub use sqs::SqsQueue;
 
 use std::time::Duration;
 

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "aws")]
+use super::sqs::{MESSAGE_BYTES, SqsQueue};
 use super::{LuaTensors, PlainTensors, RabbitQueue, RedisQueue, RedisTensors, S3Objects};
+#[cfg(not(feature = "aws"))]
+use crate::ChannelError;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::reference::ByReference;
 use crate::scope::{Scoped, ScopedObjects};
@@ -64,9 +68,10 @@ pub async fn open_tensors(
     )))
 }
 
-/// The queue at `amqp://USER:PASSWORD@HOST:PORT/VHOST`, or the embedded one at
-/// `redis://`, its names put behind `scope`. Messages over the endpoint's
-/// `limit_bytes`, by default RabbitMQ's own 128 MiB, go through `objects`.
+/// The queue at `amqp://USER:PASSWORD@HOST:PORT/VHOST` (RabbitMQ), at
+/// `sqs://REGION` or `sqs+http://KEY:SECRET@HOST:PORT` (SQS), or the embedded one
+/// at `redis://`, its names put behind `scope`. Messages over the endpoint's
+/// `limit_bytes`, by default the service's own limit, go through `objects`.
 ///
 /// # Errors
 /// [`ChannelError`](crate::ChannelError).
@@ -82,7 +87,8 @@ pub async fn open_queue(
             Arc::new(RabbitQueue::open(copy).await?),
             Some(RABBITMQ_MESSAGE_BYTES),
         ),
-        _ => return Err(endpoint.unsuited("queue", "amqp or redis")),
+        Scheme::Sqs | Scheme::SqsHttp | Scheme::SqsHttps => open_sqs(copy, objects).await?,
+        _ => return Err(endpoint.unsuited("queue", "amqp, sqs, sqs+http, sqs+https or redis")),
     };
     let queue: Arc<dyn Queue> = if scope.is_empty() {
         queue
@@ -98,6 +104,26 @@ pub async fn open_queue(
         ))),
         None => Ok(queue),
     }
+}
+
+/// A queue in SQS, and what it takes in one message.
+#[cfg(feature = "aws")]
+async fn open_sqs(
+    endpoint: Endpoint,
+    bindings: &Arc<dyn ObjectStore>,
+) -> Result<(Arc<dyn Queue>, Option<u64>)> {
+    let queue = SqsQueue::open(endpoint, Arc::clone(bindings)).await;
+    Ok((Arc::new(queue), Some(MESSAGE_BYTES)))
+}
+
+#[cfg(not(feature = "aws"))]
+async fn open_sqs(
+    endpoint: Endpoint,
+    _: &Arc<dyn ObjectStore>,
+) -> Result<(Arc<dyn Queue>, Option<u64>)> {
+    Err(ChannelError::Endpoint {
+        reason: format!("{endpoint} needs a program that was built with the feature \"aws\""),
+    })
 }
 
 /// Creates the bucket that an object store's endpoint names, if there is none.

@@ -59,8 +59,9 @@ impl PlainTensors {
             let connection = self.exclusive.take().await?;
             match computed(&connection, operation, sent.clone()).await {
                 Err(error) => {
-                    connection.done("UNWATCH", Vec::new()).await?;
-                    self.exclusive.give(connection);
+                    if connection.done("UNWATCH", Vec::new()).await.is_ok() {
+                        self.exclusive.give(connection);
+                    }
                     return Err(error);
                 }
                 Ok(written) => {

@@ -9,6 +9,7 @@ use fred::error::{Error, ErrorKind};
 use fred::interfaces::ClientLike;
 use fred::types::config::{Config, ConnectionConfig, ServerConfig, TcpConfig};
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -30,7 +31,9 @@ pub(super) struct Address {
 pub(super) struct Connection {
     client: Client,
     address: Address,
-    _routing: AbortOnDropHandle<std::result::Result<(), Error>>,
+    /// Closed when the connection has ended.
+    ended: watch::Receiver<()>,
+    _routing: AbortOnDropHandle<()>,
 }
 
 impl Connection {
@@ -48,16 +51,39 @@ impl Connection {
                     ..ConnectionConfig::default()
                 })
                 .build()?;
-            let routing = client.init().await?;
-            Ok((client, AbortOnDropHandle::new(routing)))
+            let routing = AbortOnDropHandle::new(client.init().await?);
+            Ok((client, routing))
         };
-        match connecting.await {
-            Ok((client, _routing)) => Ok(Self {
-                client,
-                address,
-                _routing,
-            }),
-            Err(error) => Err(address.error("connect", &error)),
+        let (client, routing) = connecting
+            .await
+            .map_err(|error| address.error("connect", &error))?;
+        let (ending, ended) = watch::channel(());
+        let routing = tokio::spawn(async move {
+            // However it ends, nothing more will be answered.
+            let _ = routing.await;
+            drop(ending);
+        });
+        Ok(Self {
+            client,
+            address,
+            ended,
+            _routing: AbortOnDropHandle::new(routing),
+        })
+    }
+
+    /// The reply to a command, or that the connection ended: the library
+    /// forgets commands that come while it closes.
+    async fn reply(
+        &self,
+        command: &'static str,
+        arguments: Vec<Value>,
+    ) -> std::result::Result<Value, Error> {
+        let mut ended = self.ended.clone();
+        let command = CustomCommand::new_static(command, ClusterHash::FirstKey, false);
+        tokio::select! {
+            biased;
+            reply = self.client.custom(command, arguments) => reply,
+            _ = ended.changed() => Err(Error::new(ErrorKind::IO, "the connection was closed")),
         }
     }
 
@@ -77,10 +103,7 @@ impl Connection {
         let limit = self.limit() + longer;
         let deadline = Instant::now() + limit;
         loop {
-            let custom = CustomCommand::new_static(command, ClusterHash::FirstKey, false);
-            let reply = self
-                .client
-                .custom::<Value, Value>(custom, arguments.clone());
+            let reply = self.reply(command, arguments.clone());
             match timeout_at(deadline, reply).await {
                 Ok(Ok(reply)) => return Ok(reply),
                 // Redis has carried out nothing of it.
@@ -96,6 +119,11 @@ impl Connection {
     /// Sends one command and waits for its reply.
     pub(super) async fn call(&self, command: &'static str, arguments: Vec<Value>) -> Result<Value> {
         self.call_for(command, arguments, Duration::ZERO).await
+    }
+
+    /// The refusal of a reply that makes no sense.
+    pub(super) fn unexpected(&self, command: &str) -> ChannelError {
+        self.address.unexpected(command)
     }
 
     /// Sends a command whose reply says only that it was done.

@@ -9,10 +9,11 @@ mod frame;
 mod queue;
 mod tensors;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::stash::Stash;
 use crate::{ChannelError, ObjectStore, Payload, Result};
 use frame::Reference;
 
@@ -25,7 +26,7 @@ pub struct ByReference<C: ?Sized> {
     objects: Arc<dyn ObjectStore>,
     limit_bytes: u64,
     /// Of a queue: messages that were taken and could not be handed over.
-    taken: Mutex<Vec<(String, Payload)>>,
+    taken: Stash,
     /// Of a tensor store: what stands before the names of its objects.
     place: String,
 }
@@ -43,7 +44,7 @@ impl<C: ?Sized> ByReference<C> {
             channel,
             objects,
             limit_bytes,
-            taken: Mutex::default(),
+            taken: Stash::default(),
             place: place.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-"),
         }
     }
@@ -70,10 +71,6 @@ impl<C: ?Sized> ByReference<C> {
             service: "object store",
             key: format!("{BUCKET}/{}", reference.key),
         })
-    }
-
-    fn taken(&self) -> std::sync::MutexGuard<'_, Vec<(String, Payload)>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

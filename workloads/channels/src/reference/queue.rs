@@ -19,13 +19,10 @@ impl ByReference<dyn Queue> {
     /// What an earlier call took from `queue` and could not hand over, or the
     /// next message.
     async fn next(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
-        {
-            let mut taken = self.taken();
-            if let Some(first) = taken.iter().position(|(name, _)| name == queue) {
-                return Ok(Some(taken.remove(first).1));
-            }
+        match self.taken.take(queue) {
+            Some(message) => Ok(Some(message)),
+            None => self.channel.consume(queue, wait).await,
         }
-        self.channel.consume(queue, wait).await
     }
 
     /// The message that `reference` stands for; of one receiver's own, the
@@ -37,22 +34,6 @@ impl ByReference<dyn Queue> {
             self.objects.delete(BUCKET, &keys).await?;
         }
         Ok(message)
-    }
-}
-
-/// A reference that its queue has given away: put aside for the next consumer
-/// here unless its message is handed over.
-struct Held<'a> {
-    queue: &'a ByReference<dyn Queue>,
-    name: &'a str,
-    frame: Option<Payload>,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        if let Some(frame) = self.frame.take() {
-            self.queue.taken().push((self.name.to_owned(), frame));
-        }
     }
 }
 
@@ -79,20 +60,16 @@ impl Queue for ByReference<dyn Queue> {
         let Some(found) = reference(&frame)? else {
             return Ok(Some(frame));
         };
-        let mut held = Held {
-            queue: self,
-            name: queue,
-            frame: Some(frame),
-        };
+        // Dropped in here, it goes to the next consumer.
+        let held = self.taken.hold(queue, frame);
         let message = self.receive(&found).await?;
-        held.frame = None;
+        held.release();
         Ok(Some(message))
     }
 
     async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        let here = self.taken().iter().find(|(name, _)| name == queue).cloned();
-        let frame = match here {
-            Some((_, frame)) => Some(frame),
+        let frame = match self.taken.peek(queue) {
+            Some(frame) => Some(frame),
             None => self.channel.peek(queue).await?,
         };
         let Some(frame) = frame else {
@@ -106,17 +83,12 @@ impl Queue for ByReference<dyn Queue> {
     }
 
     async fn count(&self, queue: &str) -> Result<u64> {
-        let here = self
-            .taken()
-            .iter()
-            .filter(|(name, _)| name == queue)
-            .count();
-        Ok(self.channel.count(queue).await? + here as u64)
+        Ok(self.channel.count(queue).await? + self.taken.count(queue))
     }
 
     async fn purge(&self, queue: &str) -> Result<()> {
         self.channel.purge(queue).await?;
-        self.taken().retain(|(name, _)| name != queue);
+        self.taken.purge(queue);
         Ok(())
     }
 }

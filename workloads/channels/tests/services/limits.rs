@@ -40,6 +40,16 @@ async fn queues() -> Vec<(&'static str, Arc<dyn Queue>, Arc<MemoryObjects>)> {
             .unwrap();
         all.push(("RabbitMQ", queue, objects));
     }
+    #[cfg(feature = "aws")]
+    if let Some(url) = servers::sqs() {
+        let objects = Arc::new(MemoryObjects::default());
+        let endpoint = endpoint(&format!("{url}?limit_bytes={LIMIT}"));
+        let behind: Arc<dyn ObjectStore> = objects.clone();
+        let queue = open_queue(&endpoint, &fresh_scope(), &behind)
+            .await
+            .unwrap();
+        all.push(("SQS", queue, objects));
+    }
     all
 }
 
@@ -173,6 +183,25 @@ async fn messages_around_the_brokers_own_limit() {
             *byte = (place % 251) as u8;
         }
         let message: Payload = body.into();
+        queue.publish("q", message.clone()).await.unwrap();
+        assert_eq!(objects_left(&objects).await, by_reference);
+        let found = queue.consume("q", LONG).await.unwrap();
+        assert!(found == Some(message), "{bytes} bytes came back otherwise");
+    }
+}
+
+/// Over what SQS takes in one message, and just within it.
+#[cfg(feature = "aws")]
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_around_the_limit_of_sqs() {
+    let Some(url) = servers::sqs() else { return };
+    let objects: Arc<MemoryObjects> = Arc::default();
+    let behind: Arc<dyn ObjectStore> = objects.clone();
+    let queue = open_queue(&endpoint(url), &fresh_scope(), &behind)
+        .await
+        .unwrap();
+    for (bytes, by_reference) in [(196_605, 0), (196_606, 1)] {
+        let message: Payload = vec![255_u8; bytes].into();
         queue.publish("q", message.clone()).await.unwrap();
         assert_eq!(objects_left(&objects).await, by_reference);
         let found = queue.consume("q", LONG).await.unwrap();

@@ -1,11 +1,14 @@
 //! Which bits the Lua arm gives.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use epochcost_channels::client::{LuaTensors, open_tensors};
 use epochcost_channels::memory::{MemoryObjects, MemoryTensors};
 use epochcost_channels::{ObjectStore, Scheme, SgdStep, TensorStore};
 use epochcost_kernels::codec::encode_json;
+use epochcost_servers::{Redis, RedisSettings};
 
 use super::{endpoint, fresh_scope, keys, servers, values, vector};
 
@@ -128,6 +131,44 @@ async fn averages_of_texts_are_those_of_the_other_stores() {
         let found = store.json_mean("list", count).await.unwrap();
         assert_eq!(found, kernels.json_mean("list", count).await.unwrap());
     }
+}
+
+/// What Redis counted of one kind of error.
+fn errors_counted(redis: &Redis, kind: &str) -> bool {
+    let mut stream = TcpStream::connect(redis.address()).unwrap();
+    let ask = format!("AUTH {}\r\nINFO errorstats\r\nQUIT\r\n", redis.password());
+    stream.write_all(ask.as_bytes()).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    said.contains(&format!("errorstat_{kind}:"))
+}
+
+/// Redis refuses all others while a long script runs: they ask again.
+#[tokio::test(flavor = "multi_thread")]
+async fn others_wait_while_a_script_runs() {
+    let settings = RedisSettings {
+        configuration: "busy-reply-threshold 20\n".into(),
+        ..RedisSettings::default()
+    };
+    let Some(redis) = servers::present(Redis::start(&settings)) else {
+        return;
+    };
+    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let endpoint = endpoint(&redis.url()).with_scheme(Scheme::RedisLua);
+    let scope = fresh_scope();
+    let store = open_tensors(&endpoint, &scope, &objects).await.unwrap();
+    let other = open_tensors(&endpoint, &scope, &objects).await.unwrap();
+    let text = encode_json(&vec![0.1; 100_000]).unwrap();
+    for _ in 0..8 {
+        store.push("list", text.clone().into()).await.unwrap();
+    }
+    let averaging = tokio::spawn(async move { store.json_mean("list", 8).await });
+    while !averaging.is_finished() {
+        other.ping().await.unwrap();
+        other.set("k", vector(&[1.0])).await.unwrap();
+    }
+    averaging.await.unwrap().unwrap();
+    assert!(errors_counted(&redis, "BUSY"), "no command met the script");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, their absence is a failure.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod clearing;
 mod differential;
 mod failures;
 mod limits;

@@ -1,13 +1,8 @@
 //! The servers that the tests of this program share. They end with it.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings, ServerError, find};
-
-/// The Redis module, beside this test or where this says.
-const MODULE_VARIABLE: &str = "EPOCHCOST_REDIS_MODULE";
-const MODULE: &str = "libepochcost_tensordb.so";
 
 /// Redis as it is.
 pub fn redis() -> Option<&'static Redis> {
@@ -21,7 +16,7 @@ pub fn redis_with_module() -> Option<&'static Redis> {
     static SERVER: OnceLock<Option<Redis>> = OnceLock::new();
     let start = || {
         let settings = RedisSettings {
-            module: Some(module()?),
+            module: Some(present(find::module())?),
             ..RedisSettings::default()
         };
         present(Redis::start(&settings))
@@ -42,6 +37,39 @@ pub fn s3() -> Option<&'static ObjectServer> {
         .as_ref()
 }
 
+/// An address where moto speaks SQS' protocol. A shell ends it when its input
+/// does, so when this program ends, however that happens.
+#[cfg(feature = "aws")]
+pub fn sqs() -> Option<&'static str> {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    const SCRIPT: &str = r#"moto_server -H 127.0.0.1 -p "$1" >&2 & cat; kill $!"#;
+    const PATIENCE: Duration = Duration::from_secs(60);
+    static SERVER: OnceLock<Option<(Child, String)>> = OnceLock::new();
+    let start = || {
+        let found = Command::new("moto_server").arg("--help").output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            return absent("moto_server is not here: pip install 'moto[server]'");
+        }
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = port.local_addr().unwrap().port();
+        let mut command = Command::new("sh");
+        command.args(["-c", SCRIPT, "sh", &port.to_string()]);
+        let command = command.stdin(Stdio::piped()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let started = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(started.elapsed() < PATIENCE, "moto_server does not come up");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some((child, format!("sqs+http://key:secret@127.0.0.1:{port}")))
+    };
+    let server = SERVER.get_or_init(start).as_ref();
+    server.map(|(_, url)| url.as_str())
+}
+
 /// The server, or `None` with a message if its program is not here.
 pub fn present<T>(started: Result<T, ServerError>) -> Option<T> {
     match started {
@@ -49,16 +77,6 @@ pub fn present<T>(started: Result<T, ServerError>) -> Option<T> {
         Err(missing @ ServerError::Missing { .. }) => absent(&missing.to_string()),
         Err(error) => panic!("{error}"),
     }
-}
-
-fn module() -> Option<PathBuf> {
-    let named = std::env::var_os(MODULE_VARIABLE).map(PathBuf::from);
-    named.or_else(|| find::beside(MODULE)).or_else(|| {
-        absent(&format!(
-            "{MODULE} is not beside this test: cargo build --release -p epochcost-tensordb, or \
-             name it in {MODULE_VARIABLE}"
-        ))
-    })
 }
 
 pub fn absent<T>(what: &str) -> Option<T> {

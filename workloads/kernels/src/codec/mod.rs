@@ -1,13 +1,19 @@
-//! How vectors look on the wire: dense little-endian `f32`, sparse entries, and
-//! JSON text as the published SPIRT functions store it.
+//! How vectors look on the wire: dense little-endian `f32`, sparse entries,
+//! quantised levels, and JSON text as the published SPIRT functions store it.
 
 mod json;
+mod qsgd;
 mod sparse;
+mod top_k;
 
 use crate::error::{KernelError, expect_length};
 
 pub use json::{decode_json, encode_json, json_mean};
+pub use qsgd::{
+    MOST_LEVELS, PUBLISHED_LEVELS, Qsgd, QsgdNorm, decode_published_qsgd, encode_published_qsgd,
+};
 pub use sparse::{SparseVector, sparse_add_assign};
+pub use top_k::{sparse_bytes, take_top_k, top_k_entries};
 
 /// Number of `f32` elements in a dense payload.
 ///

@@ -6,12 +6,14 @@ use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::{DataPlan, Device, Evaluate, Fidelity, Host, Job, Sizes, find};
 use serde_json::{Map, Value};
 
-pub const SYSTEMS: [&str; 5] = [
+pub const SYSTEMS: [&str; 7] = [
     "spirt",
     "mlless",
     "scatterreduce",
     "allreduce",
     "gpu_baseline",
+    "p2p",
+    "p2p_lambda",
 ];
 
 pub fn sizes(parameters: usize) -> Sizes {

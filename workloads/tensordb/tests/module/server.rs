@@ -1,7 +1,6 @@
 //! A Redis server with the module, for as long as a test needs it.
 
 use std::ops::Deref;
-use std::path::PathBuf;
 
 use epochcost_servers::{Allocator, Redis, RedisSettings, ServerError, find};
 use tempfile::TempDir;
@@ -28,15 +27,9 @@ pub fn is_installed() -> bool {
     }
 }
 
-/// The module, which Cargo put beside this test.
-fn module() -> PathBuf {
-    let name = "libepochcost_tensordb.so";
-    find::beside(name).unwrap_or_else(|| panic!("{name} is not beside this program"))
-}
-
 fn settings(configuration: &str, allocator: Allocator) -> RedisSettings {
     RedisSettings {
-        module: Some(module()),
+        module: Some(find::module().unwrap()),
         allocator,
         configuration: format!("enable-debug-command yes\n{configuration}"),
     }

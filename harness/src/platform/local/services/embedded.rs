@@ -11,7 +11,7 @@ use crate::platform::{PlatformError, TrialData};
 
 /// One object server, one queue server and one tensor server a peer; they stop
 /// when dropped.
-pub(super) struct Services {
+pub(in crate::platform::local) struct Services {
     objects: ObjectServer,
     queue: QueueServer,
     tensors: Vec<TensorServer>,

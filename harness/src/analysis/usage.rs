@@ -1,0 +1,82 @@
+//! Processor and memory by stage, as in Table I of the P2P paper.
+
+use std::collections::BTreeMap;
+
+use epochcost_systems::{Stage, StepRecord};
+
+/// What workers' processes used in each stage, where it is known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usages(BTreeMap<Stage, Used>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Used {
+    cpu_s: f64,
+    wall_s: f64,
+    /// Of the steps, each the most that was resident behind the stage.
+    resident_mb: f64,
+    steps: u32,
+}
+
+impl Usages {
+    /// Adds what a step used.
+    pub(super) fn add(&mut self, step: &StepRecord) {
+        for (stage, usage) in &step.usage {
+            let used = self.0.entry(*stage).or_default();
+            used.cpu_s += usage.cpu_s;
+            used.wall_s += step.seconds.of(*stage);
+            used.resident_mb += usage.resident_mb;
+            used.steps += 1;
+        }
+    }
+
+    /// CPU time over wall time, percent of a core; null where neither is known.
+    pub fn cpu_percent(&self, stage: Stage) -> Option<f64> {
+        let used = self.0.get(&stage).filter(|used| used.wall_s > 0.0)?;
+        Some(100.0 * used.cpu_s / used.wall_s)
+    }
+
+    /// The most memory that was resident behind the stage, MB, a mean over steps.
+    pub fn memory_mb(&self, stage: Stage) -> Option<f64> {
+        let used = self.0.get(&stage)?;
+        Some(used.resident_mb / f64::from(used.steps))
+    }
+
+    /// Whether nothing is known, as in a simulation.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn cpu_is_over_wall_time_and_memory_a_mean() {
+        let step = |cpu_s, wall_s, resident_mb| {
+            let mut step: StepRecord = serde_json::from_value(serde_json::json!({
+                "function": "peer", "rank": 0, "epoch": 0, "batch": null, "started_s": 0.0,
+                "seconds": {"fetch_dataset": 0.0, "compute_gradients": 0.0, "serialise": 0.0,
+                    "put": 0.0, "wait": 0.0, "get": 0.0, "aggregate": 0.0, "update_model": 0.0,
+                    "detect_convergence": 0.0},
+                "usage": {"put": {"cpu_s": cpu_s, "resident_mb": resident_mb}},
+                "traffic": epochcost_systems::PurposeTraffic::default(),
+                "loss": null, "update_density": null, "staleness": null,
+                "parameters_digest": null,
+            }))
+            .unwrap();
+            step.seconds.put = wall_s;
+            step
+        };
+        let mut usages = Usages::default();
+        assert!(usages.is_empty());
+        usages.add(&step(0.3, 0.1, 100.0));
+        usages.add(&step(0.1, 0.3, 200.0));
+        assert!((usages.cpu_percent(Stage::Put).unwrap() - 100.0).abs() < 1e-9);
+        assert_eq!(usages.memory_mb(Stage::Put), Some(150.0));
+        assert_eq!(usages.cpu_percent(Stage::Get), None);
+        assert_eq!(usages.memory_mb(Stage::Get), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Building with cargo what a run starts beside this program.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, io};
+
+/// The source that this program was built from, and where it was built.
+pub(super) struct Checkout {
+    workspace: PathBuf,
+    target: PathBuf,
+}
+
+/// Something that cargo builds.
+pub(super) struct Artifact {
+    /// The arguments of `cargo build --release` that select it.
+    pub(super) selection: &'static [&'static str],
+    /// Its file's name.
+    pub(super) file: &'static str,
+}
+
+impl Checkout {
+    /// Of this program; `None` where the source is gone, or the program was
+    /// installed elsewhere.
+    pub(super) fn here() -> Option<Self> {
+        Self::of(&env::current_exe().ok()?)
+    }
+
+    /// As [`Checkout::here`], of the program at a path.
+    pub(super) fn of(program: &Path) -> Option<Self> {
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+        if !workspace.join("workloads/worker/Cargo.toml").is_file() {
+            return None;
+        }
+        let target = target_dir(program)?;
+        Some(Self {
+            workspace: workspace.to_owned(),
+            target: target.to_owned(),
+        })
+    }
+
+    /// Where cargo puts it.
+    pub(super) fn path(&self, artifact: &Artifact) -> PathBuf {
+        self.target.join("release").join(artifact.file)
+    }
+
+    /// Builds it; takes a moment where it is built already.
+    ///
+    /// # Errors
+    /// What cargo could not do, and where.
+    pub(super) fn build(&self, artifact: &Artifact) -> Result<PathBuf, String> {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(&cargo);
+        command
+            .args(["build", "--release"])
+            .args(artifact.selection)
+            .arg("--target-dir")
+            .arg(&self.target)
+            .current_dir(&self.workspace)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        // What cargo sets for the program that it runs would make some build
+        // scripts run again.
+        for (name, _) in env::vars_os().filter(|(name, _)| is_cargos_own(name)) {
+            command.env_remove(name);
+        }
+        let built = self.path(artifact);
+        match command.status() {
+            Ok(status) if status.success() => Ok(built),
+            Ok(status) => Err(format!(
+                "`cargo build --release {}` in {} ended with {status}",
+                artifact.selection.join(" "),
+                self.workspace.display()
+            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && built.is_file() => Ok(built),
+            Err(error) => Err(format!("{}: {error}", cargo.display())),
+        }
+    }
+}
+
+/// The target directory that a program built by cargo in release lies in:
+/// `TARGET/release/epochcost`, or a test in `TARGET/release/deps`.
+fn target_dir(program: &Path) -> Option<&Path> {
+    let release = program
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .find(|dir| dir.ends_with("release"))?;
+    release.parent()
+}
+
+fn is_cargos_own(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    [
+        "CARGO_PKG_",
+        "CARGO_MANIFEST_",
+        "CARGO_BIN_",
+        "CARGO_CRATE_",
+        "CARGO_PRIMARY_",
+    ]
+    .iter()
+    .any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_directory_is_seen_from_programs_and_tests() {
+        let of = |path: &'static str| target_dir(Path::new(path));
+        assert_eq!(
+            of("/w/target/release/epochcost"),
+            Some(Path::new("/w/target"))
+        );
+        assert_eq!(
+            of("/w/target/release/deps/local-12"),
+            Some(Path::new("/w/target"))
+        );
+        assert_eq!(of("/usr/bin/epochcost"), None);
+        assert_eq!(of("/release/a/b/epochcost"), None);
+    }
+}

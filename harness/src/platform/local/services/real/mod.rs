@@ -1,0 +1,172 @@
+//! Redis, RabbitMQ and an S3-compatible server: started once a run, or given,
+//! with names of each trial's own.
+
+mod given;
+mod programs;
+mod servers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use epochcost_channels::client::{clear, create_bucket, open_objects};
+use epochcost_channels::{ChannelError, Endpoint, Scope};
+use epochcost_systems::{DATASET_BUCKET, DataLayout, dataset_objects};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use self::servers::{Addresses, Servers};
+use crate::plan::Row;
+use crate::platform::{PlatformError, TrialData};
+
+pub use self::programs::{Missing, Programs, Requirement, check, requirements};
+pub use self::servers::ServerUsed;
+
+/// How often it is looked whether a server has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The real services of a run.
+#[derive(Debug)]
+pub(in crate::platform::local) struct Real {
+    servers: Arc<Mutex<Servers>>,
+}
+
+/// The services of one trial.
+pub(in crate::platform::local) struct Trial {
+    row: Row,
+    scope: Scope,
+    addresses: Addresses,
+    servers: OwnedMutexGuard<Servers>,
+}
+
+impl Real {
+    /// Finds or builds what the rows need, and starts what every trial needs.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`] with what is missing and how to get it;
+    /// [`PlatformError::Service`] when a server does not start.
+    pub(in crate::platform::local) async fn start(rows: &[Row]) -> Result<Self, PlatformError> {
+        let rows = rows.to_vec();
+        let servers = blocking(move || {
+            let mut servers = Servers::prepare(&rows)?;
+            servers.start_shared()?;
+            Ok(servers)
+        })
+        .await?;
+        Ok(Self {
+            servers: Arc::new(Mutex::new(servers)),
+        })
+    }
+
+    /// What trials run on.
+    pub(in crate::platform::local) async fn used(&self) -> Vec<ServerUsed> {
+        let servers = self.servers.clone().lock_owned().await;
+        let used = blocking(move || Ok(servers.used())).await;
+        used.unwrap_or_default()
+    }
+
+    /// The services of one trial, with its dataset where `layout` says.
+    pub(super) async fn trial(
+        &self,
+        row: &Row,
+        layout: DataLayout,
+        data: &TrialData,
+    ) -> Result<Trial, PlatformError> {
+        // Part of every name, so that no trial meets what another one left.
+        let scope = format!("epochcost-{}", Uuid::new_v4().simple());
+        let scope: Scope = scope.parse().map_err(failed("name the trial's keys"))?;
+        let mut servers = self.servers.clone().lock_owned().await;
+        let wanted = row.clone();
+        let (servers, addresses) = blocking(move || {
+            let addresses = servers.start(&wanted)?;
+            Ok((servers, addresses))
+        })
+        .await?;
+        let trial = Trial {
+            row: row.clone(),
+            scope,
+            addresses,
+            servers,
+        };
+        trial.put(layout, data).await?;
+        Ok(trial)
+    }
+}
+
+impl Trial {
+    /// Puts the dataset into the object store, over the wire.
+    async fn put(&self, layout: DataLayout, data: &TrialData) -> Result<(), PlatformError> {
+        let endpoint: Endpoint = self.addresses.objects.parse().map_err(failed(OBJECTS))?;
+        create_bucket(&endpoint).await.map_err(failed(OBJECTS))?;
+        let store = open_objects(&endpoint, &self.scope).map_err(failed(OBJECTS))?;
+        let objects = dataset_objects(&self.row.job, layout, &data.train, &data.test);
+        let objects = objects.map_err(|error| PlatformError::Service {
+            service: OBJECTS,
+            reason: error.to_string(),
+        })?;
+        for (key, object) in objects {
+            let put = store.put(DATASET_BUCKET, &key, object.into());
+            put.await.map_err(failed(OBJECTS))?;
+        }
+        Ok(())
+    }
+
+    /// Where workers find them, and under which names, as environment variables.
+    pub(super) fn environment(&self) -> Vec<(String, String)> {
+        [
+            ("EPOCHCOST_OBJECTS", self.addresses.objects.clone()),
+            ("EPOCHCOST_TENSORS", self.addresses.tensors.join(",")),
+            ("EPOCHCOST_QUEUE", self.addresses.queue.clone()),
+            ("EPOCHCOST_SCOPE", self.scope.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    /// Waits until a server has ended, and says which; for ever where none does.
+    pub(super) async fn broken(&mut self) -> String {
+        loop {
+            if let Some(which) = self.servers.ended(&self.row) {
+                return which;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Deletes what the trial left in the stores. Its queues are deleted by the
+    /// broker, once nobody has used them for a while.
+    pub(super) async fn end(self) -> Result<(), ChannelError> {
+        let stores = self
+            .addresses
+            .tensors
+            .iter()
+            .chain([&self.addresses.objects]);
+        let mut cleared = Ok(());
+        for address in stores {
+            let endpoint: Endpoint = address.parse()?;
+            // One that is no more does not keep the others from being cleared.
+            cleared = cleared.and(clear(&endpoint, &self.scope).await);
+        }
+        cleared
+    }
+}
+
+const OBJECTS: &str = "the object store";
+
+fn failed(service: &'static str) -> impl Fn(ChannelError) -> PlatformError {
+    move |error| PlatformError::Service {
+        service,
+        reason: error.to_string(),
+    }
+}
+
+/// Starting servers and building programs takes seconds.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PlatformError> + Send + 'static,
+) -> Result<T, PlatformError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| PlatformError::Service {
+        service: "the servers",
+        reason: error.to_string(),
+    })?
+}

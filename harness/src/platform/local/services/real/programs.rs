@@ -1,0 +1,297 @@
+//! What real services are run with: found, built, or named as missing.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use epochcost_servers::{ServerError, find};
+
+use super::given::Given;
+use crate::plan::{Row, TensorStoreKind};
+use crate::platform::PlatformError;
+use crate::platform::local::checkout::{Artifact, Checkout};
+
+const MODULE: Artifact = Artifact {
+    selection: &["-p", "epochcost-tensordb"],
+    file: find::MODULE,
+};
+const OBJECT_SERVER: Artifact = Artifact {
+    selection: &["-p", "epochcost-s3-server"],
+    file: find::S3_PROGRAM,
+};
+const LIBCLANG_REMEDY: &str = "apt-get install libclang-dev";
+/// Directories that distributions put libraries in; LLVM's own are below
+/// `/usr/lib/llvm-*`.
+const LIBRARIES: [&str; 4] = [
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/lib/x86_64-linux-gnu",
+];
+
+/// What is started beside the servers' own programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    /// The Redis module.
+    pub module: Option<PathBuf>,
+    /// The S3-compatible server.
+    pub object_server: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Finds those that are wanted, or builds them, which takes minutes the
+    /// first time.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`] says what was tried and what to do.
+    pub fn find_or_build(module: bool, object_server: bool) -> Result<Self, PlatformError> {
+        let wanted = |wanted: bool, artifact, name, variable| match wanted {
+            true => found_or_built(artifact, name, variable).map(Some),
+            false => Ok(None),
+        };
+        Ok(Self {
+            module: wanted(module, &MODULE, "the Redis module", find::MODULE_VARIABLE)?,
+            object_server: wanted(
+                object_server,
+                &OBJECT_SERVER,
+                "the S3 server",
+                find::S3_VARIABLE,
+            )?,
+        })
+    }
+}
+
+/// One thing that real services take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// What it is.
+    pub what: &'static str,
+    /// What was found, or what is missing.
+    pub state: Result<String, Missing>,
+}
+
+/// Something that real services take and this machine lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What, in a sentence's words.
+    pub what: String,
+    /// What to do; a command where there is one.
+    pub remedy: String,
+}
+
+impl Missing {
+    fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+/// Everything that real services take, whether it is there or not. Nothing is
+/// built, and nothing but versions is asked.
+pub fn requirements() -> Vec<Requirement> {
+    let given = Given::read().unwrap_or_default();
+    vec![
+        Requirement {
+            what: "Redis",
+            state: match given.redis.len() {
+                0 => redis(),
+                count => Ok(format!("{count} given in {}", Given::REDIS)),
+            },
+        },
+        Requirement {
+            what: "Redis module",
+            state: match given.redis.len() {
+                0 => module_obtainable(),
+                _ => Ok("that of the given servers".to_owned()),
+            },
+        },
+        Requirement {
+            what: "RabbitMQ",
+            state: match given.rabbitmq {
+                None => rabbitmq(),
+                Some(_) => Ok(format!("given in {}", Given::RABBITMQ)),
+            },
+        },
+        Requirement {
+            what: "S3 server",
+            state: match given.s3 {
+                None => object_server_obtainable(),
+                Some(_) => Ok(format!("given in {}", Given::S3)),
+            },
+        },
+    ]
+}
+
+/// What the rows need and this machine lacks, all of it at once.
+///
+/// # Errors
+/// [`PlatformError::Lacks`].
+pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
+    Given::read()?;
+    let needs_module = rows.iter().any(needs_module);
+    let lacking: Vec<Missing> = requirements()
+        .into_iter()
+        .filter(|requirement| needs_module || requirement.what != "Redis module")
+        .filter_map(|requirement| requirement.state.err())
+        .collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let (what, remedies): (Vec<String>, Vec<String>) = lacking
+        .into_iter()
+        .map(|missing| (missing.what, missing.remedy))
+        .unzip();
+    Err(PlatformError::Lacks {
+        what: format!("what `services: real` takes: {}", what.join("; ")),
+        remedy: format!(
+            "{}; or use --services embedded, which takes nothing",
+            remedies.join("; ")
+        ),
+    })
+}
+
+/// Whether a row's tensors are computed on by the module.
+pub(super) fn needs_module(row: &Row) -> bool {
+    row.tensor_store.unwrap_or_default().kind == TensorStoreKind::Module
+}
+
+/// What a variable names; in a checkout, what cargo builds from it; else what
+/// lies beside this program.
+fn found_or_built(
+    artifact: &Artifact,
+    name: &str,
+    variable: &str,
+) -> Result<PathBuf, PlatformError> {
+    if let Some(path) = env::var_os(variable) {
+        return Ok(PathBuf::from(path));
+    }
+    let found = match (Checkout::here(), find::beside(artifact.file)) {
+        (Some(checkout), _) => checkout.build(artifact),
+        (None, Some(path)) => Ok(path),
+        (None, None) => Err(format!(
+            "there is no {} beside this program, and no source to build it from",
+            artifact.file
+        )),
+    };
+    found.map_err(|reason| PlatformError::Lacks {
+        what: format!("{name}: {reason}"),
+        remedy: format!("name a built one in {variable}, or use --services embedded"),
+    })
+}
+
+fn redis() -> Result<String, Missing> {
+    let program = find::redis().map_err(missing)?;
+    Ok(find::redis_version(&program).unwrap_or_else(|| "of an unknown version".to_owned()))
+}
+
+fn rabbitmq() -> Result<String, Missing> {
+    find::rabbitmq().map_err(missing)?;
+    Ok(find::rabbitmq_version().unwrap_or_else(|| "of an unknown version".to_owned()))
+}
+
+fn missing(error: ServerError) -> Missing {
+    match error {
+        ServerError::Missing { program, remedy } => {
+            Missing::new(format!("{program} is not installed"), remedy)
+        }
+        other => Missing::new(other.to_string(), "see what it says"),
+    }
+}
+
+fn module_obtainable() -> Result<String, Missing> {
+    if let Some(path) = env::var_os(find::MODULE_VARIABLE) {
+        return named(find::MODULE_VARIABLE, Path::new(&path));
+    }
+    let state = obtainable(&MODULE, find::MODULE_VARIABLE)?;
+    let is_built = |checkout: Checkout| checkout.path(&MODULE).is_file();
+    if Checkout::here().is_some_and(|checkout| !is_built(checkout)) && !has_libclang() {
+        return Err(Missing::new(
+            "libclang, which the Redis module is built with, is not installed",
+            LIBCLANG_REMEDY,
+        ));
+    }
+    Ok(state)
+}
+
+fn object_server_obtainable() -> Result<String, Missing> {
+    match env::var_os(find::S3_VARIABLE) {
+        Some(path) => named(find::S3_VARIABLE, Path::new(&path)),
+        None => obtainable(&OBJECT_SERVER, find::S3_VARIABLE),
+    }
+}
+
+fn named(variable: &str, path: &Path) -> Result<String, Missing> {
+    match path.is_file() {
+        true => Ok(path.display().to_string()),
+        false => Err(Missing::new(
+            format!("{variable} names {}, where no file is", path.display()),
+            format!("correct {variable}, or leave it out"),
+        )),
+    }
+}
+
+fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
+    match (Checkout::here(), find::beside(artifact.file)) {
+        (Some(checkout), _) => {
+            let path = checkout.path(artifact);
+            Ok(match path.is_file() {
+                true => path.display().to_string(),
+                false => "not built yet: a run builds it with cargo".to_owned(),
+            })
+        }
+        (None, Some(path)) => Ok(path.display().to_string()),
+        (None, None) => Err(Missing::new(
+            format!("there is no {} beside this program", artifact.file),
+            format!("put it there, or name it in {variable}"),
+        )),
+    }
+}
+
+/// As `clang-sys` looks for it, which builds the module's bindings.
+fn has_libclang() -> bool {
+    if env::var_os("LIBCLANG_PATH").is_some() {
+        return true;
+    }
+    let llvm = Path::new("/usr/lib");
+    let below_llvm = fs::read_dir(llvm).into_iter().flatten().flatten();
+    let below_llvm = below_llvm
+        .map(|entry| entry.path())
+        .filter(|path| file_name(path).starts_with("llvm-"))
+        .map(|path| path.join("lib"));
+    let directories = LIBRARIES.iter().map(PathBuf::from).chain(below_llvm);
+    let asked = said(Command::new("llvm-config").arg("--libdir")).map(PathBuf::from);
+    directories.chain(asked).any(|directory| {
+        let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.any(|entry| is_libclang(&file_name(&entry.path())))
+    })
+}
+
+fn is_libclang(name: &str) -> bool {
+    name.starts_with("libclang.so") || (name.starts_with("libclang-") && name.contains(".so"))
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn said(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_of_clang_are_told_from_others() {
+        assert!(is_libclang("libclang.so"));
+        assert!(is_libclang("libclang-14.so.1"));
+        assert!(!is_libclang("libclang-cpp.a"));
+        assert!(!is_libclang("libcld.so"));
+    }
+}

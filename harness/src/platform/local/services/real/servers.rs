@@ -1,0 +1,293 @@
+//! The servers of a run: started when first needed, and again where one ended.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use epochcost_servers::{
+    Allocator, ObjectServer, RabbitMq, Redis, RedisSettings, ServerError, find,
+};
+
+use super::given::Given;
+use super::programs::{self, Programs};
+use crate::plan::{Row, TensorStoreKind};
+use crate::platform::PlatformError;
+use crate::results::sha256_of;
+
+/// Settings of a server that was not started here.
+const GIVEN: &str = "given, settings unknown";
+/// The bucket on a server of our own.
+const BUCKET: &str = "epochcost";
+
+/// Which Redis: one with the module does not stand in for one without, nor one
+/// allocator for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RedisKind {
+    has_module: bool,
+    allocator: Allocator,
+}
+
+/// The servers of a run; they end when dropped.
+#[derive(Debug)]
+pub(super) struct Servers {
+    given: Given,
+    programs: Programs,
+    objects: Option<ObjectServer>,
+    queue: Option<RabbitMq>,
+    /// One a peer, of each kind that a row asked for.
+    tensors: BTreeMap<RedisKind, Vec<Redis>>,
+}
+
+/// A server that trials run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerUsed {
+    /// `Redis`, `RabbitMQ` or `S3`.
+    pub name: String,
+    /// What it said of its version; none where it was not asked.
+    pub version: Option<String>,
+    /// How it was started.
+    pub settings: String,
+}
+
+/// Where a trial's services are.
+#[derive(Clone)]
+pub(super) struct Addresses {
+    /// Of the object store, with the bucket.
+    pub(super) objects: String,
+    /// Of each peer's tensor store.
+    pub(super) tensors: Vec<String>,
+    /// Of the queue.
+    pub(super) queue: String,
+}
+
+impl Servers {
+    /// Finds or builds what the rows need; starts nothing.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`] with the remedy.
+    pub(super) fn prepare(rows: &[Row]) -> Result<Self, PlatformError> {
+        programs::check(rows)?;
+        let given = Given::read()?;
+        let needs_module = given.redis.is_empty() && rows.iter().any(programs::needs_module);
+        Ok(Self {
+            programs: Programs::find_or_build(needs_module, given.s3.is_none())?,
+            given,
+            objects: None,
+            queue: None,
+            tensors: BTreeMap::new(),
+        })
+    }
+
+    /// Starts what every trial needs; blocks.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub(super) fn start_shared(&mut self) -> Result<(), PlatformError> {
+        self.objects()?;
+        self.queue()?;
+        Ok(())
+    }
+
+    /// What trials run on, started or given.
+    pub(super) fn used(&self) -> Vec<ServerUsed> {
+        let used = |name: &str, version: Option<String>, settings: &str| ServerUsed {
+            name: name.to_owned(),
+            version,
+            settings: settings.to_owned(),
+        };
+        let redis = match (self.given.redis.is_empty(), &self.programs.module) {
+            (false, _) => used("Redis", None, GIVEN),
+            (true, module) => {
+                let program = find::redis().ok();
+                let version = program.and_then(|program| find::redis_version(&program));
+                let hash = |path: &PathBuf| sha256_of(path).unwrap_or_else(|_| "unknown".into());
+                let module = match module {
+                    Some(path) => format!("module of sha256 {}", hash(path)),
+                    None => "no module".to_owned(),
+                };
+                used(
+                    "Redis",
+                    version,
+                    &format!("a server a peer, {module}, nothing written to disk"),
+                )
+            }
+        };
+        let rabbitmq = match &self.queue {
+            Some(server) => used(
+                "RabbitMQ",
+                server.version().map(str::to_owned),
+                "no plugins, durable queues",
+            ),
+            None => used("RabbitMQ", None, GIVEN),
+        };
+        let s3 = match &self.programs.object_server {
+            Some(program) => used("S3", find::s3_version(program), "objects in files"),
+            None => used("S3", None, GIVEN),
+        };
+        vec![redis, rabbitmq, s3]
+    }
+
+    /// Starts the servers that a row needs and that do not run; blocks.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub(super) fn start(&mut self, row: &Row) -> Result<Addresses, PlatformError> {
+        Ok(Addresses {
+            objects: self.objects()?,
+            queue: self.queue()?,
+            tensors: self.tensors(row)?,
+        })
+    }
+
+    fn objects(&mut self) -> Result<String, PlatformError> {
+        let Some(program) = &self.programs.object_server else {
+            return Ok(self.given.s3.clone().unwrap_or_default());
+        };
+        let server = running(&mut self.objects, ObjectServer::ended, || {
+            ObjectServer::run(program)
+        })?;
+        Ok(format!("{}/{BUCKET}", server.url()))
+    }
+
+    fn queue(&mut self) -> Result<String, PlatformError> {
+        if let Some(address) = &self.given.rabbitmq {
+            return Ok(address.clone());
+        }
+        let server = running(&mut self.queue, RabbitMq::ended, RabbitMq::start)?;
+        Ok(server.url())
+    }
+
+    fn tensors(&mut self, row: &Row) -> Result<Vec<String>, PlatformError> {
+        let choice = row.tensor_store.unwrap_or_default();
+        let peers = row.job.workers;
+        if !self.given.redis.is_empty() {
+            self.check_given(row)?;
+            let given = self.given.redis.iter().take(peers);
+            return Ok(given.map(|url| spoken(url, choice.kind)).collect());
+        }
+        let kind = kind_of(row);
+        let settings = RedisSettings {
+            module: self.programs.module.clone().filter(|_| kind.has_module),
+            allocator: choice.allocator,
+            configuration: String::new(),
+        };
+        let pool = self.tensors.entry(kind).or_default();
+        pool.retain_mut(|server| server.ended().is_none());
+        while pool.len() < peers {
+            pool.push(Redis::start(&settings).map_err(not_started)?);
+        }
+        let servers = pool.iter().take(peers);
+        Ok(servers
+            .map(|server| spoken(&server.url(), choice.kind))
+            .collect())
+    }
+
+    /// Peers' keys have the same names, so that each needs a server of its own.
+    fn check_given(&self, row: &Row) -> Result<(), PlatformError> {
+        let (given, peers) = (self.given.redis.len(), row.job.workers);
+        if given < peers {
+            return Err(PlatformError::Lacks {
+                what: format!(
+                    "a Redis for each of the {peers} workers of {}: {} names {given}",
+                    row.id,
+                    Given::REDIS
+                ),
+                remedy: "name one for each, or leave the variable out to have them started".into(),
+            });
+        }
+        if row.tensor_store.unwrap_or_default().allocator != Allocator::Stock {
+            return Err(PlatformError::Lacks {
+                what: format!(
+                    "the allocator that {} asks for: {} names servers that run already",
+                    row.id,
+                    Given::REDIS
+                ),
+                remedy: "leave the variable out to have servers started with it".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// A server in use that has ended, and how; servers that were given are not
+    /// watched.
+    pub(super) fn ended(&mut self, row: &Row) -> Option<String> {
+        let tell = |name: &dyn Display, status: ExitStatus| {
+            format!("{name} ended in the middle of the trial ({status})")
+        };
+        if let Some(status) = self.objects.as_mut().and_then(ObjectServer::ended) {
+            return Some(tell(&"the S3 server", status));
+        }
+        if let Some(status) = self.queue.as_mut().and_then(RabbitMq::ended) {
+            return Some(tell(&"RabbitMQ", status));
+        }
+        let pool = self.tensors.get_mut(&kind_of(row))?;
+        let mut peers = pool.iter_mut().take(row.job.workers).enumerate();
+        peers.find_map(|(peer, server)| {
+            let status = server.ended()?;
+            Some(tell(&format_args!("Redis of peer {peer}"), status))
+        })
+    }
+}
+
+fn kind_of(row: &Row) -> RedisKind {
+    RedisKind {
+        has_module: programs::needs_module(row),
+        allocator: row.tensor_store.unwrap_or_default().allocator,
+    }
+}
+
+/// The server in `place`, started if there is none that runs.
+fn running<'a, S>(
+    place: &'a mut Option<S>,
+    ended: impl Fn(&mut S) -> Option<ExitStatus>,
+    start: impl FnOnce() -> Result<S, ServerError>,
+) -> Result<&'a mut S, PlatformError> {
+    if place.as_mut().is_some_and(|server| ended(server).is_some()) {
+        *place = None;
+    }
+    match place {
+        Some(server) => Ok(server),
+        None => Ok(place.insert(start().map_err(not_started)?)),
+    }
+}
+
+fn not_started(error: ServerError) -> PlatformError {
+    PlatformError::Service {
+        service: "a server",
+        reason: error.to_string(),
+    }
+}
+
+/// A Redis by what is to be spoken with it: the scheme tells the client.
+fn spoken(url: &str, kind: TensorStoreKind) -> String {
+    let scheme = match kind {
+        TensorStoreKind::Module => "redis",
+        TensorStoreKind::Plain => "redis+plain",
+        TensorStoreKind::Lua => "redis+lua",
+    };
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    format!("{scheme}://{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheme_says_what_is_spoken() {
+        let said = |kind| spoken("redis://:secret@127.0.0.1:6379", kind);
+        assert_eq!(
+            said(TensorStoreKind::Module),
+            "redis://:secret@127.0.0.1:6379"
+        );
+        assert_eq!(
+            said(TensorStoreKind::Plain),
+            "redis+plain://:secret@127.0.0.1:6379"
+        );
+        assert_eq!(
+            said(TensorStoreKind::Lua),
+            "redis+lua://:secret@127.0.0.1:6379"
+        );
+    }
+}

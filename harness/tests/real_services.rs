@@ -1,0 +1,212 @@
+//! Runs on real servers: the bits and counts of embedded services, no hang when
+//! a server dies, nothing left behind, nothing met of an earlier run.
+//!
+//! Where something is missing these tests pass and say what they skipped; with
+//! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, that is a failure.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+#[path = "real_services/processes.rs"]
+mod processes;
+#[path = "real_services/scene.rs"]
+mod scene;
+
+use epochcost::results::RunDirectory;
+use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
+
+use processes::{descendants, is_gone, kill, listening, named, until};
+use scene::{Scene, is_ready, module};
+
+/// The shipped smoke experiment, at the size at which it takes seconds.
+const SMOKE: [&str; 8] = [
+    "--set",
+    "workers=2",
+    "--set",
+    "batch_size=4",
+    "--set",
+    "batches_per_worker=2",
+    "--set",
+    "dataset={name: synthetic-cifar10, train: 32, test: 10, seed: 1}",
+];
+
+/// What a trial must have in common on all services: of each step the digest of
+/// the parameters and the traffic that does not depend on timing.
+fn steps(run: &RunDirectory) -> Vec<(String, Vec<String>)> {
+    let trials = run.trials().unwrap();
+    let synchronous = trials
+        .iter()
+        .filter(|trial| trial.replicas_may_differ.is_none());
+    synchronous
+        .map(|trial| {
+            assert_eq!(trial.failure, None, "{}", trial.id);
+            let mut steps: Vec<String> = run.steps(trial).unwrap().iter().map(told).collect();
+            steps.sort();
+            (trial.id.to_string(), steps)
+        })
+        .collect()
+}
+
+fn told(step: &epochcost_systems::StepRecord) -> String {
+    let mut traffic = step.traffic;
+    for purpose in [
+        &mut traffic.exchange,
+        &mut traffic.dataset,
+        &mut traffic.state,
+    ] {
+        for channel in [
+            &mut purpose.objects,
+            &mut purpose.tensors,
+            &mut purpose.queue,
+        ] {
+            // How often something was looked for that was not there yet.
+            (channel.polls, channel.missed_gets, channel.lists) = (0, 0, 0);
+        }
+    }
+    format!(
+        "rank {} epoch {} batch {:?}: {:?} {traffic:?}",
+        step.rank, step.epoch, step.batch, step.parameters_digest
+    )
+}
+
+#[test]
+fn real_services_give_the_bits_and_counts_of_embedded_ones() {
+    if !is_ready() {
+        return;
+    }
+    let scene = Scene::new();
+    let smoke = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
+    let run = |services, out: &str| {
+        let arguments = [&[smoke, "--services", services], SMOKE.as_slice()].concat();
+        scene.run(out, &arguments).succeed();
+        RunDirectory::open_whole(&scene.path(out)).unwrap()
+    };
+    let embedded = run("embedded", "embedded");
+    let real = run("real", "real");
+    let (expected, found) = (steps(&embedded), steps(&real));
+    assert_eq!(
+        expected.len(),
+        4,
+        "SPIRT, AllReduce, ScatterReduce, GPU baseline"
+    );
+    for ((trial, expected), (_, found)) in expected.iter().zip(&found) {
+        assert!(!expected.is_empty(), "{trial}");
+        assert_eq!(expected, found, "{trial}");
+    }
+    assert_eq!(real.manifest().services, "real");
+    let summary = std::fs::read_to_string(scene.path("real/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["rows"][0]["services"], "real");
+    assert_eq!(summary["rows"][0]["tensor_store"]["kind"], "module");
+    let names: Vec<&str> = real.machine().servers.iter().map(|s| &*s.name).collect();
+    assert_eq!(names, ["Redis", "RabbitMQ", "S3"]);
+    assert!(real.machine().servers.iter().all(|s| s.version.is_some()));
+}
+
+#[test]
+fn a_server_that_dies_fails_its_trial_by_name_and_the_next_has_another() {
+    if !is_ready() {
+        return;
+    }
+    let scene = Scene::new();
+    let mut run = scene.start("run", &["waiting.yaml", "--services", "real"]);
+    let mut seen = Vec::new();
+    for (trial, program) in ["redis-server", "beam.smp", "epochcost-s3"]
+        .iter()
+        .enumerate()
+    {
+        until(|| scene.finished_trials("run") == trial && scene.has_workers(run.id()));
+        let servers = named(run.id(), program);
+        assert!(!servers.is_empty(), "{program} runs");
+        seen.extend(descendants(run.id()));
+        kill(servers[0]);
+    }
+    assert_eq!(run.wait().unwrap().code(), Some(3), "three trials failed");
+    let rows = RunDirectory::open_whole(&scene.path("run")).unwrap();
+    let failures: Vec<Option<String>> = rows
+        .trials()
+        .unwrap()
+        .into_iter()
+        .map(|t| t.failure)
+        .collect();
+    for (failure, name) in failures
+        .iter()
+        .zip(["Redis of peer ", "RabbitMQ", "the S3 server"])
+    {
+        let failure = failure.as_deref().unwrap_or_default();
+        assert!(failure.contains(name), "{name}: {failure}");
+        assert!(failure.contains("ended in the middle"), "{failure}");
+        assert!(!failure.contains("://:"), "a password: {failure}");
+    }
+    assert_eq!(
+        failures.get(3),
+        Some(&None),
+        "a trial after that has servers again"
+    );
+    until(|| seen.iter().all(|process| is_gone(*process)));
+}
+
+#[test]
+fn nothing_is_left_of_a_run_that_is_killed() {
+    if !is_ready() {
+        return;
+    }
+    let scene = Scene::new();
+    let mut run = scene.start("run", &["waiting.yaml", "--services", "real"]);
+    until(|| scene.has_workers(run.id()));
+    let (processes, ports) = (descendants(run.id()), listening(run.id()));
+    // Two peers' Redis, RabbitMQ with its port mapper and Erlang's own port, S3.
+    assert!(ports.len() >= 6, "{ports:?}");
+    kill(run.id());
+    run.wait().unwrap();
+    until(|| processes.iter().all(|process| is_gone(*process)));
+    for port in ports {
+        assert!(
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_err(),
+            "port {port} is served"
+        );
+    }
+}
+
+#[test]
+fn what_an_earlier_run_left_is_never_read_and_not_deleted() {
+    if !is_ready() {
+        return;
+    }
+    let scene = Scene::new();
+    let settings = RedisSettings {
+        module: Some(module()),
+        ..RedisSettings::default()
+    };
+    let redis = [(); 2].map(|()| Redis::start(&settings).unwrap());
+    let (rabbitmq, s3) = (
+        RabbitMq::start().unwrap(),
+        ObjectServer::run(&scene::s3()).unwrap(),
+    );
+    let given = [
+        (
+            "EPOCHCOST_REAL_REDIS",
+            format!("{},{}", redis[0].url(), redis[1].url()),
+        ),
+        ("EPOCHCOST_REAL_RABBITMQ", rabbitmq.url()),
+        ("EPOCHCOST_REAL_S3", format!("{}/bucket", s3.url())),
+    ];
+    // A run is killed in the middle of a step, and its keys stay.
+    let mut first = scene.start_on("first", &["waiting.yaml", "--services", "real"], &given);
+    until(|| scene.keys(&redis[0]) > 0);
+    kill(first.id());
+    first.wait().unwrap();
+    let left = scene.keys(&redis[0]);
+    assert!(left > 0);
+    // The same trials without faults, on the same servers and on embedded ones.
+    let calm = ["calm.yaml", "--services", "real"];
+    scene.run_on("second", &calm, &given).succeed();
+    scene.run("embedded", &["calm.yaml"]).succeed();
+    let open = |out: &str| RunDirectory::open_whole(&scene.path(out)).unwrap();
+    assert_eq!(steps(&open("second")), steps(&open("embedded")));
+    assert_eq!(scene.keys(&redis[0]), left, "its own keys are gone");
+    // Secrets are nowhere in the results.
+    for server in &redis {
+        assert!(!scene.holds("second", server.password()));
+    }
+    assert!(!scene.holds("second", rabbitmq.password()));
+    assert!(!scene.holds("second", s3.secret_key()));
+}

@@ -1,0 +1,171 @@
+//! A directory with experiments, and runs in it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost::platform::local::{Programs, requirements};
+use epochcost_servers::Redis;
+
+use super::processes::{is_gone, named};
+
+/// Two peers on which a step never ends, three times: each is for one server
+/// that dies. Then one without fault.
+const SYSTEMS: &str = "\
+systems:
+  - {system: spirt, name: waiting-1, FAULT}
+  - {system: spirt, name: waiting-2, FAULT}
+  - {system: allreduce, name: waiting-3, FAULT}
+  - {system: scatterreduce, name: calm}
+";
+const HEAD: &str = "\
+schema: 1
+name: real
+dataset: {name: synthetic-mnist, train: 64, test: 8}
+model: lenet5
+workers: 2
+batch_size: 4
+batches_per_worker: 2
+epochs: 1
+";
+/// The second worker is ten minutes late.
+const FAULT: &str = "faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms: 600000}}]";
+
+/// Whether everything is there, the programs built; a message if not.
+pub fn is_ready() -> bool {
+    let required = std::env::var_os("EPOCHCOST_REQUIRE_SERVERS").is_some();
+    for requirement in requirements() {
+        if let Err(missing) = requirement.state {
+            let (missing, remedy) = (missing.what, missing.remedy);
+            assert!(
+                !required,
+                "EPOCHCOST_REQUIRE_SERVERS is set, and {missing}: {remedy}"
+            );
+            eprintln!("SKIPPED: {missing}: {remedy}");
+            return false;
+        }
+    }
+    programs();
+    true
+}
+
+fn programs() -> Programs {
+    Programs::find_or_build(true, true).unwrap()
+}
+
+/// The Redis module.
+pub fn module() -> PathBuf {
+    programs().module.unwrap()
+}
+
+/// The S3-compatible server.
+pub fn s3() -> PathBuf {
+    programs().object_server.unwrap()
+}
+
+pub struct Scene {
+    directory: tempfile::TempDir,
+    worker: PathBuf,
+}
+
+/// A run that has ended.
+pub struct Ended(Output);
+
+impl Ended {
+    #[track_caller]
+    pub fn succeed(self) {
+        let messages = String::from_utf8_lossy(&self.0.stderr);
+        assert!(self.0.status.success(), "{}: {messages}", self.0.status);
+    }
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name, systems: String| {
+            fs::write(directory.path().join(name), format!("{HEAD}{systems}")).unwrap();
+        };
+        write("waiting.yaml", SYSTEMS.replace("FAULT", FAULT));
+        write("calm.yaml", SYSTEMS.replace(", FAULT", ""));
+        let worker = find_or_build().unwrap().path;
+        Self { directory, worker }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Runs an experiment to its end.
+    pub fn run(&self, out: &str, arguments: &[&str]) -> Ended {
+        self.run_on(out, arguments, &[])
+    }
+
+    /// The same on servers that run already.
+    pub fn run_on(&self, out: &str, arguments: &[&str], given: &[(&str, String)]) -> Ended {
+        Ended(self.command(out, arguments, given).output().unwrap())
+    }
+
+    /// Starts a run.
+    pub fn start(&self, out: &str, arguments: &[&str]) -> Child {
+        self.start_on(out, arguments, &[])
+    }
+
+    /// The same on servers that run already.
+    pub fn start_on(&self, out: &str, arguments: &[&str], given: &[(&str, String)]) -> Child {
+        let mut command = self.command(out, arguments, given);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    }
+
+    fn command(&self, out: &str, arguments: &[&str], given: &[(&str, String)]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        command
+            .arg("run")
+            .args(arguments)
+            .args(["--out", out])
+            .current_dir(self.directory.path())
+            .env(WORKER_VARIABLE, &self.worker)
+            .envs(given.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    pub fn finished_trials(&self, out: &str) -> usize {
+        let rows = self.path(out).join("trials.jsonl");
+        fs::read_to_string(rows).map_or(0, |rows| rows.lines().count())
+    }
+
+    /// Whether both workers of a trial run.
+    pub fn has_workers(&self, run: u32) -> bool {
+        let workers = named(run, "bootstrap");
+        workers.iter().filter(|worker| !is_gone(**worker)).count() >= 2
+    }
+
+    /// How many keys a server holds.
+    pub fn keys(&self, redis: &Redis) -> usize {
+        let mut stream = TcpStream::connect(redis.address()).unwrap();
+        write!(stream, "AUTH {}\r\nDBSIZE\r\nQUIT\r\n", redis.password()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let count = reply.lines().find_map(|line| line.strip_prefix(':'));
+        count.unwrap().parse().unwrap()
+    }
+
+    /// Whether a text is in a file of a run.
+    pub fn holds(&self, out: &str, text: &str) -> bool {
+        holds(&self.path(out), text.as_bytes())
+    }
+}
+
+fn holds(directory: &Path, text: &[u8]) -> bool {
+    fs::read_dir(directory).unwrap().flatten().any(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return holds(&path, text);
+        }
+        let bytes = fs::read(&path).unwrap();
+        bytes.windows(text.len()).any(|part| part == text)
+    })
+}

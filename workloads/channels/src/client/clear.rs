@@ -1,0 +1,76 @@
+//! What a scope left in a store, deleted.
+
+use fred::types::Value;
+
+use super::S3Objects;
+use super::redis::{Address, Connection};
+use crate::endpoint::{Endpoint, Scheme};
+use crate::{ChannelError, ObjectStore, Result, Scope};
+
+/// Keys that Redis looks at for one answer.
+const KEYS_A_SCAN: i64 = 1_000;
+
+/// Deletes every key of `scope` from the tensor store, or every object of it
+/// from the bucket, at `endpoint`. Queues are left to the broker, which deletes
+/// those that nobody uses.
+///
+/// # Errors
+/// [`ChannelError`]; of an empty scope, which everything is in, always.
+pub async fn clear(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
+    if scope.is_empty() {
+        return Err(ChannelError::Endpoint {
+            reason: format!("nothing at {endpoint} is cleared without a scope"),
+        });
+    }
+    match endpoint.scheme {
+        Scheme::Redis | Scheme::RedisPlain | Scheme::RedisLua => clear_redis(endpoint, scope).await,
+        Scheme::Http | Scheme::Https => clear_bucket(endpoint, scope).await,
+        Scheme::Amqp => Err(endpoint.unsuited("store", "redis, http or https")),
+    }
+}
+
+async fn clear_redis(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
+    let address = Address {
+        service: "tensor store",
+        endpoint: endpoint.clone(),
+    };
+    let connection = Connection::open(address).await?;
+    // A scope holds no character that means something in a pattern.
+    let pattern = scope.name("*");
+    let mut cursor = Value::from("0");
+    loop {
+        let arguments = vec![
+            cursor,
+            Value::from("MATCH"),
+            Value::from(pattern.as_str()),
+            Value::from("COUNT"),
+            Value::from(KEYS_A_SCAN),
+        ];
+        let reply = connection.call("SCAN", arguments).await?;
+        let Value::Array(parts) = reply else {
+            return Err(connection.unexpected("SCAN"));
+        };
+        let Ok([next, Value::Array(keys)]) = <[Value; 2]>::try_from(parts) else {
+            return Err(connection.unexpected("SCAN"));
+        };
+        if !keys.is_empty() {
+            connection.done("UNLINK", keys).await?;
+        }
+        if next.as_str().is_some_and(|next| next == "0") {
+            return Ok(());
+        }
+        cursor = next;
+    }
+}
+
+async fn clear_bucket(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
+    let store = S3Objects::open(endpoint.clone());
+    let (bucket, prefix) = (endpoint.path.as_str(), scope.name(""));
+    loop {
+        let page = store.list(bucket, &prefix, None).await?;
+        if page.keys.is_empty() {
+            return Ok(());
+        }
+        store.delete(bucket, &page.keys).await?;
+    }
+}

@@ -1,0 +1,570 @@
+//! P2P and P2P with Lambda against their closed forms, one process, and
+//! themselves.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::Optimizer;
+use epochcost_systems::p2p::{Compression, EPOCH_BYTES, KEY_BYTES, Method, TOKEN_BYTES};
+use epochcost_systems::testing::{self, Trial};
+use epochcost_systems::{
+    Batch, Compute, DriveError, Evaluation, Fidelity, GradientOutput, Job, Replicas, Result,
+    StepRecord, SystemError, Vector, find,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+const P: u64 = 4 * testing::SIZES.parameters as u64;
+
+/// Pauses of a test, where the published ones are seconds.
+fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
+    let mut overrides: Map<String, Value> = serde_json::from_value(settings).unwrap();
+    let pauses = match system {
+        "p2p" => {
+            json!({"poll_ms": 1, "barrier_before_ms": 1, "barrier_poll_ms": 1, "barrier_settle_ms": 20})
+        }
+        _ => json!({"poll_ms": 1, "status_poll_ms": 1}),
+    };
+    for (name, value) in pauses.as_object().unwrap() {
+        if name != "barrier_settle_ms" || fidelity == Fidelity::Code {
+            overrides.entry(name).or_insert(value.clone());
+        }
+    }
+    testing::job(system, fidelity, workers, &overrides).unwrap()
+}
+
+fn closed_form(job: &Job) -> Traffic {
+    let system = find(&job.system).unwrap();
+    system.traffic(job, testing::SIZES).unwrap()
+}
+
+fn by_epoch(trial: &Trial) -> Vec<&StepRecord> {
+    let mut steps: Vec<_> = trial.steps();
+    steps.retain(|step| step.function == "peer");
+    steps.sort_by_key(|step| (step.epoch, step.rank));
+    steps
+}
+
+fn digests(trial: &Trial) -> Vec<String> {
+    let digest = |step: &&StepRecord| step.parameters_digest.clone().unwrap();
+    by_epoch(trial).iter().map(digest).collect()
+}
+
+/// What a peer does: begins the first gradient of an epoch, or evaluates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Begins { rank: usize, epoch: usize },
+    Evaluates { rank: usize, epoch: usize },
+}
+
+/// What peers did, in order, and who waits for it.
+#[derive(Default)]
+struct Course {
+    events: Mutex<Vec<Event>>,
+    changed: Notify,
+}
+
+impl Course {
+    fn note(&self, event: Event) {
+        self.events.lock().unwrap().push(event);
+        self.changed.notify_waiters();
+    }
+
+    /// Returns once `event` has come; a peer that never lets it come makes the
+    /// test fail.
+    async fn after(&self, event: Event) {
+        let come = async {
+            loop {
+                let changed = self.changed.notified();
+                if self.events.lock().unwrap().contains(&event) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let patience = Duration::from_secs(60);
+        tokio::time::timeout(patience, come)
+            .await
+            .expect("it never came");
+    }
+
+    fn place(&self, event: Event) -> usize {
+        let events = self.events.lock().unwrap();
+        events.iter().position(|known| *known == event).unwrap()
+    }
+}
+
+/// Before a gradient of an epoch a peer waits for this.
+type Gate = fn(usize, usize) -> Option<Event>;
+
+/// A model that goes on only when others have.
+struct Gated {
+    model: Box<dyn Compute>,
+    course: Arc<Course>,
+    gate: Gate,
+    /// Milliseconds that a gradient takes: the published barrier needs more
+    /// than the pause between two looks at it.
+    milliseconds: u64,
+    fails: bool,
+}
+
+impl Gated {
+    fn new(model: Box<dyn Compute>, course: &Arc<Course>, gate: Gate) -> Self {
+        Self {
+            model,
+            course: course.clone(),
+            gate,
+            milliseconds: 0,
+            fails: false,
+        }
+    }
+}
+
+#[async_trait]
+impl Compute for Gated {
+    fn parameters(&self) -> usize {
+        self.model.parameters()
+    }
+
+    fn statistics(&self) -> usize {
+        self.model.statistics()
+    }
+
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
+        self.model.initial_parameters(seed).await
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        self.model.initial_statistics()
+    }
+
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        let (rank, epoch) = (batch.rank, batch.epoch);
+        if self.fails {
+            return Err(SystemError::Compute("no gradient".into()));
+        }
+        if batch.index == 0 {
+            self.course.note(Event::Begins { rank, epoch });
+            if let Some(event) = (self.gate)(rank, epoch) {
+                self.course.after(event).await;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(self.milliseconds)).await;
+        self.model.gradient(parameters, statistics, batch).await
+    }
+
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        let (rank, epoch) = (test.rank, test.epoch);
+        self.course.note(Event::Evaluates { rank, epoch });
+        self.model.evaluate(parameters, statistics, test).await
+    }
+}
+
+fn slow_of(model: fn() -> Box<dyn Compute>) -> Box<dyn Compute> {
+    Box::new(Gated {
+        milliseconds: 15,
+        ..Gated::new(model(), &Arc::default(), |_, _| None)
+    })
+}
+
+fn slow() -> Box<dyn Compute> {
+    slow_of(testing::compute)
+}
+
+fn slow_phantom() -> Box<dyn Compute> {
+    slow_of(testing::phantom)
+}
+
+/// Runs a job whose peers go on when `gate` lets them.
+async fn run_gated(
+    job: &Job,
+    model: fn() -> Box<dyn Compute>,
+    gate: Gate,
+) -> (Result<Trial, DriveError>, Arc<Course>) {
+    let course = Arc::new(Course::default());
+    let peers = course.clone();
+    let make = move || -> Box<dyn Compute> { Box::new(Gated::new(model(), &peers, gate)) };
+    (testing::run_with(job, make).await, course)
+}
+
+#[tokio::test]
+async fn synchronous_traffic_is_the_closed_form() {
+    for workers in WORKERS {
+        let (w, epochs) = (workers as u64, 3);
+        for compute in [testing::compute, testing::phantom] {
+            for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+                for method in ["none", "qsgd", "qsgd_published", "top_k"] {
+                    let job = job("p2p", fidelity, workers, json!({"compression": method}));
+                    let trial = testing::run_with(&job, compute).await.unwrap();
+                    assert_eq!(trial.exchange(), closed_form(&job), "{workers} {method}");
+                }
+            }
+            // The paper's form, by hand: W·E·(S + T) up, W(W − 1)·E·S down.
+            let job = job("p2p", Fidelity::Paper, workers, json!({}));
+            let s = Compression::published(Method::Qsgd).bytes(P / 4).unwrap();
+            let expected = Traffic {
+                messages: 2 * w * epochs,
+                deliveries: w * (w - 1) * epochs,
+                bytes_up: w * epochs * (s + TOKEN_BYTES),
+                bytes_down: w * (w - 1) * epochs * s,
+                ..Traffic::default()
+            };
+            assert_eq!(closed_form(&job), expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn gradients_beyond_the_brokers_limit_go_by_reference() {
+    for workers in [1, 2, 4] {
+        let (w, epochs) = (workers as u64, 3);
+        for compute in [testing::compute, testing::phantom] {
+            for (limit, is_by_reference) in [(P - 1, true), (P, false)] {
+                let settings = json!({"compression": "none", "message_limit_bytes": limit});
+                let job = job("p2p", Fidelity::Paper, workers, settings);
+                let trial = testing::run_with(&job, compute).await.unwrap();
+                let exchange = trial.exchange();
+                assert_eq!(exchange, closed_form(&job));
+                let by_reference = u64::from(is_by_reference);
+                assert_eq!(exchange.puts, by_reference * w * epochs);
+                assert_eq!(exchange.gets, by_reference * w * (w - 1) * epochs);
+                let bytes = P + by_reference * KEY_BYTES;
+                assert_eq!(exchange.bytes_down, w * (w - 1) * epochs * bytes);
+            }
+        }
+    }
+}
+
+/// The published peers fetch what they have in every look: at least once each,
+/// and every time all bytes of it.
+#[tokio::test]
+async fn published_peers_fetch_again_and_are_metered() {
+    for workers in [1, 2, 4] {
+        let (w, epochs) = (workers as u64, 3);
+        for compute in [slow, slow_phantom] {
+            let job = job("p2p", Fidelity::Code, workers, json!({}));
+            let trial = testing::run_with(&job, compute).await.unwrap();
+            let steps: Vec<StepRecord> = trial.steps().into_iter().cloned().collect();
+            let system = find("p2p").unwrap();
+            let form = system.traffic_of(&job, testing::SIZES, &steps).unwrap();
+            let metered = trial.exchange();
+            assert_eq!(metered, form, "{workers}");
+            assert!(metered.deliveries >= w * (w - 1) * epochs);
+            // One element more than the gradient has.
+            assert_eq!(metered.bytes_down, metered.deliveries * (P + 4));
+            assert_eq!(metered.bytes_up, w * epochs * (P + 4 + TOKEN_BYTES));
+        }
+    }
+}
+
+#[tokio::test]
+async fn lambda_traffic_is_the_closed_form() {
+    for workers in WORKERS {
+        let (w, b, epochs) = (workers as u64, 3, 3);
+        for compute in [testing::compute, testing::phantom] {
+            for fidelity in Fidelity::ALL {
+                let job = job("p2p_lambda", fidelity, workers, json!({}));
+                let trial = testing::run_with(&job, compute).await.unwrap();
+                assert_eq!(
+                    trial.exchange(),
+                    closed_form(&job),
+                    "{workers} {fidelity:?}"
+                );
+                // One expansion and B gradients of each peer, and the peer itself.
+                assert_eq!(trial.driven.invocations, w * (b + 1) * epochs + w);
+                assert_eq!(trial.driven.transitions, w * (b + 2) * epochs);
+            }
+            // As published: W(2B + W)·P bytes of gradients an epoch.
+            let job = job("p2p_lambda", Fidelity::Code, workers, json!({}));
+            let keys = (w * (2 * b + w)) * KEY_BYTES;
+            let expected = Traffic {
+                puts: epochs * w * (b + 1),
+                gets: epochs * w * (b + w - 1),
+                messages: epochs * w * (b + 1),
+                deliveries: epochs * w * (b + w - 1),
+                bytes_up: epochs * w * (b + 1) * (P + KEY_BYTES),
+                bytes_down: epochs * w * (b + w - 1) * (P + KEY_BYTES),
+                ..Traffic::default()
+            };
+            assert_eq!(closed_form(&job), expected);
+            let bytes = expected.bytes_up + expected.bytes_down;
+            assert_eq!(bytes, epochs * (w * (2 * b + w) * P + keys));
+        }
+    }
+}
+
+/// One process that takes the mean of means of the mini-batches as `records`
+/// gives them: the digest after each epoch.
+async fn reference(job: &Job, batch: impl Fn(usize, usize, usize) -> Batch) -> Vec<String> {
+    let mut compute = testing::compute();
+    let mut parameters = compute.initial_parameters(job.seed).await.unwrap();
+    let mut optimizer = Optimizer::new(job.optimizer);
+    let mut digests = Vec::new();
+    for epoch in 0..job.epochs {
+        let mut means = Vec::new();
+        for rank in 0..job.workers {
+            let mut gradients = Vec::new();
+            for index in 0..job.batches_per_worker {
+                let mut statistics = compute.initial_statistics();
+                let batch = batch(rank, epoch, index);
+                let computing = compute.gradient(&parameters, &mut statistics, &batch);
+                gradients.push(computing.await.unwrap().gradient);
+            }
+            means.push(Vector::mean(&gradients).unwrap());
+        }
+        let mean = Vector::mean(&means).unwrap();
+        let values = parameters.real_mut().unwrap();
+        optimizer.step(values, mean.real().unwrap()).unwrap();
+        digests.push(parameters.digest().unwrap());
+    }
+    digests
+}
+
+#[tokio::test]
+async fn peers_with_functions_take_the_step_of_one_process() {
+    for workers in [1, 2, 3, 8] {
+        let job = job("p2p_lambda", Fidelity::Paper, workers, json!({}));
+        let trial = testing::run(&job).await.unwrap();
+        let reference = reference(&job, |rank, epoch, index| Batch {
+            rank,
+            epoch,
+            index,
+            records: testing::minibatch_records(&job, rank, index),
+        });
+        let expected: Vec<String> = (reference.await.iter())
+            .flat_map(|digest| vec![digest.clone(); workers])
+            .collect();
+        assert_eq!(digests(&trial), expected);
+    }
+}
+
+#[tokio::test]
+async fn replicas_are_identical_where_it_is_stated() {
+    for (system, settings) in [
+        ("p2p", json!({"compression": "none"})),
+        (
+            "p2p",
+            json!({"compression": "qsgd", "qsgd_norm": "l2", "qsgd_bucket": 8}),
+        ),
+        ("p2p", json!({"compression": "qsgd_published"})),
+        (
+            "p2p",
+            json!({"compression": "top_k", "top_k_fraction": 0.2}),
+        ),
+        ("p2p", json!({"mode": "asynchronous"})),
+        ("p2p_lambda", json!({})),
+        ("p2p_lambda", json!({"seeded_replicas": false})),
+        ("p2p_lambda", json!({"compression": "top_k"})),
+    ] {
+        for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+            let job = job(system, fidelity, 3, settings.clone());
+            let trial = testing::run(&job).await.unwrap();
+            let digests = digests(&trial);
+            let same = digests
+                .chunks(3)
+                .all(|epoch| epoch.iter().all(|one| *one == epoch[0]));
+            let stated = find(system).unwrap().replicas(&job).unwrap();
+            match stated {
+                Replicas::Identical => assert!(same, "{system} {settings}"),
+                // Asynchronous peers may find the same by chance.
+                Replicas::Differ { .. } if settings.get("mode").is_some() => {}
+                Replicas::Differ { .. } => assert!(!same, "{system} {settings}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_seed_gives_the_same_twice_and_compression_changes_it() {
+    let mut seen = Vec::new();
+    for method in ["none", "qsgd", "top_k"] {
+        let job = job("p2p", Fidelity::Paper, 3, json!({"compression": method}));
+        let (one, two) = (
+            testing::run(&job).await.unwrap(),
+            testing::run(&job).await.unwrap(),
+        );
+        assert_eq!(digests(&one), digests(&two));
+        seen.push(digests(&one));
+    }
+    assert!(seen[0] != seen[1] && seen[1] != seen[2]);
+}
+
+/// Top-k says which share it sends, the others say nothing.
+#[tokio::test]
+async fn density_is_told() {
+    let job = job(
+        "p2p",
+        Fidelity::Paper,
+        2,
+        json!({"compression": "top_k", "top_k_fraction": 0.5}),
+    );
+    let trial = testing::run(&job).await.unwrap();
+    assert!(
+        trial
+            .steps()
+            .iter()
+            .all(|step| step.update_density == Some(19.0 / 37.0))
+    );
+}
+
+/// Published functions compute at models of their own.
+#[tokio::test]
+async fn published_functions_never_see_the_weights() {
+    let settings = json!({"seeded_replicas": true, "peer_queue": "per_epoch"});
+    let with = job("p2p_lambda", Fidelity::Paper, 2, settings.clone());
+    let mut without: Value = settings;
+    without["sends_weights"] = json!(false);
+    let without = job("p2p_lambda", Fidelity::Paper, 2, without);
+    let (with, without) = (
+        testing::run(&with).await.unwrap(),
+        testing::run(&without).await.unwrap(),
+    );
+    assert_ne!(digests(&with), digests(&without));
+}
+
+/// The late peer computes its first gradient only when the others have ended:
+/// peers that waited for it would never get there.
+#[tokio::test]
+async fn a_slow_peer_delays_no_asynchronous_one() {
+    let job = job("p2p", Fidelity::Paper, 2, json!({"mode": "asynchronous"}));
+    let late: Gate =
+        |rank, epoch| (rank == 0 && epoch == 0).then_some(Event::Evaluates { rank: 1, epoch: 2 });
+    let (trial, _) = run_gated(&job, testing::compute, late).await;
+    let trial = trial.unwrap();
+    let steps = by_epoch(&trial);
+    let of = |rank| steps.iter().filter(move |step| step.rank == rank);
+    // Nothing of the late peer was there to read; of the other, its last.
+    assert!(of(1).all(|step| step.staleness.is_none()));
+    assert!(of(0).all(|step| step.staleness == Some(0.0)));
+    assert!(steps.iter().all(|step| step.seconds.wait == 0.0));
+    // What is read is metered: a message of each peer that had sent one.
+    let all: Vec<StepRecord> = trial.steps().into_iter().cloned().collect();
+    let system = find("p2p").unwrap();
+    let form = system.traffic_of(&job, testing::SIZES, &all).unwrap();
+    assert_eq!(trial.exchange(), form);
+    let s = Compression::published(Method::Qsgd).bytes(P / 4).unwrap() + EPOCH_BYTES;
+    assert_eq!((form.messages, form.deliveries), (2 * 3, 3));
+    assert_eq!((form.bytes_up, form.bytes_down), (6 * s, 3 * s));
+}
+
+/// A peer that is ahead reads what the late one sent epochs ago, and says so.
+#[tokio::test]
+async fn staleness_is_the_age_of_what_is_read() {
+    // Worker 0 begins when worker 1 has sent its first gradient, and worker 1
+    // goes on when worker 0 has ended.
+    let apart: Gate = |rank, epoch| match (rank, epoch) {
+        (0, 0) => Some(Event::Begins { rank: 1, epoch: 1 }),
+        (1, 1) => Some(Event::Evaluates { rank: 0, epoch: 3 }),
+        _ => None,
+    };
+    for model in [testing::compute, testing::phantom] {
+        let settings = json!({"mode": "asynchronous", "compression": "none"});
+        let job = Job {
+            epochs: 4,
+            ..job("p2p", Fidelity::Paper, 2, settings)
+        };
+        let (trial, _) = run_gated(&job, model, apart).await;
+        let trial = trial.unwrap();
+        let ages = |rank| -> Vec<Option<f64>> {
+            let steps = by_epoch(&trial).into_iter();
+            let own = steps.filter(|step| step.rank == rank);
+            own.map(|step| step.staleness).collect()
+        };
+        assert_eq!(ages(0), [Some(0.0), Some(1.0), Some(2.0), Some(3.0)]);
+        // What worker 0 sent last is newer than what worker 1 computes.
+        assert_eq!(ages(1), [None, Some(0.0), Some(0.0), Some(0.0)]);
+    }
+}
+
+/// No peer begins an epoch before all have sent their gradients of the last.
+#[tokio::test]
+async fn synchronous_peers_wait_for_the_last() {
+    let last_to_begin: Gate = |rank, epoch| (rank == 0).then_some(Event::Begins { rank: 2, epoch });
+    for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+        let job = job("p2p", fidelity, 3, json!({}));
+        let (trial, course) = run_gated(&job, testing::compute, last_to_begin).await;
+        trial.unwrap();
+        for epoch in 1..3 {
+            let before = epoch - 1;
+            let first = (0..3).map(|rank| course.place(Event::Begins { rank, epoch }));
+            let first = first.min().unwrap();
+            for rank in 0..3 {
+                let begun = Event::Begins {
+                    rank,
+                    epoch: before,
+                };
+                let evaluated = Event::Evaluates {
+                    rank,
+                    epoch: before,
+                };
+                assert!(course.place(begun) < first);
+                // Only a barrier makes them wait for what follows the exchange.
+                let has_barrier = fidelity == Fidelity::Paper;
+                assert!(!has_barrier || course.place(evaluated) < first);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn synchronous_peers_wait_with_a_bound() {
+    // Worker 0 never computes: it waits for an epoch that there is not.
+    let never: Gate = |rank, _| (rank == 0).then_some(Event::Begins { rank: 0, epoch: 9 });
+    let job = job("p2p", Fidelity::Paper, 3, json!({"wait_limit_s": 0}));
+    let (trial, _) = run_gated(&job, testing::compute, never).await;
+    let Err(DriveError::Invoke(error)) = trial else {
+        panic!("a peer waited beyond its bound");
+    };
+    assert!(
+        error.reason.contains("gave up waiting for the gradients"),
+        "{}",
+        error.reason
+    );
+}
+
+/// A function that fails ends its execution; the peer asks, and says so.
+#[tokio::test]
+async fn a_peer_learns_that_its_execution_failed() {
+    let failing = || -> Box<dyn Compute> {
+        Box::new(Gated {
+            fails: true,
+            ..Gated::new(testing::compute(), &Arc::default(), |_, _| None)
+        })
+    };
+    let job = job("p2p_lambda", Fidelity::Paper, 2, json!({}));
+    let Err(DriveError::Invoke(error)) = testing::run_with(&job, failing).await else {
+        panic!("nobody noticed");
+    };
+    assert_eq!(error.function, "peer");
+    assert!(error.reason.contains("no gradient"), "{}", error.reason);
+}
+
+#[test]
+fn settings_that_cannot_work_are_named() {
+    let system = find("p2p").unwrap();
+    for (field, value) in [
+        ("qsgd_levels", json!(0)),
+        ("top_k_fraction", json!(0.0)),
+        ("top_k_fraction", json!(1.5)),
+        ("compression", json!("gzip")),
+        ("no_such", json!(1)),
+    ] {
+        let overrides: Map<String, Value> = [(field.to_owned(), value)].into_iter().collect();
+        let error = system.settings(Fidelity::Paper, &overrides).unwrap_err();
+        assert_eq!(error.field(), field);
+    }
+}
