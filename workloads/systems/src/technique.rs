@@ -215,7 +215,7 @@ mod tests {
         for _ in 0..100 {
             monitor.follow(Some(1.0));
         }
-        assert_eq!(monitor.learning_rate, 1e-6);
+        assert!((monitor.learning_rate - 1e-6).abs() < 1e-12);
         assert!(!monitor.is_over);
     }
 
