@@ -27,7 +27,7 @@ fn every_shipped_experiment_is_valid_and_named_like_its_file() {
     }
 }
 
-/// The smoke run is the whole comparison: five systems, MobileNet, 4 workers,
+/// The smoke run is the whole comparison: every system, MobileNet, 4 workers,
 /// two epochs of three batches.
 #[test]
 fn smoke_runs_every_system_in_full() {

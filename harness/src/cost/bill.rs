@@ -256,7 +256,7 @@ fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceB
             (queue.messages + queue.deliveries + queue.polls) as f64,
         ),
         QueueService::RabbitMq if moved(queue) => ledger.charge(BROKER, usage.wall_s / 3600.0),
-        QueueService::RabbitMq => Ok(()),
+        QueueService::RabbitMq | QueueService::Http => Ok(()),
     }
 }
 

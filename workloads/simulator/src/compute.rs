@@ -9,7 +9,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use async_trait::async_trait;
-use epochcost_systems::{Batch, Compute, Evaluation, GradientOutput, Result, Sizes, Vector};
+use epochcost_systems::{
+    Batch, Compute, Device, Evaluation, GradientOutput, Result, Sizes, Vector,
+};
 
 use crate::profile::ModelCost;
 use crate::station::Station;
@@ -55,6 +57,38 @@ impl ModelledCompute {
     }
 }
 
+impl ModelledCompute {
+    /// Lets the time of a batch's step pass.
+    async fn pass(&self, batch: &Batch) {
+        self.build().await;
+        let samples = self.samples(batch);
+        self.computed
+            .samples
+            .fetch_max(samples as u64, Ordering::Relaxed);
+        let core_s = self.cost.step_s(samples, 1.0);
+        let seconds = self.cost.step_s(samples, self.station.vcpus());
+        self.station.compute(core_s, seconds).await;
+    }
+
+    /// What the real model gives, or a gradient of which only the size exists.
+    fn computed_gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        match &mut self.real {
+            Some(real) => at_once(real.gradient(parameters, statistics, batch)),
+            None => Ok(GradientOutput {
+                loss: None,
+                gradient: Vector::Phantom {
+                    len: self.sizes.parameters,
+                },
+            }),
+        }
+    }
+}
+
 #[async_trait]
 impl Compute for ModelledCompute {
     fn parameters(&self) -> usize {
@@ -90,23 +124,30 @@ impl Compute for ModelledCompute {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput> {
-        self.build().await;
-        let samples = self.samples(batch);
-        self.computed
-            .samples
-            .fetch_max(samples as u64, Ordering::Relaxed);
-        let core_s = self.cost.step_s(samples, 1.0);
-        let seconds = self.cost.step_s(samples, self.station.vcpus());
-        self.station.compute(core_s, seconds).await;
-        match &mut self.real {
-            Some(real) => at_once(real.gradient(parameters, statistics, batch)),
-            None => Ok(GradientOutput {
-                loss: None,
-                gradient: Vector::Phantom {
-                    len: self.sizes.parameters,
-                },
-            }),
+        self.pass(batch).await;
+        self.computed_gradient(parameters, statistics, batch)
+    }
+
+    /// On GPUs each batch has its own, and all take as long as one; CPUs are
+    /// shared, and all take as long as one after another.
+    async fn gradients(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut [Vector],
+        batches: &[Batch],
+    ) -> Result<Vec<GradientOutput>> {
+        let mut outputs = Vec::with_capacity(batches.len());
+        let paid = match self.cost.device {
+            Device::Cuda => batches.len().min(1),
+            Device::Cpu => batches.len(),
+        };
+        for (index, (statistics, batch)) in statistics.iter_mut().zip(batches).enumerate() {
+            if index < paid {
+                self.pass(batch).await;
+            }
+            outputs.push(self.computed_gradient(parameters, statistics, batch)?);
         }
+        Ok(outputs)
     }
 
     async fn evaluate(

@@ -5,7 +5,7 @@ mod support;
 
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
-use epochcost_systems::find;
+use epochcost_systems::{Evaluate, Fidelity, find};
 use serde_json::json;
 use support::*;
 
@@ -42,6 +42,51 @@ fn every_system_moves_what_it_states() {
     for system in SYSTEMS {
         for (workers, batches) in [(1, 1), (2, 3), (5, 2), (16, 2)] {
             assert_exact(system, workers, batches, json!({}));
+        }
+    }
+}
+
+/// The originals of LambdaML, KubeML, training within one machine, and every
+/// system tuned.
+#[test]
+fn the_other_systems_and_the_tuned_arms_move_what_they_state() {
+    let others = [
+        ("lambdaml_scatterreduce", json!({})),
+        (
+            "lambdaml_allreduce",
+            json!({"exchanges": "model_every_epoch"}),
+        ),
+        ("lambdaml_async", json!({})),
+        ("kubeml", json!({"document_samples": 4, "k": 1})),
+        ("mirrored", json!({})),
+    ];
+    let by_name = json!({"over": "objects"});
+    let first = SYSTEMS.map(|system| (system, json!({})));
+    let more = [
+        ("allreduce", by_name.clone()),
+        ("scatterreduce", by_name),
+        ("scatterreduce", json!({"stores": 3})),
+    ];
+    for (system, settings) in others.iter().chain(&first).chain(&more) {
+        for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+            for (workers, batches) in [(1, 1), (2, 3), (3, 2), (8, 2)] {
+                let overrides = serde_json::from_value(settings.clone()).unwrap();
+                let mut job = job(system, workers, batches, json!({}));
+                job.fidelity = fidelity;
+                job.settings = find(system)
+                    .unwrap()
+                    .settings(fidelity, &overrides)
+                    .unwrap();
+                job.evaluate = Evaluate::EveryEpoch;
+                job.epochs = 2;
+                let simulation = simulation(job, 1_117_396, &slow_requests(), 0.1);
+                let simulated = run(&simulation);
+                let form = find(system).unwrap();
+                let form = form.traffic(&simulation.job, simulation.sizes).unwrap();
+                let metered = simulated.totals.traffic.exchange.total().untimed();
+                let what = format!("{system} {settings} {fidelity:?} of {workers}");
+                assert_eq!(metered, form, "{what}");
+            }
         }
     }
 }

@@ -25,20 +25,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::{ObjectStore, Traffic};
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::in_store;
-use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, list_keys};
+use crate::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
+use crate::listing::list_keys;
+use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::technique::Monitor;
 use crate::transfers::TRANSFERS_AT_ONCE;
 use crate::waiting::{Looks, Place};
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, Vector, World, settings,
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
 };
 
-const NAME: &str = "allreduce";
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 /// Between two looks under `tuned`: about what a look takes.
@@ -97,6 +99,8 @@ pub(crate) enum FindsBy {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
+    /// What workers exchange, and when.
+    exchanges: Exchanged,
     /// What gradients travel over.
     over: Over,
     /// How worker 0 finds gradient objects.
@@ -125,15 +129,35 @@ struct Settings {
     merged_poll_ms: u64,
     /// For how long the merged gradient is awaited, s; null: for ever.
     merged_timeout_s: Option<u64>,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
     /// After how many epochs a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
 }
 
 impl Settings {
-    fn of(fidelity: Fidelity) -> Self {
+    /// Of the original under `code`, only what its own code does is different.
+    fn of(fidelity: Fidelity, source: Source) -> Self {
+        match source {
+            Source::Comparison => Self::of_comparison(fidelity),
+            Source::LambdaMl if fidelity == Fidelity::Code => Self {
+                list_first_page_only: true,
+                epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
+                ..Self::of_comparison(Fidelity::Paper)
+            },
+            Source::LambdaMl => Self::of_comparison(fidelity),
+        }
+    }
+
+    fn of_comparison(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
+            exchanges: Exchanged::Gradients,
             over: if tuned { Over::Tensors } else { Over::Objects },
             finds_by: if tuned {
                 FindsBy::Name
@@ -160,7 +184,10 @@ impl Settings {
             list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
             merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
             merged_timeout_s: (!code).then_some(60),
+            reduce_on_plateau: None,
+            early_stopping: None,
             epochs_per_invocation: None,
+            continues_by_time: tuned,
         }
     }
 
@@ -174,11 +201,11 @@ impl Settings {
 }
 
 /// Settings that fit each other.
-fn checked(settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = settings::parse(NAME, settings)?;
+fn checked(system: &'static str, settings: &Value) -> Result<Settings, SettingsError> {
+    let settings: Settings = settings::parse(system, settings)?;
     if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
         return Err(SettingsError::Value {
-            system: NAME,
+            system,
             field: "reduction".into(),
             reason: "a tensor store takes means; use reduction: mean or over: objects".into(),
         });
@@ -187,7 +214,7 @@ fn checked(settings: &Value) -> Result<Settings, SettingsError> {
 }
 
 /// AllReduce over the object store.
-pub(crate) struct AllReduce;
+pub(crate) struct AllReduce(pub(crate) Source);
 
 struct Reducer {
     settings: Settings,
@@ -370,15 +397,26 @@ impl Reducer {
 #[async_trait]
 impl System for AllReduce {
     fn name(&self) -> &'static str {
-        NAME
+        match self.0 {
+            Source::Comparison => "allreduce",
+            Source::LambdaMl => "lambdaml_allreduce",
+        }
     }
 
     fn title(&self) -> &'static str {
-        "AllReduce"
+        match self.0 {
+            Source::Comparison => "AllReduce",
+            Source::LambdaMl => "LambdaML AllReduce",
+        }
     }
 
     fn about(&self) -> &'static str {
-        "LambdaML AllReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+        match self.0 {
+            Source::Comparison => {
+                "LambdaML AllReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+            }
+            Source::LambdaMl => ORIGINAL,
+        }
     }
 
     fn host_of(&self, _: &str) -> Host {
@@ -390,17 +428,17 @@ impl System for AllReduce {
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        let settings = settings::resolve(NAME, &Settings::of(fidelity), overrides)?;
-        checked(&settings)?;
+        let settings = settings::resolve(self.name(), &Settings::of(fidelity, self.0), overrides)?;
+        checked(self.name(), &settings)?;
         Ok(settings)
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
-        published_sgd()
+        self.0.optimizer()
     }
 
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        Ok(checked(&job.settings)?.layout())
+        Ok(checked(self.name(), &job.settings)?.layout())
     }
 
     fn functions(&self) -> &'static [&'static str] {
@@ -408,15 +446,16 @@ impl System for AllReduce {
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(self.name(), job)?;
         Ok(Launch::Workers(
             (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
         ))
     }
 
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings = checked(&job.settings)?;
+        let settings = checked(self.name(), &job.settings)?;
         let workers = job.workers as u64;
-        let steps = (job.epochs * job.batches_per_worker) as u64;
+        let steps = settings.exchanges.rounds(job);
         if settings.over == Over::Tensors {
             let notices = 2 * workers.saturating_sub(1);
             return Ok(in_store::traffic(
@@ -442,33 +481,26 @@ impl System for AllReduce {
     /// A replica's parameters and momentum, the own gradient, the merged one
     /// as it comes and decoded; worker 0 first all gradients and their mean.
     fn resident_vectors(&self, job: &Job, _function: &str, rank: usize) -> Result<usize> {
-        let reduces = rank == 0 && checked(&job.settings)?.over == Over::Objects;
+        let reduces = rank == 0 && checked(self.name(), &job.settings)?.over == Over::Objects;
         Ok(if reduces { job.workers + 4 } else { 5 })
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings = checked(&job.settings)?;
+        let settings = checked(self.name(), &job.settings)?;
         Ok(synchronous::replicas(settings.seeded_replicas))
     }
 
     async fn run(&self, world: &mut World) -> Result<Outcome> {
-        synchronous::expect_function(world, NAME)?;
-        let settings = checked(&world.task.job.settings)?;
+        synchronous::expect_function(world, self.name())?;
+        let settings = checked(self.name(), &world.task.job.settings)?;
         let options = LoopOptions {
+            exchanges: settings.exchanges,
             layout: settings.layout(),
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
         };
         synchronous::train(world, &mut Reducer { settings }, options).await
     }
-}
-
-/// SGD as in LambdaML's archived CNN handlers, inherited by the comparison paper.
-pub(crate) fn published_sgd() -> OptimizerSpec {
-    OptimizerSpec::Sgd(Sgd {
-        learning_rate: 0.01,
-        momentum: 0.9,
-        weight_decay: 5e-4,
-    })
 }

@@ -24,14 +24,16 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::allreduce::published_sgd;
 use crate::data::Shard;
-use crate::synchronous::{self, Exchange, FUNCTION, Iteration, LoopOptions, Replica};
+use crate::lambdaml::published_sgd;
+use crate::replica::Replica;
+use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::technique::Monitor;
 use crate::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
-    DataLayout, Device, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError,
-    Sizes, Stage, System, SystemError, Vector, World, settings,
+    DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau,
+    Replicas, Result, SettingsError, Sizes, Stage, System, SystemError, Vector, World, settings,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -51,6 +53,10 @@ struct Settings {
     poll_ms: u64,
     /// For how long a gradient is awaited, s; null: for ever.
     timeout_s: Option<u64>,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
     /// Into how many objects a gradient is cut.
     parts: usize,
     /// How many requests of an instance may be under way at once.
@@ -67,6 +73,8 @@ impl Settings {
             delete_previous: !code,
             poll_ms: 100,
             timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
             parts: if tuned { 4 } else { 1 },
             transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
         }
@@ -135,6 +143,7 @@ async fn train_single_process(world: &mut World, settings: &Settings) -> Result<
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
+    let mut monitor = Monitor::of(NAME, &job)?;
     for epoch in 0..job.epochs {
         let order = shard.batches(world, job.seed, 0, epoch);
         for batch in 0..job.batches_per_worker {
@@ -181,9 +190,16 @@ async fn train_single_process(world: &mut World, settings: &Settings) -> Result<
             world.note_loss(mean_loss(&losses));
             world.enter(Stage::DetectConvergence);
             if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
-                replica.evaluate(world, epoch).await?;
+                let loss = replica.evaluate(world, epoch).await?;
+                if let Some(monitor) = &mut monitor {
+                    monitor.follow(loss);
+                    replica.obey(monitor);
+                }
             }
             world.end_step();
+        }
+        if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
+            break;
         }
     }
     Ok(Outcome::Finished)
@@ -248,6 +264,7 @@ impl System for GpuBaseline {
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(NAME, job)?;
         let settings: Settings = settings::parse(NAME, &job.settings)?;
         let processes = if settings.single_process {
             1
@@ -295,10 +312,12 @@ impl System for GpuBaseline {
             return train_single_process(world, &settings).await;
         }
         let options = LoopOptions {
+            exchanges: Exchanged::Gradients,
             layout: DataLayout::Shards,
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: false,
             epochs_per_invocation: None,
+            continues_by_time: false,
         };
         synchronous::train(world, &mut AllToAll { settings }, options).await
     }

@@ -1,6 +1,8 @@
 use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 
+use crate::StepRecord;
+
 /// Which description of a system is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +105,22 @@ pub struct Job {
 }
 
 impl Job {
+    /// The job as its steps tell that it was run: fewer epochs, where early
+    /// stopping ended it.
+    #[must_use]
+    pub fn as_run(&self, steps: &[StepRecord]) -> Self {
+        let stops = self.settings.get("early_stopping");
+        let last = steps.iter().map(|step| step.epoch).max();
+        let epochs = match (stops, last) {
+            (Some(stops), Some(last)) if !stops.is_null() => last + 1,
+            _ => self.epochs,
+        };
+        Self {
+            epochs,
+            ..self.clone()
+        }
+    }
+
     /// The same job for another trial-wide epoch: whether `epoch` is followed by an evaluation.
     pub fn evaluates_after(&self, epoch: usize) -> bool {
         match self.evaluate {

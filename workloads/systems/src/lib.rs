@@ -10,13 +10,28 @@
 mod allreduce;
 mod arithmetic;
 mod compression;
+mod continuation;
 mod data;
 mod dataset;
 mod drive;
 mod error;
+#[cfg(test)]
+mod gossip {
+    //! The example of `docs/adding-a-system.md`, from there.
+    include!(concat!(env!("OUT_DIR"), "/gossip.rs"));
+
+    mod tests {
+        #![allow(clippy::unwrap_used)]
+        include!(concat!(env!("OUT_DIR"), "/gossip_tests.rs"));
+    }
+}
 mod gpu_baseline;
 mod in_store;
 mod job;
+pub mod kubeml;
+mod lambdaml;
+mod listing;
+mod mirrored;
 pub mod mlless;
 mod models;
 pub mod p2p;
@@ -25,13 +40,16 @@ pub mod process;
 mod published;
 mod record;
 mod registry;
+mod replica;
 mod requests;
 mod resources;
 mod scatterreduce;
 mod settings;
 pub mod spirt;
+mod state_dict;
 mod synchronous;
 mod system;
+mod technique;
 pub mod testing;
 mod transfers;
 mod vector;
@@ -54,7 +72,9 @@ pub use registry::{find, systems};
 pub use requests::{ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests};
 pub use resources::{Reading, Resources, StageUsage, StageUsages};
 pub use settings::SettingsError;
+pub use state_dict::{Entry, EntryKind, state_dict};
 pub use system::{Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System};
+pub use technique::{EarlyStopping, ReduceOnPlateau};
 pub use vector::Vector;
 pub use waiting::{LeftOut, Pause, Watched};
 pub use workflow::State;

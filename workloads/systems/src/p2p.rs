@@ -69,8 +69,8 @@ pub use self::settings::{Barrier, Mode, PeerQueue, Settings, SyncQueue};
 pub(crate) use self::traffic::between_peers;
 pub use crate::compression::{Compression, Method, Norm};
 use crate::data::Shard;
+use crate::replica::Replica;
 use crate::settings::{parse, resolve};
-use crate::synchronous::Replica;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, PaperAccount, Replicas, Result,
     SettingsError, Sizes, Stage, StepRecord, System, SystemError, Vector, World,

@@ -28,19 +28,19 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::allreduce::{FindsBy, Over, TUNED_POLL_MS, published_sgd};
+use crate::allreduce::{FindsBy, Over, TUNED_POLL_MS};
 use crate::in_store;
-use crate::synchronous::{
-    self, Exchange, FUNCTION, Iteration, Listing, LoopOptions, key_fields, list_keys,
-};
+use crate::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
+use crate::listing::{Listing, key_fields, list_keys};
+use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::technique::Monitor;
 use crate::transfers::{TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    Stage, System, Vector, World, settings,
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World, settings,
 };
 
-const NAME: &str = "scatterreduce";
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 
@@ -60,6 +60,8 @@ enum DeleteMerged {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
+    /// What workers exchange, and when.
+    exchanges: Exchanged,
     /// What chunks travel over.
     over: Over,
     /// Over how many tensor stores chunks are spread, where they travel over
@@ -86,15 +88,35 @@ struct Settings {
     list_poll_ms: u64,
     /// For how long chunks are awaited, s; null: for ever, as published.
     list_timeout_s: Option<u64>,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
     /// After how many epochs a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
 }
 
 impl Settings {
-    fn of(fidelity: Fidelity) -> Self {
+    /// Of the original under `code`, only what its own code does is different.
+    fn of(fidelity: Fidelity, source: Source) -> Self {
+        match source {
+            Source::Comparison => Self::of_comparison(fidelity),
+            Source::LambdaMl if fidelity == Fidelity::Code => Self {
+                list_first_page_only: true,
+                epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
+                ..Self::of_comparison(Fidelity::Paper)
+            },
+            Source::LambdaMl => Self::of_comparison(fidelity),
+        }
+    }
+
+    fn of_comparison(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
+            exchanges: Exchanged::Gradients,
             over: if tuned { Over::Tensors } else { Over::Objects },
             stores: 1,
             finds_by: if tuned {
@@ -115,7 +137,10 @@ impl Settings {
             },
             list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
             list_timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
             epochs_per_invocation: None,
+            continues_by_time: tuned,
         }
     }
 
@@ -129,7 +154,7 @@ impl Settings {
 }
 
 /// ScatterReduce over the object store.
-pub(crate) struct ScatterReduce;
+pub(crate) struct ScatterReduce(pub(crate) Source);
 
 struct Chunks {
     settings: Settings,
@@ -368,15 +393,26 @@ fn merged_key(owner: usize, at: Iteration) -> String {
 #[async_trait]
 impl System for ScatterReduce {
     fn name(&self) -> &'static str {
-        NAME
+        match self.0 {
+            Source::Comparison => "scatterreduce",
+            Source::LambdaMl => "lambdaml_scatterreduce",
+        }
     }
 
     fn title(&self) -> &'static str {
-        "ScatterReduce"
+        match self.0 {
+            Source::Comparison => "ScatterReduce",
+            Source::LambdaMl => "LambdaML ScatterReduce",
+        }
     }
 
     fn about(&self) -> &'static str {
-        "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+        match self.0 {
+            Source::Comparison => {
+                "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+            }
+            Source::LambdaMl => ORIGINAL,
+        }
     }
 
     fn host_of(&self, _: &str) -> Host {
@@ -388,15 +424,15 @@ impl System for ScatterReduce {
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        settings::resolve(NAME, &Settings::of(fidelity), overrides)
+        settings::resolve(self.name(), &Settings::of(fidelity, self.0), overrides)
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
-        published_sgd()
+        self.0.optimizer()
     }
 
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        Ok(settings::parse::<Settings>(NAME, &job.settings)?.layout())
+        Ok(settings::parse::<Settings>(self.name(), &job.settings)?.layout())
     }
 
     fn functions(&self) -> &'static [&'static str] {
@@ -404,15 +440,16 @@ impl System for ScatterReduce {
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(self.name(), job)?;
         Ok(Launch::Workers(
             (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
         ))
     }
 
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+        let settings: Settings = settings::parse(self.name(), &job.settings)?;
         let workers = job.workers as u64;
-        let steps = (job.epochs * job.batches_per_worker) as u64;
+        let steps = settings.exchanges.rounds(job);
         let gradient = sizes.gradient_bytes();
         if settings.over == Over::Tensors {
             let (chunks, notices) = (workers * workers, 2 * workers * (workers - 1));
@@ -438,18 +475,20 @@ impl System for ScatterReduce {
     }
 
     fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+        let settings: Settings = settings::parse(self.name(), &job.settings)?;
         Ok(synchronous::replicas(settings.seeded_replicas))
     }
 
     async fn run(&self, world: &mut World) -> Result<Outcome> {
-        synchronous::expect_function(world, NAME)?;
-        let settings: Settings = world.settings(NAME)?;
+        synchronous::expect_function(world, self.name())?;
+        let settings: Settings = world.settings(self.name())?;
         let options = LoopOptions {
+            exchanges: settings.exchanges,
             layout: settings.layout(),
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
         };
         synchronous::train(world, &mut Chunks { settings }, options).await
     }

@@ -79,6 +79,8 @@ pub enum QueueService {
     RabbitMq,
     /// SQS, paid by the request.
     Sqs,
+    /// None: its messages stand for HTTP requests between its own processes.
+    Http,
 }
 
 /// The formula that the paper behind a system states costs by.
@@ -200,12 +202,13 @@ pub trait System: Send + Sync {
     fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic>;
 
     /// The closed form at what the steps of a trial say that they sent: equal
-    /// to [`traffic`](Self::traffic) unless what is sent depends on the data.
+    /// to [`traffic`](Self::traffic) unless what is sent depends on the data, or
+    /// training ended early.
     ///
     /// # Errors
     /// When the job's settings are not this system's.
-    fn traffic_of(&self, job: &Job, sizes: Sizes, _steps: &[StepRecord]) -> Result<Traffic> {
-        self.traffic(job, sizes)
+    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+        self.traffic(&job.as_run(steps), sizes)
     }
 
     /// Whether the closed form states bytes exactly. Where values travel as

@@ -24,6 +24,9 @@ pub const SIZES: Sizes = Sizes {
     statistics: 6,
 };
 
+/// Its name.
+pub const MODEL: &str = "formula";
+
 const RECORD_BYTES: usize = 3;
 
 /// A job of three epochs of three mini-batches for `system`, with `overrides`
@@ -43,7 +46,7 @@ pub fn job(
         system: system.into(),
         fidelity,
         settings: found.settings(fidelity, overrides)?,
-        model: "formula".into(),
+        model: MODEL.into(),
         data: DataPlan {
             dataset: "numbers".into(),
             record_bytes: RECORD_BYTES,
@@ -130,12 +133,7 @@ pub async fn run_with(
     job: &Job,
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
 ) -> Result<Trial, DriveError> {
-    let train = job.workers * job.batches_per_worker * job.batch_size;
-    let data = Data {
-        train: records(job, 0, train),
-        test: records(job, 0, job.data.test_samples),
-    };
-    run_on(job, &data, compute).await
+    run_on(job, &Data::of(job), compute).await
 }
 
 /// The records of both splits, one after another.
@@ -144,6 +142,17 @@ pub struct Data {
     pub train: Bytes,
     /// The test split.
     pub test: Bytes,
+}
+
+impl Data {
+    /// Arbitrary records, as many as the job uses.
+    pub fn of(job: &Job) -> Self {
+        let train = job.workers * job.batches_per_worker * job.batch_size;
+        Self {
+            train: records(job, 0, train),
+            test: records(job, 0, job.data.test_samples),
+        }
+    }
 }
 
 /// Runs a job on the given data.
@@ -157,6 +166,23 @@ pub async fn run_on(
     job: &Job,
     data: &Data,
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+) -> Result<Trial, DriveError> {
+    run_limited(job, data, compute, None).await
+}
+
+/// Likewise, with invocations that are told that they end after `limit`; they
+/// are not ended.
+///
+/// # Errors
+/// The first invocation that failed.
+///
+/// # Panics
+/// If there are fewer training records than the workers use.
+pub async fn run_limited(
+    job: &Job,
+    data: &Data,
+    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+    limit: Option<Duration>,
 ) -> Result<Trial, DriveError> {
     let system = known(&job.system)?;
     let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
@@ -175,6 +201,7 @@ pub async fn run_on(
         clock: Arc::new(Since(Instant::now())),
         records: records.clone(),
         invoke: Arc::new(requests),
+        limit,
     };
     let driven = drive(system, job, &platform, follow_ups).await?;
     let records = std::mem::take(&mut *records.locked());
@@ -340,6 +367,7 @@ struct Platform {
     clock: Arc<Since>,
     records: Arc<Records>,
     invoke: Arc<Requests>,
+    limit: Option<Duration>,
 }
 
 #[async_trait]
@@ -353,7 +381,8 @@ impl Functions for Platform {
             self.invoke.clone(),
             self.clock.clone(),
             self.records.clone(),
-        );
+        )
+        .with_limit(self.limit);
         let system = self.system;
         let ended = tokio::spawn(async move { system.run(&mut world).await }).await;
         let failed = |reason: String| InvokeError {

@@ -96,6 +96,21 @@ pub trait Compute: Send + Sync {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput>;
+    /// Losses and gradients of several batches at the same `parameters`, each
+    /// with `statistics` of its own, on devices that work at the same time
+    /// where there are several.
+    async fn gradients(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut [Vector],
+        batches: &[Batch],
+    ) -> Result<Vec<GradientOutput>> {
+        let mut outputs = Vec::with_capacity(batches.len());
+        for (statistics, batch) in statistics.iter_mut().zip(batches) {
+            outputs.push(self.gradient(parameters, statistics, batch).await?);
+        }
+        Ok(outputs)
+    }
     /// Loss and accuracy on the test split; `None` where nothing is computed.
     async fn evaluate(
         &mut self,
@@ -200,6 +215,8 @@ pub struct World {
     /// Time.
     pub clock: Arc<dyn Clock>,
     recorder: Arc<dyn Recorder>,
+    /// When the platform ends the invocation, on the clock's time.
+    deadline: Option<Duration>,
     resources: Arc<dyn Resources>,
     pub(crate) meters: [Meters; 3],
     pub(crate) step: Step,
@@ -249,10 +266,24 @@ impl World {
             invoke,
             clock,
             recorder,
+            deadline: None,
             resources: Arc::new(resources::Unknown),
             meters,
             step,
         }
+    }
+
+    /// The same view of an invocation that the platform ends after `limit`.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Option<Duration>) -> Self {
+        self.deadline = limit.map(|limit| self.clock.now() + limit);
+        self
+    }
+
+    /// How long the platform lets the invocation run on; `None` if for ever.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_sub(self.clock.now()))
     }
 
     /// The same view, with what its process uses counted by stage from now on.

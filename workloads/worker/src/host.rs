@@ -48,6 +48,12 @@ pub enum WorkerError {
     Input(#[from] std::io::Error),
 }
 
+/// How long it is until a deadline, in milliseconds since the Unix epoch.
+pub fn until(deadline_ms: u64) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Duration::from_millis(deadline_ms).saturating_sub(now.unwrap_or_default())
+}
+
 /// What the Runtime API is told of a failed invocation.
 impl From<WorkerError> for Diagnostic {
     fn from(error: WorkerError) -> Self {

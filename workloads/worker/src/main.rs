@@ -60,7 +60,8 @@ async fn function() -> Result<(), WorkerError> {
         let worker = &worker;
         async move {
             let _last = output::LastLine::of(event.context.request_id);
-            worker.run(event.payload).await
+            let left = host::until(event.context.deadline);
+            worker.run(event.payload, Some(left)).await
         }
     });
     let service = lambda_runtime::Runtime::new(handler);
@@ -74,7 +75,7 @@ async fn function() -> Result<(), WorkerError> {
 async fn instance() -> Result<(), WorkerError> {
     let task = lifeline::first_line()?;
     let task = serde_json::from_str(&task).map_err(|error| WorkerError::Task(error.to_string()))?;
-    let outcome = Worker::new(Environment::read()?).run(task).await;
+    let outcome = Worker::new(Environment::read()?).run(task, None).await;
     Output.outcome(&outcome.map_err(|error| error.to_string()));
     Ok(())
 }

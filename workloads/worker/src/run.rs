@@ -1,6 +1,7 @@
 //! One task from its world to its outcome.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use epochcost_channels::TensorStore;
 use epochcost_channels::client::{open_objects, open_queue, open_tensors};
@@ -40,15 +41,20 @@ impl Worker {
     ///
     /// Connections are kept from one task to the next, but not behind a failure:
     /// what broke in one invocation is opened anew by the next.
-    pub async fn run(&self, task: Task) -> Result<Outcome, WorkerError> {
-        let outcome = self.run_connected(task).await;
+    /// The platform ends it after `limit`, if it does.
+    pub async fn run(&self, task: Task, limit: Option<Duration>) -> Result<Outcome, WorkerError> {
+        let outcome = self.run_connected(task, limit).await;
         if outcome.is_err() {
             *self.channels.lock().await = None;
         }
         outcome
     }
 
-    async fn run_connected(&self, task: Task) -> Result<Outcome, WorkerError> {
+    async fn run_connected(
+        &self,
+        task: Task,
+        limit: Option<Duration>,
+    ) -> Result<Outcome, WorkerError> {
         let system = find(&task.job.system)
             .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
         let channels = self.channels().await?;
@@ -62,6 +68,7 @@ impl Worker {
             self.clock.clone(),
             Arc::new(Output),
         )
+        .with_limit(limit)
         .with_resources(Arc::new(OwnProcess));
         Ok(system.run(&mut world).await?)
     }

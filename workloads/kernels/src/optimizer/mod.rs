@@ -57,6 +57,16 @@ impl OptimizerSpec {
             Self::Adam(adam) => adam.learning_rate,
         }
     }
+
+    /// The same with another step length.
+    #[must_use]
+    pub fn at_rate(mut self, learning_rate: f64) -> Self {
+        match &mut self {
+            Self::Sgd(sgd) => sgd.learning_rate = learning_rate,
+            Self::Adam(adam) => adam.learning_rate = learning_rate,
+        }
+        self
+    }
 }
 
 fn non_negative(name: &'static str, value: f64) -> Result<(), KernelError> {
@@ -138,6 +148,14 @@ impl Optimizer {
         match self {
             Self::Sgd { sgd, .. } => OptimizerSpec::Sgd(*sgd),
             Self::Adam { adam, .. } => OptimizerSpec::Adam(*adam),
+        }
+    }
+
+    /// From now on, steps of that length.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) {
+        match self {
+            Self::Sgd { sgd, .. } => sgd.learning_rate = learning_rate,
+            Self::Adam { adam, .. } => adam.learning_rate = learning_rate,
         }
     }
 

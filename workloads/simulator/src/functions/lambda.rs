@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_systems::{Functions, InvokeError, Outcome, Task};
@@ -115,6 +116,7 @@ impl Functions for Lambda {
         let (mut world, computed) = trial
             .world(task.clone(), &self.spec(), is_built)
             .map_err(|error| failed(error.to_string()))?;
+        world = world.with_limit(self.timeout_s.map(Duration::from_secs_f64));
         let running = async {
             let outcome = trial.system.run(&mut world).await;
             // Arithmetic after the last request takes its time, too.

@@ -8,7 +8,7 @@ use super::update::{self, Significance, Update};
 use super::{
     AdditionOrder, Aggregate, Exchange, FinalModel, Settings, supervisor_queue, worker_queue,
 };
-use crate::synchronous::Replica;
+use crate::replica::Replica;
 use crate::transfers::at_once;
 use crate::{Result, Stage, SystemError, Vector, World, arithmetic, data, published};
 

@@ -7,7 +7,7 @@ use epochcost_channels::{ObjectStore, Payload};
 use super::functions::{expect, statistics};
 use super::{Settings, gradient_key, lambda_queue, rules, weights_key};
 use crate::p2p::{BUCKET, Mailbox};
-use crate::synchronous::Replica;
+use crate::replica::Replica;
 use crate::transfers::at_once;
 use crate::{ExecutionStatus, Result, Stage, SystemError, Task, Vector, World};
 

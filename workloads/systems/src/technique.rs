@@ -1,0 +1,261 @@
+//! What a job does when its loss on the test split no longer falls: a smaller
+//! learning rate, an early end.
+//!
+//! Both are settings of a system (`reduce_on_plateau`, `early_stopping`), null
+//! by default; every worker follows what worker 0 found after an epoch, so that
+//! all end with the same one.
+
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Evaluate, Job, SettingsError};
+
+/// PyTorch's ReduceLROnPlateau, with the constants of the P2P paper's code.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReduceOnPlateau {
+    /// What the learning rate is multiplied by, above 0 and below 1.
+    pub factor: f64,
+    /// Epochs without a lower loss that are tolerated.
+    pub patience: usize,
+    /// The learning rate does not fall below it.
+    pub minimum: f64,
+}
+
+impl Default for ReduceOnPlateau {
+    fn default() -> Self {
+        Self {
+            factor: 0.1,
+            patience: 5,
+            minimum: 1e-6,
+        }
+    }
+}
+
+/// An end after so many epochs without a lower loss, with the constants of the
+/// P2P paper's code.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EarlyStopping {
+    /// Epochs without a lower loss after which training ends.
+    pub patience: usize,
+    /// By how much a loss must be lower to count.
+    pub min_delta: f64,
+}
+
+impl Default for EarlyStopping {
+    fn default() -> Self {
+        Self {
+            patience: 10,
+            min_delta: 0.0,
+        }
+    }
+}
+
+/// A loss counts as lower from this share on: PyTorch's default.
+const THRESHOLD: f64 = 1e-4;
+/// A smaller change of the learning rate is none: PyTorch's default.
+const LEAST_CHANGE: f64 = 1e-8;
+
+/// The techniques of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Techniques {
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    early_stopping: Option<EarlyStopping>,
+}
+
+/// Follows the losses of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Monitor {
+    techniques: Techniques,
+    pub(crate) learning_rate: f64,
+    pub(crate) is_over: bool,
+    plateau: Lowest,
+    stopping: Lowest,
+}
+
+/// The lowest loss, and how many epochs ago it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Lowest {
+    loss: Option<f64>,
+    since: usize,
+}
+
+impl Lowest {
+    fn follow(&mut self, loss: f64, enough: impl Fn(f64) -> f64) {
+        match self.loss {
+            Some(lowest) if loss >= enough(lowest) => self.since += 1,
+            _ => {
+                self.loss = Some(loss);
+                self.since = 0;
+            }
+        }
+    }
+}
+
+impl Monitor {
+    /// Of the job; `None` if it has no technique.
+    ///
+    /// # Errors
+    /// Names the setting that does not fit.
+    pub(crate) fn of(system: &'static str, job: &Job) -> Result<Option<Self>, SettingsError> {
+        let techniques = Techniques {
+            reduce_on_plateau: setting(system, job, "reduce_on_plateau")?,
+            early_stopping: setting(system, job, "early_stopping")?,
+        };
+        if techniques == Techniques::default() {
+            return Ok(None);
+        }
+        let unusable = |field: &str, reason: &str| SettingsError::Value {
+            system,
+            field: field.into(),
+            reason: reason.into(),
+        };
+        if job.evaluate != Evaluate::EveryEpoch {
+            let field = match techniques.early_stopping {
+                Some(_) => "early_stopping",
+                None => "reduce_on_plateau",
+            };
+            let reason = "it follows the loss after each epoch; set evaluate: every_epoch";
+            return Err(unusable(field, reason));
+        }
+        if let Some(plateau) = techniques.reduce_on_plateau
+            && !(plateau.factor > 0.0 && plateau.factor < 1.0 && plateau.minimum >= 0.0)
+        {
+            let reason = "its factor is above 0 and below 1, its minimum at least 0";
+            return Err(unusable("reduce_on_plateau", reason));
+        }
+        Ok(Some(Self {
+            techniques,
+            learning_rate: job.optimizer.learning_rate(),
+            is_over: false,
+            plateau: Lowest::default(),
+            stopping: Lowest::default(),
+        }))
+    }
+
+    /// Takes in the loss after an epoch; without one, nothing changes.
+    pub(crate) fn follow(&mut self, loss: Option<f64>) {
+        let Some(loss) = loss else {
+            return;
+        };
+        if let Some(plateau) = self.techniques.reduce_on_plateau {
+            self.plateau
+                .follow(loss, |lowest| lowest * (1.0 - THRESHOLD));
+            if self.plateau.since > plateau.patience {
+                let reduced = (self.learning_rate * plateau.factor).max(plateau.minimum);
+                if self.learning_rate - reduced > LEAST_CHANGE {
+                    self.learning_rate = reduced;
+                }
+                self.plateau.since = 0;
+            }
+        }
+        if let Some(stopping) = self.techniques.early_stopping {
+            self.stopping
+                .follow(loss, |lowest| lowest - stopping.min_delta);
+            self.is_over = self.stopping.since >= stopping.patience;
+        }
+    }
+
+    /// `spec` at the learning rate of now.
+    pub(crate) fn optimizer(&self, spec: OptimizerSpec) -> OptimizerSpec {
+        spec.at_rate(self.learning_rate)
+    }
+}
+
+fn setting<T: serde::de::DeserializeOwned>(
+    system: &'static str,
+    job: &Job,
+    field: &str,
+) -> Result<Option<T>, SettingsError> {
+    let value = job.settings.get(field).unwrap_or(&Value::Null);
+    Option::<T>::deserialize(value).map_err(|error| SettingsError::Value {
+        system,
+        field: field.into(),
+        reason: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Fidelity, testing};
+
+    fn monitor(settings: Value) -> Result<Option<Monitor>, SettingsError> {
+        let settings = serde_json::from_value(settings).unwrap();
+        let job = testing::job("allreduce", Fidelity::Paper, 2, &settings).unwrap();
+        Monitor::of("allreduce", &job)
+    }
+
+    #[test]
+    fn a_job_without_techniques_has_no_monitor() {
+        assert_eq!(monitor(json!({})).unwrap(), None);
+    }
+
+    /// Six epochs in a row that are no better, then a tenth of the rate.
+    #[test]
+    fn the_rate_falls_after_more_than_the_patience() {
+        let mut monitor = monitor(json!({"reduce_on_plateau": {}})).unwrap().unwrap();
+        let mut rates = Vec::new();
+        for _ in 0..14 {
+            monitor.follow(Some(1.0));
+            rates.push(monitor.learning_rate);
+        }
+        let at = |rate: f64| rates.iter().filter(|r| (**r - rate).abs() < 1e-12).count();
+        assert_eq!([at(0.01), at(0.001), at(0.0001)], [6, 6, 2]);
+        // A ten-thousandth less is no less; more is.
+        monitor.follow(Some(0.99995));
+        assert_eq!(monitor.plateau.since, 2);
+        monitor.follow(Some(0.9998));
+        assert_eq!(monitor.plateau.since, 0);
+        for _ in 0..100 {
+            monitor.follow(Some(1.0));
+        }
+        assert!((monitor.learning_rate - 1e-6).abs() < 1e-12);
+        assert!(!monitor.is_over);
+    }
+
+    #[test]
+    fn training_ends_with_the_patience() {
+        let settings = json!({"early_stopping": {"patience": 3, "min_delta": 0.1}});
+        let mut monitor = monitor(settings).unwrap().unwrap();
+        // 0.95 is not lower by a tenth; 0.85 is.
+        for (loss, is_over) in [
+            (1.0, false),
+            (0.95, false),
+            (0.95, false),
+            (0.85, false),
+            (0.8, false),
+            (2.0, false),
+            (0.8, true),
+        ] {
+            monitor.follow(Some(loss));
+            assert_eq!(monitor.is_over, is_over, "{loss}");
+        }
+        assert_eq!(monitor.learning_rate, 0.01);
+    }
+
+    #[test]
+    fn a_monitor_survives_being_written() {
+        let mut monitor = monitor(json!({"early_stopping": {}})).unwrap().unwrap();
+        monitor.follow(Some(0.25));
+        monitor.follow(None);
+        let text = serde_json::to_vec(&monitor).unwrap();
+        assert_eq!(serde_json::from_slice::<Monitor>(&text).unwrap(), monitor);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let error = monitor(json!({"reduce_on_plateau": {"factor": 2.0}})).unwrap_err();
+        assert_eq!(error.field(), "reduce_on_plateau");
+        let settings = serde_json::from_value(json!({"early_stopping": {}})).unwrap();
+        let mut job = testing::job("allreduce", Fidelity::Paper, 2, &settings).unwrap();
+        job.evaluate = Evaluate::Last;
+        let error = Monitor::of("allreduce", &job).unwrap_err();
+        assert_eq!(error.field(), "early_stopping");
+    }
+}

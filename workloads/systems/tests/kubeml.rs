@@ -1,0 +1,460 @@
+//! KubeML against its closed form, averaging of weights, and plain SGD.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use async_trait::async_trait;
+use epochcost_channels::{Payload, Traffic};
+use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
+use epochcost_systems::testing::{self, SIZES, Trial};
+use epochcost_systems::{
+    Batch, Compute, Evaluation, Fidelity, GradientOutput, Job, Result, SettingsError, SystemError,
+    Vector, find, kubeml,
+};
+use serde_json::{Map, Value, json};
+
+const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+fn overrides(value: Value) -> Map<String, Value> {
+    serde_json::from_value(value).unwrap()
+}
+
+/// Documents of two samples: a mini-batch each.
+fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
+    let mut settings = overrides(settings);
+    settings.entry("document_samples").or_insert(json!(2));
+    testing::job("kubeml", fidelity, workers, &settings).unwrap()
+}
+
+fn sgd(momentum: f64) -> OptimizerSpec {
+    OptimizerSpec::Sgd(Sgd {
+        learning_rate: 0.1,
+        momentum,
+        weight_decay: 0.01,
+    })
+}
+
+async fn run(job: &Job) -> Trial {
+    testing::run(job).await.unwrap()
+}
+
+fn closed_form(job: &Job) -> Traffic {
+    find("kubeml").unwrap().traffic(job, SIZES).unwrap()
+}
+
+fn state(trial: &Trial) -> Traffic {
+    let mut total = Traffic::default();
+    for step in trial.steps() {
+        total += step.traffic.state.total();
+    }
+    total.untimed()
+}
+
+/// The model that is left in the store: three tensors of parameters.
+async fn model(trial: &Trial) -> Vec<f32> {
+    let store = trial.channels.tensors.of(0).unwrap();
+    let mut parameters = Vec::new();
+    for layer in 0..3 {
+        let tensor = store.get(&format!("trial:{layer}")).await.unwrap().unwrap();
+        parameters.extend_from_slice(Vector::decode(&tensor).unwrap().real().unwrap());
+    }
+    parameters
+}
+
+/// The records of mini-batch `index` of the epoch, over all functions.
+fn records(job: &Job, index: usize) -> Payload {
+    testing::records(job, index * job.batch_size, job.batch_size).into()
+}
+
+/// Replicas that take local steps and replace their weights by the mean after
+/// every `between` steps; momentum lives as long as said.
+async fn averaging(job: &Job, between: usize, clears: bool) -> Vec<f32> {
+    let mut compute = testing::compute();
+    let mut reference = compute.initial_parameters(job.seed).await.unwrap();
+    let batches = job.batches_per_worker;
+    for epoch in 0..job.epochs {
+        let mut optimizers: Vec<Optimizer> = (0..job.workers)
+            .map(|_| Optimizer::new(job.optimizer))
+            .collect();
+        for first in (0..batches).step_by(between) {
+            let mut replicas = Vec::new();
+            for (rank, optimizer) in optimizers.iter_mut().enumerate() {
+                if clears {
+                    *optimizer = Optimizer::new(job.optimizer);
+                }
+                let mut replica = reference.clone();
+                for index in first..(first + between).min(batches) {
+                    let batch = Batch {
+                        rank,
+                        epoch,
+                        index,
+                        records: records(job, rank * batches + index),
+                    };
+                    let mut statistics = compute.initial_statistics();
+                    let output = compute.gradient(&replica, &mut statistics, &batch);
+                    let gradient = output.await.unwrap().gradient;
+                    let values = replica.real_mut().unwrap();
+                    optimizer.step(values, gradient.real().unwrap()).unwrap();
+                }
+                replicas.push(replica);
+            }
+            reference = Vector::mean(&replicas).unwrap();
+        }
+    }
+    reference.real().unwrap().to_vec()
+}
+
+#[tokio::test]
+async fn with_k_1_it_is_synchronous_averaging_of_weights() {
+    for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+        for workers in WORKERS {
+            let mut job = job(fidelity, workers, json!({"k": 1}));
+            job.optimizer = sgd(0.9);
+            let expected = averaging(&job, 1, false).await;
+            assert_eq!(model(&run(&job).await).await, expected, "{workers}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_k_averages_after_so_many_steps() {
+    for (k, between) in [(2, 2), (3, 3), (7, 3), (-1, 3)] {
+        let mut job = job(Fidelity::Paper, 3, json!({"k": k}));
+        job.optimizer = sgd(0.9);
+        let expected = averaging(&job, between, false).await;
+        assert_eq!(model(&run(&job).await).await, expected, "K = {k}");
+    }
+}
+
+#[tokio::test]
+async fn one_function_is_plain_sgd() {
+    for k in [1, 2, -1] {
+        let mut job = job(Fidelity::Paper, 1, json!({"k": k}));
+        job.optimizer = sgd(0.0);
+        // Without momentum, nothing is lost between two merges.
+        let mut compute = testing::compute();
+        let mut parameters = compute.initial_parameters(job.seed).await.unwrap();
+        let mut optimizer = Optimizer::new(job.optimizer);
+        for epoch in 0..job.epochs {
+            for index in 0..job.batches_per_worker {
+                let batch = Batch {
+                    rank: 0,
+                    epoch,
+                    index,
+                    records: records(&job, index),
+                };
+                let mut statistics = compute.initial_statistics();
+                let output = compute.gradient(&parameters, &mut statistics, &batch);
+                let gradient = output.await.unwrap().gradient;
+                let values = parameters.real_mut().unwrap();
+                optimizer.step(values, gradient.real().unwrap()).unwrap();
+            }
+        }
+        let expected = parameters.real().unwrap();
+        assert_eq!(model(&run(&job).await).await, expected, "K = {k}");
+    }
+}
+
+/// As published, momentum never survives a merge.
+#[tokio::test]
+async fn momentum_is_cleared_at_merges_or_kept() {
+    let with = |state: &str| {
+        let settings = json!({"k": 1, "optimizer_state": state});
+        let mut job = job(Fidelity::Paper, 3, settings);
+        job.optimizer = sgd(0.9);
+        job
+    };
+    let (cleared, kept) = (with("cleared"), with("kept"));
+    let cleared_model = model(&run(&cleared).await).await;
+    assert_eq!(cleared_model, averaging(&cleared, 1, true).await);
+    assert_ne!(cleared_model, model(&run(&kept).await).await);
+}
+
+#[tokio::test]
+async fn metered_traffic_is_the_closed_form() {
+    for fidelity in Fidelity::ALL {
+        for k in [-1, 1, 2] {
+            for workers in WORKERS {
+                let job = job(fidelity, workers, json!({"k": k}));
+                let what = format!("{fidelity:?}, K = {k}, {workers} functions");
+                for compute in [testing::compute, testing::phantom] {
+                    let trial = testing::run_with(&job, compute).await.unwrap();
+                    assert_eq!(trial.exchange(), closed_form(&job), "{what}");
+                    let expected = kubeml::state_traffic(&job, SIZES, &[]).unwrap();
+                    assert_eq!(state(&trial), expected, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// J(3N + 1)M an epoch, NM for its validation, and 2M at the start.
+#[test]
+fn bytes_are_as_published() {
+    let bytes = |traffic: Traffic| traffic.bytes_up + traffic.bytes_down;
+    for workers in WORKERS {
+        for (k, merges) in [(-1, 1), (1, 3), (2, 2)] {
+            let job = job(Fidelity::Paper, workers, json!({"k": k}));
+            let mut exchange = closed_form(&job);
+            let state = kubeml::state_traffic(&job, SIZES, &[]).unwrap();
+            let n = workers as u64;
+            let (train, next) = (3 * n * merges, 3 * n * (merges - 1));
+            let validate = 3 * n.min(2 * workers as u64).min(2);
+            let messages = 3 * n * kubeml::QUERY_BYTES
+                + train * kubeml::REPORT_BYTES
+                + next * kubeml::GO_ON_BYTES
+                + validate * (kubeml::QUERY_BYTES + kubeml::VALIDATION_BYTES)
+                + kubeml::INITIALISED_BYTES;
+            exchange.bytes_up -= messages;
+            exchange.bytes_down -= messages;
+            let m = 4 * (37 + 6 + 1);
+            let expected = 2 * m + 3 * merges * (3 * n + 1) * m + validate * m;
+            assert_eq!(bytes(exchange) + bytes(state), expected, "K = {k}, {n}");
+            // Tensors: L = 6 of them.
+            let calls = exchange.puts + exchange.gets + state.puts + state.gets;
+            assert_eq!(calls, 6 * expected / m);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_merges_changes_no_bit() {
+    for workers in WORKERS {
+        let paper = run(&job(Fidelity::Paper, workers, json!({"k": 2}))).await;
+        let tuned = run(&job(Fidelity::Tuned, workers, json!({"k": 2}))).await;
+        assert_eq!(model(&paper).await, model(&tuned).await);
+        assert_eq!(paper.evaluations(), tuned.evaluations());
+    }
+}
+
+/// Functions that share fewer documents leave early; the others go on.
+#[tokio::test]
+async fn functions_that_have_returned_are_no_part_of_later_merges() {
+    // 5 functions, 30 samples in documents of 4: 8 documents, of which the
+    // first three functions get two.
+    let settings = json!({"k": 1, "document_samples": 4});
+    let job = job(Fidelity::Paper, 5, settings);
+    let trial = run(&job).await;
+    assert_eq!(trial.exchange(), closed_form(&job));
+    let merges = trial.steps().iter().filter(|s| s.function == "job").count();
+    // Two merges and a validation an epoch, and the end.
+    assert_eq!(merges, 3 * 3 + 1);
+}
+
+#[tokio::test]
+async fn an_elastic_job_moves_what_its_epochs_tell() {
+    let mut job = job(Fidelity::Paper, 2, json!({"static": false, "k": 1}));
+    job.epochs = 4;
+    let trial = run(&job).await;
+    let steps: Vec<_> = trial.steps().into_iter().cloned().collect();
+    let in_epoch = |epoch| {
+        let mut ranks: Vec<usize> = steps
+            .iter()
+            .filter(|step| step.function == "train" && step.epoch == epoch)
+            .map(|step| step.rank)
+            .collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks.len()
+    };
+    assert_eq!([in_epoch(0), in_epoch(1)], [2, 3]);
+    let system = find("kubeml").unwrap();
+    let form = system.traffic_of(&job, SIZES, &steps).unwrap();
+    assert_eq!(trial.exchange(), form);
+    assert_ne!(form, closed_form(&job));
+}
+
+#[tokio::test]
+async fn the_model_is_kept_or_deleted() {
+    for (fidelity, is_kept) in [
+        (Fidelity::Paper, true),
+        (Fidelity::Code, false),
+        (Fidelity::Tuned, true),
+    ] {
+        let trial = run(&job(fidelity, 2, json!({}))).await;
+        let store = trial.channels.tensors.of(0).unwrap();
+        for (key, expected) in [
+            ("trial:0", is_kept),
+            ("trial:5", is_kept),
+            ("trial:0/1", false),
+        ] {
+            let found = store.get(key).await.unwrap().is_some();
+            assert_eq!(found, expected, "{fidelity:?} {key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_function_begins_an_interval_alike() {
+    let trial = run(&job(Fidelity::Paper, 4, json!({"k": 2}))).await;
+    let mut begun: Vec<_> = trial
+        .steps()
+        .into_iter()
+        .filter_map(|step| Some((step.epoch, step.batch, step.parameters_digest.clone()?)))
+        .collect();
+    assert_eq!(begun.len(), 3 * 2 * 4);
+    begun.sort();
+    begun.dedup();
+    assert_eq!(begun.len(), 3 * 2);
+    assert_eq!(trial.evaluations().len(), 3);
+    assert_eq!(trial.evaluations()[0].1.samples, 4);
+}
+
+#[test]
+fn settings_that_do_not_exist_or_fit_are_named() {
+    let system = find("kubeml").unwrap();
+    for (field, value) in [
+        ("k", json!(0)),
+        ("k", json!(-2)),
+        ("document_samples", json!(0)),
+        ("static", json!("no")),
+        ("merge_by", json!("committee")),
+    ] {
+        let refused = system.settings(Fidelity::Paper, &overrides(json!({field: value})));
+        assert_eq!(refused.unwrap_err().field(), field);
+    }
+    let unknown = system.settings(Fidelity::Paper, &overrides(json!({"kay": 1})));
+    assert!(matches!(unknown, Err(SettingsError::Unknown { .. })));
+    let job = job(Fidelity::Paper, 4, json!({"document_samples": 64}));
+    let refused = system.launch(&job).unwrap_err().to_string();
+    assert!(
+        refused.contains("4 functions share 1 documents"),
+        "{refused}"
+    );
+}
+
+/// What is computed when: rank, epoch, mini-batch.
+type When = (usize, usize, usize);
+
+/// Computes but for what is to fail, as often as it is to.
+struct Failing {
+    formula: Box<dyn Compute>,
+    fails: fn(When) -> bool,
+    left: Arc<AtomicUsize>,
+}
+
+/// Makes them.
+fn failing(
+    fails: fn(When) -> bool,
+    times: usize,
+) -> impl Fn() -> Box<dyn Compute> + Send + Sync + 'static {
+    let left = Arc::new(AtomicUsize::new(times));
+    move || {
+        Box::new(Failing {
+            formula: testing::compute(),
+            fails,
+            left: left.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl Compute for Failing {
+    fn parameters(&self) -> usize {
+        self.formula.parameters()
+    }
+
+    fn statistics(&self) -> usize {
+        self.formula.statistics()
+    }
+
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
+        self.formula.initial_parameters(seed).await
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        self.formula.initial_statistics()
+    }
+
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        let one_less = |left: usize| left.checked_sub(1);
+        let is_to = (self.fails)((batch.rank, batch.epoch, batch.index));
+        if is_to && self.left.fetch_update(Relaxed, Relaxed, one_less).is_ok() {
+            return Err(SystemError::Compute("the device is gone".into()));
+        }
+        self.formula.gradient(parameters, statistics, batch).await
+    }
+
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        self.formula.evaluate(parameters, statistics, test).await
+    }
+}
+
+/// The model after two epochs of three functions, of which one fails so often.
+async fn after_failures(rule: &str, merge_by: &str, failures: usize) -> Vec<f32> {
+    let settings = json!({"k": 1, "failed_function": rule, "merge_by": merge_by});
+    let mut job = job(Fidelity::Paper, 3, settings);
+    job.epochs = 2;
+    // A function that is called again has lost its momentum.
+    job.optimizer = sgd(0.0);
+    let compute = failing(|when| when == (1, 1, 1), failures);
+    model(&testing::run_with(&job, compute).await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_function_that_fails_is_called_again_and_nothing_is_lost() {
+    let expected = after_failures("called_again", "job", 0).await;
+    for merge_by in ["job", "store"] {
+        for failures in [1, 2] {
+            let found = after_failures("called_again", merge_by, failures).await;
+            assert_eq!(found, expected, "{failures}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_is_lost_is_left_out_or_counts_with_what_it_stored() {
+    for merge_by in ["job", "store"] {
+        let (for_good, whole) = (usize::MAX, after_failures("left_out", merge_by, 0).await);
+        let left_out = after_failures("left_out", merge_by, 1).await;
+        let stale = after_failures("stale", merge_by, 1).await;
+        assert!(left_out != whole && stale != whole && stale != left_out);
+        // Called in vain three times, it is left out.
+        let gone = after_failures("called_again", merge_by, for_good).await;
+        assert_eq!(gone, left_out);
+    }
+}
+
+/// As published: what a function that has stored nothing counts for is missing
+/// from the merged model.
+#[tokio::test]
+async fn a_function_that_has_stored_nothing_still_divides() {
+    let settings = json!({"failed_function": "stale"});
+    let mut job = job(Fidelity::Paper, 3, settings);
+    job.epochs = 2;
+    // Under `static: false` the second epoch has a fourth function, the first
+    // call of which fails.
+    job.settings["static"] = json!(false);
+    let of = async |times| {
+        let compute = failing(|(rank, _, _)| rank == 3, times);
+        model(&testing::run_with(&job, compute).await.unwrap()).await
+    };
+    let (lost, whole) = (of(1).await, of(0).await);
+    let norm = |model: &[f32]| model.iter().map(|w| f64::from(w * w)).sum::<f64>().sqrt();
+    let ratio = norm(&lost) / norm(&whole);
+    assert!(
+        (ratio - 0.75).abs() < 0.05,
+        "three of four are left: {ratio}"
+    );
+}
+
+#[tokio::test]
+async fn a_job_without_functions_ends() {
+    let mut job = job(Fidelity::Code, 1, json!({}));
+    job.epochs = 1;
+    let compute = failing(|_| true, usize::MAX);
+    let error = testing::run_with(&job, compute).await.err().unwrap();
+    let reason = "all of its functions have failed";
+    assert!(error.to_string().contains(reason), "{error}");
+}

@@ -1,0 +1,169 @@
+//! LambdaML's own variants, and training within one machine.
+#![allow(clippy::unwrap_used)]
+
+use epochcost_channels::Traffic;
+use epochcost_systems::testing::{self, SIZES, Trial};
+use epochcost_systems::{Fidelity, Job, Replicas, StepRecord, find};
+use serde_json::{Map, Value, json};
+
+const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
+    let mut settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
+    if system == "lambdaml_allreduce" {
+        settings.insert("merged_poll_ms".into(), json!(1));
+    }
+    testing::job(system, fidelity, workers, &settings).unwrap()
+}
+
+fn by_rank(trial: &Trial) -> Vec<&StepRecord> {
+    let mut steps = trial.steps();
+    steps.sort_by_key(|step| (step.epoch, step.batch, step.rank));
+    steps
+}
+
+fn digests(trial: &Trial) -> Vec<String> {
+    let steps = by_rank(trial);
+    steps
+        .iter()
+        .filter_map(|step| step.parameters_digest.clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn metered_traffic_is_the_closed_form() {
+    for system in [
+        "lambdaml_allreduce",
+        "lambdaml_scatterreduce",
+        "lambdaml_async",
+    ] {
+        for exchanges in ["gradients", "model_every_step", "model_every_epoch"] {
+            if (system, exchanges) == ("lambdaml_async", "gradients") {
+                continue;
+            }
+            for fidelity in Fidelity::ALL {
+                for workers in WORKERS {
+                    let settings = json!({"exchanges": exchanges});
+                    let job = job(system, fidelity, workers, settings);
+                    let form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+                    for compute in [testing::compute, testing::phantom] {
+                        let trial = testing::run_with(&job, compute).await.unwrap();
+                        let what = format!("{system} {exchanges} {fidelity:?} of {workers}");
+                        assert_eq!(trial.exchange(), form, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// E(W + 1) puts of model averaging, W puts and gets a step of the asynchronous one.
+#[test]
+fn counts_are_as_published() {
+    for workers in WORKERS {
+        let w = workers as u64;
+        let traffic = |system: &str, exchanges: &str| {
+            let job = job(
+                system,
+                Fidelity::Paper,
+                workers,
+                json!({"exchanges": exchanges}),
+            );
+            find(system).unwrap().traffic(&job, SIZES).unwrap()
+        };
+        let averaging = traffic("lambdaml_allreduce", "model_every_epoch");
+        assert_eq!((averaging.puts, averaging.gets), (3 * (w + 1), 3 * 2 * w));
+        let asynchronous = traffic("lambdaml_async", "model_every_step");
+        let models = 9 * w;
+        assert_eq!((asynchronous.puts, asynchronous.gets), (models, models));
+        let bytes = asynchronous.bytes_up + asynchronous.bytes_down;
+        assert_eq!(bytes, 2 * models * SIZES.gradient_bytes());
+    }
+}
+
+/// AllReduce and ScatterReduce average the same models, and every worker has
+/// the mean after an epoch.
+#[tokio::test]
+async fn averaged_models_are_the_same_over_both() {
+    let settings = json!({"exchanges": "model_every_epoch"});
+    for workers in WORKERS {
+        let of = |system, fidelity| job(system, fidelity, workers, settings.clone());
+        let first = of("lambdaml_allreduce", Fidelity::Paper);
+        let expected = digests(&testing::run(&first).await.unwrap());
+        assert_eq!(expected.len(), 3 * workers);
+        for epoch in expected.chunks(workers) {
+            assert_eq!(epoch, vec![epoch[0].clone(); workers]);
+        }
+        for other in [
+            of("lambdaml_scatterreduce", Fidelity::Paper),
+            of("lambdaml_scatterreduce", Fidelity::Code),
+            of("lambdaml_allreduce", Fidelity::Tuned),
+            of("lambdaml_scatterreduce", Fidelity::Tuned),
+        ] {
+            assert_eq!(digests(&testing::run(&other).await.unwrap()), expected);
+        }
+    }
+}
+
+/// One worker that averages with nobody trains as one process.
+#[tokio::test]
+async fn alone_all_variants_are_plain_sgd() {
+    let of = |system, settings| job(system, Fidelity::Paper, 1, settings);
+    let last = |trial: Trial| digests(&trial).last().cloned().unwrap();
+    let plain = of("lambdaml_allreduce", json!({}));
+    let expected = last(testing::run(&plain).await.unwrap());
+    for (system, settings) in [
+        ("lambdaml_async", json!({})),
+        ("lambdaml_async", json!({"exchanges": "model_every_epoch"})),
+        (
+            "lambdaml_scatterreduce",
+            json!({"exchanges": "model_every_step"}),
+        ),
+    ] {
+        let trial = testing::run(&of(system, settings)).await.unwrap();
+        assert_eq!(last(trial), expected, "{system}");
+    }
+}
+
+#[tokio::test]
+async fn published_workers_go_on_from_a_checkpoint() {
+    for system in ["lambdaml_allreduce", "lambdaml_scatterreduce"] {
+        let run = async |fidelity| {
+            let mut job = job(system, fidelity, 3, json!({}));
+            job.epochs = 4;
+            testing::run(&job).await.unwrap()
+        };
+        let (paper, code) = (run(Fidelity::Paper).await, run(Fidelity::Code).await);
+        assert_eq!(digests(&paper), digests(&code));
+        assert_eq!(paper.driven.invocations, 3);
+        assert_eq!(code.driven.invocations, 6, "three epochs, then one");
+    }
+}
+
+#[test]
+fn asynchronous_replicas_may_differ() {
+    let job = job("lambdaml_async", Fidelity::Paper, 3, json!({}));
+    let replicas = find("lambdaml_async").unwrap().replicas(&job).unwrap();
+    assert!(matches!(replicas, Replicas::Differ { .. }));
+}
+
+/// The parts of a global batch, at the same parameters, and one step with
+/// their mean: what a single process does.
+#[tokio::test]
+async fn mirrored_replicas_take_the_steps_of_one_process() {
+    for workers in WORKERS {
+        let mirrored = job("mirrored", Fidelity::Paper, workers, json!({}));
+        let trial = testing::run(&mirrored).await.unwrap();
+        assert_eq!(trial.driven.invocations, 1);
+        assert_eq!(trial.exchange(), Traffic::default());
+        // The published baseline's one process plays the same workers.
+        let mut played =
+            testing::job("gpu_baseline", Fidelity::Code, workers, &Map::new()).unwrap();
+        played.optimizer = mirrored.optimizer;
+        let expected = testing::run(&played).await.unwrap();
+        assert_eq!(digests(&trial), digests(&expected), "{workers}");
+        assert_eq!(trial.evaluations(), expected.evaluations());
+        let form = find("mirrored").unwrap().traffic(&mirrored, SIZES).unwrap();
+        assert_eq!(form, Traffic::default());
+    }
+}

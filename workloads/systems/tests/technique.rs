@@ -1,0 +1,133 @@
+//! Early ends and smaller learning rates, alike for all workers.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use epochcost_systems::testing::{self, SIZES};
+use epochcost_systems::{Fidelity, find};
+use serde_json::{Map, Value, json};
+
+const SYSTEMS: [(&str, Fidelity); 8] = [
+    ("allreduce", Fidelity::Paper),
+    ("scatterreduce", Fidelity::Tuned),
+    ("gpu_baseline", Fidelity::Paper),
+    ("gpu_baseline", Fidelity::Code),
+    ("lambdaml_allreduce", Fidelity::Code),
+    ("lambdaml_async", Fidelity::Paper),
+    ("kubeml", Fidelity::Paper),
+    ("mirrored", Fidelity::Paper),
+];
+
+fn settings(system: &str, techniques: Value) -> Map<String, Value> {
+    let mut settings: Map<String, Value> = serde_json::from_value(techniques).unwrap();
+    if system == "kubeml" {
+        settings.insert("document_samples".into(), json!(2));
+    }
+    settings
+}
+
+/// The second epoch's loss is not lower by a thousand, so training ends there,
+/// and the closed form is that of two epochs.
+#[tokio::test]
+async fn training_ends_early_for_all_workers() {
+    let stop = json!({"early_stopping": {"patience": 1, "min_delta": 1e3}});
+    for (system, fidelity) in SYSTEMS {
+        for workers in [1, 2, 4] {
+            let overrides = settings(system, stop.clone());
+            let mut job = testing::job(system, fidelity, workers, &overrides).unwrap();
+            job.epochs = 5;
+            let trial = testing::run(&job).await.unwrap();
+            let what = format!("{system} {fidelity:?} of {workers}");
+            assert_eq!(trial.evaluations().len(), 2, "{what}");
+            let steps: Vec<_> = trial.steps().into_iter().cloned().collect();
+            let found = find(system).unwrap();
+            let form = found.traffic_of(&job, SIZES, &steps).unwrap();
+            assert_eq!(trial.exchange(), form, "{what}");
+            job.epochs = 2;
+            assert_eq!(form, found.traffic(&job, SIZES).unwrap(), "{what}");
+        }
+    }
+}
+
+/// A rate of almost nothing after the second epoch leaves the model as it was.
+#[tokio::test]
+async fn the_learning_rate_falls_for_all_workers() {
+    let plateau = json!({"reduce_on_plateau": {"factor": 1e-9, "patience": 0, "minimum": 0.0}});
+    // Of asynchronous workers no two trials are alike.
+    let comparable = SYSTEMS
+        .into_iter()
+        .filter(|(system, _)| *system != "lambdaml_async");
+    for (system, fidelity) in comparable {
+        let of = |techniques: Value| {
+            let overrides = settings(system, techniques);
+            let mut job = testing::job(system, fidelity, 2, &overrides).unwrap();
+            // Away from the test loss's optimum: the second loss is the higher.
+            job.optimizer = serde_json::from_value(json!({"sgd": {"learning_rate": 0.5}})).unwrap();
+            job.epochs = 6;
+            job
+        };
+        let losses = async |techniques| {
+            let trial = testing::run(&of(techniques)).await.unwrap();
+            let losses = trial.evaluations().into_iter();
+            losses.map(|(_, found)| found.loss).collect::<Vec<f64>>()
+        };
+        let (plain, reduced) = (losses(json!({})).await, losses(plateau.clone()).await);
+        let no_better = plain
+            .windows(2)
+            .position(|pair| pair[1] >= pair[0] * (1.0 - 1e-4));
+        let first = 1 + no_better.unwrap();
+        assert_eq!(plain[..=first], reduced[..=first], "{system} {fidelity:?}");
+        for loss in &reduced[first..] {
+            let drift = (loss - reduced[first]).abs();
+            assert!(
+                drift < 1e-4 * reduced[first],
+                "{system} {fidelity:?}: {reduced:?}"
+            );
+        }
+    }
+}
+
+/// Told that their time is over after every step, workers still take the steps
+/// of workers that have all the time, in as many invocations as steps.
+#[tokio::test]
+async fn workers_go_on_where_their_time_was_over() {
+    for (system, exchanges) in [
+        ("allreduce", "gradients"),
+        ("scatterreduce", "gradients"),
+        ("lambdaml_allreduce", "model_every_epoch"),
+    ] {
+        let overrides = settings(system, json!({"exchanges": exchanges}));
+        let job = testing::job(system, Fidelity::Tuned, 3, &overrides).unwrap();
+        let run = async |limit| {
+            let data = testing::Data::of(&job);
+            testing::run_limited(&job, &data, testing::compute, limit)
+                .await
+                .unwrap()
+        };
+        let digests = |trial: &testing::Trial| {
+            let mut steps: Vec<_> = trial
+                .steps()
+                .iter()
+                .map(|step| {
+                    let digest = step.parameters_digest.clone();
+                    (step.epoch, step.batch, step.rank, digest)
+                })
+                .collect();
+            steps.sort();
+            steps
+        };
+        let (long, short) = (run(None).await, run(Some(Duration::from_secs(1))).await);
+        assert_eq!(digests(&long), digests(&short), "{system}");
+        assert_eq!(long.exchange(), short.exchange(), "{system}");
+        assert_eq!(long.driven.invocations, 3);
+        assert_eq!(short.driven.invocations, 3 * 9);
+        // A checkpoint less a worker than steps, each written and read once.
+        let mut state = 0;
+        for step in short.steps() {
+            state += step.traffic.state.total().puts;
+        }
+        assert_eq!(state, 3 * 8, "{system}");
+        let enough = run(Some(Duration::from_secs(1_000))).await;
+        assert_eq!(enough.driven.invocations, 3);
+    }
+}
