@@ -6,7 +6,7 @@ use super::input::{Frame, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Output, Shard, Target, in_parallel, padded, shards_of_work, with_scratch};
 use super::method::Gradients;
-use super::norm::{GroupMoments, Moments, Sums, group_moments, rectify_and_sum};
+use super::norm::{GroupMoments, Moments, Sums, function_gradient_and_sums, group_moments};
 use super::product::sum_of;
 use super::{Kernel, dispatch};
 
@@ -266,7 +266,7 @@ impl Kernel for Backward<'_> {
                 }
                 if let Some(norm) = self.input.norm {
                     let pixels = geometry.pixels();
-                    sums.push(rectify_and_sum::<L>(
+                    sums.push(function_gradient_and_sums::<L>(
                         self.input, norm, target, first, pixels,
                     ));
                 }

@@ -19,6 +19,7 @@ pub(crate) mod geometry;
 pub(crate) mod input;
 mod lanes;
 pub(crate) mod loss;
+pub(crate) mod max_pool;
 mod memory;
 pub(crate) mod method;
 pub(crate) mod norm;
