@@ -4,7 +4,7 @@ use super::input::{Affine, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Output, Shard, Target, in_parallel, shards_of_work};
 use super::norm::{Sums, function_gradient_and_sums};
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch_channels};
 
 /// Pixels whose gradient is summed in `f32` before sums are joined in `f64`.
 const SUMMED_PIXELS: usize = 1024;
@@ -21,14 +21,15 @@ pub(crate) fn forward(
     let target = output.target();
     let pixels = main.values.len() / channels;
     in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(Forward {
+        let forward = Forward {
             main,
             shortcut,
             channels,
             rectified,
             shard,
             target,
-        });
+        };
+        dispatch_channels(channels, forward);
     });
     // SAFETY: the shards cover the pixels and write all channels.
     unsafe { output.written() }
@@ -100,13 +101,14 @@ pub(crate) fn rectify_gradient(
     let target = Target::of(gradient);
     let pixels = main.values.len() / channels;
     in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(Rectified {
+        let rectified = Rectified {
             main,
             shortcut,
             channels,
             shard,
             target,
-        });
+        };
+        dispatch_channels(channels, rectified);
     });
 }
 
@@ -156,12 +158,13 @@ pub(crate) fn norm_sums(input: Input<'_>, norm: &Affine, gradient: &mut [f32]) -
     let pixels = input.values.len() / channels;
     let target = Target::of(gradient);
     let groups = in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(NormSums {
+        let sums = NormSums {
             input,
             norm,
             target,
             shard,
-        })
+        };
+        dispatch_channels(channels, sums)
     });
     Sums::of(&groups.concat())
 }

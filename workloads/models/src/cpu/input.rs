@@ -200,22 +200,6 @@ impl Frame {
         scratch: *mut f32,
     ) {
         unsafe {
-            match self.channels % L::WIDTH {
-                0 => self.copy::<L>(input, first, count, scratch),
-                _ => self.copy::<Single>(input, first, count, scratch),
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn copy<L: Lanes>(
-        &self,
-        input: Input<'_>,
-        first: usize,
-        count: usize,
-        scratch: *mut f32,
-    ) {
-        unsafe {
             let mut source = first * self.height * self.width * self.channels;
             let mut target = scratch;
             let side = |pixels: usize| pixels * self.pitch;
@@ -224,8 +208,14 @@ impl Frame {
                 for _ in 0..self.height {
                     target = zeros(target, side(self.before));
                     for _ in 0..self.width {
-                        for at in (0..self.channels).step_by(L::WIDTH) {
+                        let mut at = 0;
+                        while at + L::WIDTH <= self.channels {
                             L::store(target.add(at), input.value::<L>(source + at, at));
+                            at += L::WIDTH;
+                        }
+                        while at < self.channels {
+                            *target.add(at) = input.value::<Single>(source + at, at);
+                            at += 1;
                         }
                         source += self.channels;
                         target = target.add(self.pitch);

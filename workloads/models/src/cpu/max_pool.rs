@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::lanes::{Lanes, Single};
 use super::memory::{Output, Shard, Target, in_parallel, shards_of_work};
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch_channels};
 use crate::ops::PoolWindow;
 
 /// The sizes of images and of what is made of them.
@@ -71,12 +71,13 @@ pub(crate) fn forward(input: Input<'_>, sizes: Sizes) -> Vec<f32> {
     let mut output = Output::new(sizes.shape().iter().product());
     let target = output.target();
     in_parallel(&sizes.shards(), |shard| {
-        dispatch(Forward {
+        let forward = Forward {
             input,
             sizes,
             shard,
             target,
-        });
+        };
+        dispatch_channels(sizes.channels, forward);
     });
     // SAFETY: the shards cover the batch, and the windows each image's outputs.
     unsafe { output.written() }
@@ -132,13 +133,14 @@ pub(crate) fn backward(input: Input<'_>, output_gradient: &[f32], sizes: Sizes) 
     let mut gradient = vec![0.0; sizes.batch * sizes.image()];
     let target = Target::of(&mut gradient);
     in_parallel(&sizes.shards(), |shard| {
-        dispatch(Backward {
+        let backward = Backward {
             input,
             output_gradient,
             sizes,
             shard,
             target,
-        });
+        };
+        dispatch_channels(sizes.channels, backward);
     });
     gradient
 }

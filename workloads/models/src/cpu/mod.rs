@@ -124,6 +124,20 @@ pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Outpu
     dispatch(kernel)
 }
 
+/// As [`dispatch`], of vectors along so many channels: half as wide ones where those fill
+/// them and whole ones would be left over.
+pub(crate) fn dispatch_channels<K: Kernel>(channels: usize, kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    if Level::current() == Level::Avx512
+        && !channels.is_multiple_of(lanes::Avx512::WIDTH)
+        && channels.is_multiple_of(lanes::Avx2::WIDTH)
+    {
+        // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
+        return unsafe { avx2(kernel) };
+    }
+    dispatch(kernel)
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<K: Kernel>(kernel: K) -> K::Output {

@@ -3,7 +3,7 @@
 use super::input::{Affine, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Shard, Target, in_parallel, shards_of_work};
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch_channels};
 use crate::ops::Function;
 
 /// Mean and biased variance of each channel.
@@ -276,14 +276,15 @@ pub(crate) fn input_gradient(values: &[f32], norm: &Affine, sums: &Sums, gradien
         .collect();
     let target = Target::of(gradient);
     in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(InputGradient {
+        let gradient = InputGradient {
             values,
             norm,
             offset: &offset,
             slope: &slope,
             target,
             shard,
-        });
+        };
+        dispatch_channels(channels, gradient);
     });
 }
 
