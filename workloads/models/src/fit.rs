@@ -48,15 +48,14 @@ fn append(image: &[f32], shape: [usize; 3], input: [usize; 3], to: &mut Vec<f32>
     let planes: Vec<usize> = (0..input[0])
         .map(|channel| channel.min(shape[0] - 1) * pixels)
         .collect();
-    let rows = between(shape[1], input[1]);
-    let columns = between(shape[2], input[2]);
     if shape[1..] == input[1..] {
         for pixel in 0..pixels {
             to.extend(planes.iter().map(|plane| image[plane + pixel]));
         }
         return;
     }
-    for row in rows {
+    let columns = between(shape[2], input[2]);
+    for row in between(shape[1], input[1]) {
         for column in &columns {
             to.extend(planes.iter().map(|plane| {
                 let along = |row: usize| {

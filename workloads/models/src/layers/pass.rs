@@ -33,10 +33,10 @@ pub(crate) enum Pass<B: Backend> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draws {
     /// Of the training step.
-    pub(crate) seed: u64,
+    seed: u64,
     /// The first image's position in the step's batch: a micro-batch drops what the whole
     /// batch would.
-    pub(crate) first: usize,
+    first: usize,
     /// Dropout layers passed so far.
     layers: u64,
 }
