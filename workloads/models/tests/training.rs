@@ -5,6 +5,7 @@
 use std::num::NonZeroUsize;
 
 use epochcost_kernels::hash::{mix, unit_f32};
+use epochcost_kernels::optimizer::{Adam, Optimizer, OptimizerSpec};
 use epochcost_models::{Device, ModelError, ModelInfo, Trainer, models};
 
 fn trainer(model: &str) -> Trainer {
@@ -170,7 +171,7 @@ fn micro_batches_drop_what_the_batch_would() {
     let mut split = trainer("squeezenet1_1").with_micro_batch(NonZeroUsize::new(8).unwrap());
     let parameters = whole.initial_parameters(3);
     let (images, labels) = batch(&whole, 20, 4);
-    let mut gradient = |trainer: &mut Trainer, seed| {
+    let gradient = |trainer: &mut Trainer, seed| {
         let step = trainer.gradient(&parameters, &mut [], &images, &labels, seed);
         step.unwrap().gradient
     };
@@ -185,22 +186,28 @@ fn micro_batches_drop_what_the_batch_would() {
     assert!(apart(&gradient(&mut whole, 6)) > 0.1);
 }
 
-/// A few steps of plain gradient descent on one batch.
+/// By a few steps of Adam, whose length does not depend on how a network begins.
 #[test]
 fn every_small_model_learns_a_fixed_batch() {
+    let adam = Adam {
+        learning_rate: 1e-3,
+        beta1: 0.9,
+        beta2: 0.999,
+        epsilon: 1e-8,
+        weight_decay: 0.0,
+    };
     for info in small_models() {
         let mut trainer = trainer(info.name);
         let mut parameters = trainer.initial_parameters(1);
         let mut statistics = trainer.initial_statistics();
         let (images, labels) = batch(&trainer, 10, 2);
+        let mut optimizer = Optimizer::new(OptimizerSpec::Adam(adam));
         let mut losses = vec![];
         for _ in 0..8 {
             let step = trainer.gradient(&parameters, &mut statistics, &images, &labels, 0);
             let step = step.unwrap();
             losses.push(step.loss);
-            for (parameter, slope) in parameters.iter_mut().zip(step.gradient) {
-                *parameter -= 0.03 * slope;
-            }
+            optimizer.step(&mut parameters, &step.gradient).unwrap();
         }
         assert!(losses[7] < 0.97 * losses[0], "{}: {losses:?}", info.name);
     }
