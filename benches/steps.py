@@ -32,7 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RELEASE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 LAYOUTS = ["contiguous", "channels_last"]
 # Models with convolutions that Winograd's algorithm serves.
-WINOGRAD = ["resnet18"]
+WINOGRAD = ["resnet18", "resnet32", "resnet34", "resnet50", "vgg11_cifar", "vgg11_at_32"]
 DIRECT = {"EPOCHCOST_CONVOLUTION": "direct"}
 # Least rounds of a row, however long they take.
 LEAST_ROUNDS = 3

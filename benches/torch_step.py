@@ -2,7 +2,7 @@
 
 Writes `ready` when the first step could begin, then answers each line of its standard
 input by a training step and its wall milliseconds. The networks are those of the golden
-gradients (`workloads/models/golden/make.py`) with plain ReLUs; gradients are set to None
+gradients (`workloads/models/golden/make.py`) with plain ReLUs and dropout; gradients are set to None
 between two steps, as PyTorch advises.
 """
 
@@ -19,6 +19,7 @@ import torch.nn.functional as F  # noqa: E402
 
 make.rectify = F.relu
 make.Rectify = torch.nn.ReLU
+make.Dropout = torch.nn.Dropout
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 factory, shape = make.MODELS[model]

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for line in stdin().lock().lines() {
         line?;
         let start = Instant::now();
-        trainer.gradient(&parameters, &mut statistics, &images, &labels)?;
+        trainer.gradient(&parameters, &mut statistics, &images, &labels, 0)?;
         writeln!(output, "{}", start.elapsed().as_secs_f64() * 1e3)?;
         output.flush()?;
     }

@@ -14,16 +14,35 @@ import sys
 import numpy as np
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 
-SEEDS = 5
-BATCH = {"mobilenet": 32, "resnet18": 2, "lenet5": 8}
+BATCH = {
+    "mobilenet": 32,
+    "resnet18": 2,
+    "lenet5": 8,
+    "resnet32": 2,
+    "resnet34": 2,
+    "resnet50": 4,
+    "squeezenet1_1": 16,
+    "mobilenet_v3_small": 32,
+    "vgg11": 1,
+    "vgg11_10_classes": 1,
+    "vgg11_at_32": 2,
+    "vgg11_cifar": 4,
+}
+SEEDS = {"resnet34": 3, "resnet50": 3, "vgg11": 1, "vgg11_10_classes": 1, "vgg11_at_32": 1}  # else 5
+# Of a large gradient, every so manieth entry is projected, in a step that no shape divides.
+STRIDE = {"resnet34": 7, "resnet50": 7, "vgg11_cifar": 7, "vgg11": 61, "vgg11_10_classes": 61, "vgg11_at_32": 61}
 
 # A value near zero may fall on the other side of a ReLU in float32, which moves the
 # whole gradient by a thousandth or more. Where a margin is given, only seeds are
 # taken whose values all keep that distance from zero. MobileNet meets too many such
 # values to avoid them; there a large batch evens them out.
-MARGIN = {"mobilenet": 0.0, "resnet18": 3e-6, "lenet5": 0.0}
+MARGIN = {"resnet18": 3e-6, "resnet32": 3e-6, "resnet34": 3e-6, "resnet50": 3e-6, "vgg11_at_32": 3e-6}
+
+# Images that a model enlarges to its input, where they are not of its size.
+GIVEN = {"squeezenet1_1": (1, 28, 28), "vgg11": (1, 28, 28), "vgg11_10_classes": (3, 32, 32)}
 
 # Seeds of the hash, each for one purpose; the Rust test has the same.
 PERTURBATION, IMAGES, LABELS, SIGNS, SAMPLES = 101, 102, 103, 200, 300
@@ -92,15 +111,28 @@ class MobileNet(nn.Module):
         return self.classifier(self.features(x).mean((2, 3)))
 
 
+class Padded(nn.Module):
+    """A shortcut by every second pixel and channels of zeros: option A of He et al."""
+
+    def __init__(self, added, stride):
+        super().__init__()
+        self.added, self.stride = added, stride
+
+    def forward(self, x):
+        return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.added))
+
+
 class Block(nn.Module):
-    def __init__(self, inputs, outputs, stride):
+    def __init__(self, inputs, outputs, stride, padded=False):
         super().__init__()
         self.first = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
         self.first_norm = nn.BatchNorm2d(outputs)
         self.second = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.second_norm = nn.BatchNorm2d(outputs)
         self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
+        if padded:
+            self.shortcut = Padded(outputs - inputs, stride)
+        elif stride != 1 or inputs != outputs:
             projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
             self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(outputs))
 
@@ -109,14 +141,16 @@ class Block(nn.Module):
         return rectify(self.second_norm(self.second(y)) + self.shortcut(x))
 
 
-class ResNet18(nn.Module):
-    def __init__(self):
+class ResNet(nn.Module):
+    def __init__(self, stages, padded=False):
         super().__init__()
-        layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), Rectify()]
-        inputs = 64
-        for outputs, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
-            layers += [Block(inputs, outputs, stride), Block(outputs, outputs, 1)]
-            inputs = outputs
+        inputs = stages[0][0]
+        layers = [nn.Conv2d(3, inputs, 3, 1, 1, bias=False), nn.BatchNorm2d(inputs), Rectify()]
+        for stage, (outputs, blocks) in enumerate(stages):
+            for block in range(blocks):
+                stride = 2 if stage > 0 and block == 0 else 1
+                layers.append(Block(inputs, outputs, stride, padded))
+                inputs = outputs
         self.features = nn.Sequential(*layers)
         self.classifier = nn.Linear(inputs, 10)
 
@@ -140,18 +174,115 @@ class LeNet5(nn.Module):
         return self.classifier(x)
 
 
+class Vgg11Cifar(nn.Module):
+    WIDTHS = [64, None, 128, None, 256, 256, None, 512, 512, None, 512, 512, None]
+
+    def __init__(self):
+        super().__init__()
+        layers, inputs = [], 3
+        for width in self.WIDTHS:
+            if width is None:
+                layers.append(nn.MaxPool2d(2))
+            else:
+                layers += [nn.Conv2d(inputs, width, 3, 1, 1), nn.BatchNorm2d(width), Rectify()]
+                inputs = width
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Linear(inputs, 10)
+
+    def forward(self, x):
+        return self.classifier(self.features(x).flatten(1))
+
+
+class Dropout(nn.Module):
+    """torch's dropout, of channels-last values, with what the hash draws."""
+
+    seed, layers = 0, 0
+
+    def __init__(self, share):
+        super().__init__()
+        self.share = np.float32(share)
+
+    def forward(self, x):
+        seed = mix_scalar(Dropout.seed, Dropout.layers)
+        Dropout.layers += 1
+        unit = (mix(seed, indices(x.numel())) >> U64(40)).astype(np.float32) * np.float32(2.0**-24)
+        factors = np.where(unit < self.share, np.float32(0), 1 / (np.float32(1) - self.share))
+        factors = torch.from_numpy(factors).to(x.dtype)
+        if x.dim() == 4:
+            factors = factors.reshape(x.permute(0, 2, 3, 1).shape).permute(0, 3, 1, 2)
+        return x * factors.reshape(x.shape)
+
+
+def of_torchvision(build):
+    """The model of that name, with this file's ReLU and dropout, and how its tensors begin."""
+
+    def replace(module):
+        for name, child in module.named_children():
+            if isinstance(child, nn.ReLU):
+                setattr(module, name, Rectify())
+            elif isinstance(child, nn.Dropout):
+                setattr(module, name, Dropout(child.p))
+            else:
+                replace(child)
+
+    def factory():
+        model = build()
+        replace(model)
+        if not isinstance(model, torchvision.models.ResNet):
+            squeezed = isinstance(model, torchvision.models.SqueezeNet)
+            for module in model.modules():
+                if isinstance(module, nn.Linear) or (squeezed and module is model.classifier[1]):
+                    module.bound = math.sqrt(3.0) * 0.01
+                elif isinstance(module, nn.Conv2d):
+                    fans = nn.init._calculate_fan_in_and_fan_out(module.weight)
+                    module.bound = math.sqrt(6.0 / fans[0 if squeezed else 1])
+        else:
+            for module in model.modules():
+                if isinstance(module, nn.Conv2d):
+                    fans = nn.init._calculate_fan_in_and_fan_out(module.weight)
+                    module.bound = math.sqrt(6.0 / fans[1])
+        return model
+
+    return factory
+
+
+def vgg11(classes):
+    return of_torchvision(lambda: torchvision.models.vgg11(num_classes=classes, init_weights=False))
+
+
+STAGES = [(64, 2), (128, 2), (256, 2), (512, 2)]
 MODELS = {
     "mobilenet": (MobileNet, (3, 32, 32)),
-    "resnet18": (ResNet18, (3, 32, 32)),
+    "resnet18": (lambda: ResNet(STAGES), (3, 32, 32)),
     "lenet5": (LeNet5, (1, 28, 28)),
+    "resnet32": (lambda: ResNet([(16, 5), (32, 5), (64, 5)], padded=True), (3, 32, 32)),
+    "resnet34": (lambda: ResNet([(64, 3), (128, 4), (256, 6), (512, 3)]), (3, 32, 32)),
+    "resnet50": (of_torchvision(lambda: torchvision.models.resnet50(num_classes=10)), (3, 32, 32)),
+    "squeezenet1_1": (
+        of_torchvision(lambda: torchvision.models.squeezenet1_1(num_classes=10)),
+        (3, 32, 32),
+    ),
+    "mobilenet_v3_small": (
+        of_torchvision(lambda: torchvision.models.mobilenet_v3_small(num_classes=10)),
+        (3, 32, 32),
+    ),
+    "vgg11": (vgg11(1000), (3, 224, 224)),
+    "vgg11_10_classes": (vgg11(10), (3, 224, 224)),
+    "vgg11_at_32": (vgg11(1000), (3, 32, 32)),
+    "vgg11_cifar": (Vgg11Cifar, (3, 32, 32)),
 }
 
 
 def initial(model):
-    """A function of a flat range and a seed: what `initial_parameters` draws."""
+    """Of each parameter tensor its size, and what `initial_parameters` draws or sets."""
     pieces = []
     for module in model.modules():
         if isinstance(module, (nn.Conv2d, nn.Linear)):
+            if hasattr(module, "bound"):
+                pieces.append((module.weight.numel(), np.float32(module.bound), None))
+                if module.bias is not None:
+                    pieces.append((module.bias.numel(), None, 0.0))
+                continue
             fan_in = math.prod(module.weight.shape[1:])
             bound = np.float32(1.0 / math.sqrt(fan_in))
             pieces += [(p.numel(), bound, None) for p in module.parameters(recurse=False)]
@@ -181,12 +312,17 @@ def mix_scalar(seed, index):
 def forward(name, seed, dtype):
     """The model after one training pass, and its loss."""
     factory, shape = MODELS[name]
+    given = GIVEN.get(name, shape)
+    Dropout.seed, Dropout.layers = seed, 0
     model = factory().to(dtype).train()
     flat = torch.from_numpy(parameters(model, seed)).to(dtype)
     nn.utils.vector_to_parameters(flat, model.parameters())
     batch = BATCH[name]
-    images = np.float32(2) * symmetric(mix_scalar(IMAGES, seed), batch * math.prod(shape))
-    images = torch.from_numpy(images).to(dtype).reshape(batch, *shape)
+    images = np.float32(2) * symmetric(mix_scalar(IMAGES, seed), batch * math.prod(given))
+    images = torch.from_numpy(images).to(dtype).reshape(batch, *given)
+    if given != shape:
+        images = F.interpolate(images, size=shape[1:], mode="bilinear", align_corners=False)
+        images = images.expand(batch, *shape)
     labels = (mix(mix_scalar(LABELS, seed), indices(batch)) % U64(10)).astype(np.int64)
     return model, F.cross_entropy(model(images), torch.from_numpy(labels))
 
@@ -209,20 +345,22 @@ def seeds(name):
         nearest_to_zero = math.inf
         with torch.no_grad():
             forward(name, seed, torch.float64)
-        if nearest_to_zero >= MARGIN[name]:
+        if nearest_to_zero >= MARGIN.get(name, 0.0):
             taken.append(seed)
-        if len(taken) == SEEDS:
+        if len(taken) == SEEDS.get(name, 5):
             return taken
 
 
-def projections(vectors):
-    """Sums of the vectors' entries under random signs: + where the hash's bit is set."""
+def projections(vectors, stride):
+    """Sums of every `stride`th entry under random signs: + where the hash's bit is set."""
+    taken = indices(vectors.shape[1])[::stride]
+    vectors = vectors[:, ::stride]
     length = vectors.shape[1]
     sums = np.zeros((SIGN_WORDS, len(vectors), 64))
     chunk = 1 << 17
     for start in range(0, length, chunk):
         part = vectors[:, start : start + chunk]
-        index = indices(length)[start : start + chunk]
+        index = taken[start : start + chunk]
         for word in range(SIGN_WORDS):
             bits = np.unpackbits(
                 mix(SIGNS + word, index).view(np.uint8).reshape(-1, 8), axis=1, bitorder="little"
@@ -241,7 +379,7 @@ def samples(vector):
 def golden(name, seed):
     loss, exact, statistics = gradient(name, seed, torch.float64)
     _, single, _ = gradient(name, seed, torch.float32)
-    projected = projections(np.stack([exact, single]))
+    projected = projections(np.stack([exact, single]), STRIDE.get(name, 1))
     distance = np.linalg.norm(projected[1] - projected[0]) / np.linalg.norm(projected[0])
     true_distance = np.linalg.norm(single - exact) / np.linalg.norm(exact)
     print(f"{name} seed {seed}: loss {loss:.6f}, float32 {distance:.2e} ({true_distance:.2e} in full)")
@@ -262,7 +400,10 @@ def main():
         record = {
             "model": name,
             "batch": BATCH[name],
+            "images": GIVEN.get(name, MODELS[name][1]),
+            "stride": STRIDE.get(name, 1),
             "torch": torch.__version__,
+            "torchvision": torchvision.__version__,
             "numpy": np.__version__,
             "seeds": [golden(name, seed) for seed in seeds(name)],
         }

@@ -12,7 +12,8 @@ use crate::ModelError;
 pub struct ModelInfo {
     /// The name by which experiments choose the model.
     pub name: &'static str,
-    /// Shape of one input image: channels, height, width.
+    /// Shape of the images that its first layer reads: channels, height, width.
+    /// [`crate::Trainer::with_images`] takes smaller ones.
     pub input: [usize; 3],
     /// Number of classes, the length of one output row.
     pub classes: usize,
@@ -30,13 +31,20 @@ pub struct ModelInfo {
 /// The networks there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Architecture {
+    LeNet5,
     MobileNet,
     ResNet18,
-    LeNet5,
+    ResNet32,
+    ResNet34,
+    ResNet50,
+    SqueezeNet,
+    MobileNetV3Small,
+    Vgg11,
+    Vgg11Cifar,
 }
 
 impl ModelInfo {
-    /// Number of values in one input image.
+    /// Number of values in one image of the input's shape.
     #[must_use]
     pub fn image_values(&self) -> usize {
         self.input.iter().product()
@@ -57,27 +65,15 @@ impl ModelInfo {
     }
 }
 
+/// Channels, height and width of CIFAR-10's images.
+const CIFAR: [usize; 3] = [3, 32, 32];
+
+/// Of images of ImageNet.
+const IMAGENET: [usize; 3] = [3, 224, 224];
+
 /// Parameter and tensor counts are those of the reference definitions; a test
 /// holds each network to its row.
-static MODELS: [ModelInfo; 3] = [
-    ModelInfo {
-        name: "mobilenet",
-        input: [3, 32, 32],
-        classes: 10,
-        parameters: 3_217_226,
-        statistics: 21_888,
-        gradient_tensors: 83,
-        architecture: Architecture::MobileNet,
-    },
-    ModelInfo {
-        name: "resnet18",
-        input: [3, 32, 32],
-        classes: 10,
-        parameters: 11_173_962,
-        statistics: 9_600,
-        gradient_tensors: 62,
-        architecture: Architecture::ResNet18,
-    },
+static MODELS: [ModelInfo; 12] = [
     ModelInfo {
         name: "lenet5",
         input: [1, 28, 28],
@@ -86,6 +82,105 @@ static MODELS: [ModelInfo; 3] = [
         statistics: 0,
         gradient_tensors: 10,
         architecture: Architecture::LeNet5,
+    },
+    ModelInfo {
+        name: "mobilenet",
+        input: CIFAR,
+        classes: 10,
+        parameters: 3_217_226,
+        statistics: 21_888,
+        gradient_tensors: 83,
+        architecture: Architecture::MobileNet,
+    },
+    ModelInfo {
+        name: "resnet18",
+        input: CIFAR,
+        classes: 10,
+        parameters: 11_173_962,
+        statistics: 9_600,
+        gradient_tensors: 62,
+        architecture: Architecture::ResNet18,
+    },
+    ModelInfo {
+        name: "resnet32",
+        input: CIFAR,
+        classes: 10,
+        parameters: 464_154,
+        statistics: 2_272,
+        gradient_tensors: 95,
+        architecture: Architecture::ResNet32,
+    },
+    ModelInfo {
+        name: "resnet34",
+        input: CIFAR,
+        classes: 10,
+        parameters: 21_282_122,
+        statistics: 17_024,
+        gradient_tensors: 110,
+        architecture: Architecture::ResNet34,
+    },
+    ModelInfo {
+        name: "resnet50",
+        input: CIFAR,
+        classes: 10,
+        parameters: 23_528_522,
+        statistics: 53_120,
+        gradient_tensors: 161,
+        architecture: Architecture::ResNet50,
+    },
+    ModelInfo {
+        name: "squeezenet1_1",
+        input: CIFAR,
+        classes: 10,
+        parameters: 727_626,
+        statistics: 0,
+        gradient_tensors: 52,
+        architecture: Architecture::SqueezeNet,
+    },
+    ModelInfo {
+        name: "mobilenet_v3_small",
+        input: CIFAR,
+        classes: 10,
+        parameters: 1_528_106,
+        statistics: 12_112,
+        gradient_tensors: 142,
+        architecture: Architecture::MobileNetV3Small,
+    },
+    ModelInfo {
+        name: "vgg11",
+        input: IMAGENET,
+        classes: 1_000,
+        parameters: 132_863_336,
+        statistics: 0,
+        gradient_tensors: 22,
+        architecture: Architecture::Vgg11,
+    },
+    ModelInfo {
+        name: "vgg11_10_classes",
+        input: IMAGENET,
+        classes: 10,
+        parameters: 128_807_306,
+        statistics: 0,
+        gradient_tensors: 22,
+        architecture: Architecture::Vgg11,
+    },
+    ModelInfo {
+        name: "vgg11_at_32",
+        input: CIFAR,
+        classes: 1_000,
+        parameters: 132_863_336,
+        statistics: 0,
+        gradient_tensors: 22,
+        architecture: Architecture::Vgg11,
+    },
+    ModelInfo {
+        name: "vgg11_cifar",
+        input: CIFAR,
+        classes: 10,
+        parameters: 9_231_114,
+        statistics: 5_504,
+        gradient_tensors: 34,
+        architecture: Architecture::Vgg11Cifar,
     },
 ];
 

@@ -38,6 +38,25 @@ pub enum ModelError {
         /// The length given.
         actual: usize,
     },
+    /// Images that the model's input cannot be made from.
+    #[error(
+        "{model} takes images of {expected} (channels, height, width) or smaller ones, in as \
+         many channels or in one: images of {actual} do not fit"
+    )]
+    Images {
+        /// The model's name.
+        model: &'static str,
+        /// The shape of its input.
+        expected: String,
+        /// The shape given.
+        actual: String,
+    },
+    /// A batch norm has nothing to take a variance of.
+    #[error(
+        "a batch norm saw a single value a channel: the model's last features are one pixel, \
+         so give batches, and micro-batches, of at least two images"
+    )]
+    SingleValue,
     /// A batch without images has no gradient and no loss.
     #[error("a batch must hold at least one labelled image")]
     EmptyBatch,

@@ -6,10 +6,10 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 
-use crate::layers::{BiasedPool, Convolution, Linear, Normalisation};
+use crate::layers::{BiasedPool, Convolution, Linear, Pass};
 use crate::network::Network;
 use crate::ops::{LayerOps, Window};
-use crate::source::ParameterSource;
+use crate::source::{Initial, ParameterSource};
 
 /// 61,706 parameters, `[batch, 28, 28, 1]` to ten classes.
 #[derive(Module, Debug)]
@@ -23,12 +23,17 @@ pub(crate) struct LeNet5<B: Backend> {
 }
 
 impl<B: LayerOps> Network<B> for LeNet5<B> {
-    fn new(source: &mut ParameterSource<'_>, device: &B::Device) -> Self {
+    type Layout = ();
+
+    fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
+        let bias = |window: Window, inputs| Initial::Uniform {
+            fan_in: window.fan_in(inputs),
+        };
         Self {
             first: Convolution::new(source, [1, 6], Window::five(2), device),
-            first_pool: BiasedPool::new(source, 6, Window::five(2).fan_in(1), device),
+            first_pool: BiasedPool::new(source, 6, bias(Window::five(2), 1), device),
             second: Convolution::new(source, [6, 16], Window::five(0), device),
-            second_pool: BiasedPool::new(source, 16, Window::five(0).fan_in(6), device),
+            second_pool: BiasedPool::new(source, 16, bias(Window::five(0), 6), device),
             hidden: [
                 Linear::new(source, [16 * 5 * 5, 120], device),
                 Linear::new(source, [120, 84], device),
@@ -37,7 +42,7 @@ impl<B: LayerOps> Network<B> for LeNet5<B> {
         }
     }
 
-    fn forward(&self, images: Tensor<B, 4>, _: &mut Normalisation<B>) -> Tensor<B, 2> {
+    fn forward(&self, images: Tensor<B, 4>, _: &mut Pass<B>) -> Tensor<B, 2> {
         let features = self.first_pool.forward(self.first.forward(images));
         let features = self.second_pool.forward(self.second.forward(features));
         // The first linear layer's weights are in PyTorch's order: channels first.

@@ -25,6 +25,18 @@
 //! network: a training system decides whether they are kept, replaced or
 //! exchanged. Evaluation normalises by the statistics that it is given.
 //!
+//! # Dropout
+//!
+//! What a training step drops depends on the seed that it is given, on the layer and on the
+//! image's position in the batch, and on nothing else: equal steps drop the same, whatever
+//! the micro-batches. Evaluation drops nothing.
+//!
+//! # Images
+//!
+//! Images that are smaller than a model's input are enlarged to it by bilinear
+//! interpolation (28×28 to 32×32 or 224×224), and one channel is repeated to three. Nothing
+//! is made smaller.
+//!
 //! # Threads
 //!
 //! The CPU backend computes on rayon's global pool, whose size the parent sets
@@ -47,17 +59,23 @@ mod allocator;
 mod catalog;
 mod cpu;
 mod error;
+mod fit;
 mod flat;
 pub mod input;
 mod layers;
 mod lenet5;
 mod mobilenet;
+mod mobilenet_v3;
 mod network;
 mod ops;
-mod resnet18;
+mod residual;
+mod resnet;
+mod resnet50;
 mod session;
 mod source;
+mod squeezenet;
 mod trainer;
+mod vgg;
 
 pub use allocator::keep_freed_memory;
 pub use catalog::{Device, ModelInfo, models};

@@ -6,7 +6,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
-use crate::layers::{BatchNorm, Convolution, Linear, Normalisation};
+use crate::layers::{BatchNorm, Convolution, Linear, Pass};
 use crate::network::{Network, global_average_pool};
 use crate::ops::{Features, LayerOps, Window};
 use crate::source::ParameterSource;
@@ -47,7 +47,9 @@ struct Block<B: Backend> {
 }
 
 impl<B: LayerOps> Network<B> for MobileNet<B> {
-    fn new(source: &mut ParameterSource<'_>, device: &B::Device) -> Self {
+    type Layout = ();
+
+    fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
         let stem = Convolution::new(source, [3, 32], Window::three(1), device);
         let stem_norm = BatchNorm::new(source, 32, device);
         let mut inputs = 32;
@@ -67,16 +69,14 @@ impl<B: LayerOps> Network<B> for MobileNet<B> {
         }
     }
 
-    fn forward(&self, images: Tensor<B, 4>, normalisation: &mut Normalisation<B>) -> Tensor<B, 2> {
+    fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2> {
         let images = Features::plain(images);
-        let stem = self
-            .stem
-            .forward_normed(images, &self.stem_norm, normalisation);
+        let stem = self.stem.forward_normed(images, &self.stem_norm, pass);
         let mut features = stem.rectified();
         for block in &self.blocks {
-            features = block.forward(features, normalisation);
+            features = block.forward(features, pass);
         }
-        let features = B::activation(features, None);
+        let features = B::activation(features, None, false);
         self.classifier
             .forward(global_average_pool(features.values))
     }
@@ -98,13 +98,13 @@ impl<B: LayerOps> Block<B> {
         }
     }
 
-    fn forward(&self, features: Features<B>, normalisation: &mut Normalisation<B>) -> Features<B> {
+    fn forward(&self, features: Features<B>, pass: &mut Pass<B>) -> Features<B> {
         let features = self
             .depthwise
-            .forward_normed(features, &self.depthwise_norm, normalisation)
+            .forward_normed(features, &self.depthwise_norm, pass)
             .rectified();
         self.pointwise
-            .forward_normed(features, &self.pointwise_norm, normalisation)
+            .forward_normed(features, &self.pointwise_norm, pass)
             .rectified()
     }
 }

@@ -4,20 +4,26 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
-use crate::layers::Normalisation;
+use crate::layers::Pass;
 use crate::ops::LayerOps;
 use crate::source::ParameterSource;
 
 /// A classifier of images.
 pub(crate) trait Network<B: LayerOps>: Module<B> {
+    /// Share of the batch's statistics in the new running statistics.
+    const MOMENTUM: f32 = 0.1;
+
+    /// What the models of one network differ in.
+    type Layout: Copy + Send + 'static;
+
     /// Builds the network, taking its tensors from the source in field order.
-    fn new(source: &mut ParameterSource<'_>, device: &B::Device) -> Self;
+    fn new(source: &mut ParameterSource<'_>, layout: Self::Layout, device: &B::Device) -> Self;
 
     /// Class scores `[batch, classes]` of images `[batch, height, width, channels]`.
     ///
     /// Batch norms must be passed in field order: that is the order of the
     /// statistics in their flat vector.
-    fn forward(&self, images: Tensor<B, 4>, normalisation: &mut Normalisation<B>) -> Tensor<B, 2>;
+    fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2>;
 }
 
 /// The mean of each channel's plane: `[batch, height, width, channels]` to
@@ -25,4 +31,29 @@ pub(crate) trait Network<B: LayerOps>: Module<B> {
 pub(crate) fn global_average_pool<B: Backend>(features: Tensor<B, 4>) -> Tensor<B, 2> {
     let [batch, _, _, channels] = features.dims();
     features.mean_dim(1).mean_dim(2).reshape([batch, channels])
+}
+
+/// The means of `side`×`side` parts of each channel's plane, as PyTorch's
+/// `adaptive_avg_pool2d` cuts it: parts overlap where the plane has no multiple of `side`
+/// pixels, and repeat pixels where it has fewer.
+pub(crate) fn adaptive_average_pool<B: Backend>(
+    features: Tensor<B, 4>,
+    side: usize,
+) -> Tensor<B, 4> {
+    let [_, height, width, _] = features.dims();
+    if [height, width] == [side; 2] {
+        return features;
+    }
+    let along = |features: Tensor<B, 4>, axis: usize, length: usize| {
+        let parts = (0..side).map(|part| {
+            let (start, end) = (part * length / side, ((part + 1) * length).div_ceil(side));
+            features
+                .clone()
+                .narrow(axis, start, end - start)
+                .mean_dim(axis)
+        });
+        Tensor::cat(parts.collect(), axis)
+    };
+    let rows = along(features, 1, height);
+    along(rows, 2, width)
 }

@@ -6,37 +6,55 @@ use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{ElementConversion, Tensor, TensorData};
 
 use crate::catalog::Architecture;
-use crate::layers::{Normalisation, update_running};
+use crate::fit::image_tensor;
+use crate::layers::{Draws, Pass, update_running};
 use crate::lenet5::LeNet5;
 use crate::mobilenet::MobileNet;
+use crate::mobilenet_v3::MobileNetV3Small;
 use crate::network::Network;
 use crate::ops::LayerOps;
-use crate::resnet18::ResNet18;
+use crate::resnet::{RESNET18, RESNET32, RESNET34, ResNet};
+use crate::resnet50::ResNet50;
 use crate::source::{ParameterSource, Start};
+use crate::squeezenet::SqueezeNet;
+use crate::vgg::{Vgg11, Vgg11Cifar};
 use crate::{Evaluation, ModelError, ModelInfo, StepOutput, flat};
 
 /// Most images of one forward pass of an evaluation, which bounds its memory.
 const EVALUATION_BATCH: usize = 128;
 
+/// Most pixels of those images: 16 of 224×224.
+const EVALUATION_PIXELS: usize = 16 * 224 * 224;
+
+/// A batch of images, or a part of a step's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    /// `[batch, channels, height, width]`.
+    pub(crate) images: &'a [f32],
+    /// Channels, height and width of one.
+    pub(crate) shape: [usize; 3],
+    /// One an image.
+    pub(crate) labels: &'a [u8],
+}
+
 /// What a [`crate::Trainer`] does, of arguments that it has checked.
 pub(crate) trait Session: Send {
-    /// Parameters of that seed, and statistics.
-    fn start(&self, seed: u64) -> Start;
+    /// Parameters of that seed, or none, and statistics.
+    fn start(&self, seed: Option<u64>) -> Start;
 
     fn gradient(
         &self,
         parameters: &[f32],
         statistics: &mut [f32],
-        images: &[f32],
-        labels: &[u8],
+        batch: Batch<'_>,
+        draws: Draws,
     ) -> Result<StepOutput, ModelError>;
 
     fn evaluate(
         &self,
         parameters: &[f32],
         statistics: &[f32],
-        images: &[f32],
-        labels: &[u8],
+        batch: Batch<'_>,
     ) -> Result<Evaluation, ModelError>;
 }
 
@@ -47,20 +65,32 @@ where
     B::InnerBackend: LayerOps,
 {
     type Inner<B> = <B as AutodiffBackend>::InnerBackend;
+    macro_rules! boxed {
+        ($network:ident, $layout:expr) => {
+            BurnSession::<B, $network<B>, $network<Inner<B>>>::boxed(info, $layout, device)
+        };
+    }
     match info.architecture {
-        Architecture::MobileNet => {
-            BurnSession::<B, MobileNet<B>, MobileNet<Inner<B>>>::boxed(info, device)
-        }
-        Architecture::ResNet18 => {
-            BurnSession::<B, ResNet18<B>, ResNet18<Inner<B>>>::boxed(info, device)
-        }
-        Architecture::LeNet5 => BurnSession::<B, LeNet5<B>, LeNet5<Inner<B>>>::boxed(info, device),
+        Architecture::LeNet5 => boxed!(LeNet5, ()),
+        Architecture::MobileNet => boxed!(MobileNet, ()),
+        Architecture::ResNet18 => boxed!(ResNet, RESNET18),
+        Architecture::ResNet32 => boxed!(ResNet, RESNET32),
+        Architecture::ResNet34 => boxed!(ResNet, RESNET34),
+        Architecture::ResNet50 => boxed!(ResNet50, ()),
+        Architecture::SqueezeNet => boxed!(SqueezeNet, ()),
+        Architecture::MobileNetV3Small => boxed!(MobileNetV3Small, ()),
+        Architecture::Vgg11 => boxed!(Vgg11, info.classes),
+        Architecture::Vgg11Cifar => boxed!(Vgg11Cifar, ()),
     }
 }
 
 /// The network `N` for training on `B`, and `E`, the same without autodiff.
-struct BurnSession<B: AutodiffBackend, N, E> {
+struct BurnSession<B: AutodiffBackend, N: Network<B>, E>
+where
+    B: LayerOps,
+{
     info: &'static ModelInfo,
+    layout: N::Layout,
     device: B::Device,
     networks: PhantomData<fn() -> (N, E)>,
 }
@@ -70,11 +100,12 @@ where
     B: AutodiffBackend + LayerOps,
     B::InnerBackend: LayerOps,
     N: Network<B> + 'static,
-    E: Network<B::InnerBackend> + 'static,
+    E: Network<B::InnerBackend, Layout = N::Layout> + 'static,
 {
-    fn boxed(info: &'static ModelInfo, device: B::Device) -> Box<dyn Session> {
+    fn boxed(info: &'static ModelInfo, layout: N::Layout, device: B::Device) -> Box<dyn Session> {
         Box::new(Self {
             info,
+            layout,
             device,
             networks: PhantomData,
         })
@@ -86,11 +117,11 @@ where
     B: AutodiffBackend + LayerOps,
     B::InnerBackend: LayerOps,
     N: Network<B>,
-    E: Network<B::InnerBackend>,
+    E: Network<B::InnerBackend, Layout = N::Layout>,
 {
-    fn start(&self, seed: u64) -> Start {
-        let mut source = ParameterSource::fresh(seed);
-        E::new(&mut source, &self.device);
+    fn start(&self, seed: Option<u64>) -> Start {
+        let mut source = seed.map_or_else(ParameterSource::counted, ParameterSource::fresh);
+        E::new(&mut source, self.layout, &self.device);
         source.into_start()
     }
 
@@ -98,22 +129,24 @@ where
         &self,
         parameters: &[f32],
         statistics: &mut [f32],
-        images: &[f32],
-        labels: &[u8],
+        batch: Batch<'_>,
+        draws: Draws,
     ) -> Result<StepOutput, ModelError> {
-        let network = N::new(&mut ParameterSource::given(parameters), &self.device);
-        let mut normalisation = Normalisation::<B>::batch();
-        let images = image_tensor::<B>(self.info, images, &self.device);
-        let scores = network.forward(images, &mut normalisation);
-        let correct = count_correct(&flat::values(scores.clone().detach())?, labels);
-        let loss = B::cross_entropy(scores, labels);
+        let source = &mut ParameterSource::given(parameters);
+        let network = N::new(source, self.layout, &self.device);
+        let mut pass = Pass::<B>::training(draws);
+        let images = self.images(batch);
+        let scores = network.forward(images, &mut pass);
+        let correct = count_correct(&flat::values(scores.clone().detach())?, batch.labels);
+        let loss = B::cross_entropy(scores, batch.labels);
+        let noted = pass.into_batch_statistics()?;
         let gradients = loss.backward();
         let step = StepOutput {
             loss: loss.into_scalar().elem(),
             gradient: flat::gradient(&network, gradients, self.info.parameters)?,
             correct,
         };
-        update_running(statistics, &normalisation.into_batch_statistics()?);
+        update_running(statistics, &noted, N::MOMENTUM);
         Ok(step)
     }
 
@@ -121,21 +154,25 @@ where
         &self,
         parameters: &[f32],
         statistics: &[f32],
-        images: &[f32],
-        labels: &[u8],
+        batch: Batch<'_>,
     ) -> Result<Evaluation, ModelError> {
-        let network = E::new(&mut ParameterSource::given(parameters), &self.device);
+        let source = &mut ParameterSource::given(parameters);
+        let network = E::new(source, self.layout, &self.device);
         let statistics = Tensor::from_data(
             TensorData::new(statistics.to_vec(), [statistics.len()]),
             &self.device,
         );
         let mut loss = 0.0;
         let mut correct = 0;
-        let image_chunks = images.chunks(EVALUATION_BATCH * self.info.image_values());
-        for (images, labels) in image_chunks.zip(labels.chunks(EVALUATION_BATCH)) {
-            let images = image_tensor(self.info, images, &self.device);
-            let mut normalisation = Normalisation::running(statistics.clone());
-            let scores = network.forward(images, &mut normalisation);
+        let [_, height, width] = self.info.input;
+        let size = EVALUATION_BATCH.min(EVALUATION_PIXELS / (height * width));
+        let image_chunks = batch
+            .images
+            .chunks(size * batch.shape.iter().product::<usize>());
+        for (images, labels) in image_chunks.zip(batch.labels.chunks(size)) {
+            let images = self.images(Batch { images, ..batch });
+            let mut pass = Pass::evaluation(statistics.clone());
+            let scores = network.forward(images, &mut pass);
             correct += count_correct(&flat::values(scores.clone())?, labels);
             let mean: f64 = B::InnerBackend::cross_entropy(scores, labels)
                 .into_scalar()
@@ -143,26 +180,18 @@ where
             loss += mean * labels.len() as f64;
         }
         Ok(Evaluation {
-            loss: loss / labels.len() as f64,
+            loss: loss / batch.labels.len() as f64,
             correct,
-            samples: labels.len(),
+            samples: batch.labels.len(),
         })
     }
 }
 
-/// Images `[batch, channels, height, width]` as channels-last.
-fn image_tensor<B: Backend>(info: &ModelInfo, images: &[f32], device: &B::Device) -> Tensor<B, 4> {
-    let [channels, height, width] = info.input;
-    let pixels = height * width;
-    let mut values: Vec<f32> = Vec::with_capacity(images.len());
-    for image in images.chunks_exact(info.image_values()) {
-        for pixel in 0..pixels {
-            values.extend(image[pixel..].iter().step_by(pixels));
-        }
+impl<B: AutodiffBackend + LayerOps, N: Network<B>, E> BurnSession<B, N, E> {
+    /// The batch's images as the network takes them.
+    fn images<I: Backend<Device = B::Device>>(&self, batch: Batch<'_>) -> Tensor<I, 4> {
+        image_tensor(batch.images, batch.shape, self.info.input, &self.device)
     }
-    let batch = images.len() / info.image_values();
-    let data = TensorData::new(values, [batch, height, width, channels]);
-    Tensor::from_data(data, device)
 }
 
 /// How many rows of scores have their greatest, the first of equals, at the label.

@@ -5,7 +5,8 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
 use epochcost_kernels::hash::{mix, unit_f32};
 
-/// How a tensor of parameters begins, by PyTorch's defaults for its layer.
+/// How a tensor of parameters begins: by PyTorch's defaults for its layer, or as the
+/// network's reference definition says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Initial {
     /// Uniform in `[-1/√fan_in, 1/√fan_in)`: what `kaiming_uniform_(a=√5)` comes
@@ -14,6 +15,14 @@ pub(crate) enum Initial {
         /// Inputs that one output sums over.
         fan_in: usize,
     },
+    /// Uniform in `[-√(6/fan), √(6/fan))`, a variance of 2/`fan`: He et al. (2015), uniform
+    /// also where the reference draws normal values.
+    He {
+        /// Inputs of one output, or outputs of one input.
+        fan: usize,
+    },
+    /// Uniform with that standard deviation.
+    Deviation(f64),
     /// Batch-norm weights.
     Ones,
     /// Batch-norm biases.
@@ -31,7 +40,11 @@ pub(crate) struct ParameterSource<'a> {
 
 enum Values<'a> {
     Given(&'a [f32]),
-    Fresh { seed: u64, start: Start },
+    /// Drawn by the seed, or without one counted only.
+    Fresh {
+        seed: Option<u64>,
+        start: Start,
+    },
 }
 
 /// What training begins with.
@@ -58,7 +71,18 @@ impl<'a> ParameterSource<'a> {
     pub(crate) fn fresh(seed: u64) -> Self {
         Self {
             values: Values::Fresh {
-                seed,
+                seed: Some(seed),
+                start: Start::default(),
+            },
+            taken: 0,
+        }
+    }
+
+    /// Parameters that are 0 and not kept: to learn how many there are.
+    pub(crate) fn counted() -> Self {
+        Self {
+            values: Values::Fresh {
+                seed: None,
                 start: Start::default(),
             },
             taken: 0,
@@ -77,10 +101,16 @@ impl<'a> ParameterSource<'a> {
         let values = match &mut self.values {
             Values::Given(parameters) => parameters[range].to_vec(),
             Values::Fresh { seed, start } => {
-                let values: Vec<f32> = range.map(|index| draw(*seed, index, initial)).collect();
-                start.parameters.extend_from_slice(&values);
-                start.tensor_lengths.push(values.len());
-                values
+                start.tensor_lengths.push(range.len());
+                match seed {
+                    None => vec![0.0; range.len()],
+                    Some(seed) => {
+                        let values: Vec<f32> =
+                            range.map(|index| draw(*seed, index, initial)).collect();
+                        start.parameters.extend_from_slice(&values);
+                        values
+                    }
+                }
             }
         };
         let tensor = Tensor::from_data(TensorData::new(values, shape), device);
@@ -108,12 +138,12 @@ impl<'a> ParameterSource<'a> {
 
 /// The initial value of the parameter at that index of the flat vector.
 fn draw(seed: u64, index: usize, initial: Initial) -> f32 {
-    match initial {
-        Initial::Uniform { fan_in } => {
-            let bound = (1.0 / (fan_in as f64).sqrt()) as f32;
-            bound * (2.0 * unit_f32(mix(seed, index as u64)) - 1.0)
-        }
-        Initial::Ones => 1.0,
-        Initial::Zeros => 0.0,
-    }
+    let bound = match initial {
+        Initial::Uniform { fan_in } => 1.0 / (fan_in as f64).sqrt(),
+        Initial::He { fan } => (6.0 / fan as f64).sqrt(),
+        Initial::Deviation(deviation) => 3.0_f64.sqrt() * deviation,
+        Initial::Ones => return 1.0,
+        Initial::Zeros => return 0.0,
+    };
+    bound as f32 * (2.0 * unit_f32(mix(seed, index as u64)) - 1.0)
 }

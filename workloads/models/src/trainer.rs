@@ -5,13 +5,17 @@ use std::num::NonZeroUsize;
 use burn::backend::Autodiff;
 use burn_flex::{Flex, FlexDevice};
 
-use crate::session::{Session, session};
+use crate::fit::fits;
+use crate::layers::Draws;
+use crate::session::{Batch, Session, session};
 use crate::{Device, ModelError, ModelInfo};
 
 /// A model on a device, ready to compute gradients and to evaluate.
 pub struct Trainer {
     info: &'static ModelInfo,
     session: Box<dyn Session>,
+    /// Of the images that it is given.
+    images: [usize; 3],
     micro_batch: Option<NonZeroUsize>,
 }
 
@@ -60,8 +64,27 @@ impl Trainer {
         Ok(Self {
             info,
             session,
+            images: info.input,
             micro_batch: None,
         })
+    }
+
+    /// The same trainer, given images of that shape (channels, height, width): smaller ones
+    /// than its input are enlarged by bilinear interpolation, and a single channel is
+    /// repeated.
+    ///
+    /// # Errors
+    /// [`ModelError::Images`] where they are larger or have other channels.
+    pub fn with_images(self, images: [usize; 3]) -> Result<Self, ModelError> {
+        if !fits(images, self.info.input) {
+            let shape = |shape: [usize; 3]| shape.map(|side| side.to_string()).join("x");
+            return Err(ModelError::Images {
+                model: self.info.name,
+                expected: shape(self.info.input),
+                actual: shape(images),
+            });
+        }
+        Ok(Self { images, ..self })
     }
 
     /// The same trainer, splitting every training batch into micro-batches of at most so
@@ -90,54 +113,60 @@ impl Trainer {
     ///
     /// They follow PyTorch's defaults: weights and biases of convolutions and
     /// linear layers are uniform in `[-1/√fan_in, 1/√fan_in)`, batch norms begin
-    /// with weight 1 and bias 0. The value at flat index `i` is
-    /// `f32(1/√fan_in) · (2u − 1)` with `u = unit_f32(mix(seed, i))` of
-    /// [`epochcost_kernels::hash`], so that it depends on nothing but the seed.
+    /// with weight 1 and bias 0. Where a reference definition begins in another way
+    /// (SqueezeNet, MobileNet V3, VGG-11 with three linear layers, the convolutions of
+    /// ResNet-50), its variances hold, uniform also where it draws normal values, and its
+    /// zeros. The value at flat index `i` is `f32(bound) · (2u − 1)` with
+    /// `u = unit_f32(mix(seed, i))` of [`epochcost_kernels::hash`], so that it depends on
+    /// nothing but the seed.
     #[must_use]
     pub fn initial_parameters(&self, seed: u64) -> Vec<f32> {
-        self.session.start(seed).parameters
+        self.session.start(Some(seed)).parameters
     }
 
     /// The batch-norm statistics that training begins with: means 0, variances 1.
     #[must_use]
     pub fn initial_statistics(&self) -> Vec<f32> {
-        self.session.start(0).statistics
+        self.session.start(None).statistics
     }
 
     /// The length of each tensor that the parameters and the gradient are made of, in
     /// flat order; `info().gradient_tensors` of them.
     #[must_use]
     pub fn tensor_lengths(&self) -> Vec<usize> {
-        self.session.start(0).tensor_lengths
+        self.session.start(None).tensor_lengths
     }
 
     /// The gradient of the batch's mean cross-entropy, at the given parameters.
     ///
     /// `images` are normalised values `[batch, channels, height, width]`, as
     /// [`crate::input::decode`] makes them; there is one label an image. The
-    /// running `statistics` are moved towards the batch's. Equal inputs give
+    /// running `statistics` are moved towards the batch's. What dropout drops depends on
+    /// `seed` and an image's position in the batch. Equal inputs give
     /// bit-identical results in the same build on the same CPU features, whatever the
     /// number of threads.
     ///
     /// # Errors
-    /// [`ModelError::Length`], [`ModelError::Label`] and
-    /// [`ModelError::EmptyBatch`] for input that does not fit the model; the
-    /// statistics are then unchanged.
+    /// [`ModelError::Length`], [`ModelError::Label`], [`ModelError::EmptyBatch`] and
+    /// [`ModelError::SingleValue`] for input that does not fit the model; the
+    /// statistics are then unchanged, but by micro-batches before.
     pub fn gradient(
         &mut self,
         parameters: &[f32],
         statistics: &mut [f32],
         images: &[f32],
         labels: &[u8],
+        seed: u64,
     ) -> Result<StepOutput, ModelError> {
-        self.check(parameters, statistics, images, labels)?;
+        let batch = self.check(parameters, statistics, images, labels)?;
         match self.micro_batch {
             Some(size) if size.get() < labels.len() => {
-                self.micro_batches(parameters, statistics, images, labels, size.get())
+                self.micro_batches(parameters, statistics, batch, seed, size.get())
             }
-            _ => self
-                .session
-                .gradient(parameters, statistics, images, labels),
+            _ => {
+                let draws = Draws::new(seed, 0);
+                self.session.gradient(parameters, statistics, batch, draws)
+            }
         }
     }
 
@@ -145,8 +174,8 @@ impl Trainer {
         &self,
         parameters: &[f32],
         statistics: &mut [f32],
-        images: &[f32],
-        labels: &[u8],
+        batch: Batch<'_>,
+        seed: u64,
         size: usize,
     ) -> Result<StepOutput, ModelError> {
         let mut total = StepOutput {
@@ -154,12 +183,16 @@ impl Trainer {
             gradient: vec![0.0; parameters.len()],
             correct: 0,
         };
-        let parts = images.chunks(size * self.info.image_values());
-        for (images, part) in parts.zip(labels.chunks(size)) {
-            let step = self
-                .session
-                .gradient(parameters, statistics, images, part)?;
-            let share = part.len() as f32 / labels.len() as f32;
+        let parts = batch.images.chunks(size * self.image_values());
+        for (index, (images, labels)) in parts.zip(batch.labels.chunks(size)).enumerate() {
+            let part = Batch {
+                images,
+                labels,
+                ..batch
+            };
+            let draws = Draws::new(seed, index * size);
+            let step = self.session.gradient(parameters, statistics, part, draws)?;
+            let share = labels.len() as f32 / batch.labels.len() as f32;
             total.loss += share * step.loss;
             total.correct += step.correct;
             for (total, slope) in total.gradient.iter_mut().zip(&step.gradient) {
@@ -181,18 +214,22 @@ impl Trainer {
         images: &[f32],
         labels: &[u8],
     ) -> Result<Evaluation, ModelError> {
-        self.check(parameters, statistics, images, labels)?;
-        self.session
-            .evaluate(parameters, statistics, images, labels)
+        let batch = self.check(parameters, statistics, images, labels)?;
+        self.session.evaluate(parameters, statistics, batch)
     }
 
-    fn check(
+    /// Values of one image that it is given.
+    fn image_values(&self) -> usize {
+        self.images.iter().product()
+    }
+
+    fn check<'a>(
         &self,
         parameters: &[f32],
         statistics: &[f32],
-        images: &[f32],
-        labels: &[u8],
-    ) -> Result<(), ModelError> {
+        images: &'a [f32],
+        labels: &'a [u8],
+    ) -> Result<Batch<'a>, ModelError> {
         if labels.is_empty() {
             return Err(ModelError::EmptyBatch);
         }
@@ -200,7 +237,7 @@ impl Trainer {
         for (what, actual, expected) in [
             ("parameters", parameters.len(), info.parameters),
             ("statistics", statistics.len(), info.statistics),
-            ("images", images.len(), labels.len() * info.image_values()),
+            ("images", images.len(), labels.len() * self.image_values()),
         ] {
             if actual != expected {
                 return Err(ModelError::Length {
@@ -216,7 +253,11 @@ impl Trainer {
             .iter()
             .position(|&label| usize::from(label) >= classes)
         {
-            None => Ok(()),
+            None => Ok(Batch {
+                images,
+                shape: self.images,
+                labels,
+            }),
             Some(index) => Err(ModelError::Label {
                 index,
                 label: labels[index],

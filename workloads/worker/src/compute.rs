@@ -15,6 +15,9 @@ use tokio::task::spawn_blocking;
 /// the bytes "augment".
 const AUGMENT_STREAM: u64 = 0x61_7567_6d65_6e74;
 
+/// Keeps the seeds of dropout apart likewise: the bytes "dropout".
+const DROPOUT_STREAM: u64 = 0x64_726f_706f_7574;
+
 /// Every device that this build and this machine can compute on.
 pub fn devices() -> Vec<Device> {
     let works = |device: &Device| Trainer::new("lenet5", of(*device)).is_ok();
@@ -36,6 +39,8 @@ fn of(device: Device) -> epochcost_models::Device {
 pub struct Model {
     trainer: Arc<Mutex<Trainer>>,
     name: String,
+    /// Whose images it is given.
+    dataset: String,
     device: Device,
     parameters: usize,
     statistics: usize,
@@ -54,13 +59,13 @@ impl Model {
     pub fn load(job: &Job, cpu_fallback: bool) -> Result<Loaded> {
         match Trainer::new(&job.model, of(job.device)) {
             Ok(trainer) => Ok(Loaded {
-                model: Self::of(trainer, job),
+                model: Self::of(trainer, job)?,
                 warning: None,
             }),
             Err(error @ ModelError::NoCuda) if cpu_fallback => {
                 let trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu);
                 Ok(Loaded {
-                    model: Self::of(trainer.map_err(failed)?, job),
+                    model: Self::of(trainer.map_err(failed)?, job)?,
                     warning: Some(format!("gradients were computed on the CPU: {error}")),
                 })
             }
@@ -68,20 +73,24 @@ impl Model {
         }
     }
 
-    fn of(trainer: Trainer, job: &Job) -> Self {
+    fn of(trainer: Trainer, job: &Job) -> Result<Self> {
+        let format = dataset(job)?.format;
+        let images = [format.channels, format.height, format.width];
+        let trainer = trainer.with_images(images).map_err(failed)?;
         let info = trainer.info();
-        Self {
+        Ok(Self {
             name: job.model.clone(),
+            dataset: job.data.dataset.clone(),
             device: job.device,
             parameters: info.parameters,
             statistics: info.statistics,
             trainer: Arc::new(Mutex::new(trainer)),
-        }
+        })
     }
 
     /// Whether it is what `job` trains.
     pub fn suits(&self, job: &Job) -> bool {
-        self.name == job.model && self.device == job.device
+        (&self.name, &self.dataset, self.device) == (&job.model, &job.data.dataset, job.device)
     }
 
     /// Runs `work` where it holds up nothing else.
@@ -102,6 +111,11 @@ fn locked(trainer: &Mutex<Trainer>) -> MutexGuard<'_, Trainer> {
     trainer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn dataset(job: &Job) -> Result<&'static DatasetInfo> {
+    epochcost_datasets::find(&job.data.dataset)
+        .map_err(|error| SystemError::Compute(error.to_string()))
+}
+
 fn failed(error: ModelError) -> SystemError {
     SystemError::Compute(error.to_string())
 }
@@ -117,13 +131,8 @@ pub struct JobModel {
 impl JobModel {
     /// The model on the job's dataset, whose records must be as the job says.
     pub fn new(model: Model, job: &Job) -> Result<Self> {
-        let DataPlan {
-            dataset,
-            record_bytes,
-            ..
-        } = &job.data;
-        let dataset = epochcost_datasets::find(dataset)
-            .map_err(|error| SystemError::Compute(error.to_string()))?;
+        let DataPlan { record_bytes, .. } = &job.data;
+        let dataset = dataset(job)?;
         let expected = dataset.format.record_bytes();
         if *record_bytes != expected {
             return Err(SystemError::Compute(format!(
@@ -144,16 +153,15 @@ impl JobModel {
     }
 
     /// Another seed for every batch of every worker and epoch.
-    fn augmentation(&self, batch: &Batch) -> Option<u64> {
-        let seed = [
-            AUGMENT_STREAM,
+    fn seed(&self, stream: u64, batch: &Batch) -> u64 {
+        [
+            stream,
             batch.rank as u64,
             batch.epoch as u64,
             batch.index as u64,
         ]
         .into_iter()
-        .fold(self.seed, hash::mix);
-        self.augment.then_some(seed)
+        .fold(self.seed, hash::mix)
     }
 }
 
@@ -183,13 +191,17 @@ impl Compute for JobModel {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput> {
-        let (images, labels) = self.decode(batch, self.augmentation(batch))?;
+        let (images, labels) = self.decode(
+            batch,
+            self.augment.then(|| self.seed(AUGMENT_STREAM, batch)),
+        )?;
+        let seed = self.seed(DROPOUT_STREAM, batch);
         let parameters = real(parameters)?.to_vec();
         let mut moved = real(statistics)?.to_vec();
         let (output, moved) = self
             .model
             .compute(move |trainer| {
-                let output = trainer.gradient(&parameters, &mut moved, &images, &labels)?;
+                let output = trainer.gradient(&parameters, &mut moved, &images, &labels, seed)?;
                 Ok((output, moved))
             })
             .await?;

@@ -4,7 +4,7 @@ use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
 use epochcost_models::{Trainer, input};
 use epochcost_systems::testing::{self, Data};
-use epochcost_systems::{Compute, Fidelity, Job, Vector};
+use epochcost_systems::{Batch, Compute, Fidelity, Job, Vector};
 use serde_json::Map;
 
 use crate::compute::{JobModel, Model};
@@ -116,7 +116,7 @@ fn reference(job: &Job, data: &Data, union: bool) -> Reference {
                 .zip(&mut statistics)
                 .map(|(records, statistics)| {
                     let (images, labels) = input::decode(records, dataset, None).unwrap();
-                    let step = trainer.gradient(&parameters, statistics, &images, &labels);
+                    let step = trainer.gradient(&parameters, statistics, &images, &labels, 0);
                     Vector::Real(step.unwrap().gradient)
                 })
                 .collect();
@@ -215,6 +215,49 @@ fn mobilenet_does_not_take_the_steps_of_one_large_batch() {
 fn distance(a: &[f32], b: &[f32]) -> f64 {
     let square = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).powi(2);
     a.iter().zip(b).map(square).sum::<f64>().sqrt()
+}
+
+/// What a worker is given of each dataset fits every model that may train on it, but for
+/// the largest, whose steps take seconds.
+#[tokio::test]
+async fn every_small_model_steps_on_every_dataset_that_it_takes() {
+    let small = |model: &&epochcost_systems::ModelSizes| model.sizes.parameters < 30_000_000;
+    for model in epochcost_systems::models().iter().filter(small) {
+        for dataset in ["synthetic-mnist", "synthetic-cifar10"] {
+            let format = epochcost_datasets::find(dataset).unwrap().format;
+            let images = [format.channels, format.height, format.width];
+            let shape = Shape {
+                model: model.name,
+                dataset,
+                workers: 1,
+                batch_size: 2,
+                batches_per_worker: 1,
+                epochs: 1,
+            };
+            let job = job(SYSTEMS[0], &shape);
+            let loaded = Model::load(&job, false);
+            assert_eq!(loaded.is_ok(), model.takes(images, 10), "{}", model.name);
+            let Ok(loaded) = loaded else { continue };
+            let mut compute = JobModel::new(loaded.model, &job).unwrap();
+            let parameters = compute.initial_parameters(1).await.unwrap();
+            let mut statistics = compute.initial_statistics();
+            let batch = Batch {
+                rank: 0,
+                epoch: 0,
+                index: 0,
+                records: data(&job).train.into(),
+            };
+            let mut step = async || {
+                let step = compute.gradient(&parameters, &mut statistics, &batch).await;
+                step.unwrap()
+            };
+            let first = step().await;
+            assert!(first.loss.unwrap().is_finite(), "{}", model.name);
+            assert_eq!(first.gradient.len(), model.sizes.parameters);
+            // What dropout drops depends on the batch alone.
+            assert_eq!(first.gradient, step().await.gradient, "{}", model.name);
+        }
+    }
 }
 
 /// A job whose records are not its dataset's is refused by name.

@@ -118,7 +118,7 @@ impl Point {
         let mut moved = self.statistics.clone();
         let step = self
             .trainer
-            .gradient(&parameters, &mut moved, images, labels);
+            .gradient(&parameters, &mut moved, images, labels, 0);
         step.map(drop).map_err(failed)
     }
 

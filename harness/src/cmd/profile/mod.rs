@@ -37,7 +37,8 @@ use summary::Point;
 /// `profile`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A model to measure, more than once for more; by default every model.
+    /// A model to measure, more than once for more; by default every model of fewer than
+    /// 100 million parameters.
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
     /// Batch sizes. A line is fitted to their times, so give two or more.
@@ -60,6 +61,9 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 }
+
+/// More parameters than models have that are measured unless others are named.
+const DEFAULT_PARAMETERS: usize = 100_000_000;
 
 /// What is measured, on what.
 #[derive(Debug)]
@@ -284,11 +288,21 @@ impl Plan {
     }
 }
 
-/// The models of those names; every model where there are none.
+/// The models that are measured where none is named: others take minutes a point, and
+/// gigabytes.
+fn default_models() -> Vec<&'static str> {
+    models()
+        .iter()
+        .filter(|model| model.sizes.parameters < DEFAULT_PARAMETERS)
+        .map(|model| model.name)
+        .collect()
+}
+
+/// The models of those names.
 fn known_models(names: &[String]) -> Result<Vec<&'static str>, Error> {
     let known: Vec<&'static str> = models().iter().map(|model| model.name).collect();
     if names.is_empty() {
-        return Ok(known);
+        return Ok(default_models());
     }
     let mut found = Vec::with_capacity(names.len());
     for name in names {

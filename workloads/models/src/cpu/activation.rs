@@ -1,27 +1,35 @@
-//! Norm, shortcut and ReLU in one pass: `relu(norm(x) + shortcut)`.
+//! Norm, shortcut and perhaps ReLU in one pass: `relu(norm(x) + shortcut)`.
 
 use super::input::{Affine, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Output, Shard, Target, in_parallel, shards_of_work};
-use super::norm::{Sums, rectify_and_sum};
-use super::{Kernel, dispatch};
+use super::norm::{Sums, function_gradient_and_sums};
+use super::{Kernel, dispatch_channels};
 
 /// Pixels whose gradient is summed in `f32` before sums are joined in `f64`.
 const SUMMED_PIXELS: usize = 1024;
 
-/// The features normalised, with the shortcut added to them if there is one and a ReLU.
-pub(crate) fn forward(main: Input<'_>, shortcut: Option<Input<'_>>, channels: usize) -> Vec<f32> {
+/// The features normalised, with the shortcut added to them if there is one, and perhaps a
+/// ReLU.
+pub(crate) fn forward(
+    main: Input<'_>,
+    shortcut: Option<Input<'_>>,
+    channels: usize,
+    rectified: bool,
+) -> Vec<f32> {
     let mut output = Output::new(main.values.len());
     let target = output.target();
     let pixels = main.values.len() / channels;
     in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(Forward {
+        let forward = Forward {
             main,
             shortcut,
             channels,
+            rectified,
             shard,
             target,
-        });
+        };
+        dispatch_channels(channels, forward);
     });
     // SAFETY: the shards cover the pixels and write all channels.
     unsafe { output.written() }
@@ -31,6 +39,7 @@ struct Forward<'a> {
     main: Input<'a>,
     shortcut: Option<Input<'a>>,
     channels: usize,
+    rectified: bool,
     shard: Shard,
     target: Target,
 }
@@ -58,7 +67,8 @@ impl Forward<'_> {
                 for at in (0..self.channels).step_by(L::WIDTH) {
                     let position = pixel * self.channels + at;
                     let y = sum::<L>(self.main, self.shortcut, position, at);
-                    L::store(self.target.at(position), L::rectify(y));
+                    let y = if self.rectified { L::rectify(y) } else { y };
+                    L::store(self.target.at(position), y);
                 }
             }
         }
@@ -91,13 +101,14 @@ pub(crate) fn rectify_gradient(
     let target = Target::of(gradient);
     let pixels = main.values.len() / channels;
     in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(Rectified {
+        let rectified = Rectified {
             main,
             shortcut,
             channels,
             shard,
             target,
-        });
+        };
+        dispatch_channels(channels, rectified);
     });
 }
 
@@ -140,19 +151,20 @@ impl Rectified<'_> {
     }
 }
 
-/// Stops the gradient where the ReLU of the input's norm did, in place, and sums what
-/// the norm's gradients need.
+/// Turns the gradient into that before the function of the input's norm, in place, and
+/// sums what the norm's gradients need.
 pub(crate) fn norm_sums(input: Input<'_>, norm: &Affine, gradient: &mut [f32]) -> Sums {
     let channels = norm.mean.len();
     let pixels = input.values.len() / channels;
     let target = Target::of(gradient);
     let groups = in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(NormSums {
+        let sums = NormSums {
             input,
             norm,
             target,
             shard,
-        })
+        };
+        dispatch_channels(channels, sums)
     });
     Sums::of(&groups.concat())
 }
@@ -174,8 +186,9 @@ impl Kernel for NormSums<'_> {
         for first in (self.shard.start..end).step_by(SUMMED_PIXELS) {
             let pixels = SUMMED_PIXELS.min(end - first);
             // SAFETY: the shard's pixels are its own.
-            let group =
-                unsafe { rectify_and_sum::<L>(self.input, self.norm, self.target, first, pixels) };
+            let group = unsafe {
+                function_gradient_and_sums::<L>(self.input, self.norm, self.target, first, pixels)
+            };
             sums.push(group);
         }
         sums

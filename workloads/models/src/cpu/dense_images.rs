@@ -8,7 +8,7 @@ use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
-use super::norm::{Sums, rectify_and_sum};
+use super::norm::{Sums, function_gradient_and_sums};
 use super::product::{Packed, Product};
 use super::tile::Run;
 use super::{Kernel, dispatch_columns};
@@ -216,7 +216,7 @@ impl Gradient<'_> {
             }
             let norm = self.input.norm?;
             let count = count * geometry.pixels();
-            Some(rectify_and_sum::<L>(
+            Some(function_gradient_and_sums::<L>(
                 self.input,
                 norm,
                 self.target,

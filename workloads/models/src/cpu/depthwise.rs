@@ -6,9 +6,9 @@ use super::input::{Frame, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Output, Shard, Target, in_parallel, padded, shards_of_work, with_scratch};
 use super::method::Gradients;
-use super::norm::{GroupMoments, Moments, Sums, group_moments, rectify_and_sum};
+use super::norm::{GroupMoments, Moments, Sums, function_gradient_and_sums, group_moments};
 use super::product::sum_of;
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch_channels};
 
 /// The images convolved, and each channel's moments; of no channels where they are not
 /// wanted.
@@ -24,7 +24,7 @@ pub(crate) fn forward(
     let frame = frame(geometry);
     let groups = in_parallel(&image_shards(geometry), |shard| {
         with_scratch(padded(frame.image()), |scratch| {
-            dispatch(Forward {
+            let forward = Forward {
                 input,
                 weight: &weight,
                 geometry,
@@ -33,7 +33,8 @@ pub(crate) fn forward(
                 scratch,
                 target,
                 moments_wanted,
-            })
+            };
+            dispatch_channels(geometry.inputs, forward)
         })
     });
     // SAFETY: the shards cover the batch, and each writes all pixels of its images.
@@ -56,7 +57,7 @@ pub(crate) fn backward(
     let frame = frame(geometry);
     let parts = in_parallel(&image_shards(geometry), |shard| {
         with_scratch(padded(frame.image()), |scratch| {
-            dispatch(Backward {
+            let backward = Backward {
                 input,
                 weight: &weight,
                 output_gradient,
@@ -65,7 +66,8 @@ pub(crate) fn backward(
                 shard,
                 scratch,
                 target,
-            })
+            };
+            dispatch_channels(geometry.inputs, backward)
         })
     });
     let (weights, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
@@ -114,6 +116,7 @@ impl Block {
         unsafe {
             match (self.rows, self.columns) {
                 (3, 3) => self.sum_of::<L>([3, 3], from, weight, to),
+                (5, 5) => self.sum_of::<L>([5, 5], from, weight, to),
                 taps => self.sum_of::<L>(taps.into(), from, weight, to),
             }
         }
@@ -266,7 +269,7 @@ impl Kernel for Backward<'_> {
                 }
                 if let Some(norm) = self.input.norm {
                     let pixels = geometry.pixels();
-                    sums.push(rectify_and_sum::<L>(
+                    sums.push(function_gradient_and_sums::<L>(
                         self.input, norm, target, first, pixels,
                     ));
                 }
@@ -353,6 +356,7 @@ impl Backward<'_> {
                 match (kernel, channels % L::WIDTH) {
                     (3, 0) => self.weight_row::<L, 3>(image, gradient, part),
                     (3, _) => self.weight_row::<Single, 3>(image, gradient, part),
+                    (5, 0) => self.weight_row::<L, 5>(image, gradient, part),
                     _ => {
                         for column in 0..kernel {
                             let (image, part) =

@@ -1,9 +1,10 @@
 //! What an operation reads: values as they are, or a normalisation yet to be applied.
 
 use super::lanes::{Lanes, Single};
+use crate::ops::Function;
 
-/// A batch norm's arithmetic, a value a channel each:
-/// `(x - mean) · scale + bias`, and then perhaps a ReLU.
+/// A norm's arithmetic, a value a channel each: `(x - mean) · scale + bias`, and then a
+/// function.
 #[derive(Debug, Clone)]
 pub(crate) struct Affine {
     pub(crate) mean: Vec<f32>,
@@ -12,14 +13,14 @@ pub(crate) struct Affine {
     pub(crate) bias: Vec<f32>,
     /// `1 / √(variance + ε)`.
     pub(crate) deviation: Vec<f32>,
-    pub(crate) rectified: bool,
+    pub(crate) then: Function,
 }
 
 impl Affine {
     pub(crate) fn new(
         [weight, bias, mean, variance]: [&[f32]; 4],
         epsilon: f64,
-        rectified: bool,
+        then: Function,
     ) -> Self {
         let deviation: Vec<f32> = variance
             .iter()
@@ -31,23 +32,86 @@ impl Affine {
             scale,
             bias: bias.to_vec(),
             deviation,
-            rectified,
+            then,
         }
     }
 
-    /// The centred values and the result, of channels from `at` on.
+    /// A bias alone.
+    pub(crate) fn bias(bias: &[f32], then: Function) -> Self {
+        let ones = vec![1.0; bias.len()];
+        Self {
+            mean: vec![0.0; bias.len()],
+            scale: ones.clone(),
+            bias: bias.to_vec(),
+            deviation: ones,
+            then,
+        }
+    }
+
+    /// The result, of channels from `at` on.
     ///
     /// # Safety
     /// As [`Lanes`]; the channels must exist.
     #[inline(always)]
-    pub(crate) unsafe fn apply<L: Lanes>(&self, x: L::V, at: usize) -> (L::V, L::V) {
+    pub(crate) unsafe fn apply<L: Lanes>(&self, x: L::V, at: usize) -> L::V {
+        unsafe {
+            let (_, y) = self.linear::<L>(x, at);
+            match self.then {
+                Function::Identity => y,
+                Function::Relu => L::rectify(y),
+                Function::HardSwish => L::mul(y, sixth::<L>(y)),
+            }
+        }
+    }
+
+    /// The centred values, and the values before the function, of channels from `at` on.
+    ///
+    /// # Safety
+    /// As [`Affine::apply`].
+    #[inline(always)]
+    pub(crate) unsafe fn linear<L: Lanes>(&self, x: L::V, at: usize) -> (L::V, L::V) {
         unsafe {
             let centred = L::sub(x, L::load(self.mean.as_ptr().add(at)));
             let scale = L::load(self.scale.as_ptr().add(at));
             let bias = L::load(self.bias.as_ptr().add(at));
-            let y = L::fma(centred, scale, bias);
-            (centred, if self.rectified { L::rectify(y) } else { y })
+            (centred, L::fma(centred, scale, bias))
         }
+    }
+
+    /// The gradient of a value before the function, `y`, from that of the result.
+    ///
+    /// # Safety
+    /// As [`Lanes`].
+    #[inline(always)]
+    pub(crate) unsafe fn function_gradient<L: Lanes>(&self, g: L::V, y: L::V) -> L::V {
+        unsafe {
+            match self.then {
+                Function::Identity => g,
+                Function::Relu => L::pass(g, y),
+                Function::HardSwish => L::mul(g, hard_swish_slope::<L>(y)),
+            }
+        }
+    }
+}
+
+/// `min(max(y / 6 + 1/2, 0), 1)`.
+#[inline(always)]
+unsafe fn sixth<L: Lanes>(y: L::V) -> L::V {
+    unsafe {
+        let one = L::splat(1.0);
+        let line = L::fma(y, L::splat(1.0 / 6.0), L::splat(0.5));
+        L::sub(one, L::rectify(L::sub(one, L::rectify(line))))
+    }
+}
+
+/// 0 up to -3, then `y / 3 + 1/2`, and 1 from 3 on.
+#[inline(always)]
+unsafe fn hard_swish_slope<L: Lanes>(y: L::V) -> L::V {
+    unsafe {
+        let three = L::splat(3.0);
+        let line = L::fma(y, L::splat(1.0 / 3.0), L::splat(-0.5));
+        let below_one = L::pass(line, L::sub(three, y));
+        L::pass(L::add(below_one, L::splat(1.0)), L::add(y, three))
     }
 }
 
@@ -68,7 +132,7 @@ impl Input<'_> {
         unsafe {
             let x = L::load(self.values.as_ptr().add(position));
             match self.norm {
-                Some(norm) => norm.apply::<L>(x, channel).1,
+                Some(norm) => norm.apply::<L>(x, channel),
                 None => x,
             }
         }
@@ -136,22 +200,6 @@ impl Frame {
         scratch: *mut f32,
     ) {
         unsafe {
-            match self.channels % L::WIDTH {
-                0 => self.copy::<L>(input, first, count, scratch),
-                _ => self.copy::<Single>(input, first, count, scratch),
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn copy<L: Lanes>(
-        &self,
-        input: Input<'_>,
-        first: usize,
-        count: usize,
-        scratch: *mut f32,
-    ) {
-        unsafe {
             let mut source = first * self.height * self.width * self.channels;
             let mut target = scratch;
             let side = |pixels: usize| pixels * self.pitch;
@@ -160,8 +208,14 @@ impl Frame {
                 for _ in 0..self.height {
                     target = zeros(target, side(self.before));
                     for _ in 0..self.width {
-                        for at in (0..self.channels).step_by(L::WIDTH) {
+                        let mut at = 0;
+                        while at + L::WIDTH <= self.channels {
                             L::store(target.add(at), input.value::<L>(source + at, at));
+                            at += L::WIDTH;
+                        }
+                        while at < self.channels {
+                            *target.add(at) = input.value::<Single>(source + at, at);
+                            at += 1;
                         }
                         source += self.channels;
                         target = target.add(self.pitch);

@@ -32,6 +32,8 @@ pub(crate) trait Lanes: Copy + 'static {
     unsafe fn rectify(v: Self::V) -> Self::V;
     /// `v` where `gate` is not 0 or less (NaN lets pass), else 0.
     unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V;
+    /// `then` where `b` is greater than `a` or NaN, else `otherwise`.
+    unsafe fn select_greater(a: Self::V, b: Self::V, then: Self::V, otherwise: Self::V) -> Self::V;
     /// One tile of a matrix product, [`Lanes::ROWS`] by [`Lanes::COLUMNS`], or by
     /// half as many columns where `narrow`.
     unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool);
@@ -82,6 +84,13 @@ impl Lanes for Portable {
     #[inline(always)]
     unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
         std::array::from_fn(|i| if gate[i] <= 0.0 { 0.0 } else { v[i] })
+    }
+    #[inline(always)]
+    unsafe fn select_greater(a: Self::V, b: Self::V, then: Self::V, otherwise: Self::V) -> Self::V {
+        std::array::from_fn(|i| {
+            let greater = (b[i] > a[i]) | b[i].is_nan();
+            if greater { then[i] } else { otherwise[i] }
+        })
     }
     #[inline(always)]
     unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
@@ -138,6 +147,11 @@ impl Lanes for Single {
     #[inline(always)]
     unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
         if gate <= 0.0 { 0.0 } else { v }
+    }
+    #[inline(always)]
+    unsafe fn select_greater(a: Self::V, b: Self::V, then: Self::V, otherwise: Self::V) -> Self::V {
+        let greater = (b > a) | b.is_nan();
+        if greater { then } else { otherwise }
     }
     #[inline(always)]
     unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
@@ -206,6 +220,20 @@ mod x86 {
             unsafe { _mm256_and_ps(v, _mm256_cmp_ps::<_CMP_NLE_UQ>(gate, _mm256_setzero_ps())) }
         }
         #[inline(always)]
+        unsafe fn select_greater(
+            a: Self::V,
+            b: Self::V,
+            then: Self::V,
+            otherwise: Self::V,
+        ) -> Self::V {
+            unsafe {
+                let greater = _mm256_cmp_ps::<_CMP_GT_OQ>(b, a);
+                let unordered = _mm256_cmp_ps::<_CMP_UNORD_Q>(b, b);
+                let mask = _mm256_or_ps(greater, unordered);
+                _mm256_blendv_ps(otherwise, then, mask)
+            }
+        }
+        #[inline(always)]
         unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
             unsafe {
                 match narrow {
@@ -263,6 +291,19 @@ mod x86 {
             unsafe {
                 let mask = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(gate, _mm512_setzero_ps());
                 _mm512_maskz_mov_ps(mask, v)
+            }
+        }
+        #[inline(always)]
+        unsafe fn select_greater(
+            a: Self::V,
+            b: Self::V,
+            then: Self::V,
+            otherwise: Self::V,
+        ) -> Self::V {
+            unsafe {
+                let greater = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(b, a);
+                let unordered = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(b, b);
+                _mm512_mask_mov_ps(otherwise, greater | unordered, then)
             }
         }
         #[inline(always)]

@@ -19,6 +19,7 @@ pub(crate) mod geometry;
 pub(crate) mod input;
 mod lanes;
 pub(crate) mod loss;
+pub(crate) mod max_pool;
 mod memory;
 pub(crate) mod method;
 pub(crate) mod norm;
@@ -117,6 +118,20 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if columns <= lanes::Avx2::WIDTH && Level::current() == Level::Avx512 {
+        // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
+        return unsafe { avx2(kernel) };
+    }
+    dispatch(kernel)
+}
+
+/// As [`dispatch`], of vectors along so many channels: half as wide ones where those fill
+/// them and whole ones would be left over.
+pub(crate) fn dispatch_channels<K: Kernel>(channels: usize, kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    if Level::current() == Level::Avx512
+        && !channels.is_multiple_of(lanes::Avx512::WIDTH)
+        && channels.is_multiple_of(lanes::Avx2::WIDTH)
+    {
         // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
         return unsafe { avx2(kernel) };
     }

@@ -3,7 +3,8 @@
 use super::input::{Affine, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Shard, Target, in_parallel, shards_of_work};
-use super::{Kernel, dispatch};
+use super::{Kernel, dispatch_channels};
+use crate::ops::Function;
 
 /// Mean and biased variance of each channel.
 #[derive(Debug, Clone)]
@@ -178,12 +179,13 @@ impl Sums {
     }
 }
 
-/// Stops the gradient of `pixels` where the ReLU of their norm did, in place, and sums.
+/// Turns the gradient of `pixels` into that before their norm's function, in place, and
+/// sums.
 ///
 /// # Safety
 /// As [`Lanes`]; `input` and `gradient` must hold the pixels from `first` on.
 #[inline(always)]
-pub(crate) unsafe fn rectify_and_sum<L: Lanes>(
+pub(crate) unsafe fn function_gradient_and_sums<L: Lanes>(
     input: Input<'_>,
     norm: &Affine,
     gradient: Target,
@@ -228,10 +230,10 @@ unsafe fn masked<L: Lanes, const N: usize>(
                 let channel = at + vector * L::WIDTH;
                 let position = pixel * channels + channel;
                 let x = L::load(input.values.as_ptr().add(position));
-                let (centred, y) = norm.apply::<L>(x, channel);
+                let (centred, y) = norm.linear::<L>(x, channel);
                 let mut g = L::load(gradient.at(position));
-                if norm.rectified {
-                    g = L::pass(g, y);
+                if norm.then != Function::Identity {
+                    g = norm.function_gradient::<L>(g, y);
                     L::store(gradient.at(position), g);
                 }
                 gradients[vector] = L::add(gradients[vector], g);
@@ -274,14 +276,15 @@ pub(crate) fn input_gradient(values: &[f32], norm: &Affine, sums: &Sums, gradien
         .collect();
     let target = Target::of(gradient);
     in_parallel(&shards_of_work(pixels, channels), |shard| {
-        dispatch(InputGradient {
+        let gradient = InputGradient {
             values,
             norm,
             offset: &offset,
             slope: &slope,
             target,
             shard,
-        });
+        };
+        dispatch_channels(channels, gradient);
     });
 }
 

@@ -4,8 +4,10 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
-use super::batch_norm::{BatchNorm, Normalisation, note, running};
-use crate::ops::{Features, LayerOps, Window};
+use super::batch_norm::BatchNorm;
+use super::bias::Bias;
+use super::pass::{Pass, note, running};
+use crate::ops::{Features, LayerOps, Moments, Window};
 use crate::source::{Initial, ParameterSource};
 
 /// A convolution with a square window, its weight
@@ -28,15 +30,26 @@ impl<B: LayerOps> Convolution<B> {
         window: Window,
         device: &B::Device,
     ) -> Self {
+        let initial = Initial::Uniform {
+            fan_in: window.fan_in(inputs),
+        };
+        Self::begun(source, [inputs, outputs], window, initial, device)
+    }
+
+    /// As [`Convolution::new`], its weight begun in another way.
+    pub(crate) fn begun(
+        source: &mut ParameterSource<'_>,
+        [inputs, outputs]: [usize; 2],
+        window: Window,
+        initial: Initial,
+        device: &B::Device,
+    ) -> Self {
         let shape = [
             outputs,
             inputs / window.groups,
             window.kernel,
             window.kernel,
         ];
-        let initial = Initial::Uniform {
-            fan_in: window.fan_in(inputs),
-        };
         Self {
             weight: source.take(shape, initial, device),
             window,
@@ -58,30 +71,71 @@ impl<B: LayerOps> Convolution<B> {
         B::convolution(Features::plain(images), self.weight.val(), self.window).values
     }
 
+    /// As [`Convolution::forward`], of features that may have a norm.
+    pub(crate) fn forward_features(&self, features: Features<B>) -> Features<B> {
+        self.kept(B::convolution(features, self.weight.val(), self.window))
+    }
+
     /// As [`Convolution::forward`], and then a batch norm.
     pub(crate) fn forward_normed(
         &self,
         features: Features<B>,
         norm: &BatchNorm<B>,
-        normalisation: &mut Normalisation<B>,
+        pass: &mut Pass<B>,
+    ) -> Features<B> {
+        self.forward_shifted(features, None, norm, pass)
+    }
+
+    /// As [`Convolution::forward`], then a bias, and then a batch norm.
+    ///
+    /// The norm takes the bias out again with the mean: only the mean that is noted has it,
+    /// and its gradient is 0.
+    pub(crate) fn forward_biased_and_normed(
+        &self,
+        features: Features<B>,
+        bias: &Bias<B>,
+        norm: &BatchNorm<B>,
+        pass: &mut Pass<B>,
+    ) -> Features<B> {
+        self.forward_shifted(features, Some(bias.held()), norm, pass)
+    }
+
+    fn forward_shifted(
+        &self,
+        features: Features<B>,
+        shift: Option<Tensor<B, 1>>,
+        norm: &BatchNorm<B>,
+        pass: &mut Pass<B>,
     ) -> Features<B> {
         let (weight, window) = (self.weight.val(), self.window);
-        let (output, moments) = match normalisation {
-            Normalisation::Batch { noted } => {
+        let (output, moments) = match pass {
+            Pass::Training { noted, single, .. } => {
                 let (output, moments) = B::convolution_with_moments(features, weight, window);
-                note(noted, &moments, output.values.dims());
+                let mut seen = moments.clone();
+                if let Some(shift) = shift {
+                    seen.mean = seen.mean + shift;
+                }
+                note(noted, single, seen, output.values.dims());
                 (output, moments)
             }
-            Normalisation::Running { statistics, taken } => {
+            Pass::Evaluation { statistics, taken } => {
                 let output = B::convolution(features, weight, window);
                 let [_, _, _, channels] = output.values.dims();
-                (output, running(statistics, taken, channels))
+                let Moments { mean, variance } = running(statistics, taken, channels);
+                let mean = match shift {
+                    Some(shift) => mean - shift,
+                    None => mean,
+                };
+                (output, Moments { mean, variance })
             }
         };
-        let output = match self.made_again {
+        norm.forward(self.kept(output), moments)
+    }
+
+    fn kept(&self, output: Features<B>) -> Features<B> {
+        match self.made_again {
             true => output,
             false => output.kept(),
-        };
-        norm.forward(output, moments)
+        }
     }
 }

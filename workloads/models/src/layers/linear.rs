@@ -21,9 +21,19 @@ impl<B: LayerOps> Linear<B> {
         device: &B::Device,
     ) -> Self {
         let initial = Initial::Uniform { fan_in: inputs };
+        Self::begun(source, [inputs, outputs], [initial; 2], device)
+    }
+
+    /// As [`Linear::new`], its weight and its bias begun in another way.
+    pub(crate) fn begun(
+        source: &mut ParameterSource<'_>,
+        [inputs, outputs]: [usize; 2],
+        [weight, bias]: [Initial; 2],
+        device: &B::Device,
+    ) -> Self {
         Self {
-            weight: source.take([outputs, inputs], initial, device),
-            bias: source.take([outputs], initial, device),
+            weight: source.take([outputs, inputs], weight, device),
+            bias: source.take([outputs], bias, device),
         }
     }
 

@@ -4,11 +4,15 @@
 //! convolution is then one matrix product and a batch norm works on rows.
 
 mod batch_norm;
+mod bias;
 mod convolution;
 mod linear;
+mod pass;
 mod pool;
 
-pub(crate) use batch_norm::{BatchNorm, Normalisation, update_running};
+pub(crate) use batch_norm::{BatchNorm, update_running};
+pub(crate) use bias::{Bias, RectifiedConvolution};
 pub(crate) use convolution::Convolution;
 pub(crate) use linear::Linear;
+pub(crate) use pass::{Draws, Pass};
 pub(crate) use pool::BiasedPool;

@@ -16,15 +16,15 @@ pub(crate) struct BiasedPool<B: Backend> {
 }
 
 impl<B: LayerOps> BiasedPool<B> {
-    /// After a convolution of so many output channels, each a sum of `fan_in` inputs.
+    /// After a convolution of so many output channels.
     pub(crate) fn new(
         source: &mut ParameterSource<'_>,
         channels: usize,
-        fan_in: usize,
+        initial: Initial,
         device: &B::Device,
     ) -> Self {
         Self {
-            bias: source.take([channels], Initial::Uniform { fan_in }, device),
+            bias: source.take([channels], initial, device),
         }
     }
 

@@ -17,7 +17,7 @@ use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
 use super::kept::{Kept, Origin, Recipe};
-use super::{FeatureGradients, Features, LayerOps, Moments, Norm, Window};
+use super::{FeatureGradients, Features, LayerOps, Moments, Norm, PoolWindow, Scale, Window};
 
 /// A tensor in the graph, which a step is made from.
 type Parent<B, C> = FloatTensor<Autodiff<B, C>>;
@@ -71,21 +71,33 @@ fn split_values<B: LayerOps, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>) {
     let (node, values) = split(features.values);
+    let absent = || split(Tensor::<Autodiff<B, C>, 4>::from_inner(values.clone())).0;
     let Some(norm) = features.norm else {
-        let absent = || split(Tensor::<Autodiff<B, C>, 4>::from_inner(values.clone())).0;
         let nodes = [node, absent(), absent()];
         return (nodes, Features::plain(values));
     };
-    let (weight_node, weight) = split(norm.weight);
+    let (weight_node, scale) = match norm.scale {
+        None => (absent(), None),
+        Some(scale) => {
+            let (node, weight) = split(scale.weight);
+            let moments = Moments {
+                mean: split(scale.moments.mean).1,
+                variance: split(scale.moments.variance).1,
+            };
+            let epsilon = scale.epsilon;
+            let scale = Scale {
+                weight,
+                moments,
+                epsilon,
+            };
+            (node, Some(scale))
+        }
+    };
     let (bias_node, bias) = split(norm.bias);
     let norm = Norm {
-        weight,
+        scale,
         bias,
-        moments: Moments {
-            mean: split(norm.moments.mean).1,
-            variance: split(norm.moments.variance).1,
-        },
-        rectified: norm.rectified,
+        then: norm.then,
     };
     (
         [node, weight_node, bias_node],
@@ -111,9 +123,11 @@ fn pass_on_features<B: Backend>(
     gradients: &mut Gradients,
 ) {
     pass_on(found.values, values, gradients);
-    if let Some([weight_gradient, bias_gradient]) = found.norm {
-        pass_on(weight_gradient, weight, gradients);
-        pass_on(bias_gradient, bias, gradients);
+    if let Some(found) = found.norm {
+        if let Some(gradient) = found.weight {
+            pass_on(gradient, weight, gradients);
+        }
+        pass_on(found.bias, bias, gradients);
     }
 }
 
@@ -195,16 +209,31 @@ impl<B: LayerOps> Backward<B, 6> for ActivationStep {
     fn backward(self, ops: Ops<Self::State, 6>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
         ops.state.let_go();
-        let Recipe::Activation(features, shortcut) = &ops.state.recipe else {
+        let Recipe::Activation(features, shortcut, rectified) = &ops.state.recipe else {
             unreachable!("an activation's output is made by it");
         };
         let (features, shortcut) = (features.read(), shortcut.as_ref().map(Kept::read));
         let [values, weight, bias, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
-        let (features, shortcut) = B::activation_backward(features, shortcut, output);
+        let (features, shortcut) = B::activation_backward(features, shortcut, *rectified, output);
         pass_on_features(features, [values, weight, bias], gradients);
         if let Some(shortcut) = shortcut {
             pass_on_features(shortcut, parents, gradients);
         }
+    }
+}
+
+#[derive(Debug)]
+struct MaxPoolStep;
+
+impl<B: LayerOps> Backward<B, 3> for MaxPoolStep {
+    type State = (Kept<B>, PoolWindow);
+
+    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let (features, window) = &ops.state;
+        let parents = ops.parents.map(|node| node.map(|node| node.id));
+        let features = B::max_pool_backward(features.read(), *window, output);
+        pass_on_features(features, parents, gradients);
     }
 }
 
@@ -284,7 +313,11 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         (operands.registered(output), moments)
     }
 
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
+    fn activation(
+        features: Features<Self>,
+        shortcut: Option<Features<Self>>,
+        rectified: bool,
+    ) -> Features<Self> {
         let (main, features, kept) = split_features(features);
         let absent = || {
             let values = features.values.clone();
@@ -294,8 +327,9 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             Some((nodes, shortcut, kept)) => (nodes, Some(shortcut), Some(kept)),
             None => (std::array::from_fn(|_| absent()), None, None),
         };
-        let output = B::activation(features.clone(), shortcut).values;
-        let origin = Arc::new(Origin::new(Recipe::Activation(kept, kept_shortcut)));
+        let output = B::activation(features.clone(), shortcut, rectified).values;
+        let recipe = Recipe::Activation(kept, kept_shortcut, rectified);
+        let origin = Arc::new(Origin::new(recipe));
         let [values, weight, bias] = main;
         let [shortcut_values, shortcut_weight, shortcut_bias] = beside;
         let parents = [
@@ -311,6 +345,12 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             norm: None,
             origin: Some(origin),
         }
+    }
+
+    fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
+        let (nodes, features, kept) = split_features(features);
+        let output = B::max_pool(features, window);
+        register(MaxPoolStep, nodes, (kept, window), output)
     }
 
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {

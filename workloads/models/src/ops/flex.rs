@@ -3,9 +3,12 @@
 use burn::tensor::{Shape, Tensor, TensorData, TensorPrimitive};
 use burn_flex::{Flex, FlexTensor};
 
-use super::{EPSILON, FeatureGradients, Features, LayerOps, Moments, Window};
+use super::{
+    FeatureGradients, Features, LayerOps, Moments, Norm, NormGradients, PoolWindow, Window,
+};
 use crate::cpu::geometry::Geometry;
 use crate::cpu::input::{Affine, Input};
+use crate::cpu::max_pool::{self, Sizes};
 use crate::cpu::method::{Gradients, Method};
 use crate::cpu::norm::{self, Sums, input_gradient, parameter_gradients};
 use crate::cpu::pool::Pooled;
@@ -62,30 +65,55 @@ impl LayerOps for Flex {
         (images, tensor(weight, weight_shape))
     }
 
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
+    fn activation(
+        features: Features<Self>,
+        shortcut: Option<Features<Self>>,
+        rectified: bool,
+    ) -> Features<Self> {
         let shape = features.values.dims();
         let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
         let shortcut = shortcut.as_ref().map(Held::read);
-        let values = activation::forward(features.read(), shortcut, shape[3]);
+        let values = activation::forward(features.read(), shortcut, shape[3], rectified);
         Features::plain(tensor(values, shape))
     }
 
     fn activation_backward(
         features: Features<Self>,
         shortcut: Option<Features<Self>>,
+        rectified: bool,
         output_gradient: Tensor<Self, 4>,
     ) -> (FeatureGradients<Self>, Option<FeatureGradients<Self>>) {
         let shape = features.values.dims();
         let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
         let mut gradient = values(output_gradient);
-        activation::rectify_gradient(
-            features.read(),
-            shortcut.as_ref().map(Held::read),
-            shape[3],
-            gradient.storage_mut(),
-        );
+        if rectified {
+            activation::rectify_gradient(
+                features.read(),
+                shortcut.as_ref().map(Held::read),
+                shape[3],
+                gradient.storage_mut(),
+            );
+        }
         let shortcut = shortcut.map(|shortcut| shortcut.own_gradients(gradient.clone()));
         (features.own_gradients(gradient), shortcut)
+    }
+
+    fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
+        let sizes = Sizes::new(features.values.dims(), window);
+        let features = Held::of(features);
+        tensor(max_pool::forward(features.read(), sizes), sizes.shape())
+    }
+
+    fn max_pool_backward(
+        features: Features<Self>,
+        window: PoolWindow,
+        output_gradient: Tensor<Self, 4>,
+    ) -> FeatureGradients<Self> {
+        let shape = features.values.dims();
+        let sizes = Sizes::new(shape, window);
+        let (features, gradient) = (Held::of(features), values(output_gradient));
+        let gradient = max_pool::backward(features.read(), slice(&gradient), sizes);
+        features.own_gradients(primitive(gradient, shape))
     }
 
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
@@ -175,23 +203,17 @@ fn convolution(
 struct Held {
     values: FlexTensor,
     norm: Option<Affine>,
+    /// Whether the norm is by moments, and not a bias alone.
+    scaled: bool,
 }
 
 impl Held {
     fn of(features: Features<Flex>) -> Self {
-        let norm = features.norm.map(|norm| {
-            let tensors = [
-                norm.weight,
-                norm.bias,
-                norm.moments.mean,
-                norm.moments.variance,
-            ];
-            let tensors = tensors.map(values);
-            Affine::new(tensors.each_ref().map(slice), EPSILON, norm.rectified)
-        });
+        let scale = features.norm.as_ref().map(|norm| norm.scale.is_some());
         Self {
             values: values(features.values),
-            norm,
+            norm: features.norm.map(affine),
+            scaled: scale.unwrap_or(false),
         }
     }
 
@@ -205,9 +227,14 @@ impl Held {
     /// From the gradient of the norm's output and its sums, if there is a norm.
     fn gradients(&self, mut gradient: FlexTensor, sums: Option<&Sums>) -> FeatureGradients<Flex> {
         let norm = self.norm.as_ref().zip(sums).map(|(norm, sums)| {
-            input_gradient(slice(&self.values), norm, sums, gradient.storage_mut());
             let (weight, bias) = parameter_gradients(sums, norm);
-            [vector(weight), vector(bias)]
+            if self.scaled {
+                input_gradient(slice(&self.values), norm, sums, gradient.storage_mut());
+            }
+            NormGradients {
+                weight: self.scaled.then(|| vector(weight)),
+                bias: vector(bias),
+            }
         });
         FeatureGradients {
             values: Tensor::from_primitive(TensorPrimitive::Float(gradient)),
@@ -222,6 +249,20 @@ impl Held {
             norm.map(|norm| activation::norm_sums(self.read(), norm, gradient.storage_mut()));
         self.gradients(gradient, sums.as_ref())
     }
+}
+
+fn affine(norm: Norm<Flex>) -> Affine {
+    let bias = values(norm.bias);
+    let Some(scale) = norm.scale else {
+        return Affine::bias(slice(&bias), norm.then);
+    };
+    let tensors = [scale.weight, scale.moments.mean, scale.moments.variance].map(values);
+    let [weight, mean, variance] = tensors.each_ref().map(slice);
+    Affine::new(
+        [weight, slice(&bias), mean, variance],
+        scale.epsilon,
+        norm.then,
+    )
 }
 
 fn geometry(input: &Features<Flex>, weight: &Tensor<Flex, 4>, window: Window) -> Geometry {

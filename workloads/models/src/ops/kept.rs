@@ -59,8 +59,9 @@ impl<B: LayerOps> Kept<B> {
 pub(super) enum Recipe<B: LayerOps> {
     /// See [`LayerOps::convolution`].
     Convolution(Kept<B>, Tensor<B, 4>, Window),
-    /// Of features and perhaps a shortcut; see [`LayerOps::activation`].
-    Activation(Kept<B>, Option<Kept<B>>),
+    /// Of features and perhaps a shortcut, and perhaps rectified; see
+    /// [`LayerOps::activation`].
+    Activation(Kept<B>, Option<Kept<B>>, bool),
 }
 
 impl<B: LayerOps> Recipe<B> {
@@ -70,8 +71,9 @@ impl<B: LayerOps> Recipe<B> {
             Self::Convolution(input, weight, window) => {
                 B::convolution(main(input), weight.clone(), *window)
             }
-            Self::Activation(features, shortcut) => {
-                B::activation(main(features), shortcut.as_ref().map(Kept::glimpse))
+            Self::Activation(features, shortcut, rectified) => {
+                let shortcut = shortcut.as_ref().map(Kept::glimpse);
+                B::activation(main(features), shortcut, *rectified)
             }
         };
         output.values
@@ -119,6 +121,7 @@ mod tests {
     use burn_flex::Flex;
     use epochcost_kernels::hash::{mix, unit_f32};
 
+    use super::super::{Function, Scale};
     use super::*;
 
     type Graph = Autodiff<Flex>;
@@ -140,18 +143,21 @@ mod tests {
             let window = Window::three(1);
             let (output, moments) = Graph::convolution_with_moments(input, weight.clone(), window);
             let norm = Norm {
-                weight: random::<Graph, 1>(5, [32]) + 1.0,
+                scale: Some(Scale {
+                    weight: random::<Graph, 1>(5, [32]) + 1.0,
+                    moments,
+                    epsilon: 1e-5,
+                }),
                 bias: random(6, [32]),
-                moments,
-                rectified: false,
+                then: Function::Identity,
             };
             pass(output).normed(norm)
         };
         let stem = normed(Features::plain(images.clone()), &weights[0]);
-        let mut features = pass(Graph::activation(stem, None));
+        let mut features = pass(Graph::activation(stem, None, true));
         for weight in &weights[1..] {
             let shortcut = Some(features.clone());
-            features = pass(Graph::activation(normed(features, weight), shortcut));
+            features = pass(Graph::activation(normed(features, weight), shortcut, true));
         }
         let slopes = random(7, features.values.dims());
         let found = (features.values * slopes).sum().backward();

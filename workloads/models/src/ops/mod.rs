@@ -15,13 +15,11 @@ mod autodiff;
 mod flex;
 mod generic;
 mod kept;
+mod max_pool;
 mod reference;
 
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
-
-/// Added to the variance before its root is taken.
-pub(crate) const EPSILON: f64 = 1e-5;
 
 /// Channels-last features `[batch, height, width, channels]`, with a batch norm that
 /// their reader applies.
@@ -34,17 +32,37 @@ pub(crate) struct Features<B: LayerOps> {
     pub(crate) origin: Option<B::Origin>,
 }
 
-/// A batch norm, `(x - mean) / √(variance + ε) · weight + bias`, its tensors
-/// `[channels]`.
+/// What every channel goes through: a batch norm, or a bias alone, and then a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Norm<B: Backend> {
+    /// None where there is a bias alone.
+    pub(crate) scale: Option<Scale<B>>,
+    /// `[channels]`.
+    pub(crate) bias: Tensor<B, 1>,
+    pub(crate) then: Function,
+}
+
+/// The part of a batch norm before its bias: `(x - mean) / √(variance + ε) · weight`.
 ///
 /// Its backward pass takes the moments for the features' own: that of a training step.
 #[derive(Debug, Clone)]
-pub(crate) struct Norm<B: Backend> {
+pub(crate) struct Scale<B: Backend> {
+    /// `[channels]`.
     pub(crate) weight: Tensor<B, 1>,
-    pub(crate) bias: Tensor<B, 1>,
     pub(crate) moments: Moments<B>,
-    /// Whether a ReLU follows.
-    pub(crate) rectified: bool,
+    /// Added to the variance before its root is taken.
+    pub(crate) epsilon: f64,
+}
+
+/// A function of single values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// The value itself.
+    Identity,
+    /// The greater of 0 and the value.
+    Relu,
+    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al. 2019, §5.2).
+    HardSwish,
 }
 
 /// Mean and biased variance of each channel, `[channels]`, outside of the autodiff graph.
@@ -58,7 +76,15 @@ pub(crate) struct Moments<B: Backend> {
 #[derive(Debug)]
 pub(crate) struct FeatureGradients<B: Backend> {
     pub(crate) values: Tensor<B, 4>,
-    pub(crate) norm: Option<[Tensor<B, 1>; 2]>,
+    pub(crate) norm: Option<NormGradients<B>>,
+}
+
+/// The gradients of a norm's parameters, `[channels]`.
+#[derive(Debug)]
+pub(crate) struct NormGradients<B: Backend> {
+    /// None where there is a bias alone.
+    pub(crate) weight: Option<Tensor<B, 1>>,
+    pub(crate) bias: Tensor<B, 1>,
 }
 
 impl<B: LayerOps> Features<B> {
@@ -87,12 +113,17 @@ impl<B: LayerOps> Features<B> {
         }
     }
 
-    /// The features with a ReLU after their norm.
-    pub(crate) fn rectified(mut self) -> Self {
+    /// The features with a function after their norm.
+    pub(crate) fn then(mut self, function: Function) -> Self {
         if let Some(norm) = &mut self.norm {
-            norm.rectified = true;
+            norm.then = function;
         }
         self
+    }
+
+    /// The features with a ReLU after their norm.
+    pub(crate) fn rectified(self) -> Self {
+        self.then(Function::Relu)
     }
 }
 
@@ -144,18 +175,39 @@ pub(crate) trait LayerOps: Backend {
         (gradient, weight)
     }
 
-    /// `relu(features + shortcut)`.
-    fn activation(features: Features<Self>, shortcut: Option<Features<Self>>) -> Features<Self> {
-        Features::plain(reference::activation(features, shortcut))
+    /// `features + shortcut`, its norms applied, and perhaps a ReLU of it.
+    fn activation(
+        features: Features<Self>,
+        shortcut: Option<Features<Self>>,
+        rectified: bool,
+    ) -> Features<Self> {
+        Features::plain(reference::activation(features, shortcut, rectified))
     }
 
     /// The gradients of the features and of the shortcut.
     fn activation_backward(
         features: Features<Self>,
         shortcut: Option<Features<Self>>,
+        rectified: bool,
         output_gradient: Tensor<Self, 4>,
     ) -> (FeatureGradients<Self>, Option<FeatureGradients<Self>>) {
-        reference::activation_backward(features, shortcut, output_gradient)
+        reference::activation_backward(features, shortcut, rectified, output_gradient)
+    }
+
+    /// The maximum of each window; what lies outside of the images is no maximum.
+    fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
+        max_pool::forward(reference::value(features), window)
+    }
+
+    /// The gradients of the features: all of a window's goes to its first maximum.
+    fn max_pool_backward(
+        features: Features<Self>,
+        window: PoolWindow,
+        output_gradient: Tensor<Self, 4>,
+    ) -> FeatureGradients<Self> {
+        let images = reference::value(features.clone());
+        let gradient = max_pool::backward(images, window, output_gradient);
+        reference::value_backward(features, gradient)
     }
 
     /// `relu(max(images) + bias)` over windows of 2×2, odd last rows and columns left
@@ -237,9 +289,19 @@ impl Window {
         Self::new(3, stride, 1)
     }
 
+    /// 3×3, not padded.
+    pub(crate) const fn three_within(stride: usize) -> Self {
+        Self::new(3, stride, 0)
+    }
+
     /// 5×5 of stride 1.
     pub(crate) const fn five(padding: usize) -> Self {
         Self::new(5, 1, padding)
+    }
+
+    /// Of an odd side, padded so that stride 1 keeps the size.
+    pub(crate) const fn centred(kernel: usize, stride: usize) -> Self {
+        Self::new(kernel, stride, kernel / 2)
     }
 
     const fn new(kernel: usize, stride: usize, padding: usize) -> Self {
@@ -261,9 +323,53 @@ impl Window {
         inputs / self.groups * self.kernel * self.kernel
     }
 
+    /// Outputs that one input is part of, of so many output channels: as PyTorch counts
+    /// them, whatever the groups.
+    pub(crate) const fn fan_out(self, outputs: usize) -> usize {
+        outputs * self.kernel * self.kernel
+    }
+
     /// Outputs along an axis of so many inputs.
     pub(crate) const fn outputs(self, inputs: usize) -> usize {
         (inputs + 2 * self.padding - self.kernel) / self.stride + 1
+    }
+}
+
+/// The square window of a max-pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PoolWindow {
+    /// Height and width.
+    pub(crate) side: usize,
+    /// Step between two windows, in both directions.
+    pub(crate) stride: usize,
+    /// Rows and columns by which windows reach over each of the four edges.
+    pub(crate) padding: usize,
+    /// Whether a last window may reach over the far edge further than that (PyTorch's
+    /// `ceil_mode`).
+    pub(crate) overhanging: bool,
+}
+
+impl PoolWindow {
+    /// Outputs along an axis of so many inputs.
+    pub(crate) const fn outputs(self, inputs: usize) -> usize {
+        let span = inputs + 2 * self.padding - self.side;
+        if !self.overhanging {
+            return span / self.stride + 1;
+        }
+        let outputs = span.div_ceil(self.stride) + 1;
+        // No window begins beyond the inputs.
+        if (outputs - 1) * self.stride >= inputs + self.padding {
+            outputs - 1
+        } else {
+            outputs
+        }
+    }
+
+    /// The inputs that output `at` sees along an axis of so many.
+    pub(crate) fn range(self, at: usize, inputs: usize) -> std::ops::Range<usize> {
+        let start = at * self.stride;
+        let end = (start + self.side).saturating_sub(self.padding).min(inputs);
+        start.saturating_sub(self.padding)..end
     }
 }
 

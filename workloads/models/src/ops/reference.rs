@@ -4,7 +4,7 @@ use burn::tensor::activation::{log_softmax, relu, softmax};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Int, Tensor, TensorData};
 
-use super::{EPSILON, FeatureGradients, Features, LayerOps, Moments, Norm};
+use super::{FeatureGradients, Features, Function, LayerOps, Moments, Norm, NormGradients, Scale};
 
 /// The features, their norm applied.
 pub(super) fn value<B: LayerOps>(features: Features<B>) -> Tensor<B, 4> {
@@ -12,20 +12,35 @@ pub(super) fn value<B: LayerOps>(features: Features<B>) -> Tensor<B, 4> {
     match norm {
         None => values,
         Some(norm) => {
-            let rectified = norm.rectified;
+            let then = norm.then;
             let value = normalised(values, norm);
-            if rectified { relu(value) } else { value }
+            match then {
+                Function::Identity => value,
+                Function::Relu => relu(value),
+                Function::HardSwish => value.clone() * sixth(value),
+            }
         }
     }
 }
 
-fn normalised<B: Backend>(values: Tensor<B, 4>, norm: Norm<B>) -> Tensor<B, 4> {
-    let scale = norm.weight / deviation(&norm.moments);
-    (values - norm.moments.mean.unsqueeze()) * scale.unsqueeze() + norm.bias.unsqueeze()
+/// `min(max(x + 3, 0), 6) / 6`: the hard sigmoid.
+fn sixth<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 4> {
+    ((values + 3.0) / 6.0).clamp(0.0, 1.0)
 }
 
-fn deviation<B: Backend>(moments: &Moments<B>) -> Tensor<B, 1> {
-    (moments.variance.clone() + EPSILON).sqrt()
+fn normalised<B: Backend>(values: Tensor<B, 4>, norm: Norm<B>) -> Tensor<B, 4> {
+    let scaled = match norm.scale {
+        None => values,
+        Some(scale) => {
+            let factor = scale.weight.clone() / deviation(&scale);
+            (values - scale.moments.mean.unsqueeze()) * factor.unsqueeze()
+        }
+    };
+    scaled + norm.bias.unsqueeze()
+}
+
+fn deviation<B: Backend>(scale: &Scale<B>) -> Tensor<B, 1> {
+    (scale.moments.variance.clone() + scale.epsilon).sqrt()
 }
 
 /// The moments of each channel, the variance in a pass of its own.
@@ -60,23 +75,44 @@ pub(super) fn value_backward<B: LayerOps>(
             norm: None,
         };
     };
-    let gradient = match norm.rectified {
-        true => passed(gradient, normalised(values.clone(), norm.clone())),
-        false => gradient,
+    let value = || normalised(values.clone(), norm.clone());
+    let gradient = match norm.then {
+        Function::Identity => gradient,
+        Function::Relu => passed(gradient, value()),
+        Function::HardSwish => gradient * hard_swish_slope(value()),
     };
     let [batch, height, width, _] = values.dims();
     let count = (batch * height * width) as f64;
-    let deviation = deviation(&norm.moments);
-    let standard = (values - norm.moments.mean.unsqueeze()) / deviation.clone().unsqueeze();
     let offset = channel_mean(gradient.clone());
+    let bias = offset.clone() * count;
+    let Some(scale) = norm.scale else {
+        return FeatureGradients {
+            values: gradient,
+            norm: Some(NormGradients { weight: None, bias }),
+        };
+    };
+    let deviation = deviation(&scale);
+    let standard = (values - scale.moments.mean.unsqueeze()) / deviation.clone().unsqueeze();
     let slope = channel_mean(gradient.clone() * standard.clone());
-    let parameters = [slope.clone() * count, offset.clone() * count];
-    let scale = norm.weight / deviation;
-    let values = (gradient - offset.unsqueeze() - standard * slope.unsqueeze()) * scale.unsqueeze();
+    let weight = Some(slope.clone() * count);
+    let factor = scale.weight / deviation;
+    let values =
+        (gradient - offset.unsqueeze() - standard * slope.unsqueeze()) * factor.unsqueeze();
     FeatureGradients {
         values,
-        norm: Some(parameters),
+        norm: Some(NormGradients { weight, bias }),
     }
+}
+
+/// 0 up to -3, then `x / 3 + 1 / 2`, and 1 from 3 on.
+fn hard_swish_slope<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 4> {
+    let (low, high) = (
+        values.clone().lower_equal_elem(-3.0),
+        values.clone().greater_equal_elem(3.0),
+    );
+    (values / 3.0 + 0.5)
+        .mask_fill(low, 0.0)
+        .mask_fill(high, 1.0)
 }
 
 /// The gradient where the value is not 0 or less.
@@ -96,17 +132,23 @@ fn sum<B: LayerOps>(features: Features<B>, shortcut: Option<Features<B>>) -> Ten
 pub(super) fn activation<B: LayerOps>(
     features: Features<B>,
     shortcut: Option<Features<B>>,
+    rectified: bool,
 ) -> Tensor<B, 4> {
-    relu(sum(features, shortcut))
+    let sum = sum(features, shortcut);
+    if rectified { relu(sum) } else { sum }
 }
 
 /// See [`super::LayerOps::activation_backward`].
 pub(super) fn activation_backward<B: LayerOps>(
     features: Features<B>,
     shortcut: Option<Features<B>>,
+    rectified: bool,
     output_gradient: Tensor<B, 4>,
 ) -> (FeatureGradients<B>, Option<FeatureGradients<B>>) {
-    let gradient = passed(output_gradient, sum(features.clone(), shortcut.clone()));
+    let gradient = match rectified {
+        true => passed(output_gradient, sum(features.clone(), shortcut.clone())),
+        false => output_gradient,
+    };
     let shortcut = shortcut.map(|shortcut| value_backward(shortcut, gradient.clone()));
     (value_backward(features, gradient), shortcut)
 }

@@ -73,13 +73,20 @@ impl Draw {
         if !normed {
             return Features::plain(values);
         }
-        let norm = Norm {
-            weight: self.tensor([shape[3]]) + 1.5,
-            bias: self.tensor([shape[3]]),
+        let weight = self.tensor([shape[3]]) + 1.5;
+        let bias = self.tensor([shape[3]]);
+        let scale = Scale {
+            weight,
             moments: reference::moments(values.clone()),
-            rectified: self.below(2) == 0,
+            epsilon: 1e-5,
         };
-        Features::plain(values).normed(norm)
+        let then = self.one_of(&[Function::Identity, Function::Relu, Function::HardSwish]);
+        let bias_alone = self.below(4) == 0;
+        Features::plain(values).normed(Norm {
+            scale: (!bias_alone).then_some(scale),
+            bias,
+            then,
+        })
     }
 }
 
@@ -100,13 +107,12 @@ fn assert_features_close(
 ) {
     assert_close(ours.values, expected.values, case);
     assert_eq!(ours.norm.is_some(), expected.norm.is_some(), "{case}");
-    for (ours, expected) in ours
-        .norm
-        .into_iter()
-        .flatten()
-        .zip(expected.norm.into_iter().flatten())
-    {
-        assert_close(ours, expected, case);
+    if let (Some(ours), Some(expected)) = (ours.norm, expected.norm) {
+        assert_eq!(ours.weight.is_some(), expected.weight.is_some(), "{case}");
+        if let (Some(ours), Some(expected)) = (ours.weight, expected.weight) {
+            assert_close(ours, expected, case);
+        }
+        assert_close(ours.bias, expected.bias, case);
     }
 }
 
@@ -179,17 +185,19 @@ fn activations_and_their_gradients() {
         let normed = draw.below(2) == 0;
         let shortcut = (draw.below(3) > 0).then(|| draw.features(shape, normed));
         let case = format!("seed {seed}: {shape:?}, shortcut {}", shortcut.is_some());
-        let ours = Flex::activation(features.clone(), shortcut.clone());
-        assert_close(
-            ours.values,
-            reference::activation(features.clone(), shortcut.clone()),
-            &case,
-        );
+        let rectified = draw.below(2) == 0;
+        let ours = Flex::activation(features.clone(), shortcut.clone(), rectified);
+        let expected = reference::activation(features.clone(), shortcut.clone(), rectified);
+        assert_close(ours.values, expected, &case);
         let gradient: Tensor<Flex, 4> = draw.tensor(shape);
-        let (ours, our_shortcut) =
-            Flex::activation_backward(features.clone(), shortcut.clone(), gradient.clone());
+        let (ours, our_shortcut) = Flex::activation_backward(
+            features.clone(),
+            shortcut.clone(),
+            rectified,
+            gradient.clone(),
+        );
         let (expected, expected_shortcut) =
-            reference::activation_backward(features, shortcut, gradient);
+            reference::activation_backward(features, shortcut, rectified, gradient);
         assert_features_close(ours, expected, &case);
         assert_eq!(our_shortcut.is_some(), expected_shortcut.is_some());
         if let (Some(ours), Some(expected)) = (our_shortcut, expected_shortcut) {
@@ -225,6 +233,63 @@ fn pools_and_their_gradients() {
         assert_close(ours, expected, &case);
         assert_close(our_bias, expected_bias, &case);
     }
+}
+
+#[test]
+fn max_pools_and_their_gradients() {
+    for seed in 0..60 {
+        let draw = &mut Draw::new(seed);
+        let side = 2 + draw.below(2);
+        let window = PoolWindow {
+            side,
+            stride: 1 + draw.below(3),
+            padding: draw.below(side / 2 + 1),
+            overhanging: draw.below(2) == 0,
+        };
+        let shape = [
+            1 + draw.below(4),
+            3 + draw.below(9),
+            3 + draw.below(9),
+            draw.one_of(&[1, 6, 16, 24, 33]),
+        ];
+        let normed = seed % 2 == 0;
+        let mut features = draw.features(shape, normed);
+        if seed % 4 == 1 {
+            // Equal values: the first of them takes the gradient.
+            features.values = (features.values * 2.0).round();
+        }
+        let case = format!("seed {seed}: {window:?} of {shape:?}, norm {normed}");
+        let images = reference::value(features.clone());
+        let expected = max_pool::forward(images.clone(), window);
+        let gradient: Tensor<Flex, 4> = draw.tensor(expected.dims());
+        assert_close(Flex::max_pool(features.clone(), window), expected, &case);
+        let ours = Flex::max_pool_backward(features.clone(), window, gradient.clone());
+        let expected = max_pool::backward(images, window, gradient);
+        assert_features_close(ours, reference::value_backward(features, expected), &case);
+    }
+}
+
+/// PyTorch's sizes of `max_pool2d`, with and without `ceil_mode`.
+#[test]
+fn windows_overhang_as_pytorchs_do() {
+    let outputs = |[side, stride, padding]: [usize; 3], inputs| {
+        [false, true].map(|overhanging| {
+            let window = PoolWindow {
+                side,
+                stride,
+                padding,
+                overhanging,
+            };
+            window.outputs(inputs)
+        })
+    };
+    assert_eq!(outputs([3, 2, 0], 15), [7, 7]);
+    assert_eq!(outputs([3, 2, 0], 16), [7, 8]);
+    assert_eq!(outputs([3, 2, 1], 16), [8, 9]);
+    assert_eq!(outputs([2, 2, 0], 7), [3, 4]);
+    assert_eq!(outputs([2, 3, 1], 3), [2, 2]);
+    // A third window would begin beyond the images.
+    assert_eq!(outputs([1, 2, 0], 4), [2, 2]);
 }
 
 #[test]
@@ -320,14 +385,18 @@ fn gradients_are_the_slopes_of_finite_differences() {
                     norm_bias: Tensor<Graph, 1>,
                     weight: Tensor<Graph, 4>| {
             let moments = reference::moments(values.clone().inner());
+            let moments = Moments {
+                mean: Tensor::from_inner(moments.mean),
+                variance: Tensor::from_inner(moments.variance),
+            };
             let norm = Norm {
-                weight: norm_weight,
+                scale: Some(Scale {
+                    weight: norm_weight,
+                    moments,
+                    epsilon: 1e-5,
+                }),
                 bias: norm_bias,
-                moments: Moments {
-                    mean: Tensor::from_inner(moments.mean),
-                    variance: Tensor::from_inner(moments.variance),
-                },
-                rectified: false,
+                then: Function::Identity,
             };
             let input = Features::plain(values).normed(norm);
             let output = Graph::convolution(input, weight, window).values;
@@ -374,14 +443,17 @@ fn what_is_not_finite_comes_through() {
         let ones = output.values.ones_like();
         let (_, gradient) = Flex::convolution_backward(input, weight, ones, window, true);
         assert!(!finite(gradient.reshape([-1])));
-        let norm = Norm {
+        let scale = Scale {
             weight: Tensor::ones([32], &device),
-            bias: Tensor::zeros([32], &device),
             moments,
-            rectified: true,
+            epsilon: 1e-5,
         };
-        let normed = output.normed(norm);
-        let activated = Flex::activation(normed, None).values;
+        let normed = output.normed(Norm {
+            scale: Some(scale),
+            bias: Tensor::zeros([32], &device),
+            then: Function::Relu,
+        });
+        let activated = Flex::activation(normed, None, true).values;
         assert!(!finite(activated.reshape([-1])));
         let pooled = Flex::pool(images, Tensor::zeros([32], &device));
         assert!(!finite(pooled.reshape([-1])));

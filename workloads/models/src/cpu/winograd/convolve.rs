@@ -4,7 +4,7 @@ use super::super::geometry::Geometry;
 use super::super::input::{Affine, Input};
 use super::super::lanes::Lanes;
 use super::super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
-use super::super::norm::{GroupMoments, Moments, Sums, group_moments, rectify_and_sum};
+use super::super::norm::{GroupMoments, Moments, Sums, function_gradient_and_sums, group_moments};
 use super::super::product::{Packed, Product};
 use super::super::tile::Run;
 use super::super::{Kernel, dispatch};
@@ -215,7 +215,8 @@ impl Kernel for Convolve<'_> {
                     }
                     Then::Rectify(input, norm) => {
                         let target = self.target;
-                        let sums = rectify_and_sum::<L>(input, norm, target, pixel, pixels);
+                        let sums =
+                            function_gradient_and_sums::<L>(input, norm, target, pixel, pixels);
                         found.sums.push(sums);
                     }
                 }

@@ -1,0 +1,166 @@
+//! One forward pass: what it is for, and what its layers note on the way.
+
+use burn::tensor::backend::Backend;
+use burn::tensor::{Tensor, TensorData};
+use epochcost_kernels::hash::{mix, unit_f32};
+
+use crate::ops::Moments;
+use crate::{ModelError, flat};
+
+/// A forward pass.
+pub(crate) enum Pass<B: Backend> {
+    /// A training step's: batch norms normalise by the batch's own moments, and dropout
+    /// drops.
+    Training {
+        /// The mean and the unbiased variance of each batch norm, `[channels]` each, in
+        /// the order of the flat statistics.
+        noted: Vec<Tensor<B, 1>>,
+        /// Whether a batch norm saw one value a channel, which has no variance.
+        single: bool,
+        /// What dropout draws.
+        draws: Draws,
+    },
+    /// An evaluation's, by running statistics.
+    Evaluation {
+        /// The flat statistics.
+        statistics: Tensor<B, 1>,
+        /// How many of them the layers before have taken.
+        taken: usize,
+    },
+}
+
+/// What dropout's draws depend on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draws {
+    /// Of the training step.
+    seed: u64,
+    /// The first image's position in the step's batch: a micro-batch drops what the whole
+    /// batch would.
+    first: usize,
+    /// Dropout layers passed so far.
+    layers: u64,
+}
+
+impl Draws {
+    /// Of that seed, for images from `first` on.
+    pub(crate) const fn new(seed: u64, first: usize) -> Self {
+        Self {
+            seed,
+            first,
+            layers: 0,
+        }
+    }
+
+    /// The next layer's factors for so many images of so many values: 0 for a share of
+    /// them, and what keeps the mean for the others.
+    fn next(&mut self, images: usize, values: usize, share: f32) -> Vec<f32> {
+        let seed = mix(self.seed, self.layers);
+        self.layers += 1;
+        let start = (self.first * values) as u64;
+        let kept = 1.0 / (1.0 - share);
+        (start..start + (images * values) as u64)
+            .map(|index| match unit_f32(mix(seed, index)) < share {
+                true => 0.0,
+                false => kept,
+            })
+            .collect()
+    }
+}
+
+impl<B: Backend> Pass<B> {
+    /// For a training step.
+    pub(crate) const fn training(draws: Draws) -> Self {
+        Self::Training {
+            noted: vec![],
+            single: false,
+            draws,
+        }
+    }
+
+    /// For evaluation by these flat statistics.
+    pub(crate) const fn evaluation(statistics: Tensor<B, 1>) -> Self {
+        Self::Evaluation {
+            statistics,
+            taken: 0,
+        }
+    }
+
+    /// The rows `[batch, values]`, with a share of their values dropped in training
+    /// (Srivastava et al. 2014; others are scaled up, as PyTorch does).
+    pub(crate) fn dropout(&mut self, rows: Tensor<B, 2>, share: f32) -> Tensor<B, 2> {
+        match self {
+            Self::Evaluation { .. } => rows,
+            Self::Training { draws, .. } => {
+                let [batch, values] = rows.dims();
+                let factors = draws.next(batch, values, share);
+                let data = TensorData::new(factors, [batch, values]);
+                let device = rows.device();
+                rows * Tensor::from_data(data, &device)
+            }
+        }
+    }
+
+    /// The batch's statistics as one flat vector; empty without batch norms or
+    /// outside of training.
+    pub(crate) fn into_batch_statistics(self) -> Result<Vec<f32>, ModelError> {
+        match self {
+            Self::Training { single: true, .. } => Err(ModelError::SingleValue),
+            Self::Training { noted, .. } if !noted.is_empty() => {
+                flat::values(Tensor::cat(noted, 0))
+            }
+            _ => Ok(vec![]),
+        }
+    }
+}
+
+/// Notes the moments of features of that shape: the mean and the unbiased variance.
+pub(super) fn note<B: Backend>(
+    noted: &mut Vec<Tensor<B, 1>>,
+    single: &mut bool,
+    moments: Moments<B>,
+    [batch, height, width, _]: [usize; 4],
+) {
+    let count = batch * height * width;
+    *single |= count == 1;
+    let unbiased = count as f64 / count.saturating_sub(1).max(1) as f64;
+    noted.push(moments.mean);
+    noted.push(moments.variance * unbiased);
+}
+
+/// The next layer's running statistics as moments.
+pub(super) fn running<B: Backend>(
+    statistics: &Tensor<B, 1>,
+    taken: &mut usize,
+    channels: usize,
+) -> Moments<B> {
+    let mut next = || {
+        let range = *taken..*taken + channels;
+        *taken = range.end;
+        statistics.clone().slice([range])
+    };
+    Moments {
+        mean: next(),
+        variance: next(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropout_keeps_the_mean_and_depends_on_the_image_alone() {
+        for share in [0.2, 0.5] {
+            let whole = Draws::new(7, 0).next(64, 100, share);
+            let dropped = whole.iter().filter(|&&factor| factor == 0.0).count();
+            let expected = 6_400.0 * f64::from(share);
+            assert!((dropped as f64 - expected).abs() < 5.0 * expected.sqrt());
+            let kept = 1.0 / (1.0 - share);
+            assert!(whole.iter().all(|&factor| factor == 0.0 || factor == kept));
+            assert_eq!(Draws::new(7, 48).next(16, 100, share), whole[4_800..]);
+            assert_ne!(Draws::new(8, 0).next(64, 100, share), whole);
+        }
+        let mut draws = Draws::new(7, 0);
+        assert_ne!(draws.next(4, 100, 0.5), draws.next(4, 100, 0.5));
+    }
+}

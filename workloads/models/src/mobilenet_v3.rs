@@ -1,0 +1,226 @@
+//! MobileNet V3 Small (Howard et al. 2019, Table 2) as torchvision defines it: inverted
+//! residuals, some with squeeze-and-excite, and hard swish.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use burn::tensor::activation::relu;
+use burn::tensor::backend::Backend;
+
+use crate::layers::{Linear, Pass};
+use crate::network::{Network, global_average_pool};
+use crate::ops::Function::{HardSwish, Relu};
+use crate::ops::{Features, Function, LayerOps, Window};
+use crate::residual::NormedConvolution;
+use crate::source::{Initial, ParameterSource};
+
+/// Added to each variance; PyTorch's own default is a hundredth of it.
+const EPSILON: f64 = 1e-3;
+
+/// Share of the classifier's hidden values that dropout drops.
+const DROPPED: f32 = 0.2;
+
+/// One block of the network.
+struct Row {
+    kernel: usize,
+    /// Channels in between.
+    expanded: usize,
+    outputs: usize,
+    /// Channels to which squeeze-and-excite squeezes, 0 for none.
+    squeezed: usize,
+    then: Function,
+    stride: usize,
+}
+
+const fn row(
+    kernel: usize,
+    [expanded, outputs, squeezed]: [usize; 3],
+    then: Function,
+    stride: usize,
+) -> Row {
+    Row {
+        kernel,
+        expanded,
+        outputs,
+        squeezed,
+        then,
+        stride,
+    }
+}
+
+/// Squeezed channels are a quarter of the expanded ones, rounded to a multiple of 8.
+const ROWS: [Row; 11] = [
+    row(3, [16, 16, 8], Relu, 2),
+    row(3, [72, 24, 0], Relu, 2),
+    row(3, [88, 24, 0], Relu, 1),
+    row(5, [96, 40, 24], HardSwish, 2),
+    row(5, [240, 40, 64], HardSwish, 1),
+    row(5, [240, 40, 64], HardSwish, 1),
+    row(5, [120, 48, 32], HardSwish, 1),
+    row(5, [144, 48, 40], HardSwish, 1),
+    row(5, [288, 96, 72], HardSwish, 2),
+    row(5, [576, 96, 144], HardSwish, 1),
+    row(5, [576, 96, 144], HardSwish, 1),
+];
+
+/// 1,528,106 parameters, `[batch, 32, 32, 3]` to ten classes.
+#[derive(Module, Debug)]
+pub(crate) struct MobileNetV3Small<B: Backend> {
+    stem: NormedConvolution<B>,
+    blocks: Vec<Block<B>>,
+    last: NormedConvolution<B>,
+    hidden: Linear<B>,
+    classifier: Linear<B>,
+}
+
+/// An inverted residual: a 1×1 convolution to more channels, a depthwise one, and a 1×1
+/// to few, beside a shortcut where the shape stays.
+#[derive(Module, Debug)]
+struct Block<B: Backend> {
+    expand: Option<NormedConvolution<B>>,
+    depthwise: NormedConvolution<B>,
+    excite: Option<Excite<B>>,
+    project: NormedConvolution<B>,
+    /// Its row.
+    #[module(skip)]
+    index: usize,
+    #[module(skip)]
+    keeps_shape: bool,
+}
+
+/// Squeeze-and-excite (Hu et al. 2018): each channel times a share that the means of all
+/// channels decide.
+#[derive(Module, Debug)]
+struct Excite<B: Backend> {
+    squeeze: Linear<B>,
+    expand: Linear<B>,
+}
+
+impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
+    const MOMENTUM: f32 = 0.01;
+
+    type Layout = ();
+
+    fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
+        let stem = convolution(source, [3, 16], Window::three(2), device);
+        let mut inputs = 16;
+        let blocks = (0..ROWS.len())
+            .map(|index| {
+                let block = Block::new(source, inputs, index, device);
+                inputs = ROWS[index].outputs;
+                block
+            })
+            .collect();
+        let features = 6 * inputs;
+        let initial = [Initial::Deviation(0.01), Initial::Zeros];
+        Self {
+            stem,
+            blocks,
+            last: convolution(source, [inputs, features], Window::one(1), device),
+            hidden: Linear::begun(source, [features, 1024], initial, device),
+            classifier: Linear::begun(source, [1024, 10], initial, device),
+        }
+    }
+
+    fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2> {
+        let stem = self.stem.forward(Features::plain(images), pass);
+        let mut features = stem.then(HardSwish);
+        for block in &self.blocks {
+            features = block.forward(features, pass);
+        }
+        let features = self.last.forward(features, pass).then(HardSwish);
+        let features = B::activation(features, None, false).values;
+        let hidden = self.hidden.forward(global_average_pool(features));
+        let hidden = hidden.clone() * hard_sigmoid(hidden);
+        self.classifier.forward(pass.dropout(hidden, DROPPED))
+    }
+}
+
+impl<B: LayerOps> Block<B> {
+    fn new(
+        source: &mut ParameterSource<'_>,
+        inputs: usize,
+        index: usize,
+        device: &B::Device,
+    ) -> Self {
+        let &Row {
+            kernel,
+            expanded,
+            outputs,
+            squeezed,
+            stride,
+            ..
+        } = &ROWS[index];
+        let within = Window::centred(kernel, stride).groups(expanded);
+        let one = Window::one(1);
+        Self {
+            expand: (expanded != inputs)
+                .then(|| convolution(source, [inputs, expanded], one, device)),
+            depthwise: convolution(source, [expanded, expanded], within, device),
+            excite: (squeezed > 0).then(|| Excite::new(source, [expanded, squeezed], device)),
+            project: convolution(source, [expanded, outputs], one, device),
+            index,
+            keeps_shape: stride == 1 && inputs == outputs,
+        }
+    }
+
+    fn forward(&self, input: Features<B>, pass: &mut Pass<B>) -> Features<B> {
+        let then = ROWS[self.index].then;
+        // Read twice: by the block and by its sum.
+        let input = match self.keeps_shape && input.norm.is_some() {
+            true => B::activation(input, None, false),
+            false => input,
+        };
+        let mut features = input.clone();
+        if let Some(expand) = &self.expand {
+            features = expand.forward(features, pass).then(then);
+        }
+        features = self.depthwise.forward(features, pass).then(then);
+        if let Some(excite) = &self.excite {
+            features = excite.forward(features);
+        }
+        let features = self.project.forward(features, pass);
+        match self.keeps_shape {
+            true => B::activation(features, Some(input), false),
+            false => features,
+        }
+    }
+}
+
+impl<B: LayerOps> Excite<B> {
+    fn new(
+        source: &mut ParameterSource<'_>,
+        [channels, squeezed]: [usize; 2],
+        device: &B::Device,
+    ) -> Self {
+        let mut next = |[inputs, outputs]: [usize; 2]| {
+            let initial = Initial::He { fan: outputs };
+            Linear::begun(source, [inputs, outputs], [initial, Initial::Zeros], device)
+        };
+        Self {
+            squeeze: next([channels, squeezed]),
+            expand: next([squeezed, channels]),
+        }
+    }
+
+    fn forward(&self, features: Features<B>) -> Features<B> {
+        let values = B::activation(features, None, false).values;
+        let [batch, _, _, channels] = values.dims();
+        let squeezed = relu(self.squeeze.forward(global_average_pool(values.clone())));
+        let shares = hard_sigmoid(self.expand.forward(squeezed));
+        Features::plain(values * shares.reshape([batch, 1, 1, channels]))
+    }
+}
+
+/// `min(max(x + 3, 0), 6) / 6`.
+fn hard_sigmoid<B: Backend>(values: Tensor<B, 2>) -> Tensor<B, 2> {
+    ((values + 3.0) / 6.0).clamp(0.0, 1.0)
+}
+
+fn convolution<B: LayerOps>(
+    source: &mut ParameterSource<'_>,
+    sizes: [usize; 2],
+    window: Window,
+    device: &B::Device,
+) -> NormedConvolution<B> {
+    NormedConvolution::by_fan_out(source, sizes, window, device).with_epsilon(EPSILON)
+}

@@ -1,0 +1,128 @@
+//! SqueezeNet 1.1 (Iandola et al. 2016) as torchvision defines it: fire modules instead of
+//! wide 3×3 convolutions, and class scores from a 1×1 convolution.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use burn::tensor::backend::Backend;
+
+use crate::layers::{Pass, RectifiedConvolution};
+use crate::network::{Network, global_average_pool};
+use crate::ops::{Features, LayerOps, PoolWindow, Window};
+use crate::source::{Initial, ParameterSource};
+
+/// Channels of each fire module, squeezed and then of each expansion, and whether a
+/// max-pool comes before it.
+const FIRES: [([usize; 2], bool); 8] = [
+    ([16, 64], true),
+    ([16, 64], false),
+    ([32, 128], true),
+    ([32, 128], false),
+    ([48, 192], true),
+    ([48, 192], false),
+    ([64, 256], false),
+    ([64, 256], false),
+];
+
+const POOL: PoolWindow = PoolWindow {
+    side: 3,
+    stride: 2,
+    padding: 0,
+    overhanging: true,
+};
+
+/// Share of the last features that dropout drops.
+const DROPPED: f32 = 0.5;
+
+/// 727,626 parameters, `[batch, 32, 32, 3]` to ten classes.
+#[derive(Module, Debug)]
+pub(crate) struct SqueezeNet<B: Backend> {
+    stem: RectifiedConvolution<B>,
+    fires: Vec<Fire<B>>,
+    classifier: RectifiedConvolution<B>,
+}
+
+/// A 1×1 convolution to few channels, and from those a 1×1 and a 3×3 one side by side.
+#[derive(Module, Debug)]
+struct Fire<B: Backend> {
+    squeeze: RectifiedConvolution<B>,
+    expand_one: RectifiedConvolution<B>,
+    expand_three: RectifiedConvolution<B>,
+}
+
+impl<B: LayerOps> Network<B> for SqueezeNet<B> {
+    type Layout = ();
+
+    fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
+        let stem = convolution(source, [3, 64], Window::three_within(2), device);
+        let mut inputs = 64;
+        let fires = FIRES
+            .iter()
+            .map(|&([squeezed, expanded], _)| {
+                let fire = Fire::new(source, [inputs, squeezed, expanded], device);
+                inputs = 2 * expanded;
+                fire
+            })
+            .collect();
+        let initial = Initial::Deviation(0.01);
+        Self {
+            stem,
+            fires,
+            classifier: RectifiedConvolution::new(
+                source,
+                [inputs, 10],
+                Window::one(1),
+                initial,
+                device,
+            ),
+        }
+    }
+
+    fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2> {
+        let mut features = self.stem.forward(Features::plain(images));
+        for (fire, &(_, pooled)) in self.fires.iter().zip(&FIRES) {
+            if pooled {
+                features = Features::plain(B::max_pool(features, POOL));
+            }
+            features = fire.forward(features);
+        }
+        let features = B::activation(features, None, false).values;
+        let dims = features.dims();
+        let [batch, height, width, channels] = dims;
+        let rows = features.reshape([batch, height * width * channels]);
+        let features = pass.dropout(rows, DROPPED).reshape(dims);
+        let scores = self.classifier.forward(Features::plain(features));
+        global_average_pool(B::activation(scores, None, false).values)
+    }
+}
+
+impl<B: LayerOps> Fire<B> {
+    fn new(
+        source: &mut ParameterSource<'_>,
+        [inputs, squeezed, expanded]: [usize; 3],
+        device: &B::Device,
+    ) -> Self {
+        Self {
+            squeeze: convolution(source, [inputs, squeezed], Window::one(1), device),
+            expand_one: convolution(source, [squeezed, expanded], Window::one(1), device),
+            expand_three: convolution(source, [squeezed, expanded], Window::three(1), device),
+        }
+    }
+
+    fn forward(&self, features: Features<B>) -> Features<B> {
+        let squeezed = self.squeeze.forward(features);
+        let expansions = [&self.expand_one, &self.expand_three];
+        RectifiedConvolution::forward_side_by_side(expansions, &squeezed)
+    }
+}
+
+fn convolution<B: LayerOps>(
+    source: &mut ParameterSource<'_>,
+    [inputs, outputs]: [usize; 2],
+    window: Window,
+    device: &B::Device,
+) -> RectifiedConvolution<B> {
+    let initial = Initial::He {
+        fan: window.fan_in(inputs),
+    };
+    RectifiedConvolution::new(source, [inputs, outputs], window, initial, device)
+}
