@@ -102,13 +102,8 @@ async fn a_workers_environment_is_lambdas_and_no_more() {
         .args(["--exact", "waits_to_be_killed", "--ignored", "--nocapture"])
         .env(worker::WORKER_VARIABLE, &copy.path)
         .envs(
-            [
-                "AWS_SECRET_ACCESS_KEY",
-                "AWS_SESSION_TOKEN",
-                "HTTPS_PROXY",
-                "TMPDIR",
-            ]
-            .map(|name| (name, CANARY)),
+            ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HTTPS_PROXY"]
+                .map(|name| (name, CANARY)),
         )
         .stdout(Stdio::null())
         .spawn()

@@ -11,7 +11,7 @@ use crate::lifeline;
 use crate::output::Output;
 
 /// One write to a file.
-const BLOCK: [u8; 1 << 20] = [1; 1 << 20];
+static BLOCK: [u8; 1 << 20] = [1; 1 << 20];
 
 /// Takes what is named, until the platform ends this process or there is no more.
 pub async fn run(what: Option<&str>) -> Result<(), WorkerError> {

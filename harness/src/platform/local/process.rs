@@ -214,12 +214,23 @@ impl Monitor {
             // A pipe that something else still holds open is not waited for.
             let _ = timeout(LAST_OUTPUT, reader).await;
         }
+        let out_of_memory =
+            matches!(excess, Some(Excess::Memory)) || self.confinement.ran_out_of_memory();
+        if out_of_memory {
+            self.reached_its_limit();
+        }
         Some(Exit {
             status,
-            out_of_memory: matches!(excess, Some(Excess::Memory))
-                || self.confinement.ran_out_of_memory(),
+            out_of_memory,
             out_of_storage: matches!(excess, Some(Excess::Storage)),
         })
+    }
+
+    /// The last look may have been before the last of its growth.
+    fn reached_its_limit(&self) {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit_mb = self.size.map_or(0, |size| size.memory_mb);
+        usage.peak_mb = usage.peak_mb.max(limit_mb);
     }
 
     fn end(&mut self) {
@@ -335,7 +346,7 @@ mod tests {
             let (process, _) = start_under(&limits, &HOARDS, Some(SMALL));
             let exit = process.ended().await.unwrap();
             assert!(exit.out_of_memory && !exit.out_of_storage);
-            assert!(process.usage().peak_mb >= 60, "{:?}", process.usage());
+            assert!(process.usage().peak_mb >= 64, "{:?}", process.usage());
         }
     }
 
