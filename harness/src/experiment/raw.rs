@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::simulation::{OwnModel, SimulationChoice};
-use crate::plan::{Fault, TensorStoreChoice};
 use crate::plan::sandbox::Account;
+use crate::plan::{Fault, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;

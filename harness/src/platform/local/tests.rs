@@ -17,10 +17,10 @@ use super::http::Server;
 use super::lambda::{FunctionSpec, Lambda};
 use super::limits::Limits;
 use super::runtime_api::RuntimeApi;
-use super::services::Services;
+use super::services::{Provider, Services};
 use super::{control, worker};
 use crate::metering::Invocation;
-use crate::plan::{Fault, FaultKind};
+use crate::plan::{Fault, FaultKind, Row};
 use crate::platform::TrialData;
 
 const RECORD_BYTES: usize = 785;
@@ -63,6 +63,22 @@ fn job() -> Job {
     }
 }
 
+fn row(job: &Job) -> Row {
+    Row {
+        id: "sandboxes".into(),
+        job: job.clone(),
+        memory_mb: 512,
+        timeout_s: TIMEOUT.as_secs(),
+        instance_type: "g4dn.xlarge".into(),
+        cpu_fallback: false,
+        faults: Vec::new(),
+        own_model: None,
+        constants: BTreeMap::new(),
+        tensor_store: None,
+        sandbox: Default::default(),
+    }
+}
+
 impl Peer {
     async fn start(faults: &[Fault], environment: &[(&str, &str)]) -> Self {
         let job = job();
@@ -72,10 +88,12 @@ impl Peer {
             record_bytes: RECORD_BYTES,
         };
         let layout = find("spirt").unwrap().data_layout(&job).unwrap();
-        let services = Services::start(&job, layout, &data).await.unwrap();
+        let row = row(&job);
+        let services = Provider::Embedded.start(&row, layout, &data).await;
+        let services = services.unwrap();
         let (requests, follow_ups) = requests();
         let control = control::serve(requests).await.unwrap();
-        let mut common: Vec<(String, String)> = services.environment().into();
+        let mut common = services.environment();
         common.push(("EPOCHCOST_CONTROL".into(), control.endpoint()));
         let faults = serde_json::to_string(faults).unwrap();
         common.push(("EPOCHCOST_FAULTS".into(), faults));
