@@ -28,6 +28,10 @@ test *ARGS:
 bench *ARGS:
     python3 benches/steps.py {{ARGS}}
 
+# AWS against an emulated account: pip install 'moto[server,all]' first. Builds EC2's client, which takes 8 GB of memory.
+test-aws *ARGS:
+    cargo test --release -p epochcost-aws {{ARGS}}
+
 # The papers' own arithmetic, done again.
 audit *ARGS:
     cargo run --release -- audit {{ARGS}}

@@ -1,0 +1,153 @@
+//! Every call that this crate makes, and the permission that it needs.
+
+/// A call and its permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permitted {
+    /// The service, as the SDK names it.
+    pub service: &'static str,
+    /// The operation.
+    pub operation: &'static str,
+    /// The IAM action; none is needed where it is empty.
+    pub action: &'static str,
+}
+
+const fn call(service: &'static str, operation: &'static str, action: &'static str) -> Permitted {
+    Permitted {
+        service,
+        operation,
+        action,
+    }
+}
+
+/// Every call, by service.
+pub const CALLS: &[Permitted] = &[
+    call("S3", "CreateBucket", "s3:CreateBucket"),
+    call("S3", "PutBucketTagging", "s3:PutBucketTagging"),
+    call(
+        "S3",
+        "PutPublicAccessBlock",
+        "s3:PutBucketPublicAccessBlock",
+    ),
+    call(
+        "S3",
+        "PutBucketLifecycleConfiguration",
+        "s3:PutLifecycleConfiguration",
+    ),
+    call("S3", "PutObject", "s3:PutObject"),
+    call("S3", "ListBuckets", "s3:ListAllMyBuckets"),
+    call("S3", "GetBucketLocation", "s3:GetBucketLocation"),
+    call("S3", "GetBucketTagging", "s3:GetBucketTagging"),
+    call("S3", "ListObjectsV2", "s3:ListBucket"),
+    call("S3", "DeleteObjects", "s3:DeleteObject"),
+    call("S3", "DeleteBucket", "s3:DeleteBucket"),
+    call("IAM", "CreateRole", "iam:CreateRole"),
+    call("IAM", "PutRolePolicy", "iam:PutRolePolicy"),
+    call("IAM", "ListRoles", "iam:ListRoles"),
+    call("IAM", "ListRoleTags", "iam:ListRoleTags"),
+    call("IAM", "ListRolePolicies", "iam:ListRolePolicies"),
+    call("IAM", "DeleteRolePolicy", "iam:DeleteRolePolicy"),
+    call("IAM", "DeleteRole", "iam:DeleteRole"),
+    call("IAM", "CreateInstanceProfile", "iam:CreateInstanceProfile"),
+    call("IAM", "GetInstanceProfile", "iam:GetInstanceProfile"),
+    call(
+        "IAM",
+        "AddRoleToInstanceProfile",
+        "iam:AddRoleToInstanceProfile",
+    ),
+    call("IAM", "ListInstanceProfiles", "iam:ListInstanceProfiles"),
+    call(
+        "IAM",
+        "RemoveRoleFromInstanceProfile",
+        "iam:RemoveRoleFromInstanceProfile",
+    ),
+    call("IAM", "DeleteInstanceProfile", "iam:DeleteInstanceProfile"),
+    call(
+        "IAM",
+        "SimulatePrincipalPolicy",
+        "iam:SimulatePrincipalPolicy",
+    ),
+    call("EC2", "DescribeRegions", "ec2:DescribeRegions"),
+    call("EC2", "CreateSecurityGroup", "ec2:CreateSecurityGroup"),
+    call(
+        "EC2",
+        "AuthorizeSecurityGroupIngress",
+        "ec2:AuthorizeSecurityGroupIngress",
+    ),
+    call(
+        "EC2",
+        "DescribeSecurityGroups",
+        "ec2:DescribeSecurityGroups",
+    ),
+    call("EC2", "DeleteSecurityGroup", "ec2:DeleteSecurityGroup"),
+    call("EC2", "RunInstances", "ec2:RunInstances"),
+    call("EC2", "DescribeInstances", "ec2:DescribeInstances"),
+    call("EC2", "TerminateInstances", "ec2:TerminateInstances"),
+    call("EC2", "DescribeVolumes", "ec2:DescribeVolumes"),
+    call("EC2", "DeleteVolume", "ec2:DeleteVolume"),
+    call("CloudWatch Logs", "CreateLogGroup", "logs:CreateLogGroup"),
+    call(
+        "CloudWatch Logs",
+        "PutRetentionPolicy",
+        "logs:PutRetentionPolicy",
+    ),
+    call(
+        "CloudWatch Logs",
+        "DescribeLogGroups",
+        "logs:DescribeLogGroups",
+    ),
+    call(
+        "CloudWatch Logs",
+        "ListTagsForResource",
+        "logs:ListTagsForResource",
+    ),
+    call("CloudWatch Logs", "DeleteLogGroup", "logs:DeleteLogGroup"),
+    call("CloudWatch Logs", "FilterLogEvents", "logs:FilterLogEvents"),
+    call("Lambda", "CreateFunction", "lambda:CreateFunction"),
+    call(
+        "Lambda",
+        "PutFunctionEventInvokeConfig",
+        "lambda:PutFunctionEventInvokeConfig",
+    ),
+    call("Lambda", "ListFunctions", "lambda:ListFunctions"),
+    call("Lambda", "ListTags", "lambda:ListTags"),
+    call("Lambda", "DeleteFunction", "lambda:DeleteFunction"),
+    call("SFN", "DescribeStateMachine", "states:DescribeStateMachine"),
+    call("SFN", "CreateStateMachine", "states:CreateStateMachine"),
+    call("SFN", "ListStateMachines", "states:ListStateMachines"),
+    call("SFN", "ListTagsForResource", "states:ListTagsForResource"),
+    call("SFN", "DeleteStateMachine", "states:DeleteStateMachine"),
+    call("STS", "GetCallerIdentity", ""),
+    call(
+        "Service Quotas",
+        "GetServiceQuota",
+        "servicequotas:GetServiceQuota",
+    ),
+    call("Pricing", "GetProducts", "pricing:GetProducts"),
+];
+
+/// Actions that come with a call although it is not named like them: tags that
+/// are given in a create, roles that are handed on.
+pub const BESIDE: &[&str] = &[
+    "iam:PassRole",
+    "iam:TagRole",
+    "iam:TagInstanceProfile",
+    "ec2:CreateTags",
+    "lambda:TagResource",
+    "logs:TagResource",
+    "states:TagResource",
+    // A function's package is fetched, and an image's public parameter read, in
+    // the caller's name.
+    "s3:GetObject",
+    "ssm:GetParameters",
+];
+
+/// Every action that whoever runs this program needs.
+pub fn actions() -> Vec<&'static str> {
+    let named = CALLS.iter().map(|call| call.action);
+    let mut actions: Vec<&'static str> = named
+        .filter(|action| !action.is_empty())
+        .chain(BESIDE.iter().copied())
+        .collect();
+    actions.sort_unstable();
+    actions
+}

@@ -1,0 +1,224 @@
+//! One client a service, configured as the SDK configures itself.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_s3::config::interceptors::{
+    BeforeSerializationInterceptorContextRef, FinalizerInterceptorContextRef,
+};
+use aws_sdk_s3::config::{Intercept, RuntimeComponents};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::orchestrator::Metadata;
+use aws_smithy_types::config_bag::ConfigBag;
+
+use crate::{AwsError, RunId, Scope};
+
+/// One call of an API, by the names that AWS gives service and operation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// The service, such as `S3`.
+    pub service: String,
+    /// The operation, such as `CreateBucket`.
+    pub operation: String,
+}
+
+/// Told of every call before it is sent and after it was answered.
+pub trait Observer: Send + Sync {
+    /// Before the first attempt.
+    fn before(&self, _call: &Call) {}
+    /// After the last attempt, however it ended.
+    fn after(&self, _call: &Call) {}
+}
+
+/// The services of one region.
+#[derive(Clone)]
+pub struct Clients {
+    config: SdkConfig,
+    watch: Option<Watch>,
+    region: String,
+    pub(crate) buckets: aws_sdk_s3::Client,
+    pub(crate) instances: aws_sdk_ec2::Client,
+    pub(crate) roles: aws_sdk_iam::Client,
+    pub(crate) functions: aws_sdk_lambda::Client,
+    pub(crate) logs: aws_sdk_cloudwatchlogs::Client,
+    pub(crate) states: aws_sdk_sfn::Client,
+    pub(crate) identity: aws_sdk_sts::Client,
+    pub(crate) quotas: aws_sdk_servicequotas::Client,
+}
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The account's number.
+    pub account: String,
+    /// The caller's ARN.
+    pub arn: String,
+}
+
+macro_rules! client {
+    ($service:ident, $config:expr, $watch:expr) => {{
+        let mut builder = $service::config::Builder::from($config);
+        if let Some(watch) = $watch {
+            builder = builder.interceptor(watch.clone());
+        }
+        $service::Client::from_conf(builder.build())
+    }};
+}
+
+impl Clients {
+    /// By the SDK's own conventions: environment, profiles, SSO, instance
+    /// roles, endpoint overrides; in `region`, or the one configured.
+    ///
+    /// # Errors
+    /// When no region is known.
+    pub async fn load(region: Option<&str>) -> Result<Self, AwsError> {
+        let mut loader = aws_config::defaults(BehaviorVersion::latest());
+        if let Some(region) = region {
+            loader = loader.region(Region::new(region.to_owned()));
+        }
+        Self::new(loader.load().await, None)
+    }
+
+    /// Of a configuration; `observer` is told of every call.
+    ///
+    /// # Errors
+    /// When it has no region.
+    pub fn new(config: SdkConfig, observer: Option<Arc<dyn Observer>>) -> Result<Self, AwsError> {
+        let Some(region) = config.region().map(ToString::to_string) else {
+            return Err(AwsError::Unusable {
+                problem: "no AWS region is configured".to_owned(),
+                remedy: "set AWS_REGION, or `region` in the profile".to_owned(),
+            });
+        };
+        Ok(Self::of(config, observer.map(Watch), region))
+    }
+
+    fn of(config: SdkConfig, watch: Option<Watch>, region: String) -> Self {
+        let (c, w) = (&config, &watch);
+        Self {
+            buckets: client!(aws_sdk_s3, c, w),
+            instances: client!(aws_sdk_ec2, c, w),
+            roles: client!(aws_sdk_iam, c, w),
+            functions: client!(aws_sdk_lambda, c, w),
+            logs: client!(aws_sdk_cloudwatchlogs, c, w),
+            states: client!(aws_sdk_sfn, c, w),
+            identity: client!(aws_sdk_sts, c, w),
+            quotas: client!(aws_sdk_servicequotas, c, w),
+            region,
+            watch,
+            config,
+        }
+    }
+
+    /// The same account's services in another region.
+    pub fn in_region(&self, region: &str) -> Self {
+        let builder = self.config.to_builder();
+        let config = builder.region(Region::new(region.to_owned())).build();
+        Self::of(config, self.watch.clone(), region.to_owned())
+    }
+
+    /// The region.
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// Who calls.
+    ///
+    /// # Errors
+    /// When there are no usable credentials.
+    pub async fn identity(&self) -> Result<Identity, AwsError> {
+        let doing = "ask who is calling";
+        let answer = self.identity.get_caller_identity().send().await;
+        let answer = answer.map_err(|error| AwsError::of(doing, error))?;
+        match (answer.account, answer.arn) {
+            (Some(account), Some(arn)) => Ok(Identity { account, arn }),
+            _ => Err(AwsError::Incomplete {
+                doing: doing.to_owned(),
+                what: "the account and the ARN",
+            }),
+        }
+    }
+
+    /// The scope of a new run in this account and region.
+    ///
+    /// # Errors
+    /// When there are no usable credentials.
+    pub async fn scope(&self, run: RunId, expires: jiff::Timestamp) -> Result<Scope, AwsError> {
+        let Identity { account, arn } = self.identity().await?;
+        Ok(Scope {
+            run,
+            partition: arn.split(':').nth(1).unwrap_or("aws").to_owned(),
+            account,
+            region: self.region.clone(),
+            expires,
+        })
+    }
+
+    /// Every region that the account has enabled.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub async fn regions(&self) -> Result<Vec<String>, AwsError> {
+        let answer = self.instances.describe_regions().send().await;
+        let answer = answer.map_err(|error| AwsError::of("list the account's regions", error))?;
+        let mut regions: Vec<String> = (answer.regions.unwrap_or_default().into_iter())
+            .filter_map(|region| region.region_name)
+            .collect();
+        regions.sort();
+        Ok(regions)
+    }
+}
+
+impl fmt::Debug for Clients {
+    /// Without the configuration, which holds credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Clients");
+        debug.field("region", &self.region).finish_non_exhaustive()
+    }
+}
+
+/// Tells an observer of the calls of every client.
+#[derive(Clone)]
+struct Watch(Arc<dyn Observer>);
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
+fn call(bag: &ConfigBag) -> Call {
+    let named = bag.load::<Metadata>();
+    Call {
+        service: named.map_or("unknown", Metadata::service).to_owned(),
+        operation: named.map_or("unknown", Metadata::name).to_owned(),
+    }
+}
+
+impl Intercept for Watch {
+    fn name(&self) -> &'static str {
+        "epochcost::Watch"
+    }
+
+    /// Not before the execution: the operation has no name there yet.
+    fn read_before_serialization(
+        &self,
+        _context: &BeforeSerializationInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.before(&call(bag));
+        Ok(())
+    }
+
+    fn read_after_execution(
+        &self,
+        _context: &FinalizerInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.after(&call(bag));
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! What an account allows, looked at without creating anything.
+
+use aws_sdk_ec2::types::InstanceType;
+use aws_sdk_iam::types::PolicyEvaluationDecisionType;
+
+use crate::resource::call;
+use crate::{AwsError, Cause, Clients, calls};
+
+/// One thing looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// What.
+    pub what: &'static str,
+    /// What was found, or what is wrong.
+    pub found: Result<String, String>,
+    /// What to do where something is wrong.
+    pub remedy: String,
+}
+
+/// What a run needs of the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Functions at a time.
+    pub concurrency: u32,
+    /// Workers on g4dn.xlarge at a time.
+    pub gpu_workers: u32,
+}
+
+/// vCPUs of a g4dn.xlarge ("Amazon EC2 G4 instances").
+const GPU_VCPUS: u32 = 4;
+const GPU_INSTANCE: &str = "g4dn.xlarge";
+/// Any image: a dry run looks at permissions before it looks at images.
+const ANY_IMAGE: &str = "ami-00000000000000000";
+
+/// Looks at identity, region, quotas and permissions.
+pub async fn look(clients: &Clients, needs: Needs) -> Vec<Look> {
+    let mut looks = Vec::new();
+    let identity = match clients.identity().await {
+        Ok(identity) => {
+            looks.push(Look {
+                what: "AWS identity",
+                found: Ok(format!("{} in account {}", identity.arn, identity.account)),
+                remedy: String::new(),
+            });
+            identity
+        }
+        Err(error) => {
+            // Nothing else can be asked.
+            looks.push(wrong("AWS identity", &error));
+            return looks;
+        }
+    };
+    looks.push(region(clients).await);
+    looks.push(
+        quota(
+            clients,
+            "Lambda concurrency",
+            ("lambda", "L-B99A9384"),
+            needs.concurrency,
+            "concurrent executions",
+        )
+        .await,
+    );
+    looks.push(
+        quota(
+            clients,
+            "G instances",
+            ("ec2", "L-DB2E81BA"),
+            needs.gpu_workers * GPU_VCPUS,
+            "vCPUs of running on-demand G and VT instances",
+        )
+        .await,
+    );
+    looks.push(may_run(clients).await);
+    looks.push(may(clients, &identity.arn).await);
+    looks
+}
+
+fn wrong(what: &'static str, error: &AwsError) -> Look {
+    let text = error.to_string();
+    let (found, remedy) = text.split_once("\n  = help: ").unwrap_or((&text, ""));
+    Look {
+        what,
+        found: Err(found.to_owned()),
+        remedy: remedy.to_owned(),
+    }
+}
+
+async fn region(clients: &Clients) -> Look {
+    let what = "AWS region";
+    let here = clients.region();
+    match clients.regions().await {
+        Err(error) => wrong(what, &error),
+        Ok(regions) if regions.iter().any(|region| region == here) => Look {
+            what,
+            found: Ok(here.to_owned()),
+            remedy: String::new(),
+        },
+        Ok(_) => Look {
+            what,
+            found: Err(format!("{here} is not enabled for this account")),
+            remedy: "enable it, or set AWS_REGION to one that is".to_owned(),
+        },
+    }
+}
+
+async fn quota(
+    clients: &Clients,
+    what: &'static str,
+    (service, code): (&str, &str),
+    needed: u32,
+    of: &str,
+) -> Look {
+    let ask = clients
+        .quotas
+        .get_service_quota()
+        .service_code(service)
+        .quota_code(code);
+    let answer = match call!(format!("look at the quota {code} of {service}"), ask) {
+        Ok(answer) => answer,
+        Err(error) => return wrong(what, &error),
+    };
+    let Some(value) = answer.quota.and_then(|quota| quota.value) else {
+        return Look {
+            what,
+            found: Err("the quota has no value".to_owned()),
+            remedy: "look under Service Quotas in the console".to_owned(),
+        };
+    };
+    let found = format!("{value} {of}, {needed} needed");
+    if value >= f64::from(needed) {
+        return Look {
+            what,
+            found: Ok(found),
+            remedy: String::new(),
+        };
+    }
+    Look {
+        what,
+        found: Err(found),
+        remedy: format!(
+            "ask under Service Quotas for at least {needed} of {code} ({service}) in {}",
+            clients.region()
+        ),
+    }
+}
+
+/// EC2 says what it would have answered, and starts nothing.
+async fn may_run(clients: &Clients) -> Look {
+    let what = "EC2 dry run";
+    let run = clients
+        .instances
+        .run_instances()
+        .dry_run(true)
+        .min_count(1)
+        .max_count(1)
+        .image_id(ANY_IMAGE)
+        .instance_type(InstanceType::from(GPU_INSTANCE));
+    let allowed = || Look {
+        what,
+        found: Ok(format!("instances of {GPU_INSTANCE} may be started")),
+        remedy: String::new(),
+    };
+    match call!("start an instance in a dry run", run) {
+        // An emulator without dry runs would have started one.
+        Ok(_) => Look {
+            what,
+            found: Err("the dry run was not taken as one".to_owned()),
+            remedy: "`epochcost clean` takes away what it started".to_owned(),
+        },
+        Err(AwsError::Call { code, .. }) if code == "DryRunOperation" => allowed(),
+        // It came to look at the image: the permission is there.
+        Err(AwsError::Call { code, .. }) if code.starts_with("InvalidAMIID") => allowed(),
+        Err(error) => wrong(what, &error),
+    }
+}
+
+/// IAM says which actions the caller may do.
+async fn may(clients: &Clients, arn: &str) -> Look {
+    let what = "permissions";
+    let simulate = clients
+        .roles
+        .simulate_principal_policy()
+        .policy_source_arn(principal(arn))
+        .set_action_names(Some(
+            calls::actions().into_iter().map(str::to_owned).collect(),
+        ));
+    let mut pages = simulate.into_paginator().send();
+    let (mut asked, mut denied) = (0, Vec::new());
+    while let Some(page) = pages.next().await {
+        let page = match page {
+            Ok(page) => page,
+            Err(error) => {
+                let error = AwsError::of("ask what the caller may do", error);
+                let mut look = wrong(what, &error);
+                if error.cause() == Some(Cause::Permission) {
+                    look.remedy =
+                        "add iam:SimulatePrincipalPolicy, or compare with docs/aws.md".to_owned();
+                }
+                return look;
+            }
+        };
+        for result in page.evaluation_results() {
+            asked += 1;
+            if *result.eval_decision() != PolicyEvaluationDecisionType::Allowed {
+                denied.push(result.eval_action_name().to_owned());
+            }
+        }
+    }
+    if denied.is_empty() && asked > 0 {
+        return Look {
+            what,
+            found: Ok(format!("all {asked} actions are allowed")),
+            remedy: String::new(),
+        };
+    }
+    Look {
+        what,
+        found: Err(format!("not allowed: {}", denied.join(", "))),
+        remedy: "add them to the caller's policy; docs/aws.md has one".to_owned(),
+    }
+}
+
+/// The role behind a session: sessions themselves have no policies.
+fn principal(arn: &str) -> String {
+    let session = arn.split_once(":assumed-role/");
+    match session.and_then(|(before, rest)| Some((before, rest.split('/').next()?))) {
+        Some((before, role)) => format!("{}:role/{role}", before.replace(":sts:", ":iam:")),
+        None => arn.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_stands_for_its_role() {
+        assert_eq!(
+            principal("arn:aws:sts::123456789012:assumed-role/Admin/me@here"),
+            "arn:aws:iam::123456789012:role/Admin"
+        );
+        let user = "arn:aws:iam::123456789012:user/me";
+        assert_eq!(principal(user), user);
+    }
+}

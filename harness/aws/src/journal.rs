@@ -1,0 +1,318 @@
+//! What a run intends, made and removed, on the disk before it happens.
+//!
+//! One JSON object a line, appended and synchronised. A process may die at any
+//! point: what it may have created is what is intended or made and not removed.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::resource::Address;
+use crate::{AwsError, Scope};
+
+/// The version of the format; another major version is refused.
+const MAJOR: u32 = 1;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Event {
+    /// The first line: whose journal it is.
+    Begins {
+        /// Major version of the format.
+        version: u32,
+        /// Where everything is.
+        scope: Scope,
+    },
+    /// The resource is about to be created.
+    Intends {
+        /// Which.
+        resource: Address,
+    },
+    /// The resource is there, and complete.
+    Made {
+        /// Which.
+        resource: Address,
+        /// The service's own id of it.
+        id: String,
+    },
+    /// The resource is gone.
+    Removed {
+        /// Which.
+        resource: Address,
+    },
+}
+
+/// Called when an event is on the disk; tests end the process there.
+pub type Written = Box<dyn Fn(&Event) + Send + Sync>;
+
+/// A journal that is being written.
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    scope: Scope,
+    held: BTreeSet<Address>,
+    made: BTreeSet<Address>,
+    written: Option<Written>,
+}
+
+impl Journal {
+    /// Begins the journal of a run; the file must not exist.
+    ///
+    /// # Errors
+    /// When it does, or cannot be written.
+    pub fn begin(path: &Path, scope: Scope) -> Result<Self, AwsError> {
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|error| failed("begin", path, &error))?;
+        let mut journal = Self {
+            path: path.to_path_buf(),
+            file,
+            scope: scope.clone(),
+            held: BTreeSet::new(),
+            made: BTreeSet::new(),
+            written: None,
+        };
+        journal.append(&Event::Begins {
+            version: MAJOR,
+            scope,
+        })?;
+        // The file's own entry must outlive a crash, too.
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))
+            .and_then(|directory| directory.sync_all())
+            .map_err(|error| failed("begin", path, &error))?;
+        Ok(journal)
+    }
+
+    /// Goes on with a journal.
+    ///
+    /// # Errors
+    /// When it cannot be read or is of another version.
+    pub fn resume(path: &Path) -> Result<Self, AwsError> {
+        let text = std::fs::read_to_string(path).map_err(|error| failed("read", path, &error))?;
+        let (events, whole_bytes) = parse(&text).map_err(|reason| AwsError::Journal {
+            doing: "read",
+            path: path.to_path_buf(),
+            reason,
+        })?;
+        let Some(Event::Begins { scope, .. }) = events.first() else {
+            return Err(AwsError::Journal {
+                doing: "read",
+                path: path.to_path_buf(),
+                reason: "it has no first line: nothing was created under it".to_owned(),
+            });
+        };
+        let file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(|error| failed("open", path, &error))?;
+        // A line that was cut off would run into the next one.
+        file.set_len(whole_bytes as u64)
+            .map_err(|error| failed("repair", path, &error))?;
+        let mut journal = Self {
+            path: path.to_path_buf(),
+            file,
+            scope: scope.clone(),
+            held: BTreeSet::new(),
+            made: BTreeSet::new(),
+            written: None,
+        };
+        events.iter().for_each(|event| journal.note(event));
+        Ok(journal)
+    }
+
+    /// Calls `written` whenever an event is on the disk.
+    pub fn set_written(&mut self, written: Written) {
+        self.written = Some(written);
+    }
+
+    /// Where the run's resources are.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Everything that may exist: intended or made, and not removed.
+    pub fn held(&self) -> &BTreeSet<Address> {
+        &self.held
+    }
+
+    /// Whether the resource was completed.
+    pub fn is_made(&self, resource: &Address) -> bool {
+        self.made.contains(resource)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes that a resource is about to be created.
+    pub(crate) fn intends(&mut self, resource: &Address) -> Result<(), AwsError> {
+        self.append(&Event::Intends {
+            resource: resource.clone(),
+        })
+    }
+
+    /// Writes that a resource is complete.
+    pub(crate) fn made(&mut self, resource: &Address, id: &str) -> Result<(), AwsError> {
+        self.append(&Event::Made {
+            resource: resource.clone(),
+            id: id.to_owned(),
+        })
+    }
+
+    /// Writes that a resource is gone.
+    pub(crate) fn removed(&mut self, resource: &Address) -> Result<(), AwsError> {
+        self.append(&Event::Removed {
+            resource: resource.clone(),
+        })
+    }
+
+    fn append(&mut self, event: &Event) -> Result<(), AwsError> {
+        let mut line = serde_json::to_string(event).map_err(|error| AwsError::Journal {
+            doing: "write",
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })?;
+        line.push('\n');
+        self.file
+            .write_all(line.as_bytes())
+            .and_then(|()| self.file.sync_data())
+            .map_err(|error| failed("write", &self.path, &error))?;
+        self.note(event);
+        if let Some(written) = &self.written {
+            written(event);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Begins { .. } => {}
+            Event::Intends { resource } => {
+                self.held.insert(resource.clone());
+            }
+            Event::Made { resource, .. } => {
+                self.held.insert(resource.clone());
+                self.made.insert(resource.clone());
+            }
+            Event::Removed { resource } => {
+                self.held.remove(resource);
+                self.made.remove(resource);
+            }
+        }
+    }
+}
+
+fn failed(doing: &'static str, path: &Path, error: &std::io::Error) -> AwsError {
+    AwsError::Journal {
+        doing,
+        path: path.to_path_buf(),
+        reason: error.to_string(),
+    }
+}
+
+/// Every whole line, and how many bytes they take. A last line without its end
+/// was cut off by a crash, before what it says was begun.
+fn parse(text: &str) -> Result<(Vec<Event>, usize), String> {
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut events = Vec::new();
+    for (index, line) in text[..whole].lines().enumerate() {
+        let event: Event = serde_json::from_str(line)
+            .map_err(|error| format!("line {} is no event: {error}", index + 1))?;
+        match (&event, index) {
+            (Event::Begins { version, .. }, 0) if *version != MAJOR => {
+                return Err(format!(
+                    "it is of version {version}, and this program reads version {MAJOR}; \
+                     use the program that wrote it"
+                ));
+            }
+            (Event::Begins { .. }, 0) => {}
+            (Event::Begins { .. }, _) | (_, 0) => {
+                return Err(format!("line {} is out of place", index + 1));
+            }
+            _ => {}
+        }
+        events.push(event);
+    }
+    Ok((events, whole))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::RunId;
+    use crate::resource::Kind;
+
+    fn scope() -> Scope {
+        Scope {
+            run: RunId::new(1),
+            partition: "aws".into(),
+            account: "123456789012".into(),
+            region: "us-east-1".into(),
+            expires: "2026-11-21T13:00:00Z".parse().unwrap(),
+        }
+    }
+
+    fn address(name: &str) -> Address {
+        Address {
+            kind: Kind::Bucket,
+            name: name.into(),
+        }
+    }
+
+    /// A journal cut at any byte reads as a journal of the events whose lines
+    /// were whole, and can be gone on with.
+    #[test]
+    fn a_journal_cut_anywhere_holds_the_whole_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.jsonl");
+        let mut journal = Journal::begin(&path, scope()).unwrap();
+        journal.intends(&address("a")).unwrap();
+        journal.made(&address("a"), "a").unwrap();
+        journal.intends(&address("b")).unwrap();
+        journal.removed(&address("a")).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let first = text.find('\n').unwrap() + 1;
+        for cut in first..=text.len() {
+            std::fs::write(&path, &text[..cut]).unwrap();
+            let lines = text[..cut].matches('\n').count();
+            let mut resumed = Journal::resume(&path).unwrap();
+            let held: Vec<_> = resumed.held().iter().map(|a| a.name.as_str()).collect();
+            let expected: &[&str] = [&[][..], &["a"], &["a"], &["a", "b"], &["b"]][lines - 1];
+            assert_eq!(held, expected, "cut at {cut}");
+            resumed.intends(&address("c")).unwrap();
+            let again = Journal::resume(&path).unwrap();
+            assert!(again.held().contains(&address("c")), "cut at {cut}");
+            assert_eq!(again.scope(), &scope());
+        }
+        for cut in 0..first {
+            std::fs::write(&path, &text[..cut]).unwrap();
+            assert!(Journal::resume(&path).is_err(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_journal_is_never_begun_twice_and_damage_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.jsonl");
+        Journal::begin(&path, scope()).unwrap();
+        assert!(Journal::begin(&path, scope()).is_err());
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{{\"event\":\"burns\"}}\n")).unwrap();
+        let error = Journal::resume(&path).err().unwrap().to_string();
+        assert!(error.contains("line 2"), "{error}");
+        std::fs::write(&path, text.replace("\"version\":1", "\"version\":2")).unwrap();
+        let error = Journal::resume(&path).err().unwrap().to_string();
+        assert!(error.contains("version 2"), "{error}");
+    }
+}

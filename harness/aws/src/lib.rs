@@ -1,0 +1,33 @@
+//! Runs training systems on AWS, and takes away everything it made.
+//!
+//! Nothing is created without an [`Approval`], nothing without a line in the
+//! [`Journal`] before it, and nothing without the run's tags. What the journal
+//! or the tags know of is what [`tear_down`] and [`survey`] find.
+
+mod approval;
+pub mod calls;
+mod clients;
+pub mod deployment;
+pub mod doctor;
+mod error;
+mod journal;
+pub mod package;
+pub mod policy;
+pub mod pricing;
+mod provision;
+mod removal;
+pub mod reports;
+pub mod resource;
+mod run;
+pub mod states;
+pub mod user_data;
+mod worst_case;
+
+pub use approval::{Approval, Consent};
+pub use clients::{Call, Clients, Identity, Observer};
+pub use error::{AwsError, Cause};
+pub use journal::{Event, Journal, Written};
+pub use provision::provision;
+pub use removal::{HoldingPrices, Removed, Whose, monthly_usd, remove_all, survey, tear_down};
+pub use run::{EXPIRES_TAG, IAM_PATH, Marks, PROJECT_TAG, RUN_TAG, RunId, Scope};
+pub use worst_case::{Line, Prices, WorstCaseError, worst_case};

@@ -1,0 +1,193 @@
+//! Whether a worker binary can be deployed: what it was built for, which C
+//! library it needs, how large it is.
+
+use elf::ElfBytes;
+use elf::abi::{EM_AARCH64, EM_X86_64, PT_INTERP};
+use elf::endian::LittleEndian;
+use thiserror::Error;
+
+use crate::resource::Architecture;
+
+/// The GLIBC of `provided.al2023` ("Lambda runtimes": Amazon Linux 2023).
+const GLIBC: (u32, u32) = (2, 34);
+/// A package in a request ("Lambda quotas"); a larger one goes through a bucket.
+pub const DIRECT_BYTES: u64 = 50 << 20;
+/// A package when it is unpacked ("Lambda quotas").
+pub const UNPACKED_BYTES: u64 = 250 << 20;
+
+/// What a worker binary is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binary {
+    /// What it runs on.
+    pub architecture: Architecture,
+    /// The newest GLIBC that it needs; nothing of a static one.
+    pub glibc: Option<(u32, u32)>,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Why a binary cannot be deployed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PackageError {
+    /// It is no program for Linux.
+    #[error("the worker is no ELF program: {0}")]
+    NotElf(String),
+    /// Lambda has no such processor.
+    #[error("the worker was built for machine {0} of ELF; Lambda has x86-64 and arm64")]
+    Machine(u16),
+    /// Its C library is too new.
+    #[error(
+        "the worker needs GLIBC {}.{}, and provided.al2023 has {}.{}\n  = help: build it on \
+         Amazon Linux 2023 or an older system, or for a target with musl", .0.0, .0.1, GLIBC.0, GLIBC.1
+    )]
+    Glibc((u32, u32)),
+    /// It is too large.
+    #[error(
+        "the worker has {0} bytes, and a function at most {UNPACKED_BYTES}\n  = help: strip it"
+    )]
+    TooLarge(u64),
+}
+
+/// Looks at a worker binary.
+///
+/// # Errors
+/// Whatever keeps it from running on Lambda.
+pub fn check(binary: &[u8]) -> Result<Binary, PackageError> {
+    let broken = |error: elf::ParseError| PackageError::NotElf(error.to_string());
+    let file = ElfBytes::<LittleEndian>::minimal_parse(binary).map_err(broken)?;
+    let architecture = match file.ehdr.e_machine {
+        EM_X86_64 => Architecture::X86_64,
+        EM_AARCH64 => Architecture::Arm64,
+        other => return Err(PackageError::Machine(other)),
+    };
+    let bytes = binary.len() as u64;
+    if bytes > UNPACKED_BYTES {
+        return Err(PackageError::TooLarge(bytes));
+    }
+    let segments = file.segments();
+    let is_dynamic = segments.is_some_and(|all| all.iter().any(|one| one.p_type == PT_INTERP));
+    let glibc = match is_dynamic {
+        true => needed(&file).map_err(broken)?,
+        false => None,
+    };
+    match glibc {
+        Some(version) if version > GLIBC => Err(PackageError::Glibc(version)),
+        glibc => Ok(Binary {
+            architecture,
+            glibc,
+            bytes,
+        }),
+    }
+}
+
+/// The newest version of GLIBC that any symbol asks for.
+fn needed(file: &ElfBytes<'_, LittleEndian>) -> Result<Option<(u32, u32)>, elf::ParseError> {
+    let Some(section) = file.section_header_by_name(".gnu.version_r")? else {
+        return Ok(None);
+    };
+    let (Some(sections), (data, _)) = (file.section_headers(), file.section_data(&section)?) else {
+        return Ok(None);
+    };
+    let strings = file.section_data_as_strtab(&sections.get(section.sh_link as usize)?)?;
+    let class = file.ehdr.class;
+    let needs = elf::gnu_symver::VerNeedIterator::new(
+        LittleEndian,
+        class,
+        u64::from(section.sh_info),
+        0,
+        data,
+    );
+    let mut newest = None;
+    for (_, versions) in needs {
+        for version in versions {
+            let name = strings.get(version.vna_name as usize)?;
+            newest = newest.max(glibc_version(name));
+        }
+    }
+    Ok(newest)
+}
+
+/// `GLIBC_2.34` is version 2.34; names of others, and of private symbols, are none.
+fn glibc_version(name: &str) -> Option<(u32, u32)> {
+    let mut parts = name.strip_prefix("GLIBC_")?.split('.');
+    let major = parts.next()?.parse().ok()?;
+    let minor = parts.next().map_or(Some(0), |minor| minor.parse().ok())?;
+    Some((major, minor))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// This test is itself a program for this machine.
+    fn own() -> Vec<u8> {
+        std::fs::read(std::env::current_exe().unwrap()).unwrap()
+    }
+
+    fn with_version(from: &str, to: &str) -> Vec<u8> {
+        assert_eq!(from.len(), to.len());
+        let mut bytes = own();
+        let places: Vec<usize> = bytes
+            .windows(from.len() + 1)
+            .enumerate()
+            .filter(|(_, window)| window.starts_with(from.as_bytes()) && window[from.len()] == 0)
+            .map(|(at, _)| at)
+            .collect();
+        assert!(!places.is_empty(), "this test does not need {from}");
+        for at in places {
+            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(glibc_version("GLIBC_2.34"), Some((2, 34)));
+        assert_eq!(glibc_version("GLIBC_2.2.5"), Some((2, 2)));
+        assert!(glibc_version("GLIBC_2.4") < glibc_version("GLIBC_2.34"));
+        assert_eq!(glibc_version("GLIBC_PRIVATE"), None);
+        assert_eq!(glibc_version("GCC_3.0"), None);
+    }
+
+    #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+    #[test]
+    fn a_program_of_this_machine_is_known() {
+        // The oldest symbols of GLIBC on x86-64 are of 2.2.5, whatever the machine.
+        let Ok(binary) = check(&with_version("GLIBC_2.2.5", "GLIBC_2.2.6")) else {
+            // Built with a newer GLIBC than Lambda's, which the next test is about.
+            return;
+        };
+        assert_eq!(binary.architecture, Architecture::X86_64);
+        assert!(binary.glibc.unwrap() >= (2, 2));
+    }
+
+    #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+    #[test]
+    fn a_library_that_is_too_new_is_refused_with_what_to_do() {
+        let error = check(&with_version("GLIBC_2.2.5", "GLIBC_2.101")).unwrap_err();
+        assert_eq!(error, PackageError::Glibc((2, 101)));
+        assert!(error.to_string().contains("Amazon Linux 2023"));
+    }
+
+    #[test]
+    fn other_machines_and_other_files_are_refused() {
+        let mut bytes = own();
+        // e_machine, bytes 18 and 19: 8 is MIPS.
+        bytes[18..20].copy_from_slice(&8u16.to_le_bytes());
+        assert_eq!(check(&bytes), Err(PackageError::Machine(8)));
+        for text in [&b""[..], b"#!/bin/sh\n", b"\x7fELF"] {
+            assert!(matches!(check(text), Err(PackageError::NotElf(_))));
+        }
+    }
+
+    #[test]
+    fn what_lambda_would_not_unpack_is_refused() {
+        let mut bytes = own();
+        bytes.resize(UNPACKED_BYTES as usize + 1, 0);
+        assert_eq!(
+            check(&bytes),
+            Err(PackageError::TooLarge(UNPACKED_BYTES + 1))
+        );
+    }
+}

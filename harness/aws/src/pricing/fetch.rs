@@ -1,0 +1,79 @@
+//! Asks the Pricing API.
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_pricing::types::{Filter, FilterType};
+use futures_util::stream::{self, StreamExt};
+
+use super::{PriceError, Query, Refreshed, read};
+use crate::AwsError;
+use crate::resource::built;
+
+/// Where the API is; it knows the prices of every region.
+const HOME: &str = "us-east-1";
+const AT_A_TIME: usize = 4;
+
+/// Each query's price in `region`, or why it has none.
+///
+/// # Errors
+/// When the API could not be asked.
+pub async fn fetch(
+    config: &SdkConfig,
+    region: &str,
+    queries: &[Query],
+) -> Result<Vec<Result<Refreshed, PriceError>>, AwsError> {
+    let config = config.to_builder().region(Region::new(HOME)).build();
+    let client = aws_sdk_pricing::Client::new(&config);
+    let answers: Vec<_> = stream::iter(queries)
+        .map(|query| one(&client, region, query))
+        .buffered(AT_A_TIME)
+        .collect()
+        .await;
+    let mut prices = Vec::with_capacity(queries.len());
+    for (query, answer) in queries.iter().zip(answers) {
+        prices.push(read(query, region, &answer?));
+    }
+    Ok(prices)
+}
+
+/// The same by the SDK's own configuration; no region needs to be configured.
+///
+/// # Errors
+/// When the API could not be asked.
+pub async fn fetch_as_configured(
+    region: &str,
+    queries: &[Query],
+) -> Result<Vec<Result<Refreshed, PriceError>>, AwsError> {
+    let loader = aws_config::defaults(BehaviorVersion::latest()).region(HOME);
+    fetch(&loader.load().await, region, queries).await
+}
+
+async fn one(
+    client: &aws_sdk_pricing::Client,
+    region: &str,
+    query: &Query,
+) -> Result<Vec<String>, AwsError> {
+    let doing = format!("ask for the price of {}", query.dimension);
+    let filter = |field: &str, value: &str| {
+        let filter = Filter::builder()
+            .r#type(FilterType::TermMatch)
+            .field(field)
+            .value(value);
+        built(&doing, filter.build())
+    };
+    let mut filters = vec![filter("regionCode", region)?];
+    for (field, value) in &query.attributes {
+        filters.push(filter(field, value)?);
+    }
+    let products = client
+        .get_products()
+        .service_code(query.service)
+        .format_version("aws_v1")
+        .set_filters(Some(filters));
+    let mut pages = products.into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of(&doing, error))?;
+        found.extend(page.price_list.unwrap_or_default());
+    }
+    Ok(found)
+}

@@ -1,0 +1,163 @@
+//! Which product of the Pricing API each dimension of a price book is.
+
+/// How a dimension is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// The dimension's name in price books.
+    pub dimension: String,
+    /// The service's code in the Pricing API.
+    pub service: &'static str,
+    /// Attributes that single its product out, beside the region.
+    pub attributes: Vec<(&'static str, String)>,
+    /// The price book's unit.
+    pub unit: &'static str,
+    /// Names of that unit in the Pricing API. Any other is an error: nobody
+    /// knows how to convert it.
+    pub units: &'static [&'static str],
+    /// What it is, in words.
+    pub about: String,
+}
+
+fn query(
+    dimension: &str,
+    service: &'static str,
+    attributes: &[(&'static str, &str)],
+    (unit, units): (&'static str, &'static [&'static str]),
+    about: &str,
+) -> Query {
+    Query {
+        dimension: dimension.to_owned(),
+        service,
+        attributes: (attributes.iter())
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect(),
+        unit,
+        units,
+        about: about.to_owned(),
+    }
+}
+
+const HOUR: (&str, &[&str]) = ("hour", &["Hrs", "Hours"]);
+const GB_MONTH: (&str, &[&str]) = ("GB-month", &["GB-Mo", "GB-month"]);
+const REQUEST: (&str, &[&str]) = ("request", &["Requests", "Request", "API Requests"]);
+const GB_SECOND: (&str, &[&str]) = ("GB-second", &["Lambda-GB-Second", "GB-Second", "Second"]);
+const TRANSITION: (&str, &[&str]) = ("transition", &["StateTransitions", "StateTransition"]);
+const GB: (&str, &[&str]) = ("GB", &["GB"]);
+
+/// Every dimension that AWS has a price for: instances of `instance_types`,
+/// and everything else that a run is billed for.
+pub fn queries(instance_types: &[&str]) -> Vec<Query> {
+    let lambda = |group: &'static str| [("group", group)];
+    let mut queries = vec![
+        query(
+            "lambda_gb_second",
+            "AWSLambda",
+            &lambda("AWS-Lambda-Duration"),
+            GB_SECOND,
+            "Lambda, x86, GB of 1,024 MB, billed in steps of 1 ms",
+        ),
+        query(
+            "lambda_gb_second_arm",
+            "AWSLambda",
+            &lambda("AWS-Lambda-Duration-ARM"),
+            GB_SECOND,
+            "Lambda, arm64, GB of 1,024 MB, billed in steps of 1 ms",
+        ),
+        query(
+            "lambda_request",
+            "AWSLambda",
+            &lambda("AWS-Lambda-Requests"),
+            REQUEST,
+            "Lambda requests",
+        ),
+        query(
+            "state_transition",
+            "AmazonStates",
+            &[("group", "SFN-StateTransitions")],
+            TRANSITION,
+            "Step Functions standard workflows",
+        ),
+        query(
+            "s3_put",
+            "AmazonS3",
+            &[("group", "S3-API-Tier1")],
+            REQUEST,
+            "S3 Standard PUT, COPY, POST",
+        ),
+        query(
+            "s3_list",
+            "AmazonS3",
+            &[("group", "S3-API-Tier1")],
+            REQUEST,
+            "S3 Standard LIST",
+        ),
+        query(
+            "s3_get",
+            "AmazonS3",
+            &[("group", "S3-API-Tier2")],
+            REQUEST,
+            "S3 Standard GET and all others, found or not",
+        ),
+        query(
+            "s3_gb_month",
+            "AmazonS3",
+            &[
+                ("volumeType", "Standard"),
+                ("storageClass", "General Purpose"),
+            ],
+            GB_MONTH,
+            "S3 Standard storage",
+        ),
+        query(
+            "sqs_request",
+            "AWSQueueService",
+            &[("queueType", "Standard")],
+            REQUEST,
+            "SQS standard queue requests of up to 64 KB",
+        ),
+        query(
+            "broker/mq.m5.large",
+            "AmazonMQ",
+            &[
+                ("brokerEngine", "RabbitMQ"),
+                ("instanceType", "mq.m5.large"),
+                ("deploymentOption", "Single-AZ"),
+            ],
+            HOUR,
+            "Amazon MQ for RabbitMQ, one mq.m5.large broker, without its storage",
+        ),
+        query(
+            "ebs_gp3_gb_month",
+            "AmazonEC2",
+            &[("productFamily", "Storage"), ("volumeApiName", "gp3")],
+            GB_MONTH,
+            "EBS volumes of type gp3",
+        ),
+        query(
+            "logs_gb",
+            "AmazonCloudWatch",
+            &[("group", "Ingested Logs"), ("logsSource", "Custom")],
+            GB,
+            "CloudWatch logs taken in",
+        ),
+    ];
+    queries.extend(instance_types.iter().map(|kind| instance(kind)));
+    queries
+}
+
+/// Linux, on demand, on shared hardware, without licences.
+fn instance(kind: &str) -> Query {
+    query(
+        &format!("ec2/{kind}"),
+        "AmazonEC2",
+        &[
+            ("instanceType", kind),
+            ("operatingSystem", "Linux"),
+            ("preInstalledSw", "NA"),
+            ("tenancy", "Shared"),
+            ("capacitystatus", "Used"),
+        ],
+        HOUR,
+        &format!("EC2 Linux, {kind}, on demand"),
+    )
+}

@@ -1,0 +1,211 @@
+//! S3 buckets: closed to the public, their objects gone after a day.
+
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::{
+    AbortIncompleteMultipartUpload, BucketLifecycleConfiguration, BucketLocationConstraint,
+    CreateBucketConfiguration, Delete, ExpirationStatus, LifecycleExpiration, LifecycleRule,
+    LifecycleRuleFilter, ObjectIdentifier, PublicAccessBlockConfiguration, Tag, Tagging,
+};
+
+use super::{Found, Holding, Kind, built, call};
+use crate::error::{Cause, if_there, unless};
+use crate::run::Marks;
+use crate::{AwsError, Clients, Scope};
+
+/// Names of this program's buckets begin so.
+const PREFIX: &str = "epochcost-";
+/// The smallest expiry that S3 knows.
+const EXPIRY_DAYS: i32 = 1;
+
+/// A bucket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BucketSpec {
+    /// Its name.
+    pub name: String,
+    /// What lies in it from the start.
+    pub objects: Vec<ObjectSpec>,
+}
+
+/// An object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectSpec {
+    /// Its key.
+    pub key: String,
+    /// Its content.
+    pub body: bytes::Bytes,
+}
+
+pub(super) async fn ensure(
+    spec: &BucketSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> Result<String, AwsError> {
+    let (s3, name) = (&clients.buckets, spec.name.as_str());
+    // us-east-1 is the one region that must not be named.
+    let place = (scope.region != "us-east-1").then(|| {
+        CreateBucketConfiguration::builder()
+            .location_constraint(BucketLocationConstraint::from(scope.region.as_str()))
+            .build()
+    });
+    let create = s3
+        .create_bucket()
+        .bucket(name)
+        .set_create_bucket_configuration(place);
+    let created = call!(format!("create the bucket {name}"), create).map(drop);
+    unless(created, Cause::Exists)?;
+    let doing = format!("set up the bucket {name}");
+    let tags: Result<Vec<Tag>, _> = (scope.tags().into_iter())
+        .map(|(key, value)| Tag::builder().key(key).value(value).build())
+        .collect();
+    let tags = Tagging::builder().set_tag_set(Some(built(&doing, tags)?));
+    let tagging = s3
+        .put_bucket_tagging()
+        .bucket(name)
+        .tagging(built(&doing, tags.build())?);
+    call!(&doing, tagging)?;
+    let closed = PublicAccessBlockConfiguration::builder()
+        .block_public_acls(true)
+        .ignore_public_acls(true)
+        .block_public_policy(true)
+        .restrict_public_buckets(true)
+        .build();
+    let closing = s3
+        .put_public_access_block()
+        .bucket(name)
+        .public_access_block_configuration(closed);
+    call!(&doing, closing)?;
+    let rule = LifecycleRule::builder()
+        .id("expire")
+        .status(ExpirationStatus::Enabled)
+        .filter(LifecycleRuleFilter::builder().prefix("").build())
+        .expiration(LifecycleExpiration::builder().days(EXPIRY_DAYS).build())
+        .abort_incomplete_multipart_upload(
+            AbortIncompleteMultipartUpload::builder()
+                .days_after_initiation(EXPIRY_DAYS)
+                .build(),
+        );
+    let rules = BucketLifecycleConfiguration::builder().rules(built(&doing, rule.build())?);
+    let expiry = s3
+        .put_bucket_lifecycle_configuration()
+        .bucket(name)
+        .lifecycle_configuration(built(&doing, rules.build())?);
+    call!(&doing, expiry)?;
+    for object in &spec.objects {
+        let put = s3
+            .put_object()
+            .bucket(name)
+            .key(&object.key)
+            .body(ByteStream::from(object.body.clone()));
+        call!(format!("put {} into the bucket {name}", object.key), put)?;
+    }
+    Ok(name.to_owned())
+}
+
+pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let mut found = Vec::new();
+    let mut pages = clients
+        .buckets
+        .list_buckets()
+        .prefix(PREFIX)
+        .into_paginator()
+        .send();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list buckets", error))?;
+        for name in page
+            .buckets
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|b| b.name)
+        {
+            // Emulators and older endpoints ignore the prefix.
+            if name.starts_with(PREFIX)
+                && let Some(bucket) = look(&name, clients).await?
+            {
+                found.push(bucket);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A bucket's region, tags and size, if it is ours.
+async fn look(name: &str, clients: &Clients) -> Result<Option<Found>, AwsError> {
+    let doing = format!("look at the bucket {name}");
+    let place = call!(&doing, clients.buckets.get_bucket_location().bucket(name));
+    let Some(place) = if_there(place)? else {
+        return Ok(None);
+    };
+    let region = match place.location_constraint {
+        None => "us-east-1".to_owned(),
+        Some(place) if place.as_str().is_empty() => "us-east-1".to_owned(),
+        Some(BucketLocationConstraint::Eu) => "eu-west-1".to_owned(),
+        Some(place) => place.as_str().to_owned(),
+    };
+    let there = clients.in_region(&region);
+    let tags = call!(&doing, there.buckets.get_bucket_tagging().bucket(name));
+    let tags = if_there(tags)?.map(|tags| tags.tag_set).unwrap_or_default();
+    let marks = Marks::of(tags.iter().map(|tag| (tag.key(), tag.value())));
+    let Some(found) = Found::of(Kind::Bucket, name, name, &region, marks) else {
+        return Ok(None);
+    };
+    let mut bytes = 0;
+    let mut pages = there
+        .buckets
+        .list_objects_v2()
+        .bucket(name)
+        .into_paginator()
+        .send();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of(&doing, error))?;
+        bytes += (page.contents().iter())
+            .map(|object| u64::try_from(object.size().unwrap_or(0)).unwrap_or(0))
+            .sum::<u64>();
+    }
+    Ok(Some(found.holding(Holding::ObjectBytes(bytes))))
+}
+
+pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    let (name, there) = (
+        found.address.name.as_str(),
+        clients.in_region(&found.region),
+    );
+    let doing = format!("remove the bucket {name}");
+    loop {
+        let page = call!(&doing, there.buckets.list_objects_v2().bucket(name));
+        let Some(page) = if_there(page)? else {
+            return Ok(());
+        };
+        let keys: Result<Vec<ObjectIdentifier>, _> = (page.contents().iter())
+            .filter_map(|object| object.key())
+            .map(|key| ObjectIdentifier::builder().key(key).build())
+            .collect();
+        let keys = built(&doing, keys)?;
+        if keys.is_empty() {
+            break;
+        }
+        let delete = Delete::builder()
+            .set_objects(Some(keys))
+            .quiet(true)
+            .build();
+        let deleting = there
+            .buckets
+            .delete_objects()
+            .bucket(name)
+            .delete(built(&doing, delete)?);
+        let deleted = call!(&doing, deleting)?;
+        if let Some(error) = deleted.errors().first() {
+            return Err(AwsError::Call {
+                doing,
+                cause: Cause::Other,
+                code: error.code().unwrap_or("unnamed error").to_owned(),
+                message: format!(
+                    "{}: {}",
+                    error.key().unwrap_or_default(),
+                    error.message().unwrap_or("no message")
+                ),
+            });
+        }
+    }
+    let removed = call!(&doing, there.buckets.delete_bucket().bucket(name)).map(drop);
+    unless(removed, Cause::NotFound)
+}

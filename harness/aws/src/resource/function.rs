@@ -1,0 +1,151 @@
+//! Lambda functions on `provided.al2023`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_lambda::types as lambda;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use super::{Found, Kind, call};
+use crate::error::{Cause, if_there, unless};
+use crate::run::{Marks, RunId};
+use crate::{AwsError, Clients, Scope};
+
+/// A new role can be used some seconds after its create was answered.
+const PROPAGATION: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What a function's processor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Architecture {
+    /// x86-64.
+    X86_64,
+    /// arm64.
+    Arm64,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionSpec {
+    /// Its name.
+    pub name: String,
+    /// The name of its role.
+    pub role: String,
+    /// Memory size, MB.
+    pub memory_mb: u32,
+    /// When an invocation is ended, seconds; at most 900.
+    pub timeout_s: u32,
+    /// What it runs on.
+    pub architecture: Architecture,
+    /// The bucket of its package.
+    pub code_bucket: String,
+    /// The key of its package.
+    pub code_key: String,
+    /// Its environment; never a secret: whoever may look at a function sees it.
+    pub environment: BTreeMap<String, String>,
+}
+
+pub(super) async fn ensure(
+    spec: &FunctionSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> Result<String, AwsError> {
+    let name = spec.name.as_str();
+    let doing = format!("create the function {name}");
+    let since = Instant::now();
+    loop {
+        let created = call!(&doing, create(spec, clients, scope)).map(drop);
+        match unless(created, Cause::Exists) {
+            Ok(()) => break,
+            Err(error) if is_too_early(&error) && since.elapsed() < PROPAGATION => {
+                sleep(LOOK).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    // Lambda would repeat an asynchronous invocation that failed twice.
+    let once = clients
+        .functions
+        .put_function_event_invoke_config()
+        .function_name(name)
+        .maximum_retry_attempts(0);
+    call!(format!("keep Lambda from repeating {name}"), once)?;
+    Ok(scope.arn("lambda", &format!("function:{name}")))
+}
+
+fn create(
+    spec: &FunctionSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> aws_sdk_lambda::operation::create_function::builders::CreateFunctionFluentBuilder {
+    let code = lambda::FunctionCode::builder()
+        .s3_bucket(&spec.code_bucket)
+        .s3_key(&spec.code_key)
+        .build();
+    let environment = lambda::Environment::builder()
+        .set_variables(Some(spec.environment.clone().into_iter().collect()))
+        .build();
+    clients
+        .functions
+        .create_function()
+        .function_name(&spec.name)
+        .role(scope.role_arn(&spec.role))
+        .runtime(lambda::Runtime::Providedal2023)
+        .handler("bootstrap")
+        .architectures(match spec.architecture {
+            Architecture::X86_64 => lambda::Architecture::X8664,
+            Architecture::Arm64 => lambda::Architecture::Arm64,
+        })
+        .memory_size(i32::try_from(spec.memory_mb).unwrap_or(i32::MAX))
+        .timeout(i32::try_from(spec.timeout_s).unwrap_or(i32::MAX))
+        .code(code)
+        .environment(environment)
+        .set_tags(Some(scope.tags().into_iter().collect()))
+}
+
+/// "The role defined for the function cannot be assumed by Lambda."
+fn is_too_early(error: &AwsError) -> bool {
+    matches!(error, AwsError::Call { code, message, .. }
+        if code == "InvalidParameterValueException" && message.contains("cannot be assumed"))
+}
+
+pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let mut pages = clients.functions.list_functions().into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list functions", error))?;
+        for function in page.functions.unwrap_or_default() {
+            let (Some(name), Some(arn)) = (function.function_name(), function.function_arn())
+            else {
+                continue;
+            };
+            // Others' tags are not ours to read: the call may not be allowed.
+            if RunId::of_name(name).is_none() {
+                continue;
+            }
+            let doing = format!("read the tags of the function {name}");
+            let tags = call!(&doing, clients.functions.list_tags().resource(arn));
+            let tags = if_there(tags)?
+                .and_then(|tags| tags.tags)
+                .unwrap_or_default();
+            let marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+            found.extend(Found::of(
+                Kind::Function,
+                name,
+                arn,
+                clients.region(),
+                marks,
+            ));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    let name = found.address.name.as_str();
+    let delete = clients.functions.delete_function().function_name(name);
+    let removed = call!(format!("remove the function {name}"), delete).map(drop);
+    unless(removed, Cause::NotFound)
+}

@@ -1,0 +1,110 @@
+//! IAM instance profiles: what hands an instance its role.
+
+use super::{Found, Kind, call, role};
+use crate::error::{Cause, if_there, unless};
+use crate::run::IAM_PATH;
+use crate::{AwsError, Clients, Scope};
+
+/// An instance profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstanceProfileSpec {
+    /// Its name.
+    pub name: String,
+    /// The name of the role that it holds.
+    pub role: String,
+}
+
+pub(super) async fn ensure(
+    spec: &InstanceProfileSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> Result<String, AwsError> {
+    let name = spec.name.as_str();
+    let doing = format!("create the instance profile {name}");
+    let iam = &clients.roles;
+    let create = iam
+        .create_instance_profile()
+        .instance_profile_name(name)
+        .path(IAM_PATH)
+        .set_tags(Some(role::tags(scope)?));
+    unless(call!(&doing, create).map(drop), Cause::Exists)?;
+    let profile = call!(
+        &doing,
+        iam.get_instance_profile().instance_profile_name(name)
+    )?;
+    let Some(profile) = profile.instance_profile else {
+        return Err(AwsError::Incomplete {
+            doing,
+            what: "the instance profile",
+        });
+    };
+    // A profile holds one role, and refuses a second, also the same.
+    if !profile
+        .roles()
+        .iter()
+        .any(|role| role.role_name() == spec.role)
+    {
+        let add = iam
+            .add_role_to_instance_profile()
+            .instance_profile_name(name)
+            .role_name(&spec.role);
+        call!(&doing, add)?;
+    }
+    Ok(profile.arn)
+}
+
+pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let mut found = Vec::new();
+    let listing = clients.roles.list_instance_profiles().path_prefix(IAM_PATH);
+    let mut pages = listing.into_paginator().send();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list instance profiles", error))?;
+        for profile in page.instance_profiles {
+            let name = profile.instance_profile_name();
+            let whole = call!(
+                format!("look at the instance profile {name}"),
+                clients
+                    .roles
+                    .get_instance_profile()
+                    .instance_profile_name(name)
+            );
+            let whole = if_there(whole)?.and_then(|whole| whole.instance_profile);
+            let marks = role::marks(whole.as_ref().map_or(&[], |whole| whole.tags()));
+            let region = clients.region();
+            found.extend(Found::of(
+                Kind::InstanceProfile,
+                name,
+                profile.arn(),
+                region,
+                marks,
+            ));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    let name = found.address.name.as_str();
+    let doing = format!("remove the instance profile {name}");
+    let iam = &clients.roles;
+    let whole = call!(
+        &doing,
+        iam.get_instance_profile().instance_profile_name(name)
+    );
+    let Some(whole) = if_there(whole)? else {
+        return Ok(());
+    };
+    let roles = whole
+        .instance_profile
+        .map(|profile| profile.roles)
+        .unwrap_or_default();
+    for role in roles {
+        let take = iam
+            .remove_role_from_instance_profile()
+            .instance_profile_name(name)
+            .role_name(role.role_name());
+        unless(call!(&doing, take).map(drop), Cause::NotFound)?;
+    }
+    let delete = iam.delete_instance_profile().instance_profile_name(name);
+    unless(call!(&doing, delete).map(drop), Cause::NotFound)
+}

@@ -1,0 +1,86 @@
+//! CloudWatch log groups. They are made before their functions, with a
+//! retention; the functions' role may not make them.
+
+use super::{Found, Holding, Kind, call};
+use crate::error::{Cause, if_there, unless};
+use crate::run::Marks;
+use crate::{AwsError, Clients, RunId, Scope};
+
+/// Where Lambda writes a function's log, before the function's name.
+pub const LAMBDA: &str = "/aws/lambda/";
+/// Names of this program's functions begin so.
+const PREFIX: &str = "/aws/lambda/epochcost-";
+
+/// A log group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogGroupSpec {
+    /// Its name.
+    pub name: String,
+    /// Days that its lines are kept; one of those that CloudWatch knows.
+    pub retention_days: i32,
+}
+
+pub(super) async fn ensure(
+    spec: &LogGroupSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> Result<String, AwsError> {
+    let name = spec.name.as_str();
+    let doing = format!("create the log group {name}");
+    let create = clients
+        .logs
+        .create_log_group()
+        .log_group_name(name)
+        .set_tags(Some(scope.tags().into_iter().collect()));
+    unless(call!(&doing, create).map(drop), Cause::Exists)?;
+    let keep = clients
+        .logs
+        .put_retention_policy()
+        .log_group_name(name)
+        .retention_in_days(spec.retention_days);
+    call!(&doing, keep)?;
+    Ok(scope.arn("logs", &format!("log-group:{name}")))
+}
+
+pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let listing = clients
+        .logs
+        .describe_log_groups()
+        .log_group_name_prefix(PREFIX);
+    let mut pages = listing.into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list log groups", error))?;
+        for group in page.log_groups.unwrap_or_default() {
+            let (Some(name), Some(arn)) = (group.log_group_name(), group.arn()) else {
+                continue;
+            };
+            // The listed ARN ends in ":*", and tags hang on the one without.
+            let arn = arn.strip_suffix(":*").unwrap_or(arn);
+            let doing = format!("read the tags of the log group {name}");
+            let tags = call!(
+                &doing,
+                clients.logs.list_tags_for_resource().resource_arn(arn)
+            );
+            let tags = if_there(tags)?
+                .and_then(|tags| tags.tags)
+                .unwrap_or_default();
+            let mut marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+            if marks.project.is_none() {
+                marks.run = name.strip_prefix(LAMBDA).and_then(RunId::of_name);
+                marks.project = marks.run.as_ref().map(|_| "epochcost".to_owned());
+            }
+            let bytes = u64::try_from(group.stored_bytes().unwrap_or(0)).unwrap_or(0);
+            let ours = Found::of(Kind::LogGroup, name, arn, clients.region(), marks);
+            found.extend(ours.map(|ours| ours.holding(Holding::LogBytes(bytes))));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    let name = found.address.name.as_str();
+    let delete = clients.logs.delete_log_group().log_group_name(name);
+    let removed = call!(format!("remove the log group {name}"), delete).map(drop);
+    unless(removed, Cause::NotFound)
+}

@@ -1,0 +1,267 @@
+//! Everything that a run keeps on AWS, each kind with how it is made complete,
+//! found and removed. Nothing else in this crate creates.
+
+mod bucket;
+mod function;
+mod instance;
+mod instance_profile;
+mod log_group;
+mod role;
+mod security_group;
+mod state_machine;
+mod volume;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use bucket::{BucketSpec, ObjectSpec};
+pub use function::{Architecture, FunctionSpec};
+pub use instance::InstanceSpec;
+pub use instance_profile::InstanceProfileSpec;
+pub use log_group::LogGroupSpec;
+pub use role::RoleSpec;
+pub use security_group::SecurityGroupSpec;
+pub use state_machine::StateMachineSpec;
+
+use crate::run::Marks;
+use crate::{AwsError, Clients, RunId, Scope};
+
+/// A kind of resource, in the order in which they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// An S3 bucket.
+    Bucket,
+    /// An IAM role.
+    Role,
+    /// An IAM instance profile.
+    InstanceProfile,
+    /// An EC2 security group.
+    SecurityGroup,
+    /// A CloudWatch log group.
+    LogGroup,
+    /// A Lambda function.
+    Function,
+    /// A Step Functions state machine.
+    StateMachine,
+    /// An EBS volume: never made by itself, but an instance may leave one.
+    Volume,
+    /// An EC2 instance.
+    Instance,
+}
+
+impl Kind {
+    /// Every kind, in the order in which they are made.
+    pub const ALL: [Self; 9] = [
+        Self::Bucket,
+        Self::Role,
+        Self::InstanceProfile,
+        Self::SecurityGroup,
+        Self::LogGroup,
+        Self::Function,
+        Self::StateMachine,
+        Self::Volume,
+        Self::Instance,
+    ];
+
+    /// Whether the account has one set of them, whatever the region.
+    pub fn is_global(self) -> bool {
+        matches!(self, Self::Bucket | Self::Role | Self::InstanceProfile)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bucket => "S3 bucket",
+            Self::Role => "IAM role",
+            Self::InstanceProfile => "IAM instance profile",
+            Self::SecurityGroup => "security group",
+            Self::LogGroup => "log group",
+            Self::Function => "Lambda function",
+            Self::StateMachine => "state machine",
+            Self::Volume => "EBS volume",
+            Self::Instance => "EC2 instance",
+        })
+    }
+}
+
+/// What a resource is known by before it exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name, unique among its kind.
+    pub name: String,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// A resource that is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    /// An S3 bucket.
+    Bucket(BucketSpec),
+    /// An IAM role.
+    Role(RoleSpec),
+    /// An IAM instance profile.
+    InstanceProfile(InstanceProfileSpec),
+    /// An EC2 security group.
+    SecurityGroup(SecurityGroupSpec),
+    /// A CloudWatch log group.
+    LogGroup(LogGroupSpec),
+    /// A Lambda function.
+    Function(FunctionSpec),
+    /// A Step Functions state machine.
+    StateMachine(StateMachineSpec),
+    /// An EC2 instance.
+    Instance(InstanceSpec),
+}
+
+impl Spec {
+    /// What it will be known by.
+    pub fn address(&self) -> Address {
+        let (kind, name) = match self {
+            Self::Bucket(spec) => (Kind::Bucket, &spec.name),
+            Self::Role(spec) => (Kind::Role, &spec.name),
+            Self::InstanceProfile(spec) => (Kind::InstanceProfile, &spec.name),
+            Self::SecurityGroup(spec) => (Kind::SecurityGroup, &spec.name),
+            Self::LogGroup(spec) => (Kind::LogGroup, &spec.name),
+            Self::Function(spec) => (Kind::Function, &spec.name),
+            Self::StateMachine(spec) => (Kind::StateMachine, &spec.name),
+            Self::Instance(spec) => (Kind::Instance, &spec.name),
+        };
+        Address {
+            kind,
+            name: name.clone(),
+        }
+    }
+
+    /// Makes the resource if it is not there, and completes it. May be
+    /// repeated. Returns the service's own id of it.
+    pub(crate) async fn ensure(
+        &self,
+        clients: &Clients,
+        scope: &Scope,
+    ) -> Result<String, AwsError> {
+        match self {
+            Self::Bucket(spec) => bucket::ensure(spec, clients, scope).await,
+            Self::Role(spec) => role::ensure(spec, clients, scope).await,
+            Self::InstanceProfile(spec) => instance_profile::ensure(spec, clients, scope).await,
+            Self::SecurityGroup(spec) => security_group::ensure(spec, clients, scope).await,
+            Self::LogGroup(spec) => log_group::ensure(spec, clients, scope).await,
+            Self::Function(spec) => function::ensure(spec, clients, scope).await,
+            Self::StateMachine(spec) => state_machine::ensure(spec, clients, scope).await,
+            Self::Instance(spec) => instance::ensure(spec, clients, scope).await,
+        }
+    }
+}
+
+/// What a resource that exists is charged for while nobody uses it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Holding {
+    /// Nothing.
+    Free,
+    /// Bytes in a bucket.
+    ObjectBytes(u64),
+    /// Bytes of logs.
+    LogBytes(u64),
+    /// Gigabytes of a volume.
+    VolumeGb(u64),
+    /// A running instance of this type.
+    Instance(String),
+}
+
+/// A resource that exists and is ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What it is.
+    pub address: Address,
+    /// Its region; of what the account has once, the region asked.
+    pub region: String,
+    /// The service's own id.
+    pub id: String,
+    /// The run it belongs to.
+    pub run: RunId,
+    /// When nobody needs it any more, if its tags say so.
+    pub expires: Option<jiff::Timestamp>,
+    /// What it is charged for as it is.
+    pub holding: Holding,
+}
+
+impl Found {
+    /// What the tags and the name make of a resource: ours, or nothing.
+    fn of(kind: Kind, name: &str, id: &str, region: &str, marks: Marks) -> Option<Self> {
+        Some(Self {
+            run: marks.owner(name)?,
+            expires: marks.expires,
+            address: Address {
+                kind,
+                name: name.to_owned(),
+            },
+            region: region.to_owned(),
+            id: id.to_owned(),
+            holding: Holding::Free,
+        })
+    }
+
+    fn holding(self, holding: Holding) -> Self {
+        Self { holding, ..self }
+    }
+}
+
+/// Everything of one kind in the clients' region that is ours.
+pub(crate) async fn list(kind: Kind, clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    match kind {
+        Kind::Bucket => bucket::list(clients).await,
+        Kind::Role => role::list(clients).await,
+        Kind::InstanceProfile => instance_profile::list(clients).await,
+        Kind::SecurityGroup => security_group::list(clients).await,
+        Kind::LogGroup => log_group::list(clients).await,
+        Kind::Function => function::list(clients).await,
+        Kind::StateMachine => state_machine::list(clients).await,
+        Kind::Volume => volume::list(clients).await,
+        Kind::Instance => instance::list(clients).await,
+    }
+}
+
+/// Removes what was found, and waits until it is gone. Nothing happens where
+/// it is gone already.
+pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    match found.address.kind {
+        Kind::Bucket => bucket::remove(found, clients).await,
+        Kind::Role => role::remove(found, clients).await,
+        Kind::InstanceProfile => instance_profile::remove(found, clients).await,
+        Kind::SecurityGroup => security_group::remove(found, clients).await,
+        Kind::LogGroup => log_group::remove(found, clients).await,
+        Kind::Function => function::remove(found, clients).await,
+        Kind::StateMachine => state_machine::remove(found, clients).await,
+        Kind::Volume => volume::remove(found, clients).await,
+        Kind::Instance => instance::remove(found, clients).await,
+    }
+}
+
+/// Turns an SDK's answer into ours; `doing` follows "failed to".
+macro_rules! call {
+    ($doing:expr, $request:expr) => {
+        $request
+            .send()
+            .await
+            .map_err(|error| crate::AwsError::of($doing, error))
+    };
+}
+pub(crate) use call;
+
+/// Builds a tag or the like; what is missing is a fault of this program's.
+pub(crate) fn built<T, E: fmt::Display>(doing: &str, built: Result<T, E>) -> Result<T, AwsError> {
+    built.map_err(|error| AwsError::Unusable {
+        problem: format!("failed to {doing}: {error}"),
+        remedy: "this is a fault of this program".to_owned(),
+    })
+}

@@ -1,0 +1,155 @@
+//! Security groups that admit their own members and nobody else.
+
+use std::time::Duration;
+
+use aws_sdk_ec2::types::{
+    Filter, IpPermission, ResourceType, Tag, TagSpecification, UserIdGroupPair,
+};
+use tokio::time::{Instant, sleep};
+
+use super::{Found, Kind, call};
+use crate::error::{Cause, if_there, unless};
+use crate::run::{Marks, PROJECT_TAG};
+use crate::{AwsError, Clients, Scope};
+
+/// Network interfaces of functions in a VPC go up to 40 minutes after their
+/// functions ("Giving Lambda functions access to resources in an Amazon VPC");
+/// what is left after this long is named, and `clean` takes it away later.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A security group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SecurityGroupSpec {
+    /// Its name.
+    pub name: String,
+}
+
+pub(super) async fn ensure(
+    spec: &SecurityGroupSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> Result<String, AwsError> {
+    let name = spec.name.as_str();
+    let doing = format!("create the security group {name}");
+    let id = match id_of(name, clients).await? {
+        Some(id) => id,
+        None => {
+            let create = clients
+                .instances
+                .create_security_group()
+                .group_name(name)
+                .description("Members of one run of epochcost, and nobody else")
+                .tag_specifications(tag_specification(ResourceType::SecurityGroup, name, scope));
+            let created = call!(&doing, create)?;
+            created.group_id.ok_or(AwsError::Incomplete {
+                doing: doing.clone(),
+                what: "the group's id",
+            })?
+        }
+    };
+    let members = IpPermission::builder()
+        .ip_protocol("-1")
+        .user_id_group_pairs(UserIdGroupPair::builder().group_id(&id).build())
+        .build();
+    let admit = clients
+        .instances
+        .authorize_security_group_ingress()
+        .group_id(&id)
+        .ip_permissions(members);
+    let admitted = call!(format!("let members of {name} reach each other"), admit).map(drop);
+    unless(admitted, Cause::Exists)?;
+    Ok(id)
+}
+
+/// The id of the group of that name.
+pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
+    let by_name = Filter::builder().name("group-name").values(name).build();
+    let listing = clients
+        .instances
+        .describe_security_groups()
+        .filters(by_name);
+    let listed = call!(format!("look for the security group {name}"), listing)?;
+    let group = listed
+        .security_groups
+        .unwrap_or_default()
+        .into_iter()
+        .next();
+    Ok(group.and_then(|group| group.group_id))
+}
+
+/// The run's tags and the name, as EC2 takes them for a new resource.
+pub(super) fn tag_specification(kind: ResourceType, name: &str, scope: &Scope) -> TagSpecification {
+    let named = ("Name".to_owned(), name.to_owned());
+    let tags = (scope.tags().into_iter().chain([named]))
+        .map(|(key, value)| Tag::builder().key(key).value(value).build())
+        .collect();
+    TagSpecification::builder()
+        .resource_type(kind)
+        .set_tags(Some(tags))
+        .build()
+}
+
+/// What tags of EC2 say, and the name among them.
+pub(super) fn marks(tags: &[Tag]) -> (Marks, Option<&str>) {
+    let pairs = || {
+        tags.iter()
+            .filter_map(|tag| Some((tag.key()?, tag.value()?)))
+    };
+    let name = pairs()
+        .find(|(key, _)| *key == "Name")
+        .map(|(_, value)| value);
+    (Marks::of(pairs()), name)
+}
+
+/// What has this project's tag.
+pub(super) fn tagged() -> Filter {
+    Filter::builder()
+        .name(format!("tag:{}", PROJECT_TAG.0))
+        .values(PROJECT_TAG.1)
+        .build()
+}
+
+pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let listing = clients
+        .instances
+        .describe_security_groups()
+        .filters(tagged());
+    let mut pages = listing.into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list security groups", error))?;
+        for group in page.security_groups.unwrap_or_default() {
+            let (Some(name), Some(id)) = (group.group_name(), group.group_id()) else {
+                continue;
+            };
+            let (marks, _) = marks(group.tags());
+            found.extend(Found::of(
+                Kind::SecurityGroup,
+                name,
+                id,
+                clients.region(),
+                marks,
+            ));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    let doing = format!("remove the security group {}", found.address.name);
+    let since = Instant::now();
+    loop {
+        let delete = clients
+            .instances
+            .delete_security_group()
+            .group_id(&found.id);
+        match if_there(call!(&doing, delete)) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.cause() == Some(Cause::InUse) && since.elapsed() < PATIENCE => {
+                sleep(LOOK).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

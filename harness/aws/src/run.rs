@@ -1,0 +1,264 @@
+//! A run's identity: names, tags and expiry of everything that it creates.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::AwsError;
+
+/// The tag that says whose a resource is, and its value.
+pub const PROJECT_TAG: (&str, &str) = ("epochcost:project", "epochcost");
+/// The tag with the run's id.
+pub const RUN_TAG: &str = "epochcost:run";
+/// The tag with the time after which nobody needs the resource.
+pub const EXPIRES_TAG: &str = "epochcost:expires";
+/// The path of roles and instance profiles.
+pub const IAM_PATH: &str = "/epochcost/";
+
+const PREFIX: &str = "epochcost-";
+const ID_DIGITS: usize = 12;
+
+/// A run's id on AWS: twelve hexadecimal digits, part of every name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RunId(String);
+
+impl RunId {
+    /// The id made of the first digits of `random`.
+    pub fn new(random: u64) -> Self {
+        Self(format!("{:012x}", random & 0xffff_ffff_ffff))
+    }
+
+    /// The run that a resource's name belongs to, if it has the form of ours.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix(PREFIX)?;
+        let (id, what) = rest.split_at_checked(ID_DIGITS)?;
+        let what = what.strip_prefix('-')?;
+        if what.is_empty() {
+            return None;
+        }
+        id.parse().ok()
+    }
+
+    /// The name of `what` in this run.
+    pub fn name(&self, what: &str) -> String {
+        format!("{PREFIX}{}-{what}", self.0)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() == ID_DIGITS && text.bytes().all(digit) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!(
+                "{text:?} is no run id: twelve hexadecimal digits, lower case"
+            ))
+        }
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> Self {
+        id.0
+    }
+}
+
+/// Where a run's resources are, whose they are, and until when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// The run.
+    pub run: RunId,
+    /// The partition of the account's ARNs: `aws`, `aws-cn`, `aws-us-gov`.
+    pub partition: String,
+    /// The account's number.
+    pub account: String,
+    /// The region.
+    pub region: String,
+    /// When nobody needs anything of it any more.
+    #[serde(with = "as_text")]
+    pub expires: Timestamp,
+}
+
+/// A timestamp as RFC 3339 writes it.
+mod as_text {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(at)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(from)?
+            .parse()
+            .map_err(de::Error::custom)
+    }
+}
+
+impl Scope {
+    /// The tags of everything of this run.
+    pub fn tags(&self) -> [(String, String); 3] {
+        [
+            (PROJECT_TAG.0.to_owned(), PROJECT_TAG.1.to_owned()),
+            (RUN_TAG.to_owned(), self.run.to_string()),
+            (
+                EXPIRES_TAG.to_owned(),
+                self.expires.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            ),
+        ]
+    }
+
+    /// The ARN of a role of this run.
+    pub fn role_arn(&self, name: &str) -> String {
+        format!(
+            "arn:{}:iam::{}:role{IAM_PATH}{name}",
+            self.partition, self.account
+        )
+    }
+
+    /// The ARN of something of a regional service, such as `function:NAME` of `lambda`.
+    pub fn arn(&self, service: &str, resource: &str) -> String {
+        format!(
+            "arn:{}:{service}:{}:{}:{resource}",
+            self.partition, self.region, self.account
+        )
+    }
+}
+
+/// What the tags of a resource say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The value of the project's tag.
+    pub project: Option<String>,
+    /// The run.
+    pub run: Option<RunId>,
+    /// When it expires.
+    pub expires: Option<Timestamp>,
+}
+
+impl Marks {
+    /// Reads tags; those of others are skipped.
+    pub fn of<'a>(tags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut marks = Self::default();
+        for (key, value) in tags {
+            match key {
+                _ if key == PROJECT_TAG.0 => marks.project = Some(value.to_owned()),
+                RUN_TAG => marks.run = value.parse().ok(),
+                EXPIRES_TAG => marks.expires = value.parse().ok(),
+                _ => {}
+            }
+        }
+        marks
+    }
+
+    /// The run that a resource of this name and these tags belongs to.
+    ///
+    /// Tags decide. A name of our form counts where no tag of ours is there,
+    /// since a process may die between the create of a resource and its tags.
+    pub fn owner(&self, name: &str) -> Option<RunId> {
+        match &self.project {
+            Some(project) if project == PROJECT_TAG.1 => {
+                self.run.clone().or_else(|| RunId::of_name(name))
+            }
+            Some(_) => None,
+            None => RunId::of_name(name),
+        }
+    }
+}
+
+/// Seconds from now to `expires`, at least a minute.
+pub(crate) fn seconds_left(expires: Timestamp) -> Result<u64, AwsError> {
+    let left = expires.as_second() - Timestamp::now().as_second();
+    match u64::try_from(left) {
+        Ok(seconds) if seconds >= 60 => Ok(seconds),
+        _ => Err(AwsError::Unusable {
+            problem: format!("the run expired at {expires}"),
+            remedy: "`epochcost clean` takes away what is left; start a new run".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_run() {
+        let run = RunId::new(0xfeed_0123_4567_89ab);
+        assert_eq!(run.to_string(), "0123456789ab");
+        let name = run.name("worker-2048");
+        assert_eq!(name, "epochcost-0123456789ab-worker-2048");
+        assert_eq!(RunId::of_name(&name), Some(run));
+    }
+
+    #[test]
+    fn names_of_others_are_not_ours() {
+        for name in [
+            "epochcost",
+            "epochcost-0123456789ab",
+            "epochcost-0123456789ab-",
+            "epochcost-0123456789AB-x",
+            "epochcost-0123456789-x",
+            "my-epochcost-0123456789ab-x",
+            "epochcost-0123456789é-x",
+        ] {
+            assert_eq!(RunId::of_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn tags_decide_and_names_count_where_there_are_none() {
+        let run = RunId::new(7);
+        let name = run.name("x");
+        let ours = Marks::of([
+            ("epochcost:project", "epochcost"),
+            (RUN_TAG, "00000000000b"),
+        ]);
+        assert_eq!(ours.owner("anything"), Some(RunId::new(11)));
+        assert_eq!(Marks::default().owner(&name), Some(run));
+        assert_eq!(Marks::default().owner("anything"), None);
+        let another = Marks::of([("epochcost:project", "somebody")]);
+        assert_eq!(another.owner(&name), None);
+    }
+
+    #[test]
+    fn expiry_survives_its_tag() {
+        let scope = Scope {
+            run: RunId::new(1),
+            partition: "aws".into(),
+            account: "123456789012".into(),
+            region: "eu-west-1".into(),
+            expires: "2026-11-21T13:00:00Z".parse().unwrap(),
+        };
+        let tags = scope.tags();
+        let marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+        assert_eq!(marks.expires, Some(scope.expires));
+        assert_eq!(marks.run, Some(scope.run.clone()));
+        assert_eq!(
+            scope.role_arn("r"),
+            "arn:aws:iam::123456789012:role/epochcost/r"
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! What instances run when they start. Every script first schedules its
+//! instance's end: with the behaviour `terminate`, a shutdown is its removal,
+//! whether or not the harness is still there.
+
+use jiff::Timestamp;
+
+use crate::AwsError;
+use crate::run::seconds_left;
+
+/// The port of tensor stores and queues.
+pub const PORT: u16 = 6379;
+
+/// What an instance is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// A Redis with the tensor module.
+    TensorStore {
+        /// `s3://` address of the module.
+        module: String,
+    },
+    /// A worker that runs one task, with its environment.
+    Worker {
+        /// `s3://` address of the worker binary.
+        worker: String,
+        /// `s3://` address of the task, JSON.
+        task: String,
+        /// `s3://` address that its log is put to, while it runs and at its end.
+        log: String,
+        /// Where the services are; names and values, never secrets.
+        environment: Vec<(String, String)>,
+    },
+}
+
+/// The script of an instance that must be gone at `expires`.
+///
+/// # Errors
+/// When that is less than a minute ahead, or a value cannot be written into a
+/// script.
+pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
+    let minutes = seconds_left(expires)?.div_ceil(60);
+    let mut lines = vec![
+        "#!/bin/bash".to_owned(),
+        // First of all: whatever fails below, the instance ends.
+        format!("shutdown -h +{minutes}"),
+        "set -euo pipefail".to_owned(),
+        "mkdir -p /opt/epochcost".to_owned(),
+        "cd /opt/epochcost".to_owned(),
+    ];
+    match duty {
+        Duty::TensorStore { module } => {
+            lines.push("dnf install -y -q redis6".to_owned());
+            lines.push(format!("aws s3 cp --quiet {} module.so", quoted(module)?));
+            // The security group admits members of the run alone.
+            lines.push(format!(
+                "exec redis6-server --port {PORT} --bind 0.0.0.0 --protected-mode no \
+                 --save '' --appendonly no --loadmodule /opt/epochcost/module.so"
+            ));
+        }
+        Duty::Worker {
+            worker,
+            task,
+            log,
+            environment,
+        } => {
+            // A worker that fails says so in its log, and ends its instance, too.
+            lines.push("touch log.txt".to_owned());
+            lines.push(format!(
+                "finish() {{ aws s3 cp --quiet log.txt {}; shutdown -h now; }}",
+                quoted(log)?
+            ));
+            lines.push("trap finish EXIT".to_owned());
+            lines.push(format!("aws s3 cp --quiet {} bootstrap", quoted(worker)?));
+            lines.push(format!("aws s3 cp --quiet {} task.json", quoted(task)?));
+            lines.push("chmod +x bootstrap".to_owned());
+            for (name, value) in environment {
+                lines.push(format!("export {}={}", identifier(name)?, quoted(value)?));
+            }
+            // Its standard input stays open: its end would end the worker.
+            lines.push("mkfifo input".to_owned());
+            lines.push("exec 3<>input".to_owned());
+            lines.push("cat task.json >&3".to_owned());
+            lines.push("./bootstrap --instance <&3 >log.txt 2>&1".to_owned());
+        }
+    }
+    lines.push(String::new());
+    Ok(lines.join("\n"))
+}
+
+/// A word of a shell that stands for itself.
+fn quoted(value: &str) -> Result<String, AwsError> {
+    if value.contains(['\0', '\n', '\r']) {
+        return Err(AwsError::Unusable {
+            problem: format!("{value:?} cannot be written into a start script"),
+            remedy: "leave out line breaks".to_owned(),
+        });
+    }
+    Ok(format!("'{}'", value.replace('\'', r"'\''")))
+}
+
+fn identifier(name: &str) -> Result<&str, AwsError> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !name.is_empty()
+        && name.chars().all(letter)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return Ok(name);
+    }
+    Err(AwsError::Unusable {
+        problem: format!("{name:?} is no name of an environment variable"),
+        remedy: "use letters, digits and underscores".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+
+    fn in_an_hour() -> Timestamp {
+        Timestamp::from_second(Timestamp::now().as_second() + 3600).unwrap()
+    }
+
+    fn worker() -> Duty {
+        Duty::Worker {
+            worker: "s3://code/it's here".into(),
+            task: "s3://code/task.json".into(),
+            log: "s3://exchange/log.txt".into(),
+            environment: vec![("GREETING".into(), "it's $HOME `id`".into())],
+        }
+    }
+
+    /// Programs that say how they were called, in place of the instance's.
+    fn stand_ins(directory: &Path) {
+        let put = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
+            let chmod = Command::new("chmod").arg("+x").arg(path).status();
+            assert!(chmod.unwrap().success());
+        };
+        let calls = directory.join("calls");
+        let say = |name: &str| format!("echo {name} \"$@\" >> {}", calls.display());
+        put("shutdown", &say("shutdown"));
+        put("dnf", &say("dnf"));
+        put("redis6-server", &say("redis6-server"));
+        // A worker that says what it was given, and a log that comes to a file.
+        let worker = "read task; echo \"$1 $task $GREETING\"; exit ${FAILS:-0}";
+        let fetch = format!(
+            "{}\ncase \"$5\" in\n bootstrap) printf '#!/bin/bash\\n%s\\n' '{worker}' > bootstrap;;\n \
+             task.json) echo '{{\"a\": 1}}' > task.json;;\n s3:*) cp log.txt {}/log;;\nesac",
+            say("aws"),
+            directory.display()
+        );
+        put("aws", &fetch);
+    }
+
+    /// Runs a script as its instance would, somewhere else.
+    fn run(script: &str, fails: bool) -> (String, String) {
+        let directory = tempfile::tempdir().unwrap();
+        stand_ins(directory.path());
+        let here = directory.path().join("opt");
+        let script = script.replace("/opt/epochcost", &here.display().to_string());
+        let path = format!("{}:/usr/bin:/bin", directory.path().display());
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &script]).env("PATH", path);
+        if fails {
+            bash.env("FAILS", "3");
+        }
+        bash.status().unwrap();
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name));
+        (read("calls").unwrap(), read("log").unwrap_or_default())
+    }
+
+    #[test]
+    fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
+        for fails in [false, true] {
+            let (calls, log) = run(&script(&worker(), in_an_hour()).unwrap(), fails);
+            assert_eq!(log, "--instance {\"a\": 1} it's $HOME `id`\n");
+            let calls: Vec<&str> = calls.lines().collect();
+            assert_eq!(calls.first(), Some(&"shutdown -h +60"));
+            assert_eq!(calls.last(), Some(&"shutdown -h now"));
+            assert!(
+                calls.contains(&"aws s3 cp --quiet s3://code/it's here bootstrap"),
+                "{calls:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_tensor_store_loads_the_module_and_its_end_is_set_first() {
+        let duty = Duty::TensorStore {
+            module: "s3://code/module.so".into(),
+        };
+        let (calls, _) = run(&script(&duty, in_an_hour()).unwrap(), false);
+        assert!(calls.starts_with("shutdown -h +60\n"), "{calls}");
+        assert!(calls.contains("redis6-server --port 6379"), "{calls}");
+        assert!(calls.contains("module.so"), "{calls}");
+    }
+
+    #[test]
+    fn no_instance_is_started_for_a_run_that_is_over() {
+        let past = Timestamp::from_second(Timestamp::now().as_second() - 1).unwrap();
+        assert!(script(&worker(), past).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_a_word_is_refused() {
+        let mut duty = worker();
+        if let Duty::Worker { environment, .. } = &mut duty {
+            environment[0] = ("A;B".into(), "x".into());
+        }
+        assert!(script(&duty, in_an_hour()).is_err());
+        let duty = Duty::TensorStore {
+            module: "s3://a\nreboot".into(),
+        };
+        assert!(script(&duty, in_an_hour()).is_err());
+    }
+}

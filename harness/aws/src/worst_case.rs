@@ -1,0 +1,275 @@
+//! The most that rows can cost: every invocation times out, every trial meets
+//! its deadline, and everything that waits looks as often as it can.
+
+use epochcost_systems::SystemError;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::deployment::{SERVICE_INSTANCE, Training};
+
+/// Prices of a book.
+pub trait Prices {
+    /// US dollars of one unit of a dimension, and what one unit is.
+    ///
+    /// # Errors
+    /// When the book has no such price.
+    fn price(&self, dimension: &str) -> Result<(f64, String), String>;
+}
+
+/// Why there is no worst case.
+#[derive(Debug, Error)]
+pub enum WorstCaseError {
+    /// A row is not its system's.
+    #[error(transparent)]
+    System(#[from] SystemError),
+    /// Something has no price.
+    #[error("{0}")]
+    Price(String),
+}
+
+/// Looks a second of a function that waits: one round trip to S3 takes 10 ms
+/// at the least.
+const LOOKS_A_SECOND: f64 = 100.0;
+/// Bytes of log lines of an invocation, and of each step it records.
+const LOG_BYTES: f64 = 8_192.0;
+/// From an instance's start until its service or its worker runs, and from its
+/// last use until it is gone: seconds charged beside a trial's own.
+const BOOT_S: u64 = 600;
+/// EC2's shortest charge, seconds.
+const EC2_MINIMUM_S: u64 = 60;
+/// Objects expire after a day, and S3 removes them within another.
+const OBJECT_DAYS: f64 = 2.0;
+const MONTH_DAYS: f64 = 30.0;
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// One line of the worst case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The row.
+    pub row: String,
+    /// The price book's dimension.
+    pub dimension: String,
+    /// What it is for.
+    pub what: String,
+    /// How much.
+    pub quantity: f64,
+    /// Of what.
+    pub unit: String,
+    /// US dollars a unit.
+    pub unit_usd: f64,
+    /// US dollars.
+    pub usd: f64,
+}
+
+/// Every line of every row.
+///
+/// # Errors
+/// When a row is not its system's, or something has no price.
+pub fn worst_case(rows: &[Training], prices: &dyn Prices) -> Result<Vec<Line>, WorstCaseError> {
+    let mut lines = Vec::new();
+    for row in rows {
+        of_row(row, prices, &mut lines)?;
+    }
+    Ok(lines)
+}
+
+fn of_row(
+    row: &Training,
+    prices: &dyn Prices,
+    lines: &mut Vec<Line>,
+) -> Result<(), WorstCaseError> {
+    let trials = row.trials as f64;
+    let mut charge = |dimension: &str, what: &str, quantity: f64| {
+        if quantity <= 0.0 {
+            return Ok(());
+        }
+        let (unit_usd, unit) = prices.price(dimension).map_err(WorstCaseError::Price)?;
+        lines.push(Line {
+            row: row.row.clone(),
+            dimension: dimension.to_owned(),
+            what: what.to_owned(),
+            quantity,
+            unit,
+            unit_usd,
+            usd: quantity * unit_usd,
+        });
+        Ok::<(), WorstCaseError>(())
+    };
+    let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
+    let invocations = invocations as f64 * trials;
+    let deadline_s = row.deadline_s()?;
+    let function_s = invocations * row.timeout_s as f64;
+    let instances = row.instances()?;
+    let lived_s = (deadline_s + BOOT_S).max(EC2_MINIMUM_S) as f64;
+    let instance_hours = instances as f64 * trials * lived_s / 3600.0;
+    charge(
+        "lambda_gb_second",
+        "every invocation until its time-out",
+        function_s * f64::from(row.memory_mb) / 1024.0,
+    )?;
+    charge("lambda_request", "invocations", invocations)?;
+    let transitions = row.transitions()? as f64 * trials;
+    charge("state_transition", "state transitions", transitions)?;
+    charge(
+        &format!("ec2/{}", row.instance_type),
+        "workers until the trial's deadline",
+        instance_hours,
+    )?;
+    let hosts = row.service_hosts()? as f64;
+    charge(
+        &format!("ec2/{SERVICE_INSTANCE}"),
+        "tensor stores and queue until the trial's deadline",
+        hosts * trials * lived_s / 3600.0,
+    )?;
+    let volumes = instances as f64 + hosts;
+    charge(
+        "ebs_gp3_gb_month",
+        "root volumes of instances",
+        volumes * ROOT_GB * trials * lived_s / (MONTH_DAYS * 86_400.0),
+    )?;
+    // Gradients go up as often as the closed form says; a repeated step doubles it.
+    charge(
+        "s3_put",
+        "objects written, each twice",
+        2.0 * row.puts as f64 * trials,
+    )?;
+    let waiting_s = function_s + instances as f64 * trials * deadline_s as f64;
+    charge(
+        "s3_get",
+        "objects read and looked for, 100 a second",
+        waiting_s * LOOKS_A_SECOND,
+    )?;
+    charge(
+        "s3_gb_month",
+        "objects until they expire",
+        2.0 * row.bytes_up as f64 * trials / GIB * OBJECT_DAYS / MONTH_DAYS,
+    )?;
+    let steps = (row.job.workers * row.job.epochs * row.job.batches_per_worker) as f64 * trials;
+    charge(
+        "logs_gb",
+        "log lines",
+        (invocations + steps) * LOG_BYTES / GIB,
+    )?;
+    Ok(())
+}
+
+/// Gigabytes of an instance's root volume: the largest of the images used,
+/// that with NVIDIA's drivers, and room for the data.
+const ROOT_GB: f64 = 75.0;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use epochcost_systems::{Fidelity, testing};
+    use serde_json::Map;
+
+    use super::*;
+
+    struct Book;
+
+    impl Prices for Book {
+        fn price(&self, dimension: &str) -> Result<(f64, String), String> {
+            let usd = match dimension {
+                "lambda_gb_second" => 0.0000166667,
+                "lambda_request" => 2e-7,
+                "state_transition" => 2.5e-5,
+                "ec2/t2.medium" => 0.0464,
+                "ec2/g4dn.xlarge" => 0.526,
+                "s3_put" => 5e-6,
+                "s3_get" => 4e-7,
+                "s3_gb_month" => 0.023,
+                "logs_gb" => 0.5,
+                "ebs_gp3_gb_month" => 0.08,
+                other => return Err(format!("no price for {other}")),
+            };
+            Ok((usd, "unit".to_owned()))
+        }
+    }
+
+    /// Four workers, three mini-batches, three epochs.
+    fn training(system: &str) -> Training {
+        Training {
+            row: system.to_owned(),
+            job: testing::job(system, Fidelity::Paper, 4, &Map::new()).unwrap(),
+            memory_mb: 2048,
+            timeout_s: 900,
+            instance_type: "g4dn.xlarge".into(),
+            trials: 2,
+            uses_tensor_store: system == "spirt",
+            uses_queue: system == "spirt",
+            puts: 10,
+            bytes_up: 1 << 30,
+        }
+    }
+
+    fn quantity(lines: &[Line], dimension: &str) -> f64 {
+        let of = lines.iter().filter(|line| line.dimension == dimension);
+        of.map(|line| line.quantity).sum()
+    }
+
+    #[test]
+    fn a_workflow_costs_every_state_of_every_peer_to_its_time_out() {
+        let row = training("spirt");
+        let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+        // 8 states, of which one invokes a function a mini-batch; one bootstrap a peer.
+        let invocations = 2.0 * 4.0 * (1.0 + 3.0 * (7.0 + 3.0));
+        assert_eq!(quantity(&lines, "lambda_request"), invocations);
+        assert_eq!(
+            quantity(&lines, "lambda_gb_second"),
+            invocations * 900.0 * 2.0
+        );
+        // A map is a transition itself.
+        assert_eq!(quantity(&lines, "state_transition"), 2.0 * 4.0 * 3.0 * 11.0);
+        // One tensor store a peer and the queue, for as long as a trial may take.
+        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 600.0) / 3600.0;
+        assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
+        assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 0.0);
+        assert_eq!(quantity(&lines, "s3_gb_month"), 2.0 * 2.0 * 2.0 / 30.0);
+    }
+
+    #[test]
+    fn instances_are_paid_until_the_deadline_and_no_function_is() {
+        let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
+        let hours = (900.0 * 4.0 + 600.0) / 3600.0;
+        assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
+        assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);
+        assert_eq!(quantity(&lines, "ec2/t2.medium"), 0.0);
+    }
+
+    #[test]
+    fn what_has_no_price_is_an_error() {
+        let mut row = training("gpu_baseline");
+        row.instance_type = "p9.mega".into();
+        let error = worst_case(&[row], &Book).unwrap_err();
+        assert!(error.to_string().contains("ec2/p9.mega"));
+    }
+
+    /// Longer, larger, more: never cheaper.
+    #[test]
+    fn more_of_anything_costs_no_less() {
+        let usd = |row: Training| -> f64 {
+            let lines = worst_case(&[row], &Book).unwrap();
+            lines.iter().map(|line| line.usd).sum()
+        };
+        for system in [
+            "spirt",
+            "mlless",
+            "scatterreduce",
+            "allreduce",
+            "gpu_baseline",
+        ] {
+            let base = usd(training(system));
+            assert!(base > 0.0 && base.is_finite());
+            let with = |change: fn(&mut Training)| {
+                let mut row = training(system);
+                change(&mut row);
+                usd(row)
+            };
+            assert!(with(|row| row.trials = 3) > base, "{system}");
+            assert!(with(|row| row.timeout_s = 901) > base, "{system}");
+            assert!(with(|row| row.memory_mb = 4096) >= base, "{system}");
+            assert!(with(|row| row.job.epochs = 4) > base, "{system}");
+            assert!(with(|row| row.puts = 11) > base, "{system}");
+        }
+    }
+}

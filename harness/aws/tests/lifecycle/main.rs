@@ -1,0 +1,277 @@
+//! A run's life on an emulated account: made, gone on with, taken away, and
+//! killed after every single step.
+
+#![allow(clippy::unwrap_used)]
+
+mod logs;
+mod moto;
+mod run;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use epochcost_aws::calls::CALLS;
+use epochcost_aws::reports::{Search, collect};
+use epochcost_aws::resource::{Kind, Spec};
+use epochcost_aws::{
+    Call, Clients, Journal, Observer, RunId, Whose, provision, remove_all, survey, tear_down,
+};
+
+use run::{REGION, RUN, approval, provision_and_kill, specs};
+
+/// Not a test: the process that the others start and kill.
+#[tokio::test]
+#[ignore = "started by other tests"]
+async fn a_process_that_dies() {
+    run::provision_until_killed().await;
+}
+
+async fn clients(url: &str) -> Clients {
+    Clients::new(moto::config(url, REGION).await, None).unwrap()
+}
+
+fn regions() -> Vec<String> {
+    ["us-east-1", REGION].map(str::to_owned).into()
+}
+
+/// Kills a process after its first, second, third … step, until one comes to
+/// its end; after each, `then` must leave nothing behind.
+async fn kill_everywhere<F, T>(then: F)
+where
+    F: Fn(Clients, std::path::PathBuf) -> T,
+    T: Future<Output = ()>,
+{
+    let Some(moto) = moto::start() else { return };
+    let config = moto::config(&moto.url, REGION).await;
+    let mut most = 0;
+    for at in 1.. {
+        moto::reset(&moto.url).await;
+        let directory = tempfile::tempdir().unwrap();
+        let journal = directory.path().join("journal.jsonl");
+        let ended = provision_and_kill(&moto.url, &journal, at, "unused");
+        most = most.max(moto::everything(&config).await.len());
+        then(clients(&moto.url).await, journal).await;
+        let left = moto::everything(&config).await;
+        assert!(left.is_empty(), "killed after step {at}: {left:?}");
+        if ended {
+            // Each resource takes two events and a call at least.
+            assert!(at > 3 * 11, "a whole run took {at} steps");
+            assert!(most >= 11, "at most {most} resources were there");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_kill_at_any_step_the_journal_leaves_nothing() {
+    kill_everywhere(|clients, path| async move {
+        // Without a first line, nothing was created.
+        let Ok(mut journal) = Journal::resume(&path) else {
+            return;
+        };
+        let removed = tear_down(&clients, &mut journal).await.unwrap();
+        assert!(removed.left.is_empty(), "{:?}", removed.left);
+        assert!(journal.held().is_empty());
+        assert!(Journal::resume(&path).unwrap().held().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn after_a_kill_at_any_step_tags_and_names_alone_leave_nothing() {
+    kill_everywhere(|clients, _| async move {
+        let found = survey(&clients, &regions(), &Whose::AllRuns).await.unwrap();
+        let removed = remove_all(found, &clients).await;
+        assert!(removed.left.is_empty(), "{:?}", removed.left);
+        // Once more does no harm.
+        let found = survey(&clients, &regions(), &Whose::AllRuns).await.unwrap();
+        assert_eq!(found, []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn after_a_kill_at_any_step_a_run_can_be_gone_on_with() {
+    kill_everywhere(|clients, path| async move {
+        let Ok(mut journal) = Journal::resume(&path) else {
+            return;
+        };
+        let specs = specs(journal.scope());
+        provision(&specs, &clients, &mut journal, &approval(&specs))
+            .await
+            .unwrap();
+        let wanted: BTreeSet<_> = specs.iter().map(Spec::address).collect();
+        let found = survey(&clients, &regions(), &Whose::Run(RunId::new(RUN)))
+            .await
+            .unwrap();
+        // Nothing is missing, and nothing is there twice.
+        assert_eq!(found.len(), wanted.len(), "{found:?}");
+        assert_eq!(
+            found
+                .into_iter()
+                .map(|f| f.address)
+                .collect::<BTreeSet<_>>(),
+            wanted
+        );
+        tear_down(&clients, &mut journal).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_not_ours_stays() {
+    let Some(moto) = moto::start() else { return };
+    let config = moto::config(&moto.url, REGION).await;
+    let s3 = aws_sdk_s3::Client::new(&config);
+    let place = aws_sdk_s3::types::CreateBucketConfiguration::builder()
+        .location_constraint(REGION.into())
+        .build();
+    // A name like ours without a run's id.
+    for name in ["epochcost-of-somebody", "something-else"] {
+        let create = s3.create_bucket().bucket(name);
+        create
+            .create_bucket_configuration(place.clone())
+            .send()
+            .await
+            .unwrap();
+    }
+    let ec2 = aws_sdk_ec2::Client::new(&config);
+    let group = ec2
+        .create_security_group()
+        .group_name("epochcost")
+        .description("theirs");
+    group.send().await.unwrap();
+    let before = moto::everything(&config).await;
+    let directory = tempfile::tempdir().unwrap();
+    assert!(provision_and_kill(
+        &moto.url,
+        &directory.path().join("j"),
+        usize::MAX,
+        "unused"
+    ));
+    let clients = clients(&moto.url).await;
+    let other = Whose::Run(RunId::new(RUN + 1));
+    assert_eq!(survey(&clients, &regions(), &other).await.unwrap(), []);
+    let not_yet = Whose::ExpiredAt("2098-12-31T00:00:00Z".parse().unwrap());
+    assert_eq!(survey(&clients, &regions(), &not_yet).await.unwrap(), []);
+    let then = Whose::ExpiredAt("2099-01-02T00:00:00Z".parse().unwrap());
+    let found = survey(&clients, &regions(), &then).await.unwrap();
+    assert_eq!(found.len(), 11);
+    assert_eq!(found.first().unwrap().address.kind, Kind::Instance);
+    let removed = remove_all(found, &clients).await;
+    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert_eq!(moto::everything(&config).await, before);
+}
+
+/// Remembers every call.
+#[derive(Default)]
+struct Calls(Mutex<BTreeSet<Call>>);
+
+impl Observer for Calls {
+    fn before(&self, call: &Call) {
+        self.0.lock().unwrap().insert(call.clone());
+    }
+}
+
+/// Every call of a whole life is one of the table, which names its permission,
+/// and every call that the documentation says was made against moto is made.
+#[tokio::test]
+async fn the_table_of_calls_is_the_calls_that_are_made() {
+    let Some(moto) = moto::start() else { return };
+    let calls = Arc::new(Calls::default());
+    let config = moto::config(&moto.url, REGION).await;
+    let clients = Clients::new(config, Some(calls.clone())).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let expires = "2099-01-01T00:00:00Z".parse().unwrap();
+    let scope = clients.scope(RunId::new(RUN), expires).await.unwrap();
+    let specs = specs(&scope);
+    let mut journal = Journal::begin(&directory.path().join("j"), scope).unwrap();
+    provision(&specs, &clients, &mut journal, &approval(&specs))
+        .await
+        .unwrap();
+    let groups = [format!(
+        "/aws/lambda/{}",
+        RunId::new(RUN).name("worker-2048")
+    )];
+    let search = Search {
+        groups: &groups,
+        since: jiff::Timestamp::UNIX_EPOCH,
+        patience: Duration::ZERO,
+        interval: Duration::ZERO,
+    };
+    collect(&clients, &search, &BTreeSet::new()).await.unwrap();
+    let left = tear_down(&clients, &mut journal).await.unwrap().left;
+    assert!(left.is_empty(), "{left:?}");
+    clients.regions().await.unwrap();
+    let made: BTreeSet<(String, String)> = (calls.0.lock().unwrap().iter())
+        .map(|call| (call.service.clone(), call.operation.clone()))
+        .collect();
+    let listed: BTreeSet<(String, String)> = (CALLS.iter())
+        .map(|call| (call.service.to_owned(), call.operation.to_owned()))
+        .collect();
+    let unlisted: Vec<_> = made.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "not in the table: {unlisted:?}");
+    let documents = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/aws.md");
+    let text = std::fs::read_to_string(documents).unwrap();
+    for call in CALLS {
+        let (service, operation) = (call.service, call.operation);
+        let head = format!("| {service} | `{operation}` | ");
+        let row = text.lines().find(|line| line.starts_with(&head));
+        let row = row.unwrap_or_else(|| panic!("docs/aws.md lacks {service} {operation}"));
+        assert!(call.action.is_empty() || row.contains(call.action), "{row}");
+        let was_made = made.contains(&(service.to_owned(), operation.to_owned()));
+        assert_eq!(row.contains("moto"), was_made, "{row}");
+    }
+}
+
+/// Secrets of the environment reach neither the journal nor anything in the account.
+#[tokio::test]
+async fn no_secret_is_written_anywhere() {
+    let Some(moto) = moto::start() else { return };
+    let config = moto::config(&moto.url, REGION).await;
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal.jsonl");
+    let canary = "c4n4ry/Secret+Key";
+    assert!(provision_and_kill(&moto.url, &journal, usize::MAX, canary));
+    let mut written = std::fs::read_to_string(&journal).unwrap();
+    let name = |what: &str| RunId::new(RUN).name(what);
+    let ec2 = aws_sdk_ec2::Client::new(&config);
+    let found = ec2.describe_instances().send().await.unwrap();
+    let id = found.reservations()[0].instances()[0]
+        .instance_id()
+        .unwrap();
+    let user_data = ec2
+        .describe_instance_attribute()
+        .instance_id(id)
+        .attribute(aws_sdk_ec2::types::InstanceAttributeName::UserData);
+    let user_data = user_data.send().await.unwrap();
+    let encoded = user_data.user_data().unwrap().value().unwrap();
+    let decoded = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded);
+    let user_data = String::from_utf8(decoded.unwrap()).unwrap();
+    assert!(user_data.contains("shutdown"));
+    written += &user_data;
+    written += &format!("{found:?}");
+    let lambda = aws_sdk_lambda::Client::new(&config);
+    let function = lambda.get_function().function_name(name("worker-2048"));
+    let function = function.send().await.unwrap();
+    let environment = function.configuration().unwrap().environment().unwrap();
+    // Printed whole, it would be redacted.
+    written += &format!("{:?} {:?}", function.tags(), environment.variables());
+    let iam = aws_sdk_iam::Client::new(&config);
+    let policy = iam
+        .get_role_policy()
+        .role_name(name("functions"))
+        .policy_name("run");
+    written += &format!("{:?}", policy.send().await.unwrap());
+    let s3 = aws_sdk_s3::Client::new(&config);
+    let tags = s3
+        .get_bucket_tagging()
+        .bucket(name("exchange"))
+        .send()
+        .await
+        .unwrap();
+    written += &format!("{tags:?}");
+    assert!(written.contains("epochcost:run") && written.contains("EPOCHCOST_QUEUE"));
+    assert!(!written.contains("c4n4ry"));
+}

@@ -1,0 +1,177 @@
+//! A moto server of one's own, and a look at everything in it that does not
+//! depend on tags.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_s3::config::Credentials;
+
+/// Names the program, where it is not on the path.
+const VARIABLE: &str = "EPOCHCOST_MOTO_SERVER";
+
+pub struct Moto {
+    child: Child,
+    pub url: String,
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server, or nothing where moto is not installed.
+///
+/// Without it tests say that they did not run; under
+/// EPOCHCOST_REQUIRE_SERVERS=1 they fail.
+pub fn start() -> Option<Moto> {
+    let program = std::env::var_os(VARIABLE).map_or_else(|| "moto_server".into(), PathBuf::from);
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let child = Command::new(&program)
+        .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+        // Its Lambda would start containers, and its AMIs take long to load.
+        .env("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            let text = format!(
+                "not run: {}: {error}; pip install 'moto[server,all]' or name it in {VARIABLE}",
+                program.display()
+            );
+            let required = std::env::var("EPOCHCOST_REQUIRE_SERVERS").is_ok_and(|v| v == "1");
+            assert!(!required, "{text}");
+            eprintln!("{text}");
+            return None;
+        }
+    };
+    // Its requests go to standard error, which must be read.
+    let errors = child.stderr.take().unwrap();
+    std::thread::spawn(move || BufReader::new(errors).lines().count());
+    let since = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(
+            since.elapsed() < Duration::from_secs(60),
+            "moto did not start"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(Moto {
+        child,
+        url: format!("http://127.0.0.1:{port}"),
+    })
+}
+
+pub async fn config(url: &str, region: &str) -> SdkConfig {
+    aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new(region.to_owned()))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .endpoint_url(url)
+        .load()
+        .await
+}
+
+/// Forgets everything.
+pub async fn reset(url: &str) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "POST /moto-api/reset HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Everything in the account and region, whosever it is and whatever its tags,
+/// but what a new account has.
+pub async fn everything(config: &SdkConfig) -> Vec<String> {
+    let mut all = Vec::new();
+    let s3 = aws_sdk_s3::Client::new(config);
+    for bucket in s3.list_buckets().send().await.unwrap().buckets() {
+        all.push(format!("bucket {}", bucket.name().unwrap()));
+    }
+    let iam = aws_sdk_iam::Client::new(config);
+    for role in iam.list_roles().send().await.unwrap().roles() {
+        all.push(format!("role {}", role.role_name()));
+    }
+    for profile in iam
+        .list_instance_profiles()
+        .send()
+        .await
+        .unwrap()
+        .instance_profiles()
+    {
+        all.push(format!("profile {}", profile.instance_profile_name()));
+    }
+    let ec2 = aws_sdk_ec2::Client::new(config);
+    for group in ec2
+        .describe_security_groups()
+        .send()
+        .await
+        .unwrap()
+        .security_groups()
+    {
+        if group.group_name() != Some("default") {
+            all.push(format!("security group {}", group.group_name().unwrap()));
+        }
+    }
+    for found in ec2
+        .describe_instances()
+        .send()
+        .await
+        .unwrap()
+        .reservations()
+    {
+        for instance in found.instances() {
+            let state = instance.state().unwrap().name().unwrap();
+            if state.as_str() != "terminated" {
+                all.push(format!(
+                    "instance {}: {state}",
+                    instance.instance_id().unwrap()
+                ));
+            }
+        }
+    }
+    for volume in ec2.describe_volumes().send().await.unwrap().volumes() {
+        all.push(format!("volume {}", volume.volume_id().unwrap()));
+    }
+    let logs = aws_sdk_cloudwatchlogs::Client::new(config);
+    for group in logs
+        .describe_log_groups()
+        .send()
+        .await
+        .unwrap()
+        .log_groups()
+    {
+        all.push(format!("log group {}", group.log_group_name().unwrap()));
+    }
+    let lambda = aws_sdk_lambda::Client::new(config);
+    for function in lambda.list_functions().send().await.unwrap().functions() {
+        all.push(format!("function {}", function.function_name().unwrap()));
+    }
+    let states = aws_sdk_sfn::Client::new(config);
+    for machine in states
+        .list_state_machines()
+        .send()
+        .await
+        .unwrap()
+        .state_machines()
+    {
+        all.push(format!("state machine {}", machine.name()));
+    }
+    all
+}

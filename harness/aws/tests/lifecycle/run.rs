@@ -1,0 +1,171 @@
+//! A run with at least one resource of every kind that is made, and processes
+//! that die in the middle of making it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aws_config::BehaviorVersion;
+use epochcost_aws::resource::{
+    Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, InstanceSpec, LogGroupSpec,
+    ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
+};
+use epochcost_aws::{
+    Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, policy, provision,
+};
+
+pub const RUN: u64 = 0x00c0_ffee;
+pub const REGION: &str = "eu-west-1";
+
+/// Everything that a run of functions, machines and instances makes.
+pub fn specs(scope: &Scope) -> Vec<Spec> {
+    let name = |what: &str| scope.run.name(what);
+    let bucket = |what: &str, objects| {
+        Spec::Bucket(BucketSpec {
+            name: name(what),
+            objects,
+        })
+    };
+    let package = ObjectSpec {
+        key: "worker.zip".into(),
+        body: EMPTY_ZIP.into(),
+    };
+    let role = |what: &str, service, policy| {
+        Spec::Role(RoleSpec {
+            name: name(what),
+            service,
+            policy,
+        })
+    };
+    vec![
+        bucket("code", vec![package]),
+        bucket("exchange", Vec::new()),
+        role(
+            "functions",
+            "lambda.amazonaws.com",
+            policy::of_functions(scope),
+        ),
+        role(
+            "machines",
+            "states.amazonaws.com",
+            policy::of_state_machines(scope),
+        ),
+        role(
+            "instances",
+            "ec2.amazonaws.com",
+            policy::of_instances(scope),
+        ),
+        Spec::InstanceProfile(InstanceProfileSpec {
+            name: name("instances"),
+            role: name("instances"),
+        }),
+        Spec::SecurityGroup(SecurityGroupSpec {
+            name: name("members"),
+        }),
+        Spec::LogGroup(LogGroupSpec {
+            name: format!("/aws/lambda/{}", name("worker-2048")),
+            retention_days: 3,
+        }),
+        Spec::Function(FunctionSpec {
+            name: name("worker-2048"),
+            role: name("functions"),
+            memory_mb: 2048,
+            timeout_s: 900,
+            architecture: Architecture::X86_64,
+            code_bucket: name("code"),
+            code_key: "worker.zip".into(),
+            environment: [(
+                "EPOCHCOST_QUEUE".to_owned(),
+                "redis://10.0.0.1:6379".to_owned(),
+            )]
+            .into(),
+        }),
+        Spec::StateMachine(StateMachineSpec {
+            name: name("spirt"),
+            role: name("machines"),
+            definition: r#"{"StartAt":"Only","States":{"Only":{"Type":"Pass","End":true}}}"#.into(),
+        }),
+        Spec::Instance(InstanceSpec {
+            name: name("redis-0"),
+            instance_type: "t2.medium".into(),
+            image:
+                "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
+                    .into(),
+            profile: name("instances"),
+            security_group: name("members"),
+            user_data: "#!/bin/sh\nshutdown -h +60\n".into(),
+        }),
+    ]
+}
+
+/// The end record of a ZIP archive without entries.
+const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+pub fn approval(specs: &[Spec]) -> Approval {
+    Approval::ask(specs, 1.0, Some(1.0), Consent::Given, || None).unwrap()
+}
+
+/// Ends the process after so many steps: calls that were answered, and events
+/// on the disk.
+struct Killer {
+    steps: AtomicUsize,
+    at: usize,
+}
+
+impl Killer {
+    fn step(&self) {
+        if self.steps.fetch_add(1, Ordering::SeqCst) + 1 == self.at {
+            std::process::abort();
+        }
+    }
+}
+
+impl Observer for Killer {
+    fn after(&self, _call: &Call) {
+        self.step();
+    }
+}
+
+/// What a process that is to die does: a whole run's provisioning, configured
+/// by the environment alone.
+pub async fn provision_until_killed() {
+    let at = std::env::var("TEST_KILL_AT").unwrap().parse().unwrap();
+    let path = PathBuf::from(std::env::var_os("TEST_JOURNAL").unwrap());
+    let killer = Arc::new(Killer {
+        steps: AtomicUsize::new(0),
+        at,
+    });
+    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let clients = Clients::new(config, Some(killer.clone())).unwrap();
+    let expires = "2099-01-01T00:00:00Z".parse().unwrap();
+    let scope = clients.scope(RunId::new(RUN), expires).await.unwrap();
+    let mut journal = Journal::begin(&path, scope.clone()).unwrap();
+    let events = killer.clone();
+    journal.set_written(Box::new(move |_| events.step()));
+    let specs = specs(&scope);
+    provision(&specs, &clients, &mut journal, &approval(&specs))
+        .await
+        .unwrap();
+}
+
+/// Runs the above in a process of its own; whether it came to its end.
+pub fn provision_and_kill(url: &str, journal: &Path, at: usize, secret: &str) -> bool {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_process_that_dies"])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", "/nonexistent")
+        .env("AWS_ENDPOINT_URL", url)
+        .env("AWS_REGION", REGION)
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", secret)
+        .env("AWS_SESSION_TOKEN", format!("token-{secret}"))
+        .env("TEST_JOURNAL", journal)
+        .env("TEST_KILL_AT", at.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    status.success()
+}

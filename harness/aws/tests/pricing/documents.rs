@@ -1,0 +1,69 @@
+//! Products in the shape of the Pricing API, made by hand.
+
+use serde_json::{Value, json};
+
+/// A product as `GetProducts` has it in its `PriceList`: JSON in a string.
+/// `tiers` are pairs of a range's begin and its price; each ends where the
+/// next begins.
+pub fn product(sku: &str, service: &str, unit: &str, tiers: &[(&str, &str)]) -> Value {
+    let mut dimensions = serde_json::Map::new();
+    for (index, (begin, usd)) in tiers.iter().enumerate() {
+        let end = tiers.get(index + 1).map_or("Inf", |next| next.0);
+        let code = format!("{sku}.JRTCKXETXF.{index:010X}");
+        let dimension = json!({
+            "unit": unit,
+            "endRange": end,
+            "description": format!("${usd} per {unit}"),
+            "appliesTo": [],
+            "rateCode": code,
+            "beginRange": begin,
+            "pricePerUnit": { "USD": usd },
+        });
+        dimensions.insert(code, dimension);
+    }
+    json!({
+        "product": {
+            "productFamily": "Any",
+            "attributes": { "servicecode": service, "location": "Anywhere" },
+            "sku": sku,
+        },
+        "serviceCode": service,
+        "terms": { "OnDemand": { format!("{sku}.JRTCKXETXF"): {
+            "priceDimensions": dimensions,
+            "sku": sku,
+            "effectiveDate": "2026-11-01T00:00:00Z",
+            "offerTermCode": "JRTCKXETXF",
+            "termAttributes": {},
+        } } },
+        "version": "20261118000000",
+        "publicationDate": "2026-11-18T00:00:00Z",
+    })
+}
+
+pub fn lambda_duration() -> Value {
+    let tiers = [
+        ("0", "0.0000166667"),
+        ("6000000000", "0.0000150000"),
+        ("15000000000", "0.0000133334"),
+    ];
+    product("GBSECONDSKU00001", "AWSLambda", "Lambda-GB-Second", &tiers)
+}
+
+pub fn transitions() -> Value {
+    let tiers = [("0", "0.0000000000"), ("4000", "0.0000250000")];
+    product(
+        "TRANSITIONSKU001",
+        "AmazonStates",
+        "StateTransitions",
+        &tiers,
+    )
+}
+
+pub fn gpu_instance() -> Value {
+    product(
+        "G4DNXLARGESKU001",
+        "AmazonEC2",
+        "Hrs",
+        &[("0", "0.5260000000")],
+    )
+}

@@ -1,0 +1,201 @@
+//! Prices from documents in the Pricing API's shape, and over its wire.
+
+#![allow(clippy::unwrap_used)]
+
+mod documents;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_s3::config::Credentials;
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use bytes::Bytes;
+use epochcost_aws::pricing::{PriceError, Query, fetch, queries, read};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+fn query(dimension: &str) -> Query {
+    let all = queries(&["g4dn.xlarge"]);
+    all.into_iter()
+        .find(|query| query.dimension == dimension)
+        .unwrap()
+}
+
+fn price(
+    dimension: &str,
+    products: &[Value],
+) -> Result<epochcost_aws::pricing::Refreshed, PriceError> {
+    let texts: Vec<String> = products.iter().map(Value::to_string).collect();
+    read(&query(dimension), "eu-south-2", &texts)
+}
+
+#[test]
+fn the_first_tier_that_costs_something_is_the_price() {
+    let lambda = price("lambda_gb_second", &[documents::lambda_duration()]).unwrap();
+    assert_eq!(
+        (lambda.usd, lambda.unit.as_str()),
+        (0.0000166667, "GB-second")
+    );
+    assert!(
+        lambda.about.contains("0.000015 from 6000000000 GB-seconds"),
+        "{}",
+        lambda.about
+    );
+    assert!(
+        lambda.about.contains("from 15000000000"),
+        "{}",
+        lambda.about
+    );
+    let transition = price("state_transition", &[documents::transitions()]).unwrap();
+    assert_eq!(transition.usd, 0.000025);
+    assert!(
+        transition.source.contains("TRANSITIONSKU001"),
+        "{}",
+        transition.source
+    );
+}
+
+#[test]
+fn a_region_without_the_product_is_an_error_that_names_both() {
+    let error = price("ec2/g4dn.xlarge", &[]).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, PriceError::NotOffered { .. }));
+    assert!(
+        text.contains("eu-south-2") && text.contains("instanceType=g4dn.xlarge"),
+        "{text}"
+    );
+}
+
+/// Whatever is not understood is an error, and never 0.
+#[test]
+fn what_is_not_understood_is_never_a_price() {
+    let term = "/terms/OnDemand/G4DNXLARGESKU001.JRTCKXETXF";
+    let dimension = format!("{term}/priceDimensions/G4DNXLARGESKU001.JRTCKXETXF.0000000000");
+    for (what, pointer, value) in [
+        (
+            "another unit",
+            format!("{dimension}/unit"),
+            json!("Quantity"),
+        ),
+        (
+            "another currency",
+            format!("{dimension}/pricePerUnit"),
+            json!({"CNY": "3.7"}),
+        ),
+        (
+            "no number",
+            format!("{dimension}/pricePerUnit/USD"),
+            json!("free"),
+        ),
+        (
+            "no finite number",
+            format!("{dimension}/pricePerUnit/USD"),
+            json!("NaN"),
+        ),
+        (
+            "less than nothing",
+            format!("{dimension}/pricePerUnit/USD"),
+            json!("-1"),
+        ),
+        (
+            "nothing",
+            format!("{dimension}/pricePerUnit/USD"),
+            json!("0.0000000000"),
+        ),
+        (
+            "a gap before",
+            format!("{dimension}/beginRange"),
+            json!("1"),
+        ),
+        ("an end", format!("{dimension}/endRange"), json!("100")),
+        ("no tiers", format!("{term}/priceDimensions"), json!({})),
+        ("no terms", "/terms".to_owned(), json!({})),
+        (
+            "no price on demand",
+            "/terms/OnDemand".to_owned(),
+            json!({}),
+        ),
+    ] {
+        let mut document = documents::gpu_instance();
+        *document.pointer_mut(&pointer).unwrap() = value;
+        let error = price("ec2/g4dn.xlarge", &[document]).unwrap_err();
+        assert!(
+            matches!(error, PriceError::Unreadable { .. }),
+            "{what}: {error}"
+        );
+        assert!(
+            error.to_string().contains("ec2/g4dn.xlarge"),
+            "{what}: {error}"
+        );
+    }
+    assert!(price("ec2/g4dn.xlarge", &[documents::gpu_instance()]).is_ok());
+}
+
+#[test]
+fn two_products_are_one_price_only_where_they_cost_the_same() {
+    let twin = |sku, usd| documents::product(sku, "AmazonEC2", "Hrs", &[("0", usd)]);
+    let same = [twin("A", "0.5260000000"), twin("B", "0.526")];
+    assert_eq!(price("ec2/g4dn.xlarge", &same).unwrap().usd, 0.526);
+    let error = price("ec2/g4dn.xlarge", &[twin("A", "0.526"), twin("B", "0.6")]).unwrap_err();
+    assert!(error.to_string().contains("A, B"), "{error}");
+}
+
+async fn config(url: &str) -> SdkConfig {
+    aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("eu-south-2"))
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .endpoint_url(url)
+        .load()
+        .await
+}
+
+/// Answers as the API: by service and filters, a page of one product at a time.
+fn answer(asked: &Value) -> Value {
+    let filter = |field: &str| {
+        let filters = asked["Filters"].as_array().unwrap();
+        let found = filters.iter().find(|filter| filter["Field"] == field);
+        found.map(|filter| filter["Value"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(filter("regionCode").as_deref(), Some("eu-south-2"));
+    let products: Vec<Value> = match asked["ServiceCode"].as_str().unwrap() {
+        "AWSLambda" => vec![documents::lambda_duration(), documents::lambda_duration()],
+        // This region has no GPU instances.
+        "AmazonEC2" => Vec::new(),
+        other => panic!("nobody asked for {other}"),
+    };
+    let at: usize = asked["NextToken"]
+        .as_str()
+        .map_or(0, |token| token.parse().unwrap());
+    let page: Vec<String> = products.get(at).map(Value::to_string).into_iter().collect();
+    let mut answer = json!({ "FormatVersion": "aws_v1", "PriceList": page });
+    if at + 1 < products.len() {
+        answer["NextToken"] = json!((at + 1).to_string());
+    }
+    answer
+}
+
+#[tokio::test]
+async fn prices_come_over_the_wire() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = requests.clone();
+    let serve = move |headers: HeaderMap, body: Bytes| async move {
+        counted.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(headers["x-amz-target"], "AWSPriceListService.GetProducts");
+        answer(&serde_json::from_slice(&body).unwrap()).to_string()
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let routes = Router::new().route("/", post(serve));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let asked = [query("lambda_gb_second"), query("ec2/g4dn.xlarge")];
+    let prices = fetch(&config(&url).await, "eu-south-2", &asked)
+        .await
+        .unwrap();
+    assert_eq!(prices[0].as_ref().unwrap().usd, 0.0000166667);
+    assert!(matches!(prices[1], Err(PriceError::NotOffered { .. })));
+    // Two pages of one, and one of the other.
+    assert_eq!(requests.load(Ordering::SeqCst), 3);
+}

@@ -1,0 +1,210 @@
+//! Refusals and looks over AWS's wire formats, from documents made by hand:
+//! what no emulator can be brought to say.
+
+#![allow(clippy::unwrap_used)]
+
+mod service;
+
+use epochcost_aws::doctor::{Look, Needs, look};
+use epochcost_aws::{AwsError, Cause, Whose, survey};
+use service::{Service, ec2_error, identity, regions};
+
+/// The cause that a refusal of `DescribeRegions` is known by, and how often it
+/// was asked.
+async fn refused(answer: service::Answerer) -> (AwsError, usize) {
+    let service = Service::start(answer).await;
+    let error = service.clients().await.regions().await.unwrap_err();
+    (error, service.asked("DescribeRegions"))
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart_and_say_what_to_do() {
+    let cases: [(service::Answerer, Cause, usize, &str); 8] = [
+        (
+            |_| (503, ec2_error("RequestLimitExceeded")),
+            Cause::Throttled,
+            3,
+            "give the command again",
+        ),
+        (
+            |_| (500, ec2_error("InternalError")),
+            Cause::Service,
+            3,
+            "give the command again",
+        ),
+        (
+            |_| (400, ec2_error("ExpiredToken")),
+            Cause::Expired,
+            1,
+            "aws sso login",
+        ),
+        (
+            |_| (401, ec2_error("AuthFailure")),
+            Cause::Unrecognised,
+            1,
+            "AWS_PROFILE",
+        ),
+        (
+            |_| (403, ec2_error("UnauthorizedOperation")),
+            Cause::Permission,
+            1,
+            "docs/aws.md",
+        ),
+        (
+            |_| (400, ec2_error("VcpuLimitExceeded")),
+            Cause::Quota,
+            1,
+            "Service Quotas",
+        ),
+        (
+            |_| (400, ec2_error("DependencyViolation")),
+            Cause::InUse,
+            1,
+            "clean --dry-run",
+        ),
+        (
+            |_| (400, ec2_error("SomethingNew")),
+            Cause::Other,
+            1,
+            "clean --dry-run",
+        ),
+    ];
+    for (answer, cause, attempts, remedy) in cases {
+        let (error, asked) = refused(answer).await;
+        assert_eq!((error.cause(), asked), (Some(cause), attempts), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("failed to list the account's regions"),
+            "{text}"
+        );
+        assert!(text.contains(remedy), "{text}");
+    }
+}
+
+/// No capacity is a shortage of AWS's, whatever the status: no quota helps.
+#[tokio::test]
+async fn no_capacity_is_no_quota() {
+    let answer: service::Answerer = |_| (500, ec2_error("InsufficientInstanceCapacity"));
+    let (error, _) = refused(answer).await;
+    assert_eq!(error.cause(), Some(Cause::Capacity));
+    assert!(error.to_string().contains("another region"));
+}
+
+#[tokio::test]
+async fn nobody_at_the_other_end_is_no_refusal() {
+    let service = Service::start(|_| (200, String::new())).await;
+    let mut clients = service.clients().await;
+    let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
+        .region("eu-west-1")
+        .credentials_provider(aws_sdk_s3::config::Credentials::new(
+            "a", "b", None, None, "test",
+        ))
+        .retry_config(aws_config::retry::RetryConfig::disabled())
+        // The discard port of the loopback, where nobody listens.
+        .endpoint_url("http://127.0.0.1:9");
+    clients = epochcost_aws::Clients::new(config.load().await, None).unwrap_or(clients);
+    let error = clients.regions().await.unwrap_err();
+    assert_eq!(error.cause(), Some(Cause::Unreachable), "{error}");
+}
+
+/// A survey that could not ask everybody must not read as "nothing is left".
+#[tokio::test]
+async fn a_survey_with_a_gap_is_an_error() {
+    let service = Service::start(|_| (403, ec2_error("UnauthorizedOperation"))).await;
+    let all = survey(
+        &service.clients().await,
+        &["eu-west-1".to_owned()],
+        &Whose::AllRuns,
+    )
+    .await;
+    assert!(all.is_err());
+}
+
+fn quota(value: f64) -> String {
+    format!("{{\"Quota\": {{\"QuotaCode\": \"L\", \"Value\": {value}}}}}")
+}
+
+/// A decision for each of two actions.
+fn decisions(second: &str) -> String {
+    let one = |action: &str, decision: &str| {
+        format!(
+            "<member><EvalActionName>{action}</EvalActionName>\
+             <EvalResourceName>*</EvalResourceName><EvalDecision>{decision}</EvalDecision></member>"
+        )
+    };
+    format!(
+        "<SimulatePrincipalPolicyResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\">\
+         <SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated><EvaluationResults>{}{}\
+         </EvaluationResults></SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>",
+        one("s3:CreateBucket", "allowed"),
+        one("iam:CreateRole", second)
+    )
+}
+
+async fn looks(answer: service::Answerer) -> Vec<Look> {
+    let service = Service::start(answer).await;
+    let needs = Needs {
+        concurrency: 12,
+        gpu_workers: 4,
+    };
+    look(&service.clients().await, needs).await
+}
+
+fn one<'a>(looks: &'a [Look], what: &str) -> &'a Look {
+    looks.iter().find(|look| look.what == what).unwrap()
+}
+
+#[tokio::test]
+async fn an_account_with_everything_is_fine() {
+    let looks = looks(|operation| match operation {
+        "GetCallerIdentity" => (200, identity()),
+        "DescribeRegions" => (200, regions()),
+        "GetServiceQuota" => (200, quota(1000.0)),
+        "RunInstances" => (412, ec2_error("DryRunOperation")),
+        "SimulatePrincipalPolicy" => (200, decisions("allowed")),
+        other => panic!("nobody should ask for {other}"),
+    })
+    .await;
+    assert!(looks.iter().all(|look| look.found.is_ok()), "{looks:?}");
+    assert_eq!(looks.len(), 6);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_named_with_what_to_ask_for() {
+    let looks = looks(|operation| match operation {
+        "GetCallerIdentity" => (200, identity()),
+        "DescribeRegions" => (200, regions().replace("eu-west-1", "us-east-1")),
+        "GetServiceQuota" => (200, quota(8.0)),
+        "RunInstances" => (403, ec2_error("UnauthorizedOperation")),
+        "SimulatePrincipalPolicy" => (200, decisions("implicitDeny")),
+        other => panic!("nobody should ask for {other}"),
+    })
+    .await;
+    assert!(one(&looks, "AWS region").found.is_err());
+    assert!(
+        one(&looks, "Lambda concurrency")
+            .remedy
+            .contains("at least 12")
+    );
+    // Four workers of four vCPUs.
+    assert!(
+        one(&looks, "G instances")
+            .remedy
+            .contains("at least 16 of L-DB2E81BA")
+    );
+    assert!(one(&looks, "EC2 dry run").found.is_err());
+    let permissions = one(&looks, "permissions").found.as_ref().unwrap_err();
+    assert_eq!(permissions, "not allowed: iam:CreateRole");
+}
+
+#[tokio::test]
+async fn without_an_identity_nothing_else_is_asked() {
+    let looks = looks(|_| {
+        let error = "<ErrorResponse><Error><Type>Sender</Type><Code>ExpiredToken</Code>\
+                     <Message>told to</Message></Error></ErrorResponse>";
+        (403, error.to_owned())
+    })
+    .await;
+    assert_eq!(looks.len(), 1);
+    assert!(looks[0].remedy.contains("aws sso login"), "{looks:?}");
+}

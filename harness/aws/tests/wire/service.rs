@@ -1,0 +1,101 @@
+//! A service that answers as it is told, in AWS's own wire formats.
+
+use std::sync::{Arc, Mutex};
+
+use aws_config::retry::RetryConfig;
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_s3::config::Credentials;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use epochcost_aws::Clients;
+use tokio::net::TcpListener;
+
+/// What was asked: the operation, by header or by the form's `Action`.
+pub type Answerer = fn(&str) -> (u16, String);
+
+#[derive(Clone)]
+struct Shared {
+    answer: Answerer,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+pub struct Service {
+    pub url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Service {
+    pub async fn start(answer: Answerer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let shared = Shared {
+            answer,
+            asked: asked.clone(),
+        };
+        let routes = Router::new().fallback(serve).with_state(shared);
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { url, asked }
+    }
+
+    pub async fn clients(&self) -> Clients {
+        let retries =
+            RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+            .retry_config(retries)
+            .endpoint_url(&self.url);
+        Clients::new(config.load().await, None).unwrap()
+    }
+
+    pub fn asked(&self, operation: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|asked| *asked == operation).count()
+    }
+}
+
+async fn serve(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, String) {
+    let target = headers
+        .get("x-amz-target")
+        .map(|target| target.to_str().unwrap());
+    let form = String::from_utf8_lossy(&body);
+    let action = form
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("Action="));
+    let operation = target
+        .and_then(|target| target.rsplit('.').next())
+        .or(action);
+    let operation = operation.unwrap_or("unknown");
+    shared.asked.lock().unwrap().push(operation.to_owned());
+    let (status, text) = (shared.answer)(operation);
+    (StatusCode::from_u16(status).unwrap(), text)
+}
+
+/// EC2's form of an error.
+pub fn ec2_error(code: &str) -> String {
+    format!(
+        "<Response><Errors><Error><Code>{code}</Code><Message>told to</Message></Error></Errors>\
+         <RequestID>1</RequestID></Response>"
+    )
+}
+
+pub fn identity() -> String {
+    "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
+     <GetCallerIdentityResult><Arn>arn:aws:sts::123456789012:assumed-role/Admin/me</Arn>\
+     <UserId>A:me</UserId><Account>123456789012</Account></GetCallerIdentityResult>\
+     </GetCallerIdentityResponse>"
+        .to_owned()
+}
+
+pub fn regions() -> String {
+    "<DescribeRegionsResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\"><regionInfo>\
+     <item><regionName>eu-west-1</regionName></item></regionInfo></DescribeRegionsResponse>"
+        .to_owned()
+}
