@@ -44,10 +44,15 @@ pub fn redis() -> Result<PathBuf, ServerError> {
 /// # Errors
 /// [`ServerError::Missing`].
 pub fn rabbitmq() -> Result<PathBuf, ServerError> {
-    rabbitmq_script("rabbitmq-server").ok_or(ServerError::Missing {
-        program: "rabbitmq-server",
-        remedy: RABBITMQ_REMEDY,
-    })
+    const NAME: &str = "rabbitmq-server";
+    let script = Path::new(RABBITMQ_SCRIPTS).join(NAME);
+    let script = script.is_file().then_some(script);
+    script
+        .or_else(|| on_path(NAME))
+        .ok_or(ServerError::Missing {
+            program: NAME,
+            remedy: RABBITMQ_REMEDY,
+        })
 }
 
 /// The S3-compatible server: the one that [`S3_VARIABLE`] names, else the one
@@ -103,13 +108,15 @@ pub fn redis_version(program: &Path) -> Option<String> {
     after.split_whitespace().next().map(str::to_owned)
 }
 
-/// What RabbitMQ says of its version, such as `3.10.8`; takes an Erlang start,
-/// about half a second.
+/// RabbitMQ's version, such as `3.10.8`, by the directory that it is installed
+/// in. Asking it would start Erlang, and with it a port mapper that stays.
 #[must_use]
-pub fn rabbitmq_version() -> Option<String> {
-    let script = rabbitmq_script("rabbitmqctl")?;
-    let said = output(process::Command::new(script).arg("version"))?;
-    said.lines().last().map(|line| line.trim().to_owned())
+pub fn rabbitmq_version(script: &Path) -> Option<String> {
+    let script = script.canonicalize().ok()?;
+    script.iter().find_map(|part| {
+        let version = part.to_str()?.strip_prefix("rabbitmq_server-")?;
+        Some(version.to_owned())
+    })
 }
 
 /// What the S3-compatible server says of itself.
@@ -122,14 +129,6 @@ pub fn s3_version(program: &Path) -> Option<String> {
 fn output(command: &mut process::Command) -> Option<String> {
     let output = command.stdin(process::Stdio::null()).output().ok()?;
     String::from_utf8(output.stdout).ok()
-}
-
-fn rabbitmq_script(name: &str) -> Option<PathBuf> {
-    let script = Path::new(RABBITMQ_SCRIPTS).join(name);
-    if script.is_file() {
-        return Some(script);
-    }
-    on_path(name)
 }
 
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use epochcost_servers::{Allocator, ObjectServer, RabbitMq, Redis, RedisSettings, ServerError};
+use epochcost_servers::{
+    Allocator, ObjectServer, RabbitMq, Redis, RedisSettings, ServerError, find,
+};
 
 fn started<T>(server: Result<T, ServerError>) -> Option<T> {
     match server {
@@ -112,6 +114,8 @@ fn rabbitmq_starts_and_leaves_nothing_of_erlang_behind() {
             .unwrap()
             .starts_with(|c: char| c.is_ascii_digit())
     );
+    let installed = find::rabbitmq_version(&find::rabbitmq().unwrap());
+    assert_eq!(installed.as_deref(), rabbitmq.version());
     assert!(rabbitmq.ended().is_none());
     let (address, process) = (rabbitmq.address(), rabbitmq.process());
     let directory = directory_of(process);

@@ -24,7 +24,7 @@ systems:
 const HEAD: &str = "\
 schema: 1
 name: real
-dataset: {name: synthetic-mnist, train: 64, test: 8}
+dataset: {name: synthetic-mnist, train: 64, test: 10}
 model: lenet5
 workers: 2
 batch_size: 4

@@ -187,8 +187,8 @@ fn redis() -> Result<String, Missing> {
 }
 
 fn rabbitmq() -> Result<String, Missing> {
-    find::rabbitmq().map_err(missing)?;
-    Ok(find::rabbitmq_version().unwrap_or_else(|| "of an unknown version".to_owned()))
+    let script = find::rabbitmq().map_err(missing)?;
+    Ok(find::rabbitmq_version(&script).unwrap_or_else(|| "of an unknown version".to_owned()))
 }
 
 fn missing(error: ServerError) -> Missing {
