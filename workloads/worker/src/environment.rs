@@ -3,7 +3,8 @@
 use std::env;
 use std::str::FromStr;
 
-use epochcost_channels::{ChannelError, Endpoint, Scope};
+use epochcost_channels::{ChannelError, Endpoint, NetworkShape, Scope};
+use serde::de::DeserializeOwned;
 
 use crate::faults::Fault;
 use crate::host::WorkerError;
@@ -25,6 +26,9 @@ pub struct Environment {
     pub cpu_fallback: bool,
     /// Faults to inject.
     pub faults: Vec<Fault>,
+    /// What the network to the services is made to look like; none where it is
+    /// left as it is.
+    pub network: Option<NetworkShape>,
 }
 
 impl Environment {
@@ -35,12 +39,8 @@ impl Environment {
 
     fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, WorkerError> {
         let needed = |name| variable(name).ok_or(WorkerError::Variable { name });
-        let faults = match variable("EPOCHCOST_FAULTS") {
-            None => Vec::new(),
-            Some(faults) => serde_json::from_str(&faults).map_err(|_| WorkerError::Variable {
-                name: "EPOCHCOST_FAULTS",
-            })?,
-        };
+        let faults = json(&variable, "EPOCHCOST_FAULTS")?.unwrap_or_default();
+        let network = json(&variable, "EPOCHCOST_NETWORK")?;
         let tensors = needed("EPOCHCOST_TENSORS")?;
         let scope = variable("EPOCHCOST_SCOPE").unwrap_or_default();
         Ok(Self {
@@ -54,6 +54,7 @@ impl Environment {
             control: needed("EPOCHCOST_CONTROL")?,
             cpu_fallback: variable("EPOCHCOST_CPU_FALLBACK").as_deref() == Some("1"),
             faults,
+            network,
         })
     }
 }
@@ -70,6 +71,15 @@ fn parsed<T: FromStr<Err = ChannelError>>(
         })
 }
 
+/// A variable that holds JSON.
+fn json<T: DeserializeOwned>(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &'static str,
+) -> Result<Option<T>, WorkerError> {
+    let read = variable(name).map(|text| serde_json::from_str(&text));
+    read.transpose().map_err(|_| WorkerError::Variable { name })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +93,9 @@ mod tests {
             "EPOCHCOST_FAULTS" => {
                 r#"[{"rank":1,"epoch":0,"batch":2,"kind":"crash"},
                     {"rank":0,"epoch":1,"batch":0,"kind":{"straggler_ms":5}}]"#
+            }
+            "EPOCHCOST_NETWORK" => {
+                r#"{"bandwidth_mbit_s":600,"latency_ms":{"objects":5,"tensors":0,"queue":0}}"#
             }
             "EPOCHCOST_CPU_FALLBACK" => return None,
             _ => "http://c:3",
@@ -103,6 +116,18 @@ mod tests {
         assert!(!format!("{environment:?}").contains("canary"));
         let kinds: Vec<FaultKind> = environment.faults.iter().map(|fault| fault.kind).collect();
         assert_eq!(kinds, [FaultKind::Crash, FaultKind::StragglerMs(5)]);
+        let network = environment.network.unwrap();
+        assert_eq!(network.bandwidth_mbit_s, Some(600.0));
+    }
+
+    #[test]
+    fn a_malformed_variable_is_named() {
+        let malformed = |name: &str| match name {
+            "EPOCHCOST_NETWORK" => Some("{}".to_owned()),
+            _ => variable(name),
+        };
+        let error = Environment::from(malformed).unwrap_err().to_string();
+        assert!(error.contains("EPOCHCOST_NETWORK"), "{error}");
     }
 
     #[test]

@@ -109,7 +109,7 @@ async fn happen(kind: FaultKind) -> Result<()> {
 
 /// Fills memory until the platform ends the process, or until twice the
 /// function's memory is taken and the platform evidently does not.
-async fn allocate() -> Result<()> {
+pub async fn allocate() -> Result<()> {
     const BLOCK_MB: usize = 16;
     let memory_mb = env::var("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").ok();
     let memory_mb: usize = memory_mb.and_then(|mb| mb.parse().ok()).unwrap_or(512);
@@ -119,7 +119,7 @@ async fn allocate() -> Result<()> {
         sleep(Duration::from_millis(5)).await;
     }
     Err(SystemError::Compute(format!(
-        "injected fault: {} MB were taken and nothing happened",
+        "{} MB were taken and nothing happened",
         taken.len() * BLOCK_MB
     )))
 }

@@ -12,7 +12,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum WorkerError {
     /// An unknown argument.
-    #[error("there is no argument {0:?}: give none, --instance, --describe or --profile")]
+    #[error(
+        "there is no argument {0:?}: give none, --instance, --describe, --profile or --probe cpu|memory|storage"
+    )]
     Usage(String),
     /// An environment variable is missing or malformed.
     #[error("the environment variable {name} is missing or malformed")]

@@ -4,7 +4,7 @@
 //! Without arguments it is a function and speaks the Lambda Runtime API. With
 //! `--instance` it runs the one task that it reads from its standard input.
 //! With `--describe` it says what it can compute on, and with `--profile` how
-//! fast. The environment says where the services are.
+//! fast. With `--probe` it takes all that its sandbox lets it have. The environment says where the services are.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -17,6 +17,7 @@ mod faults;
 mod host;
 mod lifeline;
 mod output;
+mod probe;
 mod process;
 mod profile;
 mod run;
@@ -41,6 +42,7 @@ async fn main() -> ExitCode {
         Some("--describe") => describe(),
         Some("--simulate") => simulate::run().await,
         Some("--profile") => profile::run().await,
+        Some("--probe") => probe::run(std::env::args().nth(2).as_deref()).await,
         Some(other) => Err(WorkerError::Usage(other.to_owned())),
     };
     match ended {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use epochcost_channels::TensorStore;
 use epochcost_channels::client::{open_objects, open_queue, open_tensors};
+use epochcost_channels::{Link, NetworkShape, ObjectStore, Queue, Shaped, TensorStore};
 use epochcost_systems::{Channels, Job, Outcome, Record, Recorder, Task, World, find};
 use tokio::sync::Mutex;
 
@@ -106,9 +106,34 @@ async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
     for endpoint in &environment.tensors {
         tensors.push(open_tensors(endpoint, scope, &objects).await?);
     }
-    Ok(Channels {
-        tensors: Arc::new(tensors),
-        queue: open_queue(&environment.queue, scope, &objects).await?,
-        objects,
+    let queue = open_queue(&environment.queue, scope, &objects).await?;
+    Ok(match &environment.network {
+        Some(shape) => behind(shape, objects, tensors, queue),
+        None => Channels {
+            objects,
+            tensors: Arc::new(tensors),
+            queue,
+        },
     })
+}
+
+/// Channels behind this process's link.
+fn behind(
+    shape: &NetworkShape,
+    objects: Arc<dyn ObjectStore>,
+    tensors: Vec<Arc<dyn TensorStore>>,
+    queue: Arc<dyn Queue>,
+) -> Channels {
+    let (link, latency) = (Link::new(shape), shape.latency_ms);
+    let tensors: Vec<Arc<dyn TensorStore>> = tensors
+        .into_iter()
+        .map(|store| -> Arc<dyn TensorStore> {
+            Arc::new(Shaped::new(store, link.clone(), latency.tensors))
+        })
+        .collect();
+    Channels {
+        objects: Arc::new(Shaped::new(objects, link.clone(), latency.objects)),
+        tensors: Arc::new(tensors),
+        queue: Arc::new(Shaped::new(queue, link, latency.queue)),
+    }
 }
