@@ -92,7 +92,7 @@ enum Verb {
     /// Show what there is.
     List(cmd::list::Args),
     /// Show what this machine can do, and what to install for the rest.
-    Doctor,
+    Doctor(cmd::doctor::Args),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -238,7 +238,7 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Data(args) => cmd::data::run(&args, output),
         Verb::Prices(args) => cmd::prices::run(&args, output),
         Verb::List(args) => cmd::list::run(&args, output),
-        Verb::Doctor => cmd::doctor::run(output),
+        Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
         Verb::Completions { shell } => {
             clap_complete::generate(
                 shell,

@@ -1,5 +1,7 @@
 //! What the harness asks a platform to run.
 
+pub mod sandbox;
+
 use std::collections::BTreeMap;
 
 use epochcost_servers::Allocator;
@@ -7,6 +9,7 @@ use epochcost_systems::{Job, Sizes, find_model};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::OwnModel;
+use sandbox::Sandbox;
 
 /// One row of the results: a system under one setting, repeated in trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub struct Row {
     /// no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_store: Option<TensorStoreChoice>,
+    /// What surrounds its worker processes on the local platform.
+    #[serde(default, skip_serializing_if = "Sandbox::is_default")]
+    pub sandbox: Sandbox,
 }
 
 /// The tensor stores of a row on real services.

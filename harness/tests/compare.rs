@@ -96,6 +96,42 @@ fn words(compared: &Value, metric: &str) -> Vec<String> {
     rows.iter().map(of_row).collect()
 }
 
+/// The network of one row alone is another one.
+#[test]
+fn a_shaped_network_is_not_compared_with_one_that_is_left_as_it_is() {
+    let shaped = copied(usual());
+    let path = shaped.path().join("plan.json");
+    let mut plan: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    plan[0]["row"]["sandbox"] = serde_json::json!({
+        "account": {"concurrency_limit": 1000, "scaling_per_10_s": 1000},
+        "ephemeral_storage_mb": 512,
+        "environment": {},
+        "network": {
+            "shape": {
+                "bandwidth_mbit_s": 600.0,
+                "latency_ms": {"objects": 94.0, "tensors": 1.0, "queue": 2.0},
+            },
+            "profile": null,
+        },
+    });
+    fs::write(&path, plan.to_string()).unwrap();
+    let compared = compared(usual(), shaped.path());
+    let (other, same) = ("not comparable", "same");
+    assert_eq!(
+        words(&compared, "seconds_per_epoch"),
+        [other, same, same, same, same]
+    );
+    assert_eq!(words(&compared, "bytes"), [same; 5]);
+    let row = &compared["comparison"]["rows"][0];
+    let settings = row["settings"].to_string();
+    assert!(settings.contains("network"), "{settings}");
+    let metrics = row["metrics"].to_string();
+    assert!(
+        metrics.contains("600 Mbit/s") && metrics.contains("left as it is"),
+        "{metrics}"
+    );
+}
+
 fn edit(run: &Path, file: &str, before: &str, after: &str) {
     let path = run.join(file);
     let text = fs::read_to_string(&path).unwrap();

@@ -21,6 +21,9 @@ use epochcost_systems::{
 };
 use serde_json::{Map, json};
 
+#[path = "local_platform/surroundings.rs"]
+mod surroundings;
+
 /// Bytes of an MNIST record.
 const RECORD_BYTES: usize = 785;
 const WORKERS: usize = 2;
@@ -75,6 +78,7 @@ fn plan(system: &str) -> TrialPlan {
         own_model: None,
         constants: std::collections::BTreeMap::new(),
         tensor_store: None,
+        sandbox: Default::default(),
     };
     TrialPlan {
         row,
@@ -402,16 +406,26 @@ fn copied() -> (tempfile::TempDir, Worker) {
     (dir, Worker::at(path).unwrap())
 }
 
+/// The processes that run `program`.
+fn processes(program: &Path) -> impl Iterator<Item = PathBuf> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.map(|entry| entry.path()).filter(move |process| {
+        std::fs::read_link(process.join("exe")).is_ok_and(|executable| executable == program)
+    })
+}
+
 /// How many processes run `program`.
 fn running(program: &Path) -> usize {
-    let executables = std::fs::read_dir("/proc").unwrap().flatten();
-    let of = |entry: std::fs::DirEntry| -> Option<PathBuf> {
-        std::fs::read_link(entry.path().join("exe")).ok()
-    };
-    executables
-        .filter_map(of)
-        .filter(|executable| executable == program)
-        .count()
+    processes(program).count()
+}
+
+/// The environments of these processes.
+fn environments(program: &Path) -> Vec<String> {
+    let read = |process: PathBuf| std::fs::read(process.join("environ")).ok();
+    let found = processes(program).filter_map(read);
+    found
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .collect()
 }
 
 async fn until(condition: impl Fn() -> bool) {

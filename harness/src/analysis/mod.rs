@@ -295,6 +295,11 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
             aggregate: row.stage(|seconds| seconds.aggregate),
         },
         billed_ms: mean(Metric::BilledMs),
+        throttles: row
+            .trials
+            .iter()
+            .filter_map(|trial| trial.trial.throttles)
+            .reduce(|sum, one| sum + one),
         peak_memory_mb: mean(Metric::PeakMemoryMb),
         cost_paper_usd: mean(Metric::CostPaperUsd),
         cost_full_usd: mean(Metric::CostFullUsd),

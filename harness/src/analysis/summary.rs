@@ -13,7 +13,7 @@ use crate::plan::TensorStoreChoice;
 use crate::results::{ComputeUsed, SchemaVersion};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
 
 /// A run in figures. What could not be had is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,6 +85,10 @@ pub struct RowSummary {
     /// Billed milliseconds over workers and epochs.
     #[serde(serialize_with = "count")]
     pub billed_ms: Option<f64>,
+    /// Invocations that the account's limits refused, over all trials that ended,
+    /// failed ones included; null where nothing refuses any. Since 1.5.
+    #[serde(default)]
+    pub throttles: Option<u64>,
     /// Peak resident memory of a sandbox.
     #[serde(serialize_with = "count")]
     pub peak_memory_mb: Option<f64>,

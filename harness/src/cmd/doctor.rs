@@ -9,9 +9,21 @@ use super::Output;
 use super::table::table;
 use crate::error::{Error, Exit};
 use crate::experiment::data::default_directory;
-use crate::platform::local::worker::WORKER_VARIABLE;
-use crate::platform::local::{Requirement, requirements};
+use crate::platform::PlatformError;
+use crate::platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use crate::platform::local::{
+    Enforced, Enforcement, Requirement, enforcement, measure_limits, requirements,
+};
 use crate::results::Machine;
+
+/// `doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Also measure what sandboxes get: the CPU share of 885 and 1,769 MB, where
+    /// memory ends, and where /tmp does. Takes some seconds; builds the worker.
+    #[arg(long)]
+    measure: bool,
+}
 
 /// One thing looked at.
 #[derive(Serialize)]
@@ -22,6 +34,12 @@ struct Finding {
     found: String,
     /// What to do where it is not.
     remedy: Option<String>,
+    /// Of a measured limit, vCPUs or MB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<f64>,
+    /// What was seen of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<f64>,
 }
 
 impl Finding {
@@ -31,6 +49,8 @@ impl Finding {
             ok: true,
             found: found.into(),
             remedy: None,
+            asked: None,
+            measured: None,
         }
     }
 
@@ -41,6 +61,8 @@ impl Finding {
             ok: false,
             found: found.into(),
             remedy,
+            asked: None,
+            measured: None,
         }
     }
 }
@@ -49,11 +71,16 @@ impl Finding {
 /// has a remedy, or a run that does without.
 ///
 /// # Errors
-/// None of its own.
-pub fn run(output: Output) -> Result<Exit, Error> {
-    let mut findings = vec![cores(), memory(), cgroups(), cuda(), worker()];
+/// When limits are to be measured and no worker can be built or started.
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let mut findings = vec![cores(), memory()];
+    findings.extend(limits());
+    findings.extend([cuda(), worker()]);
     findings.extend(requirements().into_iter().map(server));
     findings.extend(datasets::DATASETS.iter().map(dataset));
+    if args.measure {
+        findings.extend(measured(output).await?);
+    }
     let rows: Vec<[String; 4]> = findings
         .iter()
         .map(|finding| {
@@ -105,28 +132,49 @@ fn memory() -> Finding {
     }
 }
 
-/// A control group is tried, not guessed: permissions do not tell.
-fn cgroups() -> Finding {
-    let name = format!("epochcost-doctor-{}", std::process::id());
-    let may = |root: &str| {
-        let group = Path::new(root).join(&name);
-        let made = std::fs::create_dir(&group).is_ok();
-        made && std::fs::remove_dir(&group).is_ok()
-    };
-    let what = "CPU and memory limits";
-    if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
-        if may("/sys/fs/cgroup") {
-            return Finding::there(what, "cgroup v2, writable");
-        }
-    } else if may("/sys/fs/cgroup/cpu") {
-        return Finding::there(what, "cgroup v1, writable");
-    }
-    Finding::lacking(
-        what,
-        "no writable cgroup",
-        "run as root or delegate a cgroup; without, functions are not held to their size, \
-         and the results say so",
-    )
+/// How sandboxes are held to their functions' size: tried, not guessed.
+fn limits() -> Vec<Finding> {
+    let Enforcement {
+        cpu,
+        memory,
+        storage,
+    } = enforcement();
+    let named = [
+        ("CPU share of functions", cpu),
+        ("memory limit of functions", memory),
+        ("size of /tmp", storage),
+    ];
+    let found = named.map(|(what, enforced)| match enforced {
+        Enforced::Yes { how } => Finding::there(what, how),
+        Enforced::No { why } => Finding::lacking(
+            what,
+            why,
+            "run as root, or in a cgroup of your own (systemd-run --user --scope -p Delegate=yes); \
+             without, functions are not held to their size, and the results say so",
+        ),
+    });
+    found.into()
+}
+
+/// What sandboxes were seen to get.
+async fn measured(output: Output) -> Result<Vec<Finding>, Error> {
+    output.message("measuring what sandboxes get: some seconds, on an idle machine");
+    let worker = tokio::task::spawn_blocking(find_or_build).await;
+    let worker = worker.map_err(|error| PlatformError::Worker(error.to_string()))??;
+    let limits = measure_limits(&worker).await?;
+    let findings = limits.into_iter().map(|limit| Finding {
+        what: format!("measured: {}", limit.what),
+        ok: limit.holds,
+        found: limit.found,
+        remedy: (!limit.holds).then(|| {
+            "close other programs and measure again; if it stays, times and failures of functions \
+             are not those of their size"
+                .to_owned()
+        }),
+        asked: Some(limit.asked),
+        measured: limit.measured,
+    });
+    Ok(findings.collect())
 }
 
 fn cuda() -> Finding {

@@ -319,8 +319,16 @@ fn limits(platform: &Local) -> Vec<Limit> {
             how,
         }
     };
-    let Enforcement { cpu, memory } = platform.enforcement();
-    vec![limit("cpu", cpu), limit("memory", memory)]
+    let Enforcement {
+        cpu,
+        memory,
+        storage,
+    } = platform.enforcement();
+    vec![
+        limit("cpu", cpu),
+        limit("memory", memory),
+        limit("storage", storage),
+    ]
 }
 
 /// The real servers that trials run on.

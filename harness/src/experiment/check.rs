@@ -96,6 +96,7 @@ impl Checker<'_> {
         }
         self.runnable(fields, system, &job, sizes)?;
         self.faults(fields, &training, &job)?;
+        let (sandbox, constants) = self.sandbox(fields, &training, system)?;
         Ok(Row {
             id: row_id(&training, &raw.swept),
             job,
@@ -105,8 +106,9 @@ impl Checker<'_> {
             cpu_fallback: device.fallback,
             faults: training.faults,
             own_model: own_model.cloned(),
-            constants: self.constants(fields, training.constants)?,
+            constants: self.constants(fields, constants)?,
             tensor_store: self.tensor_store(fields, training.tensor_store)?,
+            sandbox,
         })
     }
 
@@ -479,7 +481,7 @@ impl Checker<'_> {
         }
     }
 
-    fn error(
+    pub(super) fn error(
         &self,
         fields: &Node,
         field: &str,

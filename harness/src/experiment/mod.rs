@@ -15,6 +15,7 @@ pub mod expand;
 pub mod overrides;
 mod quick;
 pub mod raw;
+mod sandbox;
 mod simulation;
 pub(crate) mod suggest;
 #[cfg(test)]

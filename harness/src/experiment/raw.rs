@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use epochcost_channels::LatencyMs;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use epochcost_systems::{Device, Evaluate, Fidelity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::simulation::{OwnModel, SimulationChoice};
+use crate::plan::sandbox::Account;
 use crate::plan::{Fault, TensorStoreChoice};
 
 /// The file format that this program reads.
@@ -142,6 +144,16 @@ pub struct Training {
     /// When an invocation is ended, seconds.
     #[serde(default = "defaults::timeout_s")]
     pub timeout_s: u64,
+    /// Size of each sandbox's `/tmp`, MB.
+    #[serde(default = "defaults::ephemeral_storage_mb")]
+    pub ephemeral_storage_mb: u64,
+    /// The functions' own environment variables.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// How many functions the account runs.
+    pub account: Option<Account>,
+    /// What the network of worker processes is made to look like.
+    pub network: Option<NetworkChoice>,
     /// EC2 instance type of workers that run on instances; by default that of
     /// the system's publication.
     pub instance_type: Option<String>,
@@ -177,6 +189,10 @@ impl Training {
         "augment",
         "memory_mb",
         "timeout_s",
+        "ephemeral_storage_mb",
+        "environment",
+        "account",
+        "network",
         "instance_type",
         "device",
         "optimizer",
@@ -196,6 +212,18 @@ impl Training {
     }
 }
 
+/// A network: a platform profile's, or one in figures.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkChoice {
+    /// The profile, by name or file.
+    pub profile: Option<String>,
+    /// Bandwidth of each direction, Mbit a second.
+    pub bandwidth_mbit_s: Option<f64>,
+    /// Latency of a request.
+    pub latency_ms: Option<LatencyMs>,
+}
+
 /// What workers compute on.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -209,6 +237,7 @@ pub struct DeviceChoice {
 
 mod defaults {
     use super::{Evaluate, Fidelity};
+    use crate::plan::sandbox::EPHEMERAL_STORAGE_MB;
 
     pub fn seed() -> u64 {
         42
@@ -227,5 +256,8 @@ mod defaults {
     }
     pub fn timeout_s() -> u64 {
         900
+    }
+    pub fn ephemeral_storage_mb() -> u64 {
+        u64::from(*EPHEMERAL_STORAGE_MB.start())
     }
 }

@@ -60,6 +60,9 @@ pub struct TrialOutcome {
     pub records: Vec<Record>,
     /// State transitions of workflows.
     pub transitions: u64,
+    /// Invocations that were refused because too many ran; null where nothing
+    /// refuses any.
+    pub throttles: Option<u64>,
     /// Why the trial failed: which worker and what happened to it.
     pub failure: Option<String>,
     /// What a reader of the results must know.

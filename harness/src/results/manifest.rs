@@ -24,7 +24,7 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 4 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
 
 /// `manifest.json`: what was run, with which binaries and data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,7 +140,7 @@ pub struct Server {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// `cpu`, `memory`, `timeout`.
+    /// `cpu`, `memory`, `storage`.
     pub what: String,
     /// Whether it was enforced.
     pub enforced: bool,

@@ -71,6 +71,10 @@ pub struct TrialRow {
     pub steps: usize,
     /// State transitions of workflows.
     pub transitions: u64,
+    /// Invocations that were refused because too many ran; null where nothing
+    /// refuses any. Since 1.5.
+    #[serde(default)]
+    pub throttles: Option<u64>,
     /// The exchange's traffic by the system's closed form, in the counts that
     /// do not depend on timing; null if the system states none.
     pub closed_form: Option<Traffic>,
@@ -126,6 +130,7 @@ impl TrialRow {
             invocations: outcome.invocations.len(),
             steps: steps(outcome).count(),
             transitions: outcome.transitions,
+            throttles: outcome.throttles,
             closed_form: system.and_then(|system| system.traffic_of(job, plan.sizes, &sent).ok()),
             replicas_may_differ: system.and_then(|system| match system.replicas(job) {
                 Ok(Replicas::Differ { reason }) => Some(reason.to_owned()),

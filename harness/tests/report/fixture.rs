@@ -81,6 +81,7 @@ pub fn row(system: &str) -> Row {
         own_model: None,
         constants: std::collections::BTreeMap::new(),
         tensor_store: None,
+        sandbox: Default::default(),
     }
 }
 

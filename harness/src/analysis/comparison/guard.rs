@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Guard, Repeats};
 use crate::analysis::Analysis;
+use crate::plan::sandbox::Network;
 use crate::results::{Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord};
 
 /// Memory of one machine, as its kernel tells it, may differ by this share.
@@ -33,6 +34,7 @@ pub(super) fn guard(
     let runs = [before.0, after.0];
     Guard {
         timed: timed(runs),
+        timed_rows: shaped(before.1, after.1),
         learned: learned(runs),
         notes: notes(runs),
         settings: settings(before.1, after.1),
@@ -121,17 +123,38 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
             "other machines: {memory} and {other} bytes of memory"
         ));
     }
-    let enforced = |machine: &Machine| -> Vec<(String, bool)> {
-        let limits = machine.limits.iter();
-        limits
-            .map(|limit| (limit.what.clone(), limit.enforced))
-            .collect()
-    };
-    (enforced(before) != enforced(after)).then(|| {
+    // A limit that one of the two programs did not know yet tells nothing.
+    let differs = before.limits.iter().any(|limit| {
+        let other = after.limits.iter().find(|other| other.what == limit.what);
+        other.is_some_and(|other| other.enforced != limit.enforced)
+    });
+    differs.then(|| {
         "limits of functions were enforced in one run and not in the other; `epochcost doctor` \
          says why"
             .to_owned()
     })
+}
+
+/// Rows whose network is another: nothing that is timed is of the same thing.
+fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
+    let told = |network: Option<&Network>| match network {
+        None => "left as it is".to_owned(),
+        Some(network) => format!("shaped to {network}"),
+    };
+    let pairs = before.rows.iter().filter_map(|row| {
+        let (id, one) = (&row.planned.row.id, &row.planned.row.sandbox.network);
+        let other = after
+            .rows
+            .iter()
+            .find(|other| other.planned.row.id == *id)?;
+        let other = &other.planned.row.sandbox.network;
+        (one != other).then(|| {
+            let [one, other] = [one, other].map(|network| told(network.as_ref()));
+            let why = format!("the first run's network is {one}, the second's {other}");
+            (id.clone(), why)
+        })
+    });
+    pairs.collect()
 }
 
 /// Why losses and accuracies are not of the same data.
@@ -245,6 +268,7 @@ fn differences(path: &str, before: &Value, after: &Value, found: &mut Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Limit;
     use serde_json::json;
 
     #[test]
@@ -283,5 +307,26 @@ mod tests {
         assert!(other(|machine| machine.memory_bytes = Some(2_000_000_000)).is_some());
         assert!(other(|machine| machine.cores = 4).is_some_and(|why| why.contains("4 CPUs")));
         assert!(other(|machine| machine.cpu = None).is_some());
+    }
+
+    #[test]
+    fn limits_of_functions_must_hold_in_both_runs_or_in_neither() {
+        let with = |limits: &[(&str, bool)]| Machine {
+            limits: limits
+                .iter()
+                .map(|(what, enforced)| Limit {
+                    what: (*what).to_owned(),
+                    enforced: *enforced,
+                    how: "somehow".to_owned(),
+                })
+                .collect(),
+            ..machine()
+        };
+        let held = with(&[("cpu", true), ("memory", true)]);
+        let newer = with(&[("cpu", true), ("memory", true), ("storage", true)]);
+        let not_held = with(&[("cpu", false), ("memory", true)]);
+        assert_eq!(machines([&held, &newer]), None);
+        assert_eq!(machines([&newer, &held]), None);
+        assert!(machines([&held, &not_held]).is_some_and(|why| why.contains("doctor")));
     }
 }

@@ -1,6 +1,6 @@
 //! One metric of one row: same, less, more, or undecided.
 
-use super::{Change, Guard, MetricComparison, Repeats, Rules, Value};
+use super::{Change, MetricComparison, Repeats, Rules, Value};
 use crate::analysis::claims::Metric;
 use crate::analysis::ratio::{self, Ratio};
 
@@ -21,13 +21,21 @@ pub(super) enum Judgement {
 }
 
 impl Judgement {
-    pub(super) fn of(metric: Metric, values: [&[Value]; 2], guard: &Guard, rules: Rules) -> Self {
+    /// `not_alike`: why times are not of the same thing, and why losses and
+    /// accuracies are not.
+    pub(super) fn of(
+        metric: Metric,
+        values: [&[Value]; 2],
+        not_alike: [Option<&str>; 2],
+        rules: Rules,
+    ) -> Self {
         let belongs_to_machine = metric.is_timed() || metric == Metric::PeakMemoryMb;
-        if belongs_to_machine && let Some(why) = &guard.timed {
+        let [timed, learned] = not_alike;
+        if belongs_to_machine && let Some(why) = timed {
             return Self::known(Change::NotComparable, why);
         }
         if metric.is_learned()
-            && let Some(why) = &guard.learned
+            && let Some(why) = learned
         {
             return Self::known(Change::NotComparable, why);
         }
@@ -275,7 +283,7 @@ mod tests {
     fn compared(metric: Metric, before: &[f64], after: &[f64], rules: Rules) -> MetricComparison {
         let (before, after) = (values(before), values(after));
         let both = [before.as_slice(), after.as_slice()];
-        Judgement::of(metric, both, &Guard::default(), rules).decided(metric, both, rules, 0.95)
+        Judgement::of(metric, both, [None; 2], rules).decided(metric, both, rules, 0.95)
     }
 
     fn word(metric: Metric, before: &[f64], after: &[f64]) -> &'static str {
@@ -367,12 +375,9 @@ mod tests {
 
     #[test]
     fn other_machines_have_other_times() {
-        let guard = Guard {
-            timed: Some("another machine".into()),
-            ..Guard::default()
-        };
         let v = values(&[1.0, 1.0]);
-        let judged = |metric| Judgement::of(metric, [&v, &v], &guard, MEASURED);
+        let not_alike = [Some("another machine"), None];
+        let judged = |metric| Judgement::of(metric, [&v, &v], not_alike, MEASURED);
         for metric in [
             Metric::SecondsPerEpoch,
             Metric::CostFullUsd,

@@ -92,12 +92,23 @@ pub struct RowFigures {
 pub struct Guard {
     /// Why times, costs and memory are not of the same thing.
     pub timed: Option<String>,
+    /// Why those of single rows are not, by row id.
+    pub timed_rows: Vec<(String, String)>,
     /// Why losses and accuracies are not.
     pub learned: Option<String>,
     /// What else differs.
     pub notes: Vec<String>,
     /// Of each row id, settings that differ.
     pub settings: Vec<(String, Vec<String>)>,
+}
+
+impl Guard {
+    /// Why times, costs and memory of a row are not of the same thing.
+    fn timed_of(&self, row: &str) -> Option<&str> {
+        let of_row = self.timed_rows.iter().find(|(id, _)| id == row);
+        let of_row = of_row.map(|(_, why)| why.as_str());
+        self.timed.as_deref().or(of_row)
+    }
 }
 
 /// Two runs, compared.
@@ -267,10 +278,11 @@ fn judgements(
     rules: Rules,
 ) -> Vec<(Metric, Judgement)> {
     let mut judged = Vec::new();
+    let not_alike = [guard.timed_of(&before.id), guard.learned.as_deref()];
     for metric in METRICS {
         let values = [before.of_metric(metric), after.of_metric(metric)];
         if values.iter().any(|values| !values.is_empty()) {
-            judged.push((metric, Judgement::of(metric, values, guard, rules)));
+            judged.push((metric, Judgement::of(metric, values, not_alike, rules)));
         }
     }
     judged

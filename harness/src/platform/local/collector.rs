@@ -15,6 +15,16 @@ pub(super) struct Collector {
     invocations: Mutex<Vec<Invocation>>,
     unreadable: Mutex<Option<String>>,
     steps: watch::Sender<u64>,
+    throttles: Mutex<Throttles>,
+}
+
+/// Invocations that were refused because too many ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Throttles {
+    /// All of them.
+    pub(super) refused: u64,
+    /// Those that a workflow tried again, each of which is a state transition.
+    pub(super) retried: u64,
 }
 
 impl Collector {
@@ -40,6 +50,18 @@ impl Collector {
     /// Takes an invocation that ended.
     pub(super) fn invocation(&self, invocation: Invocation) {
         locked(&self.invocations).push(invocation);
+    }
+
+    /// Counts an invocation that was refused, and whether a workflow retries it.
+    pub(super) fn throttled(&self, retried: bool) {
+        let mut throttles = locked(&self.throttles);
+        throttles.refused += 1;
+        throttles.retried += u64::from(retried);
+    }
+
+    /// The refusals so far.
+    pub(super) fn throttles(&self) -> Throttles {
+        *locked(&self.throttles)
     }
 
     /// Follows the number of steps that ended.

@@ -7,7 +7,8 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Duration, timeout};
 
 use super::collector::Collector;
-use super::limits::Limits;
+use super::environment;
+use super::limits::{Limits, Size};
 use super::process::{self, Exit, Launch, LineSink, Process};
 
 /// How long a killed process may take to be gone.
@@ -34,10 +35,10 @@ impl Host {
         arguments: &[&str],
         own: Vec<(String, String)>,
         input: String,
-        memory_mb: Option<u32>,
+        size: Option<Size>,
         lines: impl Fn(String) + Send + Sync + 'static,
     ) -> std::io::Result<Process> {
-        let mut environment = base_environment();
+        let mut environment = environment::of_every_process();
         environment.extend(self.environment.iter().cloned());
         environment.extend(own);
         let launch = Launch {
@@ -45,7 +46,7 @@ impl Host {
             arguments,
             environment: &environment,
             input,
-            memory_mb,
+            size,
         };
         let collector = self.collector.clone();
         let sink: LineSink = Arc::new(move |line| {
@@ -64,18 +65,4 @@ impl Host {
             let _ = timeout(GONE, process::ended(end)).await;
         }
     }
-}
-
-/// What every process finds, whatever the harness was started with: no proxy,
-/// no credentials, no settings of the user's.
-fn base_environment() -> Vec<(String, String)> {
-    [
-        ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
-        ("LANG", "en_US.UTF-8"),
-        ("TZ", ":UTC"),
-        ("HOME", "/tmp"),
-        ("RUST_BACKTRACE", "0"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
 }

@@ -1,29 +1,29 @@
 //! Functions as AWS Lambda runs them: sandboxes started on demand and kept warm.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use epochcost_systems::{Functions, InvokeError, Outcome, Task};
+use tokio::time::sleep;
 
+use super::account::{Admission, Caller, Running, Throttle};
 use super::host::Host;
 use super::runtime_api::RuntimeApi;
 use super::sandbox::Sandbox;
 
-/// Concurrent executions that an account may have ("Lambda quotas", default).
-/// Beyond it AWS refuses; there is no other limit here, since functions that
-/// wait for each other would starve behind one.
-const ACCOUNT_CONCURRENCY: usize = 1_000;
-
 /// The configuration that all functions of a trial share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FunctionSpec {
     /// Memory size, MB.
     pub(super) memory_mb: u32,
     /// When an invocation is ended.
     pub(super) timeout: Duration,
+    /// Size of `/tmp`, MB.
+    pub(super) storage_mb: u32,
+    /// Variables of the functions' own.
+    pub(super) environment: Vec<(String, String)>,
 }
 
 /// The functions of one trial.
@@ -31,20 +31,28 @@ pub(super) struct Lambda {
     host: Arc<Host>,
     api: RuntimeApi,
     spec: FunctionSpec,
+    account: Admission,
+    caller: Caller,
     /// Idle sandboxes by function, the most recently used last.
     warm: Mutex<HashMap<String, Vec<Sandbox>>>,
-    running: AtomicUsize,
 }
 
 impl Lambda {
     /// No sandbox runs yet.
-    pub(super) fn new(host: Arc<Host>, api: RuntimeApi, spec: FunctionSpec) -> Self {
+    pub(super) fn new(
+        host: Arc<Host>,
+        api: RuntimeApi,
+        spec: FunctionSpec,
+        account: Admission,
+        caller: Caller,
+    ) -> Self {
         Self {
             host,
             api,
             spec,
+            account,
+            caller,
             warm: Mutex::default(),
-            running: AtomicUsize::new(0),
         }
     }
 
@@ -61,11 +69,41 @@ impl Lambda {
         warm.entry(function.to_owned()).or_default().push(sandbox);
     }
 
+    /// One invocation, after as many refusals as its caller bears.
     async fn serve(&self, task: &Task) -> Result<Outcome, String> {
-        let _running = Running::enter(&self.running)?;
-        let mut sandbox = match self.take_warm(&task.function) {
+        let (began, mut refusals) = (Instant::now(), 0);
+        loop {
+            let throttle = match self.admit(&task.function) {
+                Ok(admitted) => return self.run(task, admitted).await,
+                Err(throttle) => throttle,
+            };
+            refusals += 1;
+            let wait = self.caller.waits(refusals, began.elapsed());
+            let retried = wait.is_some() && self.caller == Caller::Workflow;
+            self.host.collector.throttled(retried);
+            match wait {
+                Some(wait) => sleep(wait).await,
+                None => return Err(throttle.to_string()),
+            }
+        }
+    }
+
+    fn admit(&self, function: &str) -> Result<Admitted<'_>, Throttle> {
+        let running = self.account.enter()?;
+        let warm = self.take_warm(function);
+        if warm.is_none() {
+            self.account.gain(function)?;
+        }
+        Ok(Admitted {
+            warm,
+            _running: running,
+        })
+    }
+
+    async fn run(&self, task: &Task, admitted: Admitted<'_>) -> Result<Outcome, String> {
+        let mut sandbox = match admitted.warm {
             Some(sandbox) => sandbox,
-            None => Sandbox::start(&self.host, &self.api, &task.function, self.spec).await?,
+            None => Sandbox::start(&self.host, &self.api, &task.function, &self.spec).await?,
         };
         let served = sandbox.serve(task).await?;
         if served.alive {
@@ -76,6 +114,13 @@ impl Lambda {
     }
 }
 
+/// An invocation that may run.
+struct Admitted<'a> {
+    /// The sandbox that it finds.
+    warm: Option<Sandbox>,
+    _running: Running<'a>,
+}
+
 #[async_trait]
 impl Functions for Lambda {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
@@ -84,27 +129,5 @@ impl Functions for Lambda {
             rank: task.rank,
             reason,
         })
-    }
-}
-
-/// One of the account's concurrent executions.
-struct Running<'a>(&'a AtomicUsize);
-
-impl<'a> Running<'a> {
-    fn enter(running: &'a AtomicUsize) -> Result<Self, String> {
-        let entered = Self(running);
-        if running.fetch_add(1, Ordering::Relaxed) >= ACCOUNT_CONCURRENCY {
-            return Err(format!(
-                "TooManyRequestsException: {ACCOUNT_CONCURRENCY} functions run already, \
-                 the default limit of an account"
-            ));
-        }
-        Ok(entered)
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

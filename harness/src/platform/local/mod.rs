@@ -5,23 +5,29 @@
 //! REPORT line like Lambda's, and its figures are read from that line. The
 //! services that workers talk through are on loopback: in this process, or real servers.
 
+mod account;
 mod checkout;
 mod collector;
 mod control;
+mod environment;
 mod host;
 mod http;
 mod instance;
 mod lambda;
 mod limits;
+mod measure;
 mod process;
 mod runtime_api;
 mod sandbox;
 mod services;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod usage;
 pub mod worker;
 
 pub use limits::{Enforced, Enforcement};
+pub use measure::{MeasuredLimit, measure_limits};
 pub use services::{Missing, Programs, Requirement, ServerUsed, check, requirements};
 pub use worker::Worker;
 
@@ -102,6 +108,11 @@ impl Local {
     pub fn enforcement(&self) -> Enforcement {
         self.limits.enforcement()
     }
+}
+
+/// How the limits of functions would be held on this machine.
+pub fn enforcement() -> Enforcement {
+    Limits::detect().enforcement()
 }
 
 #[async_trait]

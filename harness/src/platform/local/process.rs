@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
 
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::limits::{Confinement, Limits};
+use super::limits::{Confinement, Limits, Size, bytes_in};
 use super::usage::{self, Usage};
 
-/// How often a process's memory and CPU time are looked at.
+/// How often a process's memory, CPU time and files are looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the output of a process that has ended may still come.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
@@ -34,8 +35,8 @@ pub(super) struct Launch<'a> {
     /// What it reads first on its standard input, which then stays open: its
     /// end tells the worker that the harness is no more.
     pub(super) input: String,
-    /// Memory size of the function, which limits memory and CPU.
-    pub(super) memory_mb: Option<u32>,
+    /// The size of the function that it is a sandbox of.
+    pub(super) size: Option<Size>,
 }
 
 /// How a process ended.
@@ -45,6 +46,8 @@ pub(super) struct Exit {
     pub(super) status: ExitStatus,
     /// Whether it was ended for its memory.
     pub(super) out_of_memory: bool,
+    /// Whether it was ended for the size of its files.
+    pub(super) out_of_storage: bool,
 }
 
 /// A running worker process; killed when dropped.
@@ -61,10 +64,21 @@ impl Process {
     /// terminal reaches the harness alone. Every line of its output and errors
     /// goes to `lines`.
     pub(super) fn start(launch: &Launch<'_>, limits: &Limits, lines: LineSink) -> io::Result<Self> {
-        let mut child = Command::new(launch.program)
+        let (command, directory) = match launch.size {
+            None => (std::process::Command::new(launch.program), None),
+            Some(size) => {
+                let entered = limits.storage.enter(launch.program, size.storage_mb)?;
+                (entered.command, entered.watched)
+            }
+        };
+        let temporary = directory
+            .as_ref()
+            .map(|directory| ("TMPDIR", directory.path()));
+        let mut child = Command::from(command)
             .args(launch.arguments)
             .env_clear()
             .envs(launch.environment.iter().map(|(name, value)| (name, value)))
+            .envs(temporary)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -73,8 +87,8 @@ impl Process {
             .spawn()?;
         let gone = || io::Error::other("it ended at once");
         let pid = child.id().ok_or_else(gone)?;
-        let confinement = match launch.memory_mb {
-            Some(memory_mb) => limits.confine(pid, memory_mb)?,
+        let confinement = match launch.size {
+            Some(size) => limits.confine(pid, size.memory_mb)?,
             None => Confinement::default(),
         };
         let readers = [
@@ -90,8 +104,9 @@ impl Process {
             pid,
             kill: kill.clone(),
             usage: usage.clone(),
-            limit_mb: launch.memory_mb.filter(|_| !confinement.holds_memory),
+            size: launch.size,
             confinement,
+            directory,
         };
         let first = launch.input.clone();
         let monitor = tokio::spawn(async move {
@@ -150,33 +165,47 @@ impl fmt::Display for Exit {
             (None, Some(11)) => f.write_str("signal: segmentation fault"),
             (None, Some(signal)) => write!(f, "signal: {signal}"),
             (None, None) => f.write_str("unknown status"),
+        }?;
+        match self.out_of_storage {
+            true => f.write_str(" (no space left in its directory for temporary files)"),
+            false => Ok(()),
         }
     }
 }
 
-/// Fields drop in this order: the child is killed before its groups go.
+/// Fields drop in this order: the child is killed before its groups and its
+/// directory go.
 struct Monitor {
     child: Child,
     pid: u32,
     kill: Arc<Notify>,
     usage: Arc<Mutex<Usage>>,
-    limit_mb: Option<u32>,
+    size: Option<Size>,
     confinement: Confinement,
+    directory: Option<TempDir>,
+}
+
+/// What a process took too much of.
+enum Excess {
+    Memory,
+    Storage,
 }
 
 impl Monitor {
     async fn watch(mut self, readers: [AbortOnDropHandle<()>; 2]) -> Option<Exit> {
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut over_limit = false;
+        let mut excess = None;
         let status = loop {
             tokio::select! {
                 status = self.child.wait() => break status.ok()?,
                 () = self.kill.notified() => self.end(),
                 _ = look.tick() => {
-                    if self.is_over_limit() && !over_limit {
-                        over_limit = true;
-                        self.end();
+                    if excess.is_none() {
+                        excess = self.excess();
+                        if excess.is_some() {
+                            self.end();
+                        }
                     }
                 }
             }
@@ -185,11 +214,23 @@ impl Monitor {
             // A pipe that something else still holds open is not waited for.
             let _ = timeout(LAST_OUTPUT, reader).await;
         }
-        let out_of_memory = over_limit || self.confinement.ran_out_of_memory();
+        let out_of_memory =
+            matches!(excess, Some(Excess::Memory)) || self.confinement.ran_out_of_memory();
+        if out_of_memory {
+            self.reached_its_limit();
+        }
         Some(Exit {
             status,
             out_of_memory,
+            out_of_storage: matches!(excess, Some(Excess::Storage)),
         })
+    }
+
+    /// The last look may have been before the last of its growth.
+    fn reached_its_limit(&self) {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit_mb = self.size.map_or(0, |size| size.memory_mb);
+        usage.peak_mb = usage.peak_mb.max(limit_mb);
     }
 
     fn end(&mut self) {
@@ -197,12 +238,18 @@ impl Monitor {
         let _ = self.child.start_kill();
     }
 
-    fn is_over_limit(&self) -> bool {
-        let Some(now) = usage::of(self.pid) else {
-            return false;
-        };
+    /// What the process takes too much of, where nothing but a look tells.
+    fn excess(&self) -> Option<Excess> {
+        let now = usage::of(self.pid)?;
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = now;
-        self.limit_mb.is_some_and(|limit| now.resident_mb > limit)
+        let size = self.size?;
+        let watched = !self.confinement.holds_memory;
+        if watched && now.resident_mb > size.memory_mb {
+            return Some(Excess::Memory);
+        }
+        let directory = self.directory.as_ref()?;
+        let limit = u64::from(size.storage_mb) << 20;
+        (bytes_in(directory.path()) > limit).then_some(Excess::Storage)
     }
 }
 
@@ -240,52 +287,107 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn start(program: &str, arguments: &[&str], memory_mb: Option<u32>) -> (Process, Lines) {
+    type Lines = Arc<Mutex<Vec<String>>>;
+
+    const SMALL: Size = Size {
+        memory_mb: 64,
+        storage_mb: 1,
+    };
+
+    fn start_under(limits: &Limits, arguments: &[&str], size: Option<Size>) -> (Process, Lines) {
         let lines = Lines::default();
         let written = lines.clone();
         let launch = Launch {
-            program: Path::new(program),
-            arguments,
+            program: Path::new(arguments[0]),
+            arguments: &arguments[1..],
             environment: &[("GREETING".into(), "hello".into())],
             input: "first\n".into(),
-            memory_mb,
+            size,
         };
         let sink: LineSink = Arc::new(move |line| written.lock().unwrap().push(line));
-        (
-            Process::start(&launch, &Limits::without_groups(), sink).unwrap(),
-            lines,
-        )
+        (Process::start(&launch, limits, sink).unwrap(), lines)
     }
 
-    type Lines = Arc<Mutex<Vec<String>>>;
+    fn start(arguments: &[&str], size: Option<Size>) -> (Process, Lines) {
+        start_under(&Limits::without_groups(), arguments, size)
+    }
+
+    fn sorted(lines: &Lines) -> Vec<String> {
+        let mut lines = lines.lock().unwrap().clone();
+        lines.sort();
+        lines
+    }
 
     #[tokio::test]
     async fn all_output_has_come_when_a_process_has_ended() {
         let script = "read line; echo $line; echo $GREETING >&2; printf last; exit 3";
-        let (process, lines) = start("/bin/sh", &["-c", script], None);
+        let (process, lines) = start(&["/bin/sh", "-c", script], None);
         let exit = process.ended().await.unwrap();
         assert_eq!(
             (exit.to_string().as_str(), exit.out_of_memory),
             ("exit status 3", false)
         );
-        let mut lines = lines.lock().unwrap().clone();
-        lines.sort();
-        assert_eq!(lines, ["first", "hello", "last"]);
+        assert_eq!(sorted(&lines), ["first", "hello", "last"]);
     }
 
     #[tokio::test]
     async fn a_killed_process_says_so() {
-        let (process, _) = start("/bin/sleep", &["600"], None);
+        let (process, _) = start(&["/bin/sleep", "600"], None);
         process.kill();
         assert_eq!(process.ended().await.unwrap().to_string(), "signal: killed");
     }
 
+    /// One endless line, which tail keeps in memory.
+    const HOARDS: [&str; 2] = ["/usr/bin/tail", "/dev/zero"];
+
     #[tokio::test]
-    async fn without_groups_memory_is_watched() {
-        // One endless line, which tail keeps in memory.
-        let (process, _) = start("/usr/bin/tail", &["/dev/zero"], Some(64));
+    async fn a_process_over_its_memory_is_ended_with_groups_and_without() {
+        for limits in [Limits::detect(), Limits::without_groups()] {
+            let (process, _) = start_under(&limits, &HOARDS, Some(SMALL));
+            let exit = process.ended().await.unwrap();
+            assert!(exit.out_of_memory && !exit.out_of_storage);
+            assert!(process.usage().peak_mb >= 64, "{:?}", process.usage());
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_mount_files_are_looked_at() {
+        let script = "head -c 2000000 /dev/zero > $TMPDIR/a; sleep 600";
+        let (process, _) = start(&["/bin/sh", "-c", script], Some(SMALL));
         let exit = process.ended().await.unwrap();
-        assert!(exit.out_of_memory);
-        assert!(process.usage().peak_mb > 64);
+        assert!(exit.out_of_storage && !exit.out_of_memory);
+        assert!(exit.to_string().contains("no space left"), "{exit}");
+    }
+
+    /// Where nothing can be mounted, the directory stands for `/tmp`.
+    #[tokio::test]
+    async fn every_sandbox_has_a_directory_of_its_own() {
+        let limits = Limits::detect();
+        let name = format!("epochcost-{}", uuid::Uuid::new_v4());
+        let script = format!("cd ${{TMPDIR:-/tmp}}; ls; echo mine > {name}; cat {name}");
+        for _ in 0..2 {
+            let (process, lines) = start_under(&limits, &["/bin/sh", "-c", &script], Some(SMALL));
+            assert_eq!(process.ended().await.unwrap().to_string(), "exit status 0");
+            // Nothing was there before.
+            assert_eq!(sorted(&lines), ["mine"]);
+        }
+        assert!(!Path::new("/tmp").join(name).exists());
+    }
+
+    #[tokio::test]
+    async fn a_mounted_directory_is_full_at_its_size() {
+        let limits = Limits::detect();
+        let crate::platform::local::Enforced::Yes { how } = limits.enforcement().storage else {
+            panic!("storage is limited everywhere");
+        };
+        if !how.contains("tmpfs") {
+            return eprintln!("skipped: {how}");
+        }
+        let script = "head -c 2000000 /dev/zero > /tmp/a; wc -c < /tmp/a";
+        let (process, lines) = start_under(&limits, &["/bin/sh", "-c", script], Some(SMALL));
+        process.ended().await.unwrap();
+        let lines = sorted(&lines);
+        assert_eq!(lines[0], (1 << 20).to_string(), "{lines:?}");
+        assert!(lines[1].contains("No space left"), "{lines:?}");
     }
 }

@@ -11,9 +11,10 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::collector::unix_s;
+use super::environment;
 use super::host::Host;
 use super::lambda::FunctionSpec;
-use super::limits;
+use super::limits::Size;
 use super::process::{Exit, Process};
 use super::runtime_api::{Answer, Event, RuntimeApi, Slot};
 use crate::metering::Invocation;
@@ -96,20 +97,30 @@ impl Sandbox {
         host: &Host,
         api: &RuntimeApi,
         function: &str,
-        spec: FunctionSpec,
+        spec: &FunctionSpec,
     ) -> Result<Self, String> {
         let id = Uuid::new_v4().simple().to_string();
         let slot = api.open(&id, function);
         let log = Arc::new(Log::default());
         let lines = log.clone();
-        let environment = environment(host, &api.endpoint(&id), &id, function, spec.memory_mb);
+        let mut environment = environment::of_function(&environment::Function {
+            name: function,
+            memory_mb: spec.memory_mb,
+            sandbox: &id,
+            runtime_api: &api.endpoint(&id),
+            root: host.program.parent(),
+        });
+        environment.extend(spec.environment.clone());
         let started = Instant::now();
         let process = host
             .start(
                 &[],
                 environment,
                 String::new(),
-                Some(spec.memory_mb),
+                Some(Size {
+                    memory_mb: spec.memory_mb,
+                    storage_mb: spec.storage_mb,
+                }),
                 move |line| {
                     lines.write(line);
                 },
@@ -320,47 +331,6 @@ pub(super) fn milliseconds(duration: Duration) -> f64 {
 fn billed_ms(duration: Duration, init: Option<Duration>) -> u64 {
     let billed = duration + init.unwrap_or_default();
     u64::try_from(billed.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
-}
-
-/// Lambda's environment variables ("Using Lambda environment variables",
-/// reserved variables of a custom runtime), and the threads of its CPU share.
-fn environment(
-    host: &Host,
-    runtime_api: &str,
-    id: &str,
-    function: &str,
-    memory_mb: u32,
-) -> Vec<(String, String)> {
-    let root = host
-        .program
-        .parent()
-        .map(|dir| dir.display().to_string())
-        .unwrap_or_default();
-    let threads = limits::vcpus(memory_mb).round().max(1.0);
-    let today = jiff::Timestamp::now().strftime("%Y/%m/%d").to_string();
-    [
-        ("AWS_LAMBDA_RUNTIME_API", runtime_api.to_owned()),
-        ("AWS_LAMBDA_FUNCTION_NAME", function.to_owned()),
-        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", memory_mb.to_string()),
-        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
-        ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand".to_owned()),
-        (
-            "AWS_LAMBDA_LOG_GROUP_NAME",
-            format!("/aws/lambda/{function}"),
-        ),
-        (
-            "AWS_LAMBDA_LOG_STREAM_NAME",
-            format!("{today}/[$LATEST]{id}"),
-        ),
-        ("AWS_REGION", "local".to_owned()),
-        ("AWS_DEFAULT_REGION", "local".to_owned()),
-        ("LAMBDA_TASK_ROOT", root.clone()),
-        ("LAMBDA_RUNTIME_DIR", root),
-        ("_HANDLER", "bootstrap".to_owned()),
-        ("RAYON_NUM_THREADS", threads.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
 }
 
 #[cfg(test)]

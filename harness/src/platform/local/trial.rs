@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use epochcost_systems::{
-    ByHost, FollowUps, Functions, Host as HostKind, System, drive, find, requests,
+    ByHost, Fidelity, FollowUps, Functions, Host as HostKind, Launch, System, drive, find, requests,
 };
 use tokio::time::{sleep, timeout};
 
 use super::Local;
+use super::account::{Admission, Caller};
 use super::collector::{Collector, unix_s};
 use super::host::Host;
 use super::instance::Instances;
@@ -62,22 +63,26 @@ pub(super) async fn run(
     let left = services.end().await;
 
     progress.steps(*collector.steps().borrow());
+    let throttles = collector.throttles();
     let (records, invocations, unreadable) = collector.take();
     let (transitions, failure) = match driven {
-        Ok(transitions) => (transitions, unreadable),
-        Err(reason) => (0, Some(reason)),
+        Ok(transitions) => (transitions + throttles.retried, unreadable),
+        Err(reason) => (0, Some(reason + &throttled(throttles.refused))),
     };
+    let mut warnings = warnings(local, row, system);
+    warnings.extend(surroundings(row, throttles.refused));
+    warnings.extend(left.map(|why| format!("what the trial left on the servers is there: {why}")));
     Ok(TrialOutcome {
         started_s,
         wall_s,
         invocations,
         records,
         transitions,
+        throttles: system
+            .runs_on(HostKind::Function)
+            .then_some(throttles.refused),
         failure,
-        warnings: warnings(local, row, system)
-            .into_iter()
-            .chain(left.map(|why| format!("what the trial left on the servers is there: {why}")))
-            .collect(),
+        warnings,
     })
 }
 
@@ -115,6 +120,15 @@ async fn with_services<T>(
     }
 }
 
+/// Said of a failure where functions were refused: workers that could not start
+/// are why others waited.
+fn throttled(refused: u64) -> String {
+    match refused {
+        0 => String::new(),
+        _ => format!("; {refused} invocations were throttled by the account's limits"),
+    }
+}
+
 fn io(doing: &'static str) -> impl Fn(std::io::Error) -> PlatformError {
     move |source| PlatformError::Io {
         doing: doing.into(),
@@ -134,12 +148,30 @@ async fn functions(
     let spec = FunctionSpec {
         memory_mb: row.memory_mb,
         timeout: Duration::from_secs(row.timeout_s),
+        storage_mb: row.sandbox.ephemeral_storage_mb,
+        environment: row.sandbox.environment.clone().into_iter().collect(),
     };
+    let account = Admission::new(row.sandbox.account);
+    let caller = caller(row, system);
     Ok(ByHost {
         system,
-        functions: Lambda::new(host.clone(), api, spec),
+        functions: Lambda::new(host.clone(), api, spec, account, caller),
         instances: Instances::new(host, row.job.workers, local.cores),
     })
+}
+
+/// Who invokes the system's functions. The published state machine of SPIRT has
+/// no `Retry` in any state.
+fn caller(row: &Row, system: &dyn System) -> Caller {
+    let workflow = matches!(system.launch(&row.job), Ok(Launch::Workflow { .. }));
+    // Instances start executions for each of their steps.
+    if !workflow && system.worker_host() == HostKind::Function {
+        return Caller::Events;
+    }
+    match row.job.fidelity {
+        Fidelity::Code => Caller::WorkflowWithoutRetry,
+        _ => Caller::Workflow,
+    }
 }
 
 /// Drives the job; its state transitions, or why it failed.
@@ -191,7 +223,29 @@ fn environment(
             .map_err(|error| PlatformError::Worker(format!("unwritable faults: {error}")))?;
         environment.push(("EPOCHCOST_FAULTS".into(), faults));
     }
+    if let Some(network) = &row.sandbox.network {
+        let shape = serde_json::to_string(&network.shape)
+            .map_err(|error| PlatformError::Worker(format!("unwritable network: {error}")))?;
+        environment.push(("EPOCHCOST_NETWORK".into(), shape));
+    }
     Ok(environment)
+}
+
+/// What a reader must know of the account and of the network.
+fn surroundings(row: &Row, refused: u64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if refused > 0 {
+        let account = row.sandbox.account;
+        warnings.push(format!(
+            "{refused} invocations were throttled (the account runs {} at once, a function gains \
+             {} sandboxes in 10 s): times include their retries",
+            account.concurrency_limit, account.scaling_per_10_s
+        ));
+    }
+    if let Some(network) = &row.sandbox.network {
+        warnings.push(format!("the network was shaped: {network}"));
+    }
+    warnings
 }
 
 /// What a reader of the results must know of this machine.

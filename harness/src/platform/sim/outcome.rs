@@ -15,6 +15,8 @@ pub(super) fn of(simulated: Simulated) -> TrialOutcome {
         invocations: simulated.invocations.into_iter().map(invocation).collect(),
         records: simulated.records,
         transitions: simulated.transitions,
+        // Virtual callers wait for their turn.
+        throttles: None,
         failure: limit.or(simulated.failure),
         warnings: Vec::new(),
     }

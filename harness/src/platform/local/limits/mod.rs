@@ -1,11 +1,14 @@
-//! The CPU share and the memory limit of a function, held by control groups
-//! where this machine lets us.
+//! What a sandbox is held to: the CPU share and the memory limit of its function
+//! by control groups, the size of its `/tmp` by a mount, where this machine lets
+//! us.
 //!
 //! Groups lie inside the one that the harness itself runs in, so that limits
 //! set from outside still hold. Their names carry the harness's process id:
 //! what a killed harness left is removed by the next.
 
+mod delegated;
 mod group;
+mod storage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
 use group::{Group, Hierarchy};
+pub(super) use storage::{Storage, bytes_in};
 
 /// Memory at which a function has one vCPU, MB (AWS Lambda documentation,
 /// "Configure Lambda function memory").
@@ -48,6 +52,17 @@ pub struct Enforcement {
     pub cpu: Enforced,
     /// The memory limit.
     pub memory: Enforced,
+    /// The size of `/tmp`.
+    pub storage: Enforced,
+}
+
+/// The size of a function, which its sandboxes are held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    /// Memory, MB; its CPU share follows from it.
+    pub(super) memory_mb: u32,
+    /// `/tmp`, MB.
+    pub(super) storage_mb: u32,
 }
 
 /// What limits can be set on this machine.
@@ -55,6 +70,8 @@ pub struct Enforcement {
 pub(super) struct Limits {
     cpu: Result<Hierarchy, String>,
     memory: Result<Hierarchy, String>,
+    /// How sandboxes get their `/tmp`.
+    pub(super) storage: Storage,
 }
 
 /// A group name that nothing else in this process has.
@@ -77,15 +94,17 @@ impl Limits {
         Self {
             cpu: of("cpu"),
             memory: of("memory"),
+            storage: Storage::detect(),
         }
     }
 
-    /// As on a machine that lets us make no groups.
+    /// As on a machine that lets us make no groups and mount nothing.
     #[cfg(test)]
     pub(super) fn without_groups() -> Self {
         Self {
             cpu: Err("a test wants none".into()),
             memory: Err("a test wants none".into()),
+            storage: Storage::watched("a test wants no mount"),
         }
     }
 
@@ -104,6 +123,7 @@ impl Limits {
                     Err(why) => format!("resident memory looked at every 50 ms, since {why}"),
                 },
             },
+            storage: self.storage.enforcement(),
         }
     }
 

@@ -1,0 +1,100 @@
+//! What a process finds in its environment: what Lambda sets, whatever the
+//! harness was started with.
+
+use std::path::Path;
+
+use super::limits;
+
+/// A sandbox's function, as its environment tells it.
+pub(super) struct Function<'a> {
+    /// Its name.
+    pub(super) name: &'a str,
+    /// Its memory size, MB.
+    pub(super) memory_mb: u32,
+    /// The sandbox.
+    pub(super) sandbox: &'a str,
+    /// Where it gets its work, host, port and path.
+    pub(super) runtime_api: &'a str,
+    /// Where the worker lies.
+    pub(super) root: Option<&'a Path>,
+}
+
+/// What every process finds: no proxy, no credentials, no settings of the user's.
+pub(super) fn of_every_process() -> Vec<(String, String)> {
+    owned([
+        ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
+        ("LANG", "en_US.UTF-8"),
+        ("TZ", ":UTC"),
+        ("HOME", "/tmp"),
+        ("RUST_BACKTRACE", "0"),
+    ])
+}
+
+/// The variables that Lambda sets for a function on a custom runtime ("Using
+/// Lambda environment variables"), and the threads of its CPU share.
+///
+/// Three kinds of reserved variables are not there: `AWS_EXECUTION_ENV` and
+/// `_X_AMZN_TRACE_ID`, which custom runtimes do not get, and the keys of an
+/// execution role, since there is none.
+pub(super) fn of_function(function: &Function<'_>) -> Vec<(String, String)> {
+    let root = function.root.map(|root| root.display().to_string());
+    let root = root.unwrap_or_default();
+    let threads = limits::vcpus(function.memory_mb).round().max(1.0);
+    let today = jiff::Timestamp::now().strftime("%Y/%m/%d").to_string();
+    let stream = format!("{today}/[$LATEST]{}", function.sandbox);
+    owned([
+        ("AWS_LAMBDA_RUNTIME_API", function.runtime_api),
+        ("AWS_LAMBDA_FUNCTION_NAME", function.name),
+        (
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+            &function.memory_mb.to_string(),
+        ),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+        ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
+        (
+            "AWS_LAMBDA_LOG_GROUP_NAME",
+            &format!("/aws/lambda/{}", function.name),
+        ),
+        ("AWS_LAMBDA_LOG_STREAM_NAME", &stream),
+        ("AWS_REGION", "local"),
+        ("AWS_DEFAULT_REGION", "local"),
+        ("LAMBDA_TASK_ROOT", &root),
+        ("LAMBDA_RUNTIME_DIR", &root),
+        ("_HANDLER", "bootstrap"),
+        ("RAYON_NUM_THREADS", &threads.to_string()),
+    ])
+}
+
+fn owned<const N: usize>(variables: [(&str, &str); N]) -> Vec<(String, String)> {
+    variables
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sandbox::is_reserved;
+
+    /// What a function finds that is Lambda's, an experiment cannot set.
+    #[test]
+    fn what_lambda_sets_is_reserved() {
+        let function = Function {
+            name: "f",
+            memory_mb: 3_538,
+            sandbox: "0",
+            runtime_api: "127.0.0.1:1/0",
+            root: None,
+        };
+        let found = of_function(&function);
+        let threads = found.iter().find(|(name, _)| name == "RAYON_NUM_THREADS");
+        assert_eq!(threads.map(|(_, value)| value.as_str()), Some("2"));
+        for (name, _) in found.iter().filter(|(name, _)| name != "RAYON_NUM_THREADS") {
+            assert!(is_reserved(name), "{name}");
+        }
+        let common = of_every_process();
+        let reserved = common.iter().filter(|(name, _)| is_reserved(name));
+        // PATH, LANG and the like may be set by a function's configuration.
+        assert_eq!(reserved.count(), 1, "{common:?}");
+    }
+}

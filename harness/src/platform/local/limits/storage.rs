@@ -1,0 +1,173 @@
+//! A sandbox's own `/tmp`, of limited size, which lives as long as the sandbox.
+//!
+//! Where this user may, a sandbox starts in a mount namespace of its own with a
+//! file system in memory at `/tmp`. No safe call of the standard library makes
+//! one, so `unshare` and `mount` do, and then become the worker: no process is
+//! left between the harness and it. Elsewhere the sandbox gets a directory, named
+//! in `TMPDIR`, whose size is looked at.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fs, io};
+
+use tempfile::TempDir;
+
+use super::Enforced;
+
+/// Where the two programs lie on every distribution that has them.
+const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+
+/// `$0` is the mount program, `$1` the size in MB, `$2` the program to become.
+/// That is opened first: it may lie below the `/tmp` that is about to be hidden.
+const ENTER: &str = r#"exec 3<"$2" && "$0" -t tmpfs -o "size=$1m,mode=1777,nosuid,nodev" tmpfs /tmp && shift 2 && exec /proc/self/fd/3 "$@""#;
+
+/// How sandboxes get their `/tmp`.
+#[derive(Debug)]
+pub(in super::super) enum Storage {
+    /// By a mount of their own.
+    Mounted {
+        /// `unshare` and its options.
+        unshare: Vec<String>,
+        /// `mount`.
+        mount: PathBuf,
+    },
+    /// By a directory whose size is looked at.
+    Watched {
+        /// Why not by a mount.
+        why: String,
+    },
+}
+
+/// What runs a program in a sandbox's storage.
+pub(in super::super) struct Entered {
+    /// The command, without the program's own arguments.
+    pub(in super::super) command: Command,
+    /// The directory to look at, removed when dropped; none where a mount limits it.
+    pub(in super::super) watched: Option<TempDir>,
+}
+
+impl Storage {
+    /// Tries what this user may.
+    pub(super) fn detect() -> Self {
+        let (Some(unshare), Some(mount)) = (find("unshare"), find("mount")) else {
+            return Self::watched("unshare and mount (util-linux) are not installed");
+        };
+        let unshare = unshare.display().to_string();
+        // Root needs no user namespace; where others may make one, they are root in it.
+        let ways: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
+        let mut why = String::new();
+        for options in ways {
+            let options = options.iter().chain(&["--propagation", "private", "--"]);
+            let mut command = vec![unshare.clone()];
+            command.extend(options.map(|option| (*option).to_owned()));
+            let storage = Self::Mounted {
+                unshare: command,
+                mount: mount.clone(),
+            };
+            match storage.try_out() {
+                Ok(()) => return storage,
+                Err(error) => why = error,
+            }
+        }
+        Self::watched(&why)
+    }
+
+    pub(super) fn watched(why: &str) -> Self {
+        Self::Watched {
+            why: why.to_owned(),
+        }
+    }
+
+    pub(super) fn enforcement(&self) -> Enforced {
+        Enforced::Yes {
+            how: match self {
+                Self::Mounted { .. } => "tmpfs in a mount namespace".to_owned(),
+                Self::Watched { why } => {
+                    format!("a directory in TMPDIR looked at every 50 ms, since {why}")
+                }
+            },
+        }
+    }
+
+    /// What starts `program` with a `/tmp` of `storage_mb`.
+    pub(in super::super) fn enter(&self, program: &Path, storage_mb: u32) -> io::Result<Entered> {
+        let Self::Mounted { unshare, mount } = self else {
+            return Ok(Entered {
+                command: Command::new(program),
+                watched: Some(
+                    tempfile::Builder::new()
+                        .prefix("epochcost-tmp-")
+                        .tempdir()?,
+                ),
+            });
+        };
+        let mut command = Command::new(&unshare[0]);
+        command
+            .args(&unshare[1..])
+            .args(["/bin/sh", "-c", ENTER])
+            .arg(mount)
+            .arg(storage_mb.to_string())
+            .arg(program);
+        Ok(Entered {
+            command,
+            watched: None,
+        })
+    }
+
+    fn try_out(&self) -> Result<(), String> {
+        let shell = Path::new("/bin/sh");
+        let entered = self.enter(shell, 1).map_err(|error| error.to_string())?;
+        let mut command = entered.command;
+        command.args(["-c", "exit 0"]).stdin(Stdio::null());
+        let output = command.output().map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("it ended without a word");
+        Err(format!("nothing can be mounted ({said})"))
+    }
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let places = PLACES.iter().map(|place| Path::new(place).join(program));
+    places.into_iter().find(|path| path.is_file())
+}
+
+/// Bytes that the files below `directory` take; what vanishes meanwhile is none.
+pub(in super::super) fn bytes_in(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(found) if found.is_dir() => bytes_in(&entry.path()),
+            Ok(found) => found.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn bytes_of_all_files_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("a")).unwrap();
+        fs::write(directory.path().join("a/b"), [0; 1_000]).unwrap();
+        fs::write(directory.path().join("c"), [0; 24]).unwrap();
+        assert_eq!(bytes_in(directory.path()), 1_024);
+        assert_eq!(bytes_in(Path::new("/no/such/directory")), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_mounted_is_said() {
+        let storage = Storage::Mounted {
+            unshare: vec!["/bin/false".into()],
+            mount: "/bin/mount".into(),
+        };
+        let why = storage.try_out().unwrap_err();
+        assert!(why.contains("nothing can be mounted"), "{why}");
+    }
+}
