@@ -5,7 +5,6 @@
 //! by default; every worker follows what worker 0 found after an epoch, so that
 //! all end with the same one.
 
-use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -156,11 +155,6 @@ impl Monitor {
                 .follow(loss, |lowest| lowest - stopping.min_delta);
             self.is_over = self.stopping.since >= stopping.patience;
         }
-    }
-
-    /// `spec` at the learning rate of now.
-    pub(crate) fn optimizer(&self, spec: OptimizerSpec) -> OptimizerSpec {
-        spec.at_rate(self.learning_rate)
     }
 }
 
