@@ -87,12 +87,17 @@ enum Verb {
     Audit(cmd::audit::Args),
     /// Make and check datasets.
     Data(cmd::data::Args),
-    /// Show the price book.
+    /// Show the price book, or ask the Pricing API for another.
     Prices(cmd::prices::Args),
     /// Show what there is.
     List(cmd::list::Args),
     /// Show what this machine can do, and what to install for the rest.
     Doctor(cmd::doctor::Args),
+    /// Find what runs left on AWS, by tag and in every region, and remove it.
+    ///
+    /// Asks before it removes anything. Fails if any service could not be
+    /// asked: a list with a gap would read as "nothing is left".
+    Clean(cmd::aws::CleanArgs),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -236,9 +241,10 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Compare(args) => cmd::compare::run(&args, output),
         Verb::Audit(args) => cmd::audit::run(&args, output),
         Verb::Data(args) => cmd::data::run(&args, output),
-        Verb::Prices(args) => cmd::prices::run(&args, output),
+        Verb::Prices(args) => cmd::prices::run(&args, output).await,
         Verb::List(args) => cmd::list::run(&args, output),
         Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
+        Verb::Clean(args) => cmd::aws::clean(&args, output).await,
         Verb::Completions { shell } => {
             clap_complete::generate(
                 shell,

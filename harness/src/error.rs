@@ -94,6 +94,10 @@ pub enum Error {
         /// How to go on.
         remedy: String,
     },
+    /// Something on AWS could not be done.
+    #[cfg(feature = "aws")]
+    #[error(transparent)]
+    Aws(#[from] epochcost_aws::AwsError),
     /// The operating system refused.
     #[error("failed to {doing}: {source}")]
     Io {
@@ -119,6 +123,32 @@ impl Error {
             Self::NothingSelected(_) => Exit::NothingSelected,
             Self::SpendingLimit { .. } => Exit::SpendingLimit,
             Self::Interrupted { .. } => Exit::Interrupted,
+            #[cfg(feature = "aws")]
+            Self::Aws(error) => of_aws(error),
         }
+    }
+}
+
+/// What the account lacks is the platform's lack; a service's fault is nobody's
+/// usage.
+#[cfg(feature = "aws")]
+fn of_aws(error: &epochcost_aws::AwsError) -> Exit {
+    use epochcost_aws::{AwsError, Cause};
+    match (error, error.cause()) {
+        (AwsError::SpendingLimit { .. }, _) => Exit::SpendingLimit,
+        (AwsError::NotApproved { .. } | AwsError::Unusable { .. }, _) => Exit::Usage,
+        (
+            _,
+            Some(
+                Cause::NoCredentials
+                | Cause::Expired
+                | Cause::Unrecognised
+                | Cause::Permission
+                | Cause::Quota
+                | Cause::Capacity
+                | Cause::Unreachable,
+            ),
+        ) => Exit::Lacks,
+        _ => Exit::Internal,
     }
 }

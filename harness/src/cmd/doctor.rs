@@ -23,11 +23,14 @@ pub struct Args {
     /// memory ends, and where /tmp does. Takes some seconds; builds the worker.
     #[arg(long)]
     measure: bool,
+    /// Look at the AWS account, too: identity, region, quotas, permissions.
+    #[arg(long)]
+    aws: bool,
 }
 
 /// One thing looked at.
 #[derive(Serialize)]
-struct Finding {
+pub(super) struct Finding {
     what: String,
     /// Whether it is there.
     ok: bool,
@@ -43,7 +46,8 @@ struct Finding {
 }
 
 impl Finding {
-    fn there(what: &str, found: impl Into<String>) -> Self {
+    /// It is there.
+    pub(super) fn there(what: &str, found: impl Into<String>) -> Self {
         Self {
             what: what.to_owned(),
             ok: true,
@@ -54,7 +58,8 @@ impl Finding {
         }
     }
 
-    fn lacking(what: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+    /// It is not there.
+    pub(super) fn lacking(what: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         let remedy = Some(remedy.into());
         Self {
             what: what.to_owned(),
@@ -71,7 +76,8 @@ impl Finding {
 /// has a remedy, or a run that does without.
 ///
 /// # Errors
-/// When limits are to be measured and no worker can be built or started.
+/// When limits are to be measured and no worker can be built or started; with
+/// `--aws`, when this build has no AWS or no region is configured.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let mut findings = vec![cores(), memory()];
     findings.extend(limits());
@@ -80,6 +86,9 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     findings.extend(datasets::DATASETS.iter().map(dataset));
     if args.measure {
         findings.extend(measured(output).await?);
+    }
+    if args.aws {
+        findings.extend(super::aws::look().await?);
     }
     let rows: Vec<[String; 4]> = findings
         .iter()

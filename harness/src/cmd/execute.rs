@@ -102,8 +102,9 @@ pub(super) fn runnable(experiment: &Experiment) -> Result<(), Error> {
         (PlatformKind::Local, Services::Embedded) | (PlatformKind::Sim, _) => Ok(()),
         (PlatformKind::Local, Services::Real) => Ok(check(&experiment.rows)?),
         (PlatformKind::Aws, _) => lacks(
-            "the platform `aws` is not in this build",
-            "use --platform local or --platform sim",
+            "nothing is trained on AWS yet",
+            "use --platform local or --platform sim; `epochcost plan --platform aws` says what \
+             a run there would make and cost at most",
         ),
     }
 }

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 pub mod audit;
+pub mod aws;
 pub mod check;
 pub mod compare;
 pub mod data;

@@ -21,6 +21,8 @@ pub struct Args {
 enum Action {
     /// Show every price, its unit and its source.
     Show,
+    /// Write a price book from the Pricing API, and show what differs.
+    Refresh(super::aws::RefreshArgs),
 }
 
 /// The price book as JSON.
@@ -32,12 +34,18 @@ struct Shown<'a> {
     prices: &'a [Price],
 }
 
-/// Shows the price book that bills are made with.
+/// Shows the price book that bills are made with, or writes another.
 ///
 /// # Errors
-/// When the price book is unusable.
-pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
-    let Action::Show = args.action;
+/// When the price book is unusable, or the Pricing API cannot be asked.
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    match &args.action {
+        Action::Show => show(output),
+        Action::Refresh(args) => super::aws::refresh(args, output).await,
+    }
+}
+
+fn show(output: Output) -> Result<Exit, Error> {
     let book = PriceBook::shipped().map_err(ResultsError::from)?;
     let rows: Vec<[String; 5]> = book
         .prices()

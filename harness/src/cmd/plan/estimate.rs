@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
 use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
-use epochcost_systems::{Host, PaperAccount, QueueService, Record, StageSeconds, StepRecord, find};
+use epochcost_systems::{
+    ChannelTraffic, Host, PaperAccount, QueueService, Record, StageSeconds, StepRecord, find,
+};
 use serde::Serialize;
 
 use crate::analysis::epochs;
@@ -60,6 +62,12 @@ pub(super) struct Estimate {
     pub(super) dataset_traffic: Traffic,
     /// Traffic of checkpoints, statistics and logs.
     pub(super) state_traffic: Traffic,
+    /// Whether anything went over a tensor store.
+    #[serde(skip)]
+    pub(super) uses_tensor_store: bool,
+    /// Whether anything went over a queue.
+    #[serde(skip)]
+    pub(super) uses_queue: bool,
     /// Events that the simulation went through.
     pub(super) events: u64,
     /// How long that took: real time, the only one here.
@@ -68,6 +76,11 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
+    /// A count over all purposes.
+    pub(super) fn writes(&self, of: fn(&Traffic) -> u64) -> u64 {
+        of(&self.traffic) + of(&self.dataset_traffic) + of(&self.state_traffic)
+    }
+
     /// Its cost by one account, US dollars.
     pub(super) fn usd(&self, account: Account) -> f64 {
         match account {
@@ -151,6 +164,10 @@ fn figures(
         traffic,
         wall_s: simulated.wall_s,
     };
+    let moved = |of: fn(&ChannelTraffic) -> Traffic| {
+        let purposes = [traffic.exchange, traffic.dataset, traffic.state];
+        (purposes.iter()).any(|channels| of(channels) != Traffic::default())
+    };
     let bills = [cost::paper(&usage, prices)?, cost::full(&usage, prices)?];
     let [cost_paper_usd, cost_full_usd] = [bills[0].total_usd(), bills[1].total_usd()];
     let epochs = epochs(&steps, &[]);
@@ -167,6 +184,8 @@ fn figures(
         cost_paper_usd,
         cost_full_usd,
         bills,
+        uses_tensor_store: moved(|channels| channels.tensors),
+        uses_queue: moved(|channels| channels.queue),
         traffic: traffic.exchange.total(),
         dataset_traffic: traffic.dataset.total(),
         state_traffic: traffic.state.total(),

@@ -24,7 +24,7 @@ use self::estimate::{Estimate, Outcome, estimate, has_functions};
 use self::limits::Boundary;
 use self::memory::Cheapest;
 use self::uncertainty::Uncertainty;
-use super::Output;
+use super::{Output, aws};
 use crate::cost::{Account, PriceBook};
 use crate::error::{Error, Exit};
 use crate::experiment::{Document, Experiment, Options, PlatformKind, Simulation as Stands};
@@ -81,9 +81,17 @@ pub struct Args {
         requires = "uncertainty"
     )]
     seed: u64,
-    /// Taken as by `run`, without effect: a simulation repeats itself exactly.
+    /// Repetitions of each row on AWS. Without `--platform aws` of no effect:
+    /// a simulation repeats itself exactly.
     #[arg(long, value_name = "N", hide = true)]
     trials: Option<usize>,
+    /// Where the experiment would run. `aws` lists every resource that it would
+    /// make, and the most that it can cost.
+    #[arg(long, value_enum)]
+    platform: Option<PlatformKind>,
+    /// The price book, by default the one that this program brings along.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
 }
 
 impl ValueEnum for Account {
@@ -118,6 +126,9 @@ struct Plan {
     limits: Option<Vec<Boundary>>,
     /// Intervals, if they were asked for.
     uncertainty: Option<Uncertainty>,
+    /// What it would make on AWS and cost at most, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aws: Option<serde_json::Value>,
 }
 
 /// A row and what it is expected to take.
@@ -166,11 +177,15 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         // It was loaded for the platform `sim`.
         return Err(Error::NothingSelected("no simulation".into()));
     };
-    let prices = PriceBook::shipped().map_err(ResultsError::from)?;
+    let prices = price_book(args)?;
     let candidates = candidates(&experiment, stands)?;
     let planned = parallel::map(&candidates, |candidate| plan(candidate, stands, &prices));
     let mut rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
     let frontier_by_sample = mark_frontier(&mut rows, args.account);
+    let on_aws = match args.platform {
+        Some(PlatformKind::Aws) => Some(on_aws(args, &experiment, &rows, &prices, output)?),
+        _ => None,
+    };
     let plan = Plan {
         schema_version: PLAN_VERSION,
         experiment: experiment.name.clone(),
@@ -182,12 +197,54 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         uncertainty: (args.uncertainty)
             .map(|n| uncertainty::uncertainty(&candidates, stands, n, args.seed, &prices))
             .transpose()?,
+        aws: on_aws.as_ref().map(|on_aws| on_aws.json.clone()),
         rows,
     };
     say_pace(&plan, output);
     output.text(text::of(&plan, args, output.verbosity > 0));
+    if let Some(on_aws) = on_aws {
+        output.text(format_args!("\n{}", on_aws.text));
+    }
     output.json(&plan);
     Ok(Exit::Done)
+}
+
+fn price_book(args: &Args) -> Result<PriceBook, Error> {
+    let Some(path) = &args.prices else {
+        return Ok(PriceBook::shipped().map_err(ResultsError::from)?);
+    };
+    let unusable = |reason: String| Error::Usage {
+        problem: format!("failed to read the price book {}: {reason}", path.display()),
+        remedy: "write one with `epochcost prices refresh --out FILE`".to_owned(),
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    PriceBook::parse(&text).map_err(|error| unusable(error.to_string()))
+}
+
+/// The rows that are possible, on AWS.
+fn on_aws(
+    args: &Args,
+    experiment: &Experiment,
+    rows: &[PlannedRow],
+    prices: &PriceBook,
+    output: Output,
+) -> Result<aws::OnAws, Error> {
+    let mut deployed = Vec::with_capacity(rows.len());
+    for (row, planned) in experiment.rows.iter().zip(rows) {
+        let Some(estimate) = &planned.estimate else {
+            output.message(format_args!("left out on AWS: {} is impossible", row.id));
+            continue;
+        };
+        deployed.push(aws::ToDeploy {
+            row: row.clone(),
+            trials: args.trials.unwrap_or(experiment.trials),
+            uses_tensor_store: estimate.uses_tensor_store,
+            uses_queue: estimate.uses_queue,
+            puts: estimate.writes(|traffic| traffic.puts),
+            bytes_up: estimate.writes(|traffic| traffic.bytes_up),
+        });
+    }
+    aws::plan(&deployed, prices)
 }
 
 /// How fast simulations went, on one core each.

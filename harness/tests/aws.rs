@@ -1,0 +1,179 @@
+//! The verbs on AWS: without the feature they say how to get it, and with it
+//! they work without an account as far as they can.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Five systems, one of each way to be deployed.
+const EXPERIMENT: &str = "\
+schema: 1
+name: planned
+platform: aws
+dataset: {name: cifar10}
+model: mobilenet
+workers: 4
+batch_size: 32
+batches_per_worker: 3
+epochs: 2
+memory_mb: 3008
+systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
+";
+
+/// Runs the program without any configuration of AWS but `environment`.
+fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+    let names = std::env::vars().map(|(name, _)| name);
+    for name in names.filter(|name| name.starts_with("AWS_")) {
+        command.env_remove(name);
+    }
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .env("HOME", directory)
+        // Nobody asks the instance that this may run on.
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("x.yaml"), EXPERIMENT).unwrap();
+    directory
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], exit: i32, says: &str) {
+    let directory = directory();
+    let output = epochcost(directory.path(), arguments, &[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {message}");
+    assert!(message.contains(says), "{arguments:?}: {message}");
+    let left = std::fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 1, "{arguments:?} wrote something");
+}
+
+/// Nothing that creates anything can be reached.
+#[test]
+fn a_run_on_aws_is_refused_before_anything_happens() {
+    refused(&["run", "x.yaml"], 5, "plan --platform aws");
+    refused(
+        &["run", "x.yaml", "--max-usd", "0"],
+        5,
+        "plan --platform aws",
+    );
+}
+
+#[cfg(not(feature = "aws"))]
+#[test]
+fn a_build_without_the_clients_says_how_to_get_one_with_them() {
+    for arguments in [
+        &["clean", "--dry-run"][..],
+        &["clean", "--yes"],
+        &["doctor", "--aws"],
+        &["prices", "refresh", "--out", "book.yaml"],
+        &["plan", "x.yaml", "--platform", "aws"],
+    ] {
+        refused(arguments, 5, "--features aws");
+    }
+}
+
+#[cfg(feature = "aws")]
+mod with_clients {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn plan(arguments: &[&str]) -> Value {
+        let directory = directory();
+        let arguments = [
+            &["plan", "x.yaml", "--json", "--platform", "aws"],
+            arguments,
+        ]
+        .concat();
+        let output = epochcost(directory.path(), &arguments, &[]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["aws"].clone()
+    }
+
+    fn usd(plan: &Value) -> f64 {
+        plan["worst_case_usd"].as_f64().unwrap()
+    }
+
+    /// Needs neither an account nor a network, and is no less than any estimate.
+    #[test]
+    fn a_plan_lists_what_would_be_made_and_bounds_what_it_costs() {
+        let plan = plan(&[]);
+        let lines = plan["worst_case"].as_array().unwrap();
+        let sum: f64 = lines.iter().map(|line| line["usd"].as_f64().unwrap()).sum();
+        assert!((usd(&plan) - sum).abs() < 1e-9 && sum > 0.0);
+        for line in lines {
+            let (quantity, each) = (line["quantity"].as_f64(), line["unit_usd"].as_f64());
+            let product = quantity.unwrap() * each.unwrap();
+            assert!(
+                (line["usd"].as_f64().unwrap() - product).abs() < 1e-12,
+                "{line}"
+            );
+        }
+        let resources = plan["resources"].as_array().unwrap();
+        let count = |kind: &str| -> u64 {
+            let of = resources.iter().filter(|resource| resource["kind"] == kind);
+            of.map(|resource| resource["count"].as_u64().unwrap()).sum()
+        };
+        assert_eq!((count("bucket"), count("state_machine")), (2, 1));
+        // SPIRT's nine, MLLess's two, and one each of LambdaML's.
+        assert_eq!((count("function"), count("log_group")), (13, 13));
+        // Four workers with GPUs beside whatever hosts the services.
+        assert!(count("instance") >= 4 + 4 + 1, "{resources:?}");
+    }
+
+    #[test]
+    fn more_trials_cost_more() {
+        let (one, two) = (plan(&["--trials", "1"]), plan(&["--trials", "2"]));
+        assert!((usd(&two) / usd(&one) - 2.0).abs() < 1e-9);
+    }
+
+    /// A price that is missing is named, and is not 0.
+    #[test]
+    fn a_book_without_a_price_is_no_book_to_plan_with() {
+        let directory = directory();
+        let shipped = include_str!("../prices/us-east-1-2026-11-21.yaml");
+        let without = shipped.replace("ec2/g4dn.xlarge", "ec2/g9.mega");
+        std::fs::write(directory.path().join("book.yaml"), without).unwrap();
+        let arguments = [
+            "plan",
+            "x.yaml",
+            "--platform",
+            "aws",
+            "--prices",
+            "book.yaml",
+        ];
+        let output = epochcost(directory.path(), &arguments, &[]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(0));
+        assert!(message.contains("ec2/g4dn.xlarge"), "{message}");
+    }
+
+    #[test]
+    fn without_credentials_or_a_region_it_is_said_what_to_do() {
+        refused(&["clean", "--dry-run"], 2, "AWS_REGION");
+        refused(
+            &["clean", "--dry-run", "--region", "eu-west-1"],
+            5,
+            "aws sso login",
+        );
+        refused(
+            &["prices", "refresh", "--out", "book.yaml"],
+            5,
+            "aws sso login",
+        );
+        refused(
+            &["clean", "--run", "nonsense", "--region", "x"],
+            2,
+            "twelve",
+        );
+    }
+}
