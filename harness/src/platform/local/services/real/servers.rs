@@ -122,7 +122,7 @@ impl Servers {
             None => used("RabbitMQ", None, GIVEN),
         };
         let s3 = match &self.programs.object_server {
-            Some(program) => used("S3", find::s3_version(program), "objects in files"),
+            Some(program) => used("S3", find::s3_version(program), "objects in memory"),
             None => used("S3", None, GIVEN),
         };
         vec![redis, rabbitmq, s3]
