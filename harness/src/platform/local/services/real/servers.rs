@@ -238,11 +238,11 @@ fn kind_of(row: &Row) -> RedisKind {
 }
 
 /// The server in `place`, started if there is none that runs.
-fn running<'a, S>(
-    place: &'a mut Option<S>,
+fn running<S>(
+    place: &mut Option<S>,
     ended: impl Fn(&mut S) -> Option<ExitStatus>,
     start: impl FnOnce() -> Result<S, ServerError>,
-) -> Result<&'a mut S, PlatformError> {
+) -> Result<&mut S, PlatformError> {
     if place.as_mut().is_some_and(|server| ended(server).is_some()) {
         *place = None;
     }
