@@ -2,6 +2,8 @@
 //! everybody, and a listing is of one moment.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
@@ -17,6 +19,7 @@ const PAGE_KEYS: i32 = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     buckets: RwLock<Buckets>,
+    writes: AtomicU64,
 }
 
 type Buckets = BTreeMap<String, Bucket>;
@@ -27,14 +30,17 @@ type Bucket = BTreeMap<String, Stored>;
 struct Stored {
     bytes: Bytes,
     modified: SystemTime,
+    /// Of this write and no other; clients see it as the entity tag.
+    version: u64,
 }
 
 impl Stored {
+    fn tag(&self) -> ETag {
+        ETag::Strong(format!("{:016x}", self.version))
+    }
+
     fn length(&self) -> S3Result<i64> {
-        self.bytes
-            .len()
-            .try_into()
-            .map_err(|error| S3Error::internal_error(error))
+        self.bytes.len().try_into().map_err(S3Error::internal_error)
     }
 }
 
@@ -92,11 +98,13 @@ impl S3 for Store {
                 Ok(bytes)
             })
             .await
-            .map_err(|error| s3_error!(error, IncompleteBody))?;
+            .map_err(|error| s3_error!(IncompleteBody, "{error}"))?;
         let stored = Stored {
             bytes: bytes.freeze(),
             modified: SystemTime::now(),
+            version: self.writes.fetch_add(1, Ordering::Relaxed),
         };
+        let e_tag = Some(stored.tag());
         let mut buckets = self.write()?;
         let bucket = buckets.get_mut(&input.bucket);
         let bucket = bucket.ok_or(s3_error!(NoSuchBucket))?;
@@ -107,7 +115,10 @@ impl S3 for Store {
             return Err(s3_error!(PreconditionFailed));
         }
         bucket.insert(input.key, stored);
-        Ok(S3Response::new(PutObjectOutput::default()))
+        Ok(S3Response::new(PutObjectOutput {
+            e_tag,
+            ..Default::default()
+        }))
     }
 
     async fn get_object(
@@ -130,6 +141,7 @@ impl S3 for Store {
             content_length: Some(part.len() as i64),
             content_range,
             last_modified: Some(Timestamp::from(stored.modified)),
+            e_tag: Some(stored.tag()),
             body: Some(StreamingBlob::from(Body::from(part))),
             ..Default::default()
         }))
@@ -143,6 +155,7 @@ impl S3 for Store {
         Ok(S3Response::new(HeadObjectOutput {
             content_length: Some(stored.length()?),
             last_modified: Some(Timestamp::from(stored.modified)),
+            e_tag: Some(stored.tag()),
             ..Default::default()
         }))
     }
@@ -199,7 +212,7 @@ impl S3 for Store {
         let buckets = self.read()?;
         let bucket = buckets.get(&input.bucket).ok_or(s3_error!(NoSuchBucket))?;
         let mut matching = bucket
-            .range::<str, _>(prefix..)
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
             .filter(|(key, _)| after.is_none_or(|after| key.as_str() > after));
         let mut contents = Vec::new();
@@ -208,6 +221,7 @@ impl S3 for Store {
                 key: Some(key.clone()),
                 size: Some(stored.length()?),
                 last_modified: Some(Timestamp::from(stored.modified)),
+                e_tag: Some(stored.tag()),
                 ..Default::default()
             });
         }
