@@ -82,11 +82,11 @@ fn real_services_give_the_bits_and_counts_of_embedded_ones() {
     let embedded = run("embedded", "embedded");
     let real = run("real", "real");
     let (expected, found) = (steps(&embedded), steps(&real));
-    assert_eq!(
-        expected.len(),
-        4,
-        "SPIRT, AllReduce, ScatterReduce, GPU baseline"
-    );
+    let trials: Vec<&str> = expected.iter().map(|(trial, _)| trial.as_str()).collect();
+    for system in ["spirt", "scatterreduce", "allreduce", "gpu-baseline"] {
+        let is_there = trials.iter().any(|trial| trial.starts_with(system));
+        assert!(is_there, "{system} is not among {trials:?}");
+    }
     for ((trial, expected), (_, found)) in expected.iter().zip(&found) {
         assert!(!expected.is_empty(), "{trial}");
         assert_eq!(expected, found, "{trial}");

@@ -43,13 +43,9 @@ impl ObjectServer {
     /// When it cannot be run, ends at once or does not answer.
     pub fn run(program: &Path) -> Result<Self, ServerError> {
         let directory = start::directory()?;
-        let objects = directory.path().join("objects");
-        std::fs::create_dir(&objects)
-            .map_err(ServerError::io(format!("make {}", objects.display())))?;
         let (access_key, secret_key) = (secret::random(), secret::random());
         let mut command = start::command(program, directory.path())?;
         command
-            .arg(&objects)
             .env("EPOCHCOST_S3_ACCESS_KEY", &access_key)
             .env("EPOCHCOST_S3_SECRET_KEY", &secret_key);
         let mut group = Group::new(directory.path()).map_err(ServerError::io("run /bin/sh"))?;

@@ -22,8 +22,8 @@ BATCH = {
     "resnet18": 2,
     "lenet5": 8,
     "resnet32": 2,
-    "resnet34": 2,
-    "resnet50": 4,
+    "resnet34": 1,
+    "resnet50": 64,
     "squeezenet1_1": 16,
     "mobilenet_v3_small": 32,
     "vgg11": 1,
@@ -37,9 +37,9 @@ STRIDE = {"resnet34": 7, "resnet50": 7, "vgg11_cifar": 7, "vgg11": 61, "vgg11_10
 
 # A value near zero may fall on the other side of a ReLU in float32, which moves the
 # whole gradient by a thousandth or more. Where a margin is given, only seeds are
-# taken whose values all keep that distance from zero. MobileNet meets too many such
+# taken whose values all keep that distance from zero. MobileNet and ResNet-50 meet too many such
 # values to avoid them; there a large batch evens them out.
-MARGIN = {"resnet18": 3e-6, "resnet32": 3e-6, "resnet34": 3e-6, "resnet50": 3e-6, "vgg11_at_32": 3e-6}
+MARGIN = {"resnet18": 3e-6, "resnet32": 3e-6, "resnet34": 3e-6, "vgg11_at_32": 3e-6}
 
 # Images that a model enlarges to its input, where they are not of its size.
 GIVEN = {"squeezenet1_1": (1, 28, 28), "vgg11": (1, 28, 28), "vgg11_10_classes": (3, 32, 32)}

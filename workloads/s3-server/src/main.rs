@@ -1,10 +1,11 @@
-//! `epochcost-s3 DIRECTORY`: an S3-compatible server over a directory.
+//! `epochcost-s3`: an S3-compatible server whose objects are in memory.
 //!
-//! The protocol, the check of signatures and the store are those of the crates
-//! `s3s` and `s3s-fs`. Their own program takes its keys as arguments, which
-//! every user of the machine can read, and a port that may be taken; this one
-//! takes keys from its environment, and says which port it was given:
-//! `listening on 127.0.0.1:PORT`, its first line.
+//! The protocol and the check of signatures are those of the crate `s3s`. The
+//! keys come from the environment, since every user of a machine can read the
+//! arguments of a program. Its first line says which port it was given:
+//! `listening on 127.0.0.1:PORT`.
+
+mod store;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -15,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
-use s3s_fs::FileSystem;
+use store::Store;
 use tokio::net::{TcpListener, TcpStream};
 
 /// The key that clients name, and the one that they sign with.
@@ -32,21 +33,23 @@ async fn main() {
 
 async fn serve() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args_os().skip(1);
-    let (Some(directory), None) = (arguments.next(), arguments.next()) else {
-        return Err(format!(
-            "usage: epochcost-s3 DIRECTORY, with keys in {ACCESS_KEY} and {SECRET_KEY}"
-        )
-        .into());
-    };
-    if directory == "--version" {
-        return Ok(writeln!(
-            io::stdout(),
-            "epochcost-s3 {} (s3s 0.14.1)",
-            env!("CARGO_PKG_VERSION")
-        )?);
+    match arguments.next() {
+        None => {}
+        Some(argument) if argument == "--version" => {
+            let version = env!("CARGO_PKG_VERSION");
+            return Ok(writeln!(
+                io::stdout(),
+                "epochcost-s3 {version} (s3s 0.14.1)"
+            )?);
+        }
+        Some(_) => {
+            return Err(format!(
+                "usage: epochcost-s3 [--version], with keys in {ACCESS_KEY} and {SECRET_KEY}"
+            )
+            .into());
+        }
     }
-    let store = FileSystem::new(directory).map_err(|error| format!("{error:?}"))?;
-    let mut service = S3ServiceBuilder::new(store);
+    let mut service = S3ServiceBuilder::new(Store::default());
     service.set_auth(SimpleAuth::from_single(key(ACCESS_KEY)?, key(SECRET_KEY)?));
     let service = service.build();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;

@@ -182,6 +182,7 @@ pub fn find_model(name: &str) -> Option<&'static ModelSizes> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -34,7 +34,7 @@ use crate::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::listing::{Listing, key_fields, list_keys};
 use crate::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::technique::Monitor;
-use crate::transfers::{TRANSFERS_AT_ONCE, at_once, put};
+use crate::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::waiting::Looks;
 use crate::{
     DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
@@ -181,10 +181,12 @@ impl Exchange for Chunks {
             bodies.push((tmp_key(owner, rank, at), chunk(owner)?.encode()));
         }
         world.enter(Stage::Put);
-        let puts = bodies
-            .into_iter()
-            .map(|(key, body)| put(objects.as_ref(), TMP, key, body));
-        at_once(self.settings.transfers_at_once, puts).await?;
+        let puts = |index: usize| {
+            let (key, body): (String, _) = bodies[index].clone();
+            put(objects.as_ref(), TMP, key, body)
+        };
+        in_turn(self.settings.transfers_at_once, bodies.len(), puts).await?;
+        drop(bodies);
         // 2. Get the own chunk of everyone else, reduce, put the result.
         let mut parts = match self.settings.finds_by {
             FindsBy::Listing => self.collect_own_chunk(world, objects.as_ref(), at).await?,

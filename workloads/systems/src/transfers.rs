@@ -28,6 +28,22 @@ where
     stream::iter(requests).buffered(limit.max(1)).try_collect()
 }
 
+/// Likewise requests 0 to `count`, each of which is made when its turn comes:
+/// a thousand workers with a thousand requests each would take much memory.
+pub(crate) fn in_turn<T, F>(
+    limit: usize,
+    count: usize,
+    request: impl Fn(usize) -> F + Send,
+) -> impl Future<Output = Result<Vec<T>>> + Send
+where
+    F: Future<Output = Result<T>> + Send,
+    T: Send,
+{
+    stream::iter((0..count).map(request))
+        .buffered(limit.max(1))
+        .try_collect()
+}
+
 /// Stores an object; a request for [`at_once`].
 pub(crate) async fn put(
     objects: &dyn ObjectStore,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use epochcost_channels::{Payload, Queue, Traffic};
 
-use crate::transfers::at_once;
+use crate::transfers::in_turn;
 use crate::{Result, Stage, SystemError, World};
 
 /// What a look looks at. A look repeated while this stays as it is finds the
@@ -159,15 +159,16 @@ impl World {
         looks: Looks,
     ) -> Result<Vec<Payload>> {
         self.enter(Stage::Get);
-        let world = &*self;
-        let awaited = keys.into_iter().map(|key| async move {
+        let (world, keys) = (&*self, keys.as_slice());
+        let awaited = move |index: usize| async move {
+            let key = &keys[index];
             let waiting = world.waiting(format!("gradient {key}"), looks.interval, looks.limit);
             let (body, paused) = world
-                .look_until_there(Place::Exchange, bucket, &key, waiting)
+                .look_until_there(Place::Exchange, bucket, key, waiting)
                 .await?;
             Ok((body, world.clock.now(), paused))
-        });
-        let got = at_once(looks.at_once, awaited).await?;
+        };
+        let got = in_turn(looks.at_once, keys.len(), awaited).await?;
         // One after another, every pause is felt; at once, those of the last.
         let paused = match looks.at_once {
             0 | 1 => got.iter().map(|(_, _, paused)| *paused).sum(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::amqp_address::{Address, NAME_BYTES, Refusal};
+use super::amqp_channel::{Idle, Lease};
 use crate::{Endpoint, Payload, Queue, Result};
 
 /// AMQP's mark of a message that is to outlive a restart of the broker.
@@ -38,7 +39,7 @@ const UNUSED: Duration = Duration::from_secs(24 * 3600);
 pub struct RabbitQueue {
     address: Address,
     connection: Connection,
-    channels: Arc<Mutex<Vec<Channel>>>,
+    idle: Idle,
     queues: Mutex<HashSet<String>>,
     exchanges: Mutex<HashSet<String>>,
 }
@@ -63,7 +64,7 @@ impl RabbitQueue {
         Ok(Self {
             address,
             connection,
-            channels: Arc::default(),
+            idle: Idle::default(),
             queues: Mutex::default(),
             exchanges: Mutex::default(),
         })
@@ -82,19 +83,13 @@ impl RabbitQueue {
         }
     }
 
-    /// An idle channel, or a new one. Whoever drops one instead of giving it
-    /// back closes it, and the broker takes back what was not acknowledged.
-    async fn channel(&self) -> Result<Channel> {
-        loop {
-            let idle = locked(&self.channels).pop();
-            match idle {
-                Some(channel) if channel.status().connected() => return Ok(channel),
-                Some(_) => {}
-                None => break,
-            }
+    /// An idle channel, or a new one.
+    async fn channel(&self) -> Result<Lease> {
+        if let Some(lease) = self.idle.take() {
+            return Ok(lease);
         }
         self.limited(Refusal::of("open a channel"), async {
-            let channel = self.connection.create_channel().await?;
+            let channel = Lease::new(self.connection.create_channel().await?);
             channel
                 .confirm_select(ConfirmSelectOptions::default())
                 .await?;
@@ -102,10 +97,6 @@ impl RabbitQueue {
             Ok(channel)
         })
         .await
-    }
-
-    fn give(&self, channel: Channel) {
-        locked(&self.channels).push(channel);
     }
 
     /// Creates `queue` if there is none, and says how many messages wait in it.
@@ -178,12 +169,12 @@ impl RabbitQueue {
     /// who gave up cannot lose it.
     fn hand_over(
         &self,
-        channel: Channel,
+        channel: Lease,
         mut delivery: Delivery,
         tag: Option<ShortString>,
     ) -> Payload {
         let body = std::mem::take(&mut delivery.data);
-        let channels = Arc::clone(&self.channels);
+        let idle = self.idle.clone();
         let mut settling = async move {
             // The consumer ends before the acknowledgement makes room for another message.
             let cancelling = async {
@@ -199,7 +190,7 @@ impl RabbitQueue {
             let acknowledging = delivery.acker.ack(BasicAckOptions::default());
             let (cancelled, acknowledged) = future::join(cancelling, acknowledging).await;
             if cancelled.is_ok() && acknowledged.is_ok() {
-                locked(&channels).push(channel);
+                idle.give(channel);
             }
         }
         .boxed();
@@ -213,7 +204,7 @@ impl RabbitQueue {
     }
 
     /// Waits for the next message of `queue` as a push consumer.
-    async fn wait(&self, channel: Channel, queue: &str, wait: Duration) -> Result<Option<Payload>> {
+    async fn wait(&self, channel: Lease, queue: &str, wait: Duration) -> Result<Option<Payload>> {
         let subscribing = channel.basic_consume(
             self.name(queue)?,
             ShortString::default(),
@@ -230,7 +221,7 @@ impl RabbitQueue {
             tag = None;
             next = Ok(consumer.next().now_or_never().flatten());
             if matches!(next, Ok(None)) {
-                self.give(channel);
+                self.idle.give(channel);
                 return Ok(None);
             }
         }
@@ -250,7 +241,7 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         self.send(&channel, "", queue, &message).await?;
-        self.give(channel);
+        self.idle.give(channel);
         Ok(())
     }
 
@@ -276,7 +267,7 @@ impl Queue for RabbitQueue {
             locked(&self.exchanges).insert(exchange.to_owned());
         }
         self.send(&channel, exchange, "", &message).await?;
-        self.give(channel);
+        self.idle.give(channel);
         Ok(())
     }
 
@@ -302,7 +293,7 @@ impl Queue for RabbitQueue {
         })
         .await?;
         locked(&self.exchanges).insert(exchange.to_owned());
-        self.give(channel);
+        self.idle.give(channel);
         Ok(())
     }
 
@@ -314,7 +305,7 @@ impl Queue for RabbitQueue {
             return Ok(Some(self.hand_over(channel, message.delivery, None)));
         }
         if wait.is_zero() {
-            self.give(channel);
+            self.idle.give(channel);
             return Ok(None);
         }
         self.wait(channel, queue, wait).await
@@ -340,14 +331,14 @@ impl Queue for RabbitQueue {
                 Some(body.into())
             }
         };
-        self.give(channel);
+        self.idle.give(channel);
         Ok(body)
     }
 
     async fn count(&self, queue: &str) -> Result<u64> {
         let channel = self.channel().await?;
         let count = self.declare(&channel, queue).await?;
-        self.give(channel);
+        self.idle.give(channel);
         Ok(count)
     }
 
@@ -356,7 +347,7 @@ impl Queue for RabbitQueue {
         self.ensure(&channel, queue).await?;
         let purging = channel.queue_purge(self.name(queue)?, QueuePurgeOptions::default());
         self.limited(Refusal::of("purge"), purging).await?;
-        self.give(channel);
+        self.idle.give(channel);
         Ok(())
     }
 }

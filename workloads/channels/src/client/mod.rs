@@ -11,6 +11,7 @@
 
 mod amqp;
 mod amqp_address;
+mod amqp_channel;
 mod clear;
 mod lua;
 mod open;

@@ -20,9 +20,12 @@ const SHAPE: NetworkShape = NetworkShape {
     },
 };
 
+/// Who waits until when.
+type Waiting = Vec<(Duration, Waker)>;
+
 /// Time that passes when everybody waits, and not else.
 #[derive(Clone, Default)]
-struct Virtual(Arc<Mutex<(Duration, Vec<(Duration, Waker)>)>>);
+struct Virtual(Arc<Mutex<(Duration, Waiting)>>);
 
 #[async_trait]
 impl Time for Virtual {

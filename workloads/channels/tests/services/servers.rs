@@ -53,8 +53,9 @@ pub fn sqs() -> Option<&'static str> {
         if !found.is_ok_and(|output| output.status.success()) {
             return absent("moto_server is not here: pip install 'moto[server]'");
         }
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = port.local_addr().unwrap().port();
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT, "sh", &port.to_string()]);
         let command = command.stdin(Stdio::piped()).stderr(Stdio::null());

@@ -155,7 +155,7 @@ impl QsgdNorm {
 /// The level of `value` in -s..=s, rounded at random.
 fn level(value: f32, norm: f32, levels: u32, random: u64) -> i32 {
     // Also where the norm is no number.
-    if !(norm > 0.0) {
+    if norm.is_nan() || norm <= 0.0 {
         return 0;
     }
     let position = f64::from(value.abs()) / f64::from(norm) * f64::from(levels);

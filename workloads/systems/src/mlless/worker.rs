@@ -9,7 +9,7 @@ use super::{
     AdditionOrder, Aggregate, Exchange, FinalModel, Settings, supervisor_queue, worker_queue,
 };
 use crate::replica::Replica;
-use crate::transfers::at_once;
+use crate::transfers::{at_once, in_turn};
 use crate::{Result, Stage, SystemError, Vector, World, arithmetic, data, published};
 
 const BUCKET: &str = "updates";
@@ -234,7 +234,9 @@ impl Worker {
         own: Option<&Update>,
         step: u64,
     ) -> Result<Vec<(usize, Update)>> {
-        let fetched = senders.into_iter().map(|rank| async move {
+        let senders = senders.as_slice();
+        let fetched = move |index: usize| async move {
+            let rank = senders[index];
             let update = match own {
                 Some(own) if rank == world.rank() && !self.settings.reads_own_update => own.clone(),
                 _ => {
@@ -245,8 +247,8 @@ impl Worker {
                 }
             };
             Ok((rank, update))
-        });
-        at_once(self.settings.transfers_at_once, fetched).await
+        };
+        in_turn(self.settings.transfers_at_once, senders.len(), fetched).await
     }
 
     async fn expect(&self, world: &World, key: String) -> Result<Payload> {

@@ -10,7 +10,7 @@ use super::{
     Averaging, BatchNorm, GradientFormat, Settings, TEXT_BYTES_PER_PARAMETER, Update,
     in_store_step, sgd_of,
 };
-use crate::transfers::at_once;
+use crate::transfers::in_turn;
 use crate::world::Channels;
 use crate::{Outcome, Result, Stage, SystemError, Task, Vector, World, data};
 
@@ -249,11 +249,11 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
     let epoch = world.task.epoch;
     world.enter(Stage::Get);
     let exchange = &world.exchange;
-    let fetched = (0..world.workers()).map(|peer| async move {
+    let fetched = move |peer: usize| async move {
         let store = store_of(exchange, peer)?;
         Vector::decode(&expect(&store, &shared_key(settings, epoch)).await?)
-    });
-    let averages = at_once(settings.transfers_at_once, fetched).await?;
+    };
+    let averages = in_turn(settings.transfers_at_once, world.workers(), fetched).await?;
     world.enter(Stage::Aggregate);
     let mut aggregated = Vector::mean(&averages)?;
     if settings.averaging == Averaging::OnArrival {

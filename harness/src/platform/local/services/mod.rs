@@ -25,7 +25,7 @@ pub(super) enum Services {
     /// In this process.
     Embedded(embedded::Services),
     /// On real servers.
-    Real(real::Trial),
+    Real(Box<real::Trial>),
 }
 
 impl Provider {
@@ -40,7 +40,7 @@ impl Provider {
             Self::Embedded => {
                 Services::Embedded(embedded::Services::start(&row.job, layout, data).await?)
             }
-            Self::Real(real) => Services::Real(real.trial(row, layout, data).await?),
+            Self::Real(real) => Services::Real(Box::new(real.trial(row, layout, data).await?)),
         })
     }
 }

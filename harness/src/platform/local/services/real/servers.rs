@@ -122,7 +122,7 @@ impl Servers {
             None => used("RabbitMQ", None, GIVEN),
         };
         let s3 = match &self.programs.object_server {
-            Some(program) => used("S3", find::s3_version(program), "objects in files"),
+            Some(program) => used("S3", find::s3_version(program), "objects in memory"),
             None => used("S3", None, GIVEN),
         };
         vec![redis, rabbitmq, s3]
@@ -238,11 +238,11 @@ fn kind_of(row: &Row) -> RedisKind {
 }
 
 /// The server in `place`, started if there is none that runs.
-fn running<'a, S>(
-    place: &'a mut Option<S>,
+fn running<S>(
+    place: &mut Option<S>,
     ended: impl Fn(&mut S) -> Option<ExitStatus>,
     start: impl FnOnce() -> Result<S, ServerError>,
-) -> Result<&'a mut S, PlatformError> {
+) -> Result<&mut S, PlatformError> {
     if place.as_mut().is_some_and(|server| ended(server).is_some()) {
         *place = None;
     }

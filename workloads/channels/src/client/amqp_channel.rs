@@ -1,0 +1,81 @@
+//! AMQP channels in use.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lapin::Channel;
+use tokio::runtime::Handle;
+
+/// AMQP's code of a close without a fault.
+const REPLY_SUCCESS: u16 = 200;
+
+/// Channels that nobody uses.
+#[derive(Clone, Default)]
+pub(super) struct Idle(Arc<Mutex<Vec<Channel>>>);
+
+impl Idle {
+    fn channels(&self) -> MutexGuard<'_, Vec<Channel>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A channel that still works, if there is one.
+    pub(super) fn take(&self) -> Option<Lease> {
+        let mut channels = self.channels();
+        while let Some(channel) = channels.pop() {
+            if channel.status().connected() {
+                return Some(Lease::new(channel));
+            }
+        }
+        None
+    }
+
+    /// Keeps a channel whose operation is over.
+    pub(super) fn give(&self, mut lease: Lease) {
+        lease.is_over = true;
+        self.channels().push(lease.channel.clone());
+    }
+}
+
+/// A channel in the hands of one operation. If that fails or is dropped, the
+/// channel is closed, and the broker takes back what it had handed out and was
+/// not told of again.
+///
+/// The library closes a channel with the last of its clones, and keeps one
+/// itself while it waits for the answer to a subscription.
+pub(super) struct Lease {
+    channel: Channel,
+    is_over: bool,
+}
+
+impl Lease {
+    pub(super) fn new(channel: Channel) -> Self {
+        Self {
+            channel,
+            is_over: false,
+        }
+    }
+}
+
+impl Deref for Lease {
+    type Target = Channel;
+
+    fn deref(&self) -> &Channel {
+        &self.channel
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.is_over || !self.channel.status().connected() {
+            return;
+        }
+        // Without a runtime the connection ends, and the channel with it.
+        if let Ok(runtime) = Handle::try_current() {
+            let channel = self.channel.clone();
+            runtime.spawn(async move {
+                // It may be closed already.
+                let _ = channel.close(REPLY_SUCCESS, "given up".into()).await;
+            });
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Objects in memory, as S3 keeps them: a write is seen whole and at once by
+//! everybody, and a listing is of one moment.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::SystemTime;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::TryStreamExt;
+use s3s::dto::*;
+use s3s::{Body, S3, S3Error, S3Request, S3Response, S3Result, s3_error};
+
+/// Keys that a listing shows at most (`ListObjectsV2`).
+const PAGE_KEYS: i32 = 1_000;
+
+/// Every bucket, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    buckets: RwLock<Buckets>,
+    writes: AtomicU64,
+}
+
+type Buckets = BTreeMap<String, Bucket>;
+type Bucket = BTreeMap<String, Stored>;
+
+/// One object. Its bytes are shared with those who read it.
+#[derive(Clone, Debug)]
+struct Stored {
+    bytes: Bytes,
+    modified: SystemTime,
+    /// Of this write and no other; clients see it as the entity tag.
+    version: u64,
+}
+
+impl Stored {
+    fn tag(&self) -> ETag {
+        ETag::Strong(format!("{:016x}", self.version))
+    }
+
+    fn length(&self) -> S3Result<i64> {
+        self.bytes.len().try_into().map_err(S3Error::internal_error)
+    }
+}
+
+impl Store {
+    fn read(&self) -> S3Result<RwLockReadGuard<'_, Buckets>> {
+        self.buckets.read().map_err(|_| s3_error!(InternalError))
+    }
+
+    fn write(&self) -> S3Result<RwLockWriteGuard<'_, Buckets>> {
+        self.buckets.write().map_err(|_| s3_error!(InternalError))
+    }
+
+    fn object(&self, bucket: &str, key: &str) -> S3Result<Stored> {
+        let buckets = self.read()?;
+        let bucket = buckets.get(bucket).ok_or(s3_error!(NoSuchBucket))?;
+        bucket.get(key).cloned().ok_or(s3_error!(NoSuchKey))
+    }
+}
+
+#[async_trait::async_trait]
+impl S3 for Store {
+    async fn create_bucket(
+        &self,
+        request: S3Request<CreateBucketInput>,
+    ) -> S3Result<S3Response<CreateBucketOutput>> {
+        let mut buckets = self.write()?;
+        if buckets.contains_key(&request.input.bucket) {
+            return Err(s3_error!(BucketAlreadyOwnedByYou));
+        }
+        buckets.insert(request.input.bucket, Bucket::new());
+        Ok(S3Response::new(CreateBucketOutput::default()))
+    }
+
+    async fn head_bucket(
+        &self,
+        request: S3Request<HeadBucketInput>,
+    ) -> S3Result<S3Response<HeadBucketOutput>> {
+        match self.read()?.contains_key(&request.input.bucket) {
+            true => Ok(S3Response::new(HeadBucketOutput::default())),
+            false => Err(s3_error!(NoSuchBucket)),
+        }
+    }
+
+    async fn put_object(
+        &self,
+        request: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
+        let input = request.input;
+        let body = input.body.ok_or(s3_error!(IncompleteBody))?;
+        let expected = input.content_length.unwrap_or_default();
+        let bytes = BytesMut::with_capacity(usize::try_from(expected).unwrap_or_default());
+        let bytes = body
+            .try_fold(bytes, async |mut bytes, part| {
+                bytes.extend_from_slice(&part);
+                Ok(bytes)
+            })
+            .await
+            .map_err(|error| s3_error!(IncompleteBody, "{error}"))?;
+        let stored = Stored {
+            bytes: bytes.freeze(),
+            modified: SystemTime::now(),
+            version: self.writes.fetch_add(1, Ordering::Relaxed),
+        };
+        let e_tag = Some(stored.tag());
+        let mut buckets = self.write()?;
+        let bucket = buckets.get_mut(&input.bucket);
+        let bucket = bucket.ok_or(s3_error!(NoSuchBucket))?;
+        let only_new = input
+            .if_none_match
+            .is_some_and(|condition| condition.is_any());
+        if only_new && bucket.contains_key(&input.key) {
+            return Err(s3_error!(PreconditionFailed));
+        }
+        bucket.insert(input.key, stored);
+        Ok(S3Response::new(PutObjectOutput {
+            e_tag,
+            ..Default::default()
+        }))
+    }
+
+    async fn get_object(
+        &self,
+        request: S3Request<GetObjectInput>,
+    ) -> S3Result<S3Response<GetObjectOutput>> {
+        let input = request.input;
+        let stored = self.object(&input.bucket, &input.key)?;
+        let length = stored.bytes.len() as u64;
+        let (part, content_range) = match input.range {
+            None => (stored.bytes.clone(), None),
+            Some(range) => {
+                let range = range.check(length)?;
+                let shown = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+                let part = stored.bytes.slice(range.start as usize..range.end as usize);
+                (part, Some(shown))
+            }
+        };
+        Ok(S3Response::new(GetObjectOutput {
+            content_length: Some(part.len() as i64),
+            content_range,
+            last_modified: Some(Timestamp::from(stored.modified)),
+            e_tag: Some(stored.tag()),
+            body: Some(StreamingBlob::from(Body::from(part))),
+            ..Default::default()
+        }))
+    }
+
+    async fn head_object(
+        &self,
+        request: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        let stored = self.object(&request.input.bucket, &request.input.key)?;
+        Ok(S3Response::new(HeadObjectOutput {
+            content_length: Some(stored.length()?),
+            last_modified: Some(Timestamp::from(stored.modified)),
+            e_tag: Some(stored.tag()),
+            ..Default::default()
+        }))
+    }
+
+    async fn delete_object(
+        &self,
+        request: S3Request<DeleteObjectInput>,
+    ) -> S3Result<S3Response<DeleteObjectOutput>> {
+        let mut buckets = self.write()?;
+        let bucket = buckets.get_mut(&request.input.bucket);
+        bucket
+            .ok_or(s3_error!(NoSuchBucket))?
+            .remove(&request.input.key);
+        Ok(S3Response::new(DeleteObjectOutput::default()))
+    }
+
+    async fn delete_objects(
+        &self,
+        request: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        let mut buckets = self.write()?;
+        let bucket = buckets.get_mut(&request.input.bucket);
+        let bucket = bucket.ok_or(s3_error!(NoSuchBucket))?;
+        let mut deleted = Vec::new();
+        for object in request.input.delete.objects {
+            bucket.remove(&object.key);
+            deleted.push(DeletedObject {
+                key: Some(object.key),
+                ..Default::default()
+            });
+        }
+        Ok(S3Response::new(DeleteObjectsOutput {
+            deleted: Some(deleted),
+            ..Default::default()
+        }))
+    }
+
+    /// Without delimiters, which nobody here asks for.
+    async fn list_objects_v2(
+        &self,
+        request: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        let input = request.input;
+        if input.delimiter.is_some() {
+            return Err(s3_error!(NotImplemented, "delimiters of listings"));
+        }
+        let prefix = input.prefix.as_deref().unwrap_or_default();
+        // A page goes on after its last key, which is also its token.
+        let after = input
+            .continuation_token
+            .as_deref()
+            .max(input.start_after.as_deref());
+        let most = input.max_keys.unwrap_or(PAGE_KEYS).clamp(0, PAGE_KEYS);
+        let buckets = self.read()?;
+        let bucket = buckets.get(&input.bucket).ok_or(s3_error!(NoSuchBucket))?;
+        let mut matching = bucket
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .filter(|(key, _)| after.is_none_or(|after| key.as_str() > after));
+        let mut contents = Vec::new();
+        for (key, stored) in matching.by_ref().take(most as usize) {
+            contents.push(Object {
+                key: Some(key.clone()),
+                size: Some(stored.length()?),
+                last_modified: Some(Timestamp::from(stored.modified)),
+                e_tag: Some(stored.tag()),
+                ..Default::default()
+            });
+        }
+        let is_truncated = most > 0 && matching.next().is_some();
+        let last = contents.last().and_then(|object| object.key.clone());
+        Ok(S3Response::new(ListObjectsV2Output {
+            key_count: i32::try_from(contents.len()).ok(),
+            max_keys: Some(most),
+            is_truncated: Some(is_truncated),
+            next_continuation_token: last.filter(|_| is_truncated),
+            contents: Some(contents),
+            name: Some(input.bucket),
+            prefix: input.prefix,
+            start_after: input.start_after,
+            continuation_token: input.continuation_token,
+            ..Default::default()
+        }))
+    }
+}
