@@ -32,6 +32,9 @@ pub enum Scheme {
     Http,
     /// `https`: the same over TLS.
     Https,
+    /// `s3`: S3 of the region that is the host, with the credentials that AWS
+    /// gives the process: a function in its environment, an instance by its metadata.
+    S3,
     /// `sqs`: SQS of the region that is the host, as the AWS SDK finds it.
     Sqs,
     /// `sqs+http`: what speaks SQS' protocol at an address of one's own.
@@ -41,13 +44,14 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    const ALL: [(&'static str, Self, Option<u16>); 9] = [
+    const ALL: [(&'static str, Self, Option<u16>); 10] = [
         ("redis", Self::Redis, Some(6379)),
         ("redis+plain", Self::RedisPlain, Some(6379)),
         ("redis+lua", Self::RedisLua, Some(6379)),
         ("amqp", Self::Amqp, Some(5672)),
         ("http", Self::Http, None),
         ("https", Self::Https, None),
+        ("s3", Self::S3, None),
         ("sqs", Self::Sqs, None),
         ("sqs+http", Self::SqsHttp, None),
         ("sqs+https", Self::SqsHttps, None),

@@ -10,6 +10,7 @@
 //!
 //! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
 
+mod absent;
 pub mod client;
 pub mod embedded;
 mod endpoint;
@@ -23,6 +24,7 @@ pub mod shaped;
 mod stash;
 mod traits;
 
+pub use absent::AbsentQueue;
 pub use endpoint::{Endpoint, Scheme};
 pub use epochcost_tensor_commands::{RobustRule, SgdStep};
 pub use error::ChannelError;

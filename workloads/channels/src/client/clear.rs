@@ -24,9 +24,9 @@ pub async fn clear(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
     }
     match endpoint.scheme {
         Scheme::Redis | Scheme::RedisPlain | Scheme::RedisLua => clear_redis(endpoint, scope).await,
-        Scheme::Http | Scheme::Https => clear_bucket(endpoint, scope).await,
+        Scheme::Http | Scheme::Https | Scheme::S3 => clear_bucket(endpoint, scope).await,
         Scheme::Amqp | Scheme::Sqs | Scheme::SqsHttp | Scheme::SqsHttps => {
-            Err(endpoint.unsuited("store", "redis, http or https"))
+            Err(endpoint.unsuited("store", "redis, http, https or s3"))
         }
     }
 }

@@ -20,6 +20,7 @@ mod redis;
 mod redis_queue;
 mod redis_tensors;
 mod s3;
+mod signed;
 #[cfg(feature = "aws")]
 mod sqs;
 
@@ -31,5 +32,6 @@ pub use plain::PlainTensors;
 pub use redis_queue::RedisQueue;
 pub use redis_tensors::RedisTensors;
 pub use s3::S3Objects;
+pub use signed::Signer;
 #[cfg(feature = "aws")]
 pub use sqs::SqsQueue;

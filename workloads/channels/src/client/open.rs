@@ -18,15 +18,16 @@ const RABBITMQ_MESSAGE_BYTES: u64 = 128 << 20;
 /// What Redis takes in one value.
 const REDIS_VALUE_BYTES: u64 = 512 << 20;
 
-/// The object store at `http://KEY:SECRET@HOST:PORT/BUCKET`, its names put
+/// The object store at `http://KEY:SECRET@HOST:PORT/BUCKET` or, with the
+/// credentials that AWS gives the process, `s3://REGION/BUCKET`, its names put
 /// behind `scope`. Without a bucket every object is in the one that it names.
 /// Nothing is sent yet.
 ///
 /// # Errors
 /// [`ChannelError::Endpoint`](crate::ChannelError::Endpoint).
 pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<Arc<dyn ObjectStore>> {
-    if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https) {
-        return Err(endpoint.unsuited("object store", "http or https"));
+    if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https | Scheme::S3) {
+        return Err(endpoint.unsuited("object store", "http, https or s3"));
     }
     let store = Arc::new(S3Objects::open(endpoint.clone()));
     let bucket = (!endpoint.path.is_empty()).then(|| endpoint.path.clone());

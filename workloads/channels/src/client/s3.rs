@@ -13,6 +13,7 @@ use object_store::{ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, 
 
 use reqwest::Method;
 
+use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
 use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
 
@@ -63,20 +64,31 @@ impl S3Objects {
         (user, secret)
     }
 
+    /// Where the service is and who asks.
+    fn builder(&self) -> AmazonS3Builder {
+        if self.endpoint.scheme == Scheme::S3 {
+            // Keys and a session's token from the environment, else those of the
+            // instance; AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_S3 as the SDK reads them.
+            return AmazonS3Builder::from_env().with_region(&self.endpoint.host);
+        }
+        let (key, secret) = self.credentials();
+        AmazonS3Builder::new()
+            .with_endpoint(self.address())
+            .with_region(&self.endpoint.options.region)
+            .with_access_key_id(key)
+            .with_secret_access_key(secret)
+    }
+
     fn bucket(&self, bucket: &str) -> Result<Arc<AmazonS3>> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = buckets.get(bucket) {
             return Ok(Arc::clone(client));
         }
-        let (key, secret) = self.credentials();
-        let client = AmazonS3Builder::new()
-            .with_endpoint(self.address())
+        let client = self
+            .builder()
             .with_allow_http(true)
             .with_virtual_hosted_style_request(false)
-            .with_region(&self.endpoint.options.region)
             .with_bucket_name(bucket)
-            .with_access_key_id(key)
-            .with_secret_access_key(secret)
             .with_unsigned_payload(true)
             .with_retry(RetryConfig {
                 max_retries: 0,
