@@ -9,8 +9,25 @@ use crate::StageUsages;
 pub const RECORD_PREFIX: &str = "EPOCHCOST\t";
 /// A worker's last line in an invocation starts with this; the request id follows.
 pub const LAST_LINE_PREFIX: &str = "EPOCHCOST-LAST\t";
-/// An instance's last line starts with this; its outcome as JSON follows.
+/// A function's first line in an invocation starts with this; what it works on
+/// follows as JSON, an [`InvokedTask`].
+pub const TASK_PREFIX: &str = "EPOCHCOST-TASK\t";
+/// How an instance's task or a function's invocation ended; the outcome as JSON follows.
 pub const OUTCOME_PREFIX: &str = "EPOCHCOST-OUTCOME\t";
+
+/// What an invocation works on, for whoever reads its log alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvokedTask {
+    /// The system's function.
+    pub function: String,
+    /// The worker or peer it works for.
+    pub rank: usize,
+    /// The epoch it starts at.
+    pub epoch: usize,
+    /// The mini-batch, if it works on one.
+    pub batch: Option<usize>,
+}
 
 /// What a worker is doing, in the paper's words; the five parts of
 /// "synchronise" are told apart.

@@ -20,6 +20,13 @@ pub enum State {
 }
 
 impl State {
+    /// The function that it invokes.
+    pub fn function(&self) -> &'static str {
+        match self {
+            Self::Task { function } | Self::MapBatches { function } => function,
+        }
+    }
+
     /// State transitions of one execution of this state.
     ///
     /// A task is one transition; a parallel state is one for itself and one

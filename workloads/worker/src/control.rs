@@ -1,18 +1,34 @@
-//! The platform's control API: invocations as Lambda's, workflow executions as
-//! Step Functions'.
+//! Invocations by Lambda's API and workflow executions by Step Functions': those
+//! services themselves, or the local platform's control API.
+
+use std::env;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use epochcost_channels::ChannelError;
+use epochcost_channels::client::Signer;
 use epochcost_systems::{
     ExecutionStatus, Invoke, Outcome, Result, SystemError, Task, execution_name,
 };
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A client of the control API.
+use crate::environment::{Deployment, Platform};
+
+/// The two services, by the names that signatures give them.
+const LAMBDA: &str = "lambda";
+const STATES: &str = "states";
+
+/// A client of both services.
 pub struct Control {
-    endpoint: String,
+    /// Lambda's endpoint.
+    lambda: String,
+    /// Step Functions' endpoint.
+    states: String,
+    /// On AWS, the deployed names and who signs.
+    deployed: Option<(Deployment, Signer)>,
     client: Client,
 }
 
@@ -38,32 +54,93 @@ struct FunctionError {
 }
 
 impl Control {
-    /// Of the API at `endpoint`.
-    pub fn new(endpoint: &str) -> Self {
-        Self {
-            endpoint: endpoint.to_owned(),
-            client: Client::new(),
+    /// A client of what the platform offers.
+    ///
+    /// # Errors
+    /// When AWS' own settings in the environment are unusable.
+    pub fn new(platform: &Platform) -> Result<Self, ChannelError> {
+        let client = Client::new();
+        Ok(match platform {
+            Platform::Local(endpoint) => Self {
+                lambda: endpoint.clone(),
+                states: endpoint.clone(),
+                deployed: None,
+                client,
+            },
+            Platform::Aws(deployment) => Self {
+                lambda: endpoint("LAMBDA", LAMBDA, &deployment.region),
+                states: endpoint("SFN", STATES, &deployment.region),
+                deployed: Some((
+                    deployment.clone(),
+                    Signer::from_environment(&deployment.region)?,
+                )),
+                client,
+            },
+        })
+    }
+
+    /// The name of a function where it is invoked.
+    fn name<'a>(&'a self, function: &'a str) -> Result<&'a str> {
+        match &self.deployed {
+            None => Ok(function),
+            Some((deployment, _)) => (deployment.functions.get(function))
+                .map(String::as_str)
+                .ok_or_else(|| failed(function, "it is not deployed".into())),
         }
     }
 
-    async fn send(&self, request: RequestBuilder, function: &str) -> Result<Response> {
-        let sent = request.send().await;
-        let response = sent.map_err(|error| failed(function, error.to_string()))?;
+    /// What starts the system's workflow.
+    fn state_machine<'a>(&'a self, task: &'a Task) -> Result<&'a str> {
+        match &self.deployed {
+            None => Ok(&task.job.system),
+            Some((deployment, _)) => (deployment.state_machine.as_deref())
+                .ok_or_else(|| failed(&task.function, "no state machine is deployed".into())),
+        }
+    }
+
+    async fn send(
+        &self,
+        service: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: String,
+        what: &str,
+    ) -> Result<Response> {
+        let body = Bytes::from(body);
+        let mut request = self.client.post(url);
+        match &self.deployed {
+            None => {
+                for (name, value) in headers {
+                    request = request.header(*name, *value);
+                }
+            }
+            Some((_, signer)) => {
+                let signed = signer.headers(service, url, headers, body.clone());
+                for (name, value) in signed
+                    .await
+                    .map_err(|error| failed(what, error.to_string()))?
+                {
+                    request = request.header(name, value);
+                }
+            }
+        }
+        let sent = request.body(body).send().await;
+        let response = sent.map_err(|error| failed(what, error.to_string()))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let text = response.text().await.unwrap_or_default();
-        Err(failed(function, format!("{status}: {text}")))
+        Err(failed(what, format!("{status}: {text}")))
     }
 
-    fn invocation(&self, task: &Task, kind: &str) -> Result<RequestBuilder> {
-        let url = format!(
-            "{}/2015-03-31/functions/{}/invocations",
-            self.endpoint, task.function
-        );
-        let request = self.client.post(url).header("x-amz-invocation-type", kind);
-        Ok(request.body(written(task)?))
+    async fn invoke(&self, task: &Task, kind: &str) -> Result<Response> {
+        let name = self.name(&task.function)?;
+        let url = format!("{}/2015-03-31/functions/{name}/invocations", self.lambda);
+        let headers = [("x-amz-invocation-type", kind)];
+        let body = written(task)?;
+        self.send(LAMBDA, &url, &headers, body, &task.function)
+            .await
     }
 
     async fn step_functions<A: DeserializeOwned>(
@@ -72,22 +149,44 @@ impl Control {
         body: Value,
         what: &str,
     ) -> Result<A> {
-        let request = self
-            .client
-            .post(&self.endpoint)
-            .header("x-amz-target", format!("AWSStepFunctions.{action}"))
-            .header("content-type", "application/x-amz-json-1.0")
-            .body(body.to_string());
-        let response = self.send(request, what).await?;
-        read(response, what).await
+        let target = format!("AWSStepFunctions.{action}");
+        let headers = [
+            ("x-amz-target", target.as_str()),
+            ("content-type", "application/x-amz-json-1.0"),
+        ];
+        let url = format!("{}/", self.states);
+        let response = self.send(STATES, &url, &headers, body.to_string(), what);
+        read(response.await?, what).await
     }
+
+    /// The input of an execution. On AWS the state machine needs the numbers of
+    /// the mini-batches, which its definition cannot count.
+    fn input(&self, task: &Task) -> Result<String> {
+        if self.deployed.is_none() {
+            return written(task);
+        }
+        let mut input = json!(task);
+        input["batches"] = (0..task.job.batches_per_worker).collect();
+        Ok(input.to_string())
+    }
+}
+
+/// Where a service is: as the environment says by the SDK's own variables, or
+/// where AWS has it.
+fn endpoint(variable: &str, service: &str, region: &str) -> String {
+    let own = env::var(format!("AWS_ENDPOINT_URL_{variable}"));
+    own.or_else(|_| env::var("AWS_ENDPOINT_URL"))
+        .map(|endpoint| endpoint.trim_end_matches('/').to_owned())
+        .unwrap_or_else(|_| {
+            let china = if region.starts_with("cn-") { ".cn" } else { "" };
+            format!("https://{service}.{region}.amazonaws.com{china}")
+        })
 }
 
 #[async_trait]
 impl Invoke for Control {
     async fn call(&self, task: Task) -> Result<Outcome> {
-        let request = self.invocation(&task, "RequestResponse")?;
-        let response = self.send(request, &task.function).await?;
+        let response = self.invoke(&task, "RequestResponse").await?;
         if response.headers().contains_key("x-amz-function-error") {
             let error: FunctionError = read(response, &task.function).await?;
             return Err(failed(&task.function, error.error_message));
@@ -96,15 +195,14 @@ impl Invoke for Control {
     }
 
     async fn forget(&self, task: Task) -> Result<()> {
-        let request = self.invocation(&task, "Event")?;
-        self.send(request, &task.function).await.map(drop)
+        self.invoke(&task, "Event").await.map(drop)
     }
 
     async fn start_workflow(&self, task: Task) -> Result<String> {
         let body = json!({
-            "stateMachineArn": task.job.system,
+            "stateMachineArn": self.state_machine(&task)?,
             "name": execution_name(&task),
-            "input": written(&task)?,
+            "input": self.input(&task)?,
         });
         let what = "an execution of the workflow";
         let started: Started = self.step_functions("StartExecution", body, what).await?;

@@ -1,27 +1,51 @@
 //! What the platform tells a worker by environment variables.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::str::FromStr;
 
 use epochcost_channels::{ChannelError, Endpoint, NetworkShape, Scope};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::faults::Fault;
 use crate::host::WorkerError;
+
+/// What a worker asks for invocations and executions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Platform {
+    /// The local platform's control API, at this endpoint.
+    Local(String),
+    /// Lambda and Step Functions.
+    Aws(Deployment),
+}
+
+/// The names under which a system is deployed on AWS.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deployment {
+    /// The region.
+    pub region: String,
+    /// The name of each of the system's functions on Lambda.
+    pub functions: BTreeMap<String, String>,
+    /// The ARN of the system's state machine, where it has one.
+    pub state_machine: Option<String>,
+}
 
 /// Where the services are, and how to behave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Endpoint of the object store.
     pub objects: Endpoint,
-    /// Endpoint of each peer's tensor store, by rank.
+    /// Endpoint of each peer's tensor store, by rank; none where the system
+    /// uses none.
     pub tensors: Vec<Endpoint>,
-    /// Endpoint of the queue.
-    pub queue: Endpoint,
+    /// Endpoint of the queue; none where the system uses none.
+    pub queue: Option<Endpoint>,
     /// What stands before every name on these services.
     pub scope: Scope,
-    /// Endpoint of the platform's control API.
-    pub control: String,
+    /// Where functions are invoked and workflows started.
+    pub platform: Platform,
     /// Whether to compute on the CPU where the job asks for a GPU that is not there.
     pub cpu_fallback: bool,
     /// Faults to inject.
@@ -41,17 +65,23 @@ impl Environment {
         let needed = |name| variable(name).ok_or(WorkerError::Variable { name });
         let faults = json(&variable, "EPOCHCOST_FAULTS")?.unwrap_or_default();
         let network = json(&variable, "EPOCHCOST_NETWORK")?;
-        let tensors = needed("EPOCHCOST_TENSORS")?;
+        let tensors = variable("EPOCHCOST_TENSORS").unwrap_or_default();
+        let queue = variable("EPOCHCOST_QUEUE").map(|queue| parsed("EPOCHCOST_QUEUE", &queue));
+        let platform = match json(&variable, "EPOCHCOST_DEPLOYMENT")? {
+            Some(deployment) => Platform::Aws(deployment),
+            None => Platform::Local(needed("EPOCHCOST_CONTROL")?),
+        };
         let scope = variable("EPOCHCOST_SCOPE").unwrap_or_default();
         Ok(Self {
             objects: parsed("EPOCHCOST_OBJECTS", &needed("EPOCHCOST_OBJECTS")?)?,
             tensors: tensors
                 .split(',')
+                .filter(|endpoint| !endpoint.is_empty())
                 .map(|endpoint| parsed("EPOCHCOST_TENSORS", endpoint))
                 .collect::<Result<_, _>>()?,
-            queue: parsed("EPOCHCOST_QUEUE", &needed("EPOCHCOST_QUEUE")?)?,
+            queue: queue.transpose()?,
             scope: parsed("EPOCHCOST_SCOPE", &scope)?,
-            control: needed("EPOCHCOST_CONTROL")?,
+            platform,
             cpu_fallback: variable("EPOCHCOST_CPU_FALLBACK").as_deref() == Some("1"),
             faults,
             network,
@@ -97,7 +127,7 @@ mod tests {
             "EPOCHCOST_NETWORK" => {
                 r#"{"bandwidth_mbit_s":600,"latency_ms":{"objects":5,"tensors":0,"queue":0}}"#
             }
-            "EPOCHCOST_CPU_FALLBACK" => return None,
+            "EPOCHCOST_CPU_FALLBACK" | "EPOCHCOST_DEPLOYMENT" => return None,
             _ => "http://c:3",
         };
         Some(value.to_owned())
@@ -132,8 +162,28 @@ mod tests {
 
     #[test]
     fn a_missing_variable_is_named() {
-        let error = Environment::from(|name| variable(name).filter(|_| name != "EPOCHCOST_QUEUE"));
-        assert!(error.unwrap_err().to_string().contains("EPOCHCOST_QUEUE"));
+        for missing in ["EPOCHCOST_OBJECTS", "EPOCHCOST_CONTROL"] {
+            let error = Environment::from(|name| variable(name).filter(|_| name != missing));
+            assert!(error.unwrap_err().to_string().contains(missing));
+        }
+    }
+
+    #[test]
+    fn on_aws_functions_have_names_and_what_a_system_does_not_use_is_not_there() {
+        let environment = Environment::from(|name| match name {
+            "EPOCHCOST_OBJECTS" => Some("s3://eu-west-1/bucket".into()),
+            "EPOCHCOST_DEPLOYMENT" => Some(
+                r#"{"region":"eu-west-1","functions":{"worker":"w-2048"},"state_machine":null}"#
+                    .into(),
+            ),
+            _ => None,
+        })
+        .unwrap();
+        assert!(environment.tensors.is_empty() && environment.queue.is_none());
+        let Platform::Aws(deployment) = environment.platform else {
+            panic!("{environment:?}");
+        };
+        assert_eq!(deployment.functions["worker"], "w-2048");
     }
 
     #[test]

@@ -57,13 +57,16 @@ async fn main() -> ExitCode {
 /// Serves invocations until the Runtime API is gone.
 async fn function() -> Result<(), WorkerError> {
     lifeline::hold_if_piped();
-    let worker = Worker::new(Environment::read()?);
+    let worker = Worker::new(Environment::read()?)?;
     let handler = service_fn(|event: LambdaEvent<epochcost_systems::Task>| {
         let worker = &worker;
         async move {
             let _last = output::LastLine::of(event.context.request_id);
             let left = host::until(event.context.deadline);
-            worker.run(event.payload, Some(left)).await
+            Output.task(&event.payload);
+            let outcome = worker.run(event.payload, Some(left)).await;
+            Output.outcome(&outcome.as_ref().copied().map_err(ToString::to_string));
+            outcome
         }
     });
     let service = lambda_runtime::Runtime::new(handler);
@@ -77,7 +80,7 @@ async fn function() -> Result<(), WorkerError> {
 async fn instance() -> Result<(), WorkerError> {
     let task = lifeline::first_line()?;
     let task = serde_json::from_str(&task).map_err(|error| WorkerError::Task(error.to_string()))?;
-    let outcome = Worker::new(Environment::read()?).run(task, None).await;
+    let outcome = Worker::new(Environment::read()?)?.run(task, None).await;
     Output.outcome(&outcome.map_err(|error| error.to_string()));
     Ok(())
 }

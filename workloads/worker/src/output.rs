@@ -4,7 +4,8 @@
 use std::io::{Write, stdout};
 
 use epochcost_systems::{
-    LAST_LINE_PREFIX, OUTCOME_PREFIX, Outcome, RECORD_PREFIX, Record, Recorder,
+    InvokedTask, LAST_LINE_PREFIX, OUTCOME_PREFIX, Outcome, RECORD_PREFIX, Record, Recorder,
+    TASK_PREFIX, Task,
 };
 use serde::Serialize;
 
@@ -21,7 +22,19 @@ impl Output {
             .and_then(|()| out.flush());
     }
 
-    /// Writes how an instance's task ended.
+    /// Writes what an invocation works on: its log is all that tells where
+    /// nobody waits for its answer.
+    pub fn task(&self, task: &Task) {
+        let invoked = InvokedTask {
+            function: task.function.clone(),
+            rank: task.rank,
+            epoch: task.epoch,
+            batch: task.batch,
+        };
+        self.json(TASK_PREFIX, &invoked);
+    }
+
+    /// Writes how a task ended.
     pub fn outcome(&self, outcome: &Result<Outcome, String>) {
         self.json(OUTCOME_PREFIX, outcome);
     }

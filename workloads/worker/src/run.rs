@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use epochcost_channels::client::{open_objects, open_queue, open_tensors};
-use epochcost_channels::{Link, NetworkShape, ObjectStore, Queue, Shaped, TensorStore};
+use epochcost_channels::{
+    AbsentQueue, Link, NetworkShape, ObjectStore, Queue, Shaped, TensorStore,
+};
 use epochcost_systems::{Channels, Job, Outcome, Record, Recorder, Task, World, find};
 use tokio::sync::Mutex;
 
@@ -27,14 +29,17 @@ pub struct Worker {
 
 impl Worker {
     /// Nothing is connected or loaded before the first task.
-    pub fn new(environment: Environment) -> Self {
-        Self {
-            control: Arc::new(Control::new(&environment.control)),
+    ///
+    /// # Errors
+    /// When the environment is unusable.
+    pub fn new(environment: Environment) -> Result<Self, WorkerError> {
+        Ok(Self {
+            control: Arc::new(Control::new(&environment.platform)?),
             environment,
             clock: Arc::new(HostClock::new()),
             channels: Mutex::default(),
             model: std::sync::Mutex::default(),
-        }
+        })
     }
 
     /// Runs one task.
@@ -106,7 +111,10 @@ async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
     for endpoint in &environment.tensors {
         tensors.push(open_tensors(endpoint, scope, &objects).await?);
     }
-    let queue = open_queue(&environment.queue, scope, &objects).await?;
+    let queue = match &environment.queue {
+        Some(endpoint) => open_queue(endpoint, scope, &objects).await?,
+        None => Arc::new(AbsentQueue),
+    };
     Ok(match &environment.network {
         Some(shape) => behind(shape, objects, tensors, queue),
         None => Channels {
