@@ -24,14 +24,14 @@ pub enum Consent {
 }
 
 impl Approval {
-    /// Consent to `specs`, which cost `worst_usd` at the worst; `answer` is
+    /// Consent to everything at `addresses`, which costs `worst_usd` at the worst; `answer` is
     /// what the user types, asked for only where it must be.
     ///
     /// # Errors
     /// [`AwsError::SpendingLimit`] over the limit, [`AwsError::NotApproved`]
     /// without an answer of "yes".
     pub fn ask(
-        specs: &[Spec],
+        addresses: impl IntoIterator<Item = Address>,
         worst_usd: f64,
         limit_usd: Option<f64>,
         consent: Consent,
@@ -61,7 +61,7 @@ impl Approval {
             }
         }
         Ok(Self {
-            addresses: specs.iter().map(Spec::address).collect(),
+            addresses: addresses.into_iter().collect(),
         })
     }
 
@@ -96,7 +96,8 @@ mod tests {
         consent: Consent,
         text: &str,
     ) -> Result<Approval, AwsError> {
-        Approval::ask(&specs(), worst, limit, consent, || Some(text.to_owned()))
+        let addresses = specs().iter().map(Spec::address).collect::<Vec<_>>();
+        Approval::ask(addresses, worst, limit, consent, || Some(text.to_owned()))
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! What rows of an experiment need on AWS: resources, and the most that they
 //! can cost.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fmt;
 
-use epochcost_systems::{Host, Job, Launch, State, System, SystemError, find};
+use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
 
 use serde::Serialize;
 
 use crate::Scope;
 use crate::policy;
 use crate::resource::{
-    Address, BucketSpec, InstanceProfileSpec, Kind, LogGroupSpec, RoleSpec, SecurityGroupSpec, Spec,
+    Address, Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
+    ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
 };
 
 /// Type of the instances that hold tensor stores (Barrak et al. 2023, §IV) and
@@ -83,7 +85,7 @@ impl Training {
         let called = on_lambda.map(|function| {
             let starts = launched.iter().filter(|(name, _)| *name == function);
             let starts: u64 = starts.map(|(_, times)| times).sum();
-            let staged = states.iter().filter(|state| function_of(state) == function);
+            let staged = states.iter().filter(|state| state.function() == function);
             let staged: u64 = staged.map(|state| state.invocations(batches)).sum();
             let at_most = match starts + staged * peer_epochs {
                 0 => peer_epochs * batches.max(1) as u64,
@@ -156,13 +158,6 @@ impl Training {
     }
 }
 
-/// The function that a state invokes.
-fn function_of(state: &State) -> &'static str {
-    match state {
-        State::Task { function } | State::MapBatches { function } => function,
-    }
-}
-
 /// A name's part: lower case, digits and hyphens, as the strictest service
 /// (S3) takes it.
 pub(crate) fn part(text: &str) -> String {
@@ -173,26 +168,66 @@ pub(crate) fn part(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// The name of a function at a memory size.
-pub fn function_name(scope: &Scope, system: &str, function: &str, memory_mb: u32) -> String {
-    scope
-        .run
-        .name(&part(&format!("{system}-{function}-{memory_mb}")))
+/// Which trial of a run something is for: part of the names of all that is
+/// made for one trial alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The row's number in the run, from 0.
+    pub row: usize,
+    /// The trial's number in its row, from 0.
+    pub trial: usize,
 }
 
-/// What exists once for all rows: buckets, roles, the instance profile, the
-/// security group, and a log group for each function.
+impl Place {
+    /// The name of `what` of this trial.
+    pub(crate) fn name(self, scope: &Scope, what: &str) -> String {
+        scope.run.name(&format!("{}-{self}", part(what)))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { row, trial } = self;
+        write!(f, "r{row}t{trial}")
+    }
+}
+
+/// The name of one of a system's functions for a trial.
+pub fn function_name(scope: &Scope, system: &str, function: &str, place: Place) -> String {
+    place.name(scope, &format!("{system}-{function}"))
+}
+
+/// The name of a system's state machine for a trial.
+pub fn state_machine_name(scope: &Scope, system: &str, place: Place) -> String {
+    place.name(scope, system)
+}
+
+/// The log group of a function.
+pub fn log_group_name(function: &str) -> String {
+    format!("/aws/lambda/{function}")
+}
+
+/// The name of the bucket that programs lie in.
+pub fn code_bucket(scope: &Scope) -> String {
+    scope.run.name("code")
+}
+
+/// The name of the bucket of datasets and of what is exchanged.
+pub fn objects_bucket(scope: &Scope) -> String {
+    scope.run.name("objects")
+}
+
+/// What exists once for all rows: buckets, `code` in one of them, roles, the
+/// instance profile and the security group.
 ///
 /// # Errors
 /// When a row's settings are not its system's.
-pub fn shared(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, SystemError> {
+pub fn shared(
+    scope: &Scope,
+    rows: &[Training],
+    code: Vec<ObjectSpec>,
+) -> Result<Vec<Spec>, SystemError> {
     let name = |what: &str| scope.run.name(what);
-    let bucket = |what: &str| {
-        Spec::Bucket(BucketSpec {
-            name: name(what),
-            objects: Vec::new(),
-        })
-    };
     let role = |what: &str, service, policy| {
         Spec::Role(RoleSpec {
             name: name(what),
@@ -200,55 +235,167 @@ pub fn shared(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, SystemError
             policy,
         })
     };
-    let mut specs = vec![bucket("code"), bucket("objects")];
-    let (mut functions, mut machines, mut hosts) = (BTreeSet::new(), false, false);
+    let mut specs = vec![
+        Spec::Bucket(BucketSpec {
+            name: code_bucket(scope),
+            objects: code,
+        }),
+        Spec::Bucket(BucketSpec {
+            name: objects_bucket(scope),
+            objects: Vec::new(),
+        }),
+    ];
+    let (mut functions, mut machines, mut hosts) = (false, false, false);
     for row in rows {
-        for called in row.calls()? {
-            functions.insert(function_name(
-                scope,
-                &row.job.system,
-                called.function,
-                row.memory_mb,
-            ));
-        }
+        functions |= !row.calls()?.is_empty();
         machines |= row.transitions()? > 0;
         hosts |= row.instances()? + row.service_hosts()? > 0;
     }
-    if !functions.is_empty() {
+    if functions {
         specs.push(role(
-            "functions",
+            FUNCTIONS,
             "lambda.amazonaws.com",
             policy::of_functions(scope),
         ));
     }
     if machines {
         specs.push(role(
-            "machines",
+            MACHINES,
             "states.amazonaws.com",
             policy::of_state_machines(scope),
         ));
     }
     if hosts {
         specs.push(role(
-            "instances",
+            INSTANCES,
             "ec2.amazonaws.com",
             policy::of_instances(scope),
         ));
         specs.push(Spec::InstanceProfile(InstanceProfileSpec {
-            name: name("instances"),
-            role: name("instances"),
+            name: name(INSTANCES),
+            role: name(INSTANCES),
         }));
         specs.push(Spec::SecurityGroup(SecurityGroupSpec {
             name: name("members"),
         }));
     }
-    specs.extend(functions.into_iter().map(|function| {
-        Spec::LogGroup(LogGroupSpec {
-            name: format!("/aws/lambda/{function}"),
-            retention_days: RETENTION_DAYS,
-        })
-    }));
     Ok(specs)
+}
+
+/// Names of roles.
+const FUNCTIONS: &str = "functions";
+const MACHINES: &str = "machines";
+const INSTANCES: &str = "instances";
+
+/// The worker as it was uploaded, and what its functions find.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// What it was built for.
+    pub architecture: Architecture,
+    /// Its key in the bucket of programs.
+    pub key: String,
+    /// Size of the functions' `/tmp`, MB.
+    pub storage_mb: u32,
+    /// The functions' environment; never a secret.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Names under which a trial's system is deployed, as its workers read them.
+#[derive(Serialize)]
+struct Deployment<'a> {
+    region: &'a str,
+    functions: BTreeMap<&'a str, String>,
+    state_machine: Option<String>,
+}
+
+/// What one trial's functions need: each with its log group, and the state
+/// machine of a system that has one.
+///
+/// # Errors
+/// When the row's settings are not its system's.
+pub fn of_trial(
+    scope: &Scope,
+    row: &Training,
+    place: Place,
+    package: &Package,
+) -> Result<Vec<Spec>, SystemError> {
+    let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
+    let system = row.job.system.as_str();
+    let name = |function: &str| function_name(scope, system, function, place);
+    let machine = state_machine_name(scope, system, place);
+    let deployment = Deployment {
+        region: &scope.region,
+        functions: calls
+            .iter()
+            .map(|called| (called.function, name(called.function)))
+            .collect(),
+        state_machine: (!states.is_empty())
+            .then(|| scope.arn("states", &format!("stateMachine:{machine}"))),
+    };
+    let malformed = |error: serde_json::Error| SystemError::Malformed {
+        what: "the deployment".to_owned(),
+        reason: error.to_string(),
+    };
+    let deployment = serde_json::to_string(&deployment).map_err(malformed)?;
+    let mut environment = package.environment.clone();
+    environment.insert("EPOCHCOST_DEPLOYMENT".to_owned(), deployment);
+    let mut specs = Vec::new();
+    for called in &calls {
+        let name = name(called.function);
+        specs.push(Spec::LogGroup(LogGroupSpec {
+            name: log_group_name(&name),
+            retention_days: RETENTION_DAYS,
+        }));
+        specs.push(Spec::Function(FunctionSpec {
+            name,
+            role: scope.run.name(FUNCTIONS),
+            memory_mb: row.memory_mb,
+            timeout_s: u32::try_from(row.timeout_s).unwrap_or(u32::MAX),
+            storage_mb: package.storage_mb,
+            architecture: package.architecture,
+            code_bucket: code_bucket(scope),
+            code_key: package.key.clone(),
+            environment: environment.clone(),
+        }));
+    }
+    if !states.is_empty() {
+        let arn = |function: &str| scope.arn("lambda", &format!("function:{}", name(function)));
+        specs.push(Spec::StateMachine(StateMachineSpec {
+            name: machine,
+            role: scope.run.name(MACHINES),
+            definition: crate::states::definition(&states, arn),
+        }));
+    }
+    Ok(specs)
+}
+
+/// What everything that rows may make is known by, for whoever agrees to it.
+///
+/// # Errors
+/// When a row's settings are not its system's.
+pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, SystemError> {
+    let package = Package {
+        architecture: Architecture::X86_64,
+        key: String::new(),
+        storage_mb: 0,
+        environment: BTreeMap::new(),
+    };
+    let shared = shared(scope, rows, Vec::new())?;
+    let mut all: Vec<Address> = shared.iter().map(Spec::address).collect();
+    for (row, training) in rows.iter().enumerate() {
+        for trial in 0..usize::try_from(training.trials).unwrap_or(usize::MAX) {
+            let place = Place { row, trial };
+            let specs = of_trial(scope, training, place, &package)?;
+            all.extend(specs.iter().map(Spec::address));
+            for rank in 0..training.instances()? as usize {
+                all.push(Address {
+                    kind: Kind::Instance,
+                    name: crate::workers::instance_name(scope, training, place, rank),
+                });
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// A resource of a plan.
@@ -271,7 +418,7 @@ pub struct Planned {
 /// # Errors
 /// When a row's settings are not its system's.
 pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemError> {
-    let mut all: Vec<Planned> = (shared(scope, rows)?.iter())
+    let mut all: Vec<Planned> = (shared(scope, rows, Vec::new())?.iter())
         .map(|spec| {
             let Address { kind, name } = spec.address();
             Planned {
@@ -283,38 +430,48 @@ pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemE
             }
         })
         .collect();
-    for row in rows {
-        of_row(scope, row, &mut all)?;
+    for (index, row) in rows.iter().enumerate() {
+        of_row(scope, row, index, &mut all)?;
     }
     Ok(all)
 }
 
-fn of_row(scope: &Scope, row: &Training, all: &mut Vec<Planned>) -> Result<(), SystemError> {
-    let mut add = |kind, name, count, detail| {
+fn of_row(
+    scope: &Scope,
+    row: &Training,
+    index: usize,
+    all: &mut Vec<Planned>,
+) -> Result<(), SystemError> {
+    // Of each trial its own; the first one's names stand for all.
+    let place = Place {
+        row: index,
+        trial: 0,
+    };
+    let mut add = |kind, name, count: u64, detail| {
         if count > 0 {
-            let row = Some(row.row.clone());
             all.push(Planned {
                 kind,
                 name,
-                count,
+                count: count * row.trials,
                 detail,
-                row,
+                row: Some(row.row.clone()),
             });
         }
     };
-    let (system, memory_mb) = (row.job.system.as_str(), row.memory_mb);
+    let system = row.job.system.as_str();
     for called in row.calls()? {
-        let name = function_name(scope, system, called.function, memory_mb);
-        add(Kind::Function, name, 1, format!("{memory_mb} MB"));
+        let name = function_name(scope, system, called.function, place);
+        let kept = format!("{RETENTION_DAYS} days");
+        add(Kind::LogGroup, log_group_name(&name), 1, kept);
+        add(Kind::Function, name, 1, format!("{} MB", row.memory_mb));
     }
     let machines = u64::from(row.transitions()? > 0);
-    let name = scope.run.name(&part(system));
+    let name = state_machine_name(scope, system, place);
     add(Kind::StateMachine, name, machines, "standard".to_owned());
-    let name = |what: &str| scope.run.name(&format!("{}-{what}", part(&row.row)));
-    let hosts = row.service_hosts()?;
+    let (hosts, workers) = (row.service_hosts()?, row.instances()?);
+    let name = |what: &str| place.name(scope, &format!("{system}-{what}"));
     let on = SERVICE_INSTANCE.to_owned();
     add(Kind::Instance, name("service"), hosts, on);
-    let workers = row.instances()?;
     add(
         Kind::Instance,
         name("worker"),
@@ -378,7 +535,7 @@ mod tests {
 
     #[test]
     fn roles_reach_nothing_but_their_run() {
-        let specs = shared(&scope(), &rows()).unwrap();
+        let specs = shared(&scope(), &rows(), Vec::new()).unwrap();
         assert!(
             specs
                 .iter()

@@ -190,6 +190,14 @@ pub enum AwsError {
         /// The worst case.
         worst_usd: f64,
     },
+    /// More was spent than the user allows.
+    #[error("the spending limit is {limit_usd} USD, and {spent_usd:.4} USD are spent")]
+    Spent {
+        /// `--max-usd`.
+        limit_usd: f64,
+        /// What was spent.
+        spent_usd: f64,
+    },
     /// Nobody agreed.
     #[error("nothing was created: {reason}")]
     NotApproved {

@@ -10,7 +10,10 @@ mod clients;
 pub mod deployment;
 pub mod doctor;
 mod error;
+pub mod invoke;
 mod journal;
+pub mod logs;
+pub mod objects;
 pub mod package;
 pub mod policy;
 pub mod pricing;
@@ -21,6 +24,7 @@ pub mod resource;
 mod run;
 pub mod states;
 pub mod user_data;
+pub mod workers;
 mod worst_case;
 
 pub use approval::{Approval, Consent};
@@ -28,6 +32,8 @@ pub use clients::{Call, Clients, Identity, Observer};
 pub use error::{AwsError, Cause};
 pub use journal::{Event, Journal, Written};
 pub use provision::provision;
-pub use removal::{HoldingPrices, Removed, Whose, monthly_usd, remove_all, survey, tear_down};
+pub use removal::{
+    HoldingPrices, Removed, Whose, monthly_usd, remove, remove_all, survey, tear_down,
+};
 pub use run::{EXPIRES_TAG, IAM_PATH, Marks, PROJECT_TAG, RUN_TAG, RunId, Scope};
 pub use worst_case::{Line, Prices, WorstCaseError, worst_case};

@@ -1,10 +1,13 @@
 //! Whether a worker binary can be deployed: what it was built for, which C
 //! library it needs, how large it is.
 
+use std::io::{Cursor, Write};
+
 use elf::ElfBytes;
 use elf::abi::{EM_AARCH64, EM_X86_64, PT_INTERP};
 use elf::endian::LittleEndian;
 use thiserror::Error;
+use zip::write::SimpleFileOptions;
 
 use crate::resource::Architecture;
 
@@ -46,6 +49,9 @@ pub enum PackageError {
         "the worker has {0} bytes, and a function at most {UNPACKED_BYTES}\n  = help: strip it"
     )]
     TooLarge(u64),
+    /// It cannot be packed.
+    #[error("the worker cannot be packed: {0}")]
+    Archive(String),
 }
 
 /// Looks at a worker binary.
@@ -78,6 +84,24 @@ pub fn check(binary: &[u8]) -> Result<Binary, PackageError> {
             bytes,
         }),
     }
+}
+
+/// The package of a function on a custom runtime: the worker as `bootstrap`, as
+/// it is. Lambda unpacks it once for each sandbox, whatever it was packed with.
+///
+/// # Errors
+/// When it cannot be written, which takes more than 4 GB.
+pub fn archive(binary: &[u8]) -> Result<Vec<u8>, PackageError> {
+    let failed = |error: zip::result::ZipError| PackageError::Archive(error.to_string());
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Stored)
+        .unix_permissions(0o755);
+    archive.start_file("bootstrap", options).map_err(failed)?;
+    archive
+        .write_all(binary)
+        .map_err(|error| failed(error.into()))?;
+    Ok(archive.finish().map_err(failed)?.into_inner())
 }
 
 /// The newest version of GLIBC that any symbol asks for.
@@ -139,6 +163,18 @@ mod tests {
             bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
         }
         bytes
+    }
+
+    #[test]
+    fn a_package_holds_the_worker_and_may_run_it() {
+        let packed = archive(b"worker").unwrap();
+        let mut archive = zip::ZipArchive::new(Cursor::new(packed)).unwrap();
+        assert_eq!(archive.len(), 1);
+        let mut file = archive.by_name("bootstrap").unwrap();
+        assert_eq!(file.unix_mode().unwrap() & 0o777, 0o755);
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut file, &mut content).unwrap();
+        assert_eq!(content, b"worker");
     }
 
     #[test]

@@ -112,6 +112,31 @@ pub async fn tear_down(clients: &Clients, journal: &mut Journal) -> Result<Remov
     Ok(removed)
 }
 
+/// Removes those resources of a run that are at `addresses`: what was made for
+/// one trial, when the trial is over.
+///
+/// # Errors
+/// When a service could not be asked, or the journal cannot be written.
+pub async fn remove(
+    clients: &Clients,
+    journal: &mut Journal,
+    addresses: &BTreeSet<Address>,
+) -> Result<Removed, AwsError> {
+    let scope = journal.scope().clone();
+    let mut found = survey(clients, &[scope.region], &Whose::Run(scope.run)).await?;
+    found.retain(|found| addresses.contains(&found.address));
+    let removed = remove_all(found, clients).await;
+    let left: BTreeSet<&Address> = (removed.left.iter())
+        .map(|(found, _)| &found.address)
+        .collect();
+    for address in addresses.iter().filter(|address| !left.contains(address)) {
+        if journal.held().contains(address) {
+            journal.removed(address)?;
+        }
+    }
+    Ok(removed)
+}
+
 /// Prices of what is kept.
 pub trait HoldingPrices {
     /// US dollars an hour of an instance type.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String) -> String {
     let mut machine = Map::new();
     let names: Vec<String> = (states.iter().enumerate())
-        .map(|(index, state)| format!("{} {}", index + 1, function(state)))
+        .map(|(index, state)| format!("{} {}", index + 1, state.function()))
         .collect();
     for (index, state) in states.iter().enumerate() {
         let mut value = match state {
@@ -31,12 +31,6 @@ pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String) -> String {
         "States": machine,
     })
     .to_string()
-}
-
-fn function(state: &State) -> &'static str {
-    match state {
-        State::Task { function } | State::MapBatches { function } => function,
-    }
 }
 
 /// Invokes a function with the machine's own input, which it hands on as it
@@ -133,11 +127,11 @@ mod tests {
                 State::MapBatches { .. } => (&value["ItemProcessor"]["States"]["Batch"], true),
             };
             assert_eq!(value["Type"], if is_map { "Map" } else { "Task" });
-            let arn = format!("arn:{}", function(state));
+            let arn = format!("arn:{}", state.function());
             assert_eq!(invoking["Parameters"]["FunctionName"], arn);
             assert_eq!(
                 invoking["Parameters"]["Payload"]["function"],
-                function(state)
+                state.function()
             );
             assert_eq!(value["ResultPath"], Value::Null);
             if index + 1 < states.len() {

@@ -10,6 +10,10 @@ use crate::run::seconds_left;
 /// The port of tensor stores and queues.
 pub const PORT: u16 = 6379;
 
+/// A line of a worker's log on an instance that starts with this says when it
+/// `started` or `ended`, in seconds since the Unix epoch.
+pub const CLOCK_PREFIX: &str = "EPOCHCOST-CLOCK ";
+
 /// What an instance is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Duty {
@@ -24,7 +28,7 @@ pub enum Duty {
         worker: String,
         /// `s3://` address of the task, JSON.
         task: String,
-        /// `s3://` address that its log is put to, while it runs and at its end.
+        /// `s3://` address that its log is put to at its end.
         log: String,
         /// Where the services are; names and values, never secrets.
         environment: Vec<(String, String)>,
@@ -63,9 +67,11 @@ pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
             environment,
         } => {
             // A worker that fails says so in its log, and ends its instance, too.
-            lines.push("touch log.txt".to_owned());
+            let note = |what: &str| format!("date '+{CLOCK_PREFIX}{what} %s.%N'");
+            lines.push(format!("{} > log.txt", note("started")));
             lines.push(format!(
-                "finish() {{ aws s3 cp --quiet log.txt {}; shutdown -h now; }}",
+                "finish() {{ {} >> log.txt; aws s3 cp --quiet log.txt {}; shutdown -h now; }}",
+                note("ended"),
                 quoted(log)?
             ));
             lines.push("trap finish EXIT".to_owned());
@@ -79,7 +85,7 @@ pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
             lines.push("mkfifo input".to_owned());
             lines.push("exec 3<>input".to_owned());
             lines.push("cat task.json >&3".to_owned());
-            lines.push("./bootstrap --instance <&3 >log.txt 2>&1".to_owned());
+            lines.push("./bootstrap --instance <&3 >>log.txt 2>&1".to_owned());
         }
     }
     lines.push(String::new());
@@ -177,7 +183,10 @@ mod tests {
     fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
         for fails in [false, true] {
             let (calls, log) = run(&script(&worker(), in_an_hour()).unwrap(), fails);
-            assert_eq!(log, "--instance {\"a\": 1} it's $HOME `id`\n");
+            let lines: Vec<&str> = log.lines().collect();
+            assert!(lines[0].starts_with("EPOCHCOST-CLOCK started 1"), "{log}");
+            assert_eq!(lines[1], "--instance {\"a\": 1} it's $HOME `id`");
+            assert!(lines[2].starts_with("EPOCHCOST-CLOCK ended 1"), "{log}");
             let calls: Vec<&str> = calls.lines().collect();
             assert_eq!(calls.first(), Some(&"shutdown -h +60"));
             assert_eq!(calls.last(), Some(&"shutdown -h now"));

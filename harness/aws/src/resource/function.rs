@@ -37,6 +37,8 @@ pub struct FunctionSpec {
     pub memory_mb: u32,
     /// When an invocation is ended, seconds; at most 900.
     pub timeout_s: u32,
+    /// Size of its `/tmp`, MB; from 512 to 10,240.
+    pub storage_mb: u32,
     /// What it runs on.
     pub architecture: Architecture,
     /// The bucket of its package.
@@ -72,7 +74,42 @@ pub(super) async fn ensure(
         .function_name(name)
         .maximum_retry_attempts(0);
     call!(format!("keep Lambda from repeating {name}"), once)?;
+    active(name, clients).await?;
     Ok(scope.arn("lambda", &format!("function:{name}")))
+}
+
+/// A function can be invoked once Lambda has unpacked it.
+async fn active(name: &str, clients: &Clients) -> Result<(), AwsError> {
+    let doing = format!("look at the function {name}");
+    let since = Instant::now();
+    loop {
+        let look = clients
+            .functions
+            .get_function_configuration()
+            .function_name(name);
+        let found = call!(&doing, look)?;
+        match found.state() {
+            // Where a state is not told, there is none to wait for.
+            None | Some(lambda::State::Active | lambda::State::Inactive) => return Ok(()),
+            Some(lambda::State::Failed) => {
+                return Err(AwsError::Unusable {
+                    problem: format!(
+                        "the function {name} cannot be started: {}",
+                        found.state_reason().unwrap_or("Lambda does not say why")
+                    ),
+                    remedy: "look at its package and its role".to_owned(),
+                });
+            }
+            Some(_) if since.elapsed() < PROPAGATION => sleep(LOOK / 4).await,
+            Some(_) => {
+                return Err(AwsError::Deadline {
+                    what: format!("the unpacking of the function {name}"),
+                    seconds: PROPAGATION.as_secs(),
+                    remedy: "run it again later".to_owned(),
+                });
+            }
+        }
+    }
 }
 
 fn create(
@@ -84,6 +121,10 @@ fn create(
         .s3_bucket(&spec.code_bucket)
         .s3_key(&spec.code_key)
         .build();
+    // The smallest is what a function has by default.
+    let storage = (spec.storage_mb > 512)
+        .then(|| i32::try_from(spec.storage_mb).unwrap_or(i32::MAX))
+        .and_then(|mb| lambda::EphemeralStorage::builder().size(mb).build().ok());
     let environment = lambda::Environment::builder()
         .set_variables(Some(spec.environment.clone().into_iter().collect()))
         .build();
@@ -101,6 +142,7 @@ fn create(
         .memory_size(i32::try_from(spec.memory_mb).unwrap_or(i32::MAX))
         .timeout(i32::try_from(spec.timeout_s).unwrap_or(i32::MAX))
         .code(code)
+        .set_ephemeral_storage(storage)
         .environment(environment)
         .set_tags(Some(scope.tags().into_iter().collect()))
 }

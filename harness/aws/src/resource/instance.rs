@@ -90,6 +90,14 @@ pub(super) async fn ensure(
     })
 }
 
+/// Whether there is an instance of that name that is not on its way out.
+///
+/// # Errors
+/// When EC2 cannot be asked.
+pub async fn is_alive(clients: &Clients, name: &str) -> Result<bool, AwsError> {
+    Ok(running(name, clients).await?.is_some())
+}
+
 /// The id of the instance of that name, if it is not on its way out.
 async fn running(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     let by_name = Filter::builder().name("tag:Name").values(name).build();

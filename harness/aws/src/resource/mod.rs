@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bucket::{BucketSpec, ObjectSpec};
 pub use function::{Architecture, FunctionSpec};
-pub use instance::InstanceSpec;
+pub use instance::{InstanceSpec, is_alive};
 pub use instance_profile::InstanceProfileSpec;
 pub use log_group::LogGroupSpec;
 pub use role::RoleSpec;

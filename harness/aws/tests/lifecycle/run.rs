@@ -72,6 +72,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
             role: name("functions"),
             memory_mb: 2048,
             timeout_s: 900,
+            storage_mb: 512,
             architecture: Architecture::X86_64,
             code_bucket: name("code"),
             code_key: "worker.zip".into(),
@@ -103,7 +104,14 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 pub fn approval(specs: &[Spec]) -> Approval {
-    Approval::ask(specs, 1.0, Some(1.0), Consent::Given, || None).unwrap()
+    Approval::ask(
+        specs.iter().map(Spec::address),
+        1.0,
+        Some(1.0),
+        Consent::Given,
+        || None,
+    )
+    .unwrap()
 }
 
 /// Ends the process after so many steps: calls that were answered, and events

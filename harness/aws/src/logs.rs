@@ -1,0 +1,143 @@
+//! Whole log streams, as CloudWatch Logs has them so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::error::Cause;
+use crate::{AwsError, Clients};
+
+/// A line of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// When it was written, milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Its text, without its end.
+    pub text: String,
+}
+
+/// Log streams by name, each line of each once and in the order of their times.
+pub type Streams = BTreeMap<String, Vec<Line>>;
+
+/// Reads log groups over and over: lines come late, in any place, and more than once.
+#[derive(Debug, Default)]
+pub struct LogReader {
+    streams: Streams,
+    known: BTreeSet<String>,
+    repeated: u64,
+}
+
+impl LogReader {
+    /// Everything read so far.
+    pub fn streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    /// Lines that one answer of the service had more than once.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// Reads what is there of `groups` since `since`; whether anything is new.
+    ///
+    /// # Errors
+    /// When the logs cannot be read.
+    pub async fn read(
+        &mut self,
+        clients: &Clients,
+        groups: &[String],
+        since: Timestamp,
+    ) -> Result<bool, AwsError> {
+        let before = self.known.len();
+        for group in groups {
+            self.read_group(clients, group, since).await?;
+        }
+        Ok(self.known.len() > before)
+    }
+
+    async fn read_group(
+        &mut self,
+        clients: &Clients,
+        group: &str,
+        since: Timestamp,
+    ) -> Result<(), AwsError> {
+        let mut pages = clients
+            .logs
+            .filter_log_events()
+            .log_group_name(group)
+            .start_time(since.as_millisecond())
+            .into_paginator()
+            .send();
+        let mut seen = BTreeSet::new();
+        while let Some(page) = pages.next().await {
+            let page =
+                match page.map_err(|error| AwsError::of(format!("read the log {group}"), error)) {
+                    // Removed with its function, or not made yet.
+                    Err(error) if error.cause() == Some(Cause::NotFound) => return Ok(()),
+                    page => page?,
+                };
+            for event in page.events() {
+                let (Some(id), Some(stream)) = (event.event_id(), event.log_stream_name()) else {
+                    continue;
+                };
+                self.take(&mut seen, id, stream, event.timestamp(), event.message());
+            }
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        seen: &mut BTreeSet<String>,
+        id: &str,
+        stream: &str,
+        at_ms: Option<i64>,
+        text: Option<&str>,
+    ) {
+        if !seen.insert(id.to_owned()) {
+            self.repeated += 1;
+            return;
+        }
+        if !self.known.insert(id.to_owned()) {
+            return;
+        }
+        let at_ms = at_ms.unwrap_or_default();
+        let lines = self.streams.entry(stream.to_owned()).or_default();
+        // Behind all that is not younger: lines of one time keep their order.
+        let place = lines.partition_point(|line| line.at_ms <= at_ms);
+        let text = text.unwrap_or_default().trim_end_matches(['\n', '\r']);
+        let text = text.to_owned();
+        lines.insert(place, Line { at_ms, text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_and_repeated_lines_find_their_place_once() {
+        let mut reader = LogReader::default();
+        let mut seen = BTreeSet::new();
+        for (id, at_ms, text) in [("1", 10, "b"), ("2", 20, "d\n"), ("1", 10, "b")] {
+            reader.take(&mut seen, id, "s", Some(at_ms), Some(text));
+        }
+        assert_eq!(reader.repeated(), 1);
+        // The next look finds the first two again, and two more.
+        let mut seen = BTreeSet::new();
+        for (id, at_ms, text) in [
+            ("1", 10, "b"),
+            ("3", 5, "a"),
+            ("4", 10, "c"),
+            ("2", 20, "d"),
+        ] {
+            reader.take(&mut seen, id, "s", Some(at_ms), Some(text));
+        }
+        assert_eq!(reader.repeated(), 1);
+        let texts: Vec<&str> = reader.streams()["s"]
+            .iter()
+            .map(|l| l.text.as_str())
+            .collect();
+        assert_eq!(texts, ["a", "b", "c", "d"]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Objects of a run beside those that a bucket is made with.
+
+use aws_sdk_s3::primitives::ByteStream;
+
+use crate::error::if_there;
+use crate::resource::call;
+use crate::{AwsError, Clients};
+
+/// Puts an object into a bucket of the run.
+///
+/// # Errors
+/// When S3 does not take it.
+pub async fn put(
+    clients: &Clients,
+    bucket: &str,
+    key: &str,
+    body: bytes::Bytes,
+) -> Result<(), AwsError> {
+    let put = clients
+        .buckets
+        .put_object()
+        .bucket(bucket)
+        .key(key)
+        .body(ByteStream::from(body));
+    call!(format!("put {key} into the bucket {bucket}"), put).map(drop)
+}
+
+/// An object of a bucket of the run, if it is there.
+///
+/// # Errors
+/// When S3 cannot be asked.
+pub async fn get(
+    clients: &Clients,
+    bucket: &str,
+    key: &str,
+) -> Result<Option<bytes::Bytes>, AwsError> {
+    let doing = format!("get {key} from the bucket {bucket}");
+    let get = clients.buckets.get_object().bucket(bucket).key(key);
+    let Some(found) = if_there(call!(&doing, get))? else {
+        return Ok(None);
+    };
+    let body = found.body.collect().await;
+    let body = body.map_err(|error| AwsError::Unusable {
+        problem: format!("failed to {doing}: {error}"),
+        remedy: "check the network".to_owned(),
+    })?;
+    Ok(Some(body.into_bytes()))
+}

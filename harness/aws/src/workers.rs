@@ -1,0 +1,90 @@
+//! Workers on instances: each fetches the worker and its task when it starts,
+//! and leaves its log in the run's bucket when it ends.
+
+use epochcost_systems::{Device, Host, Launch};
+
+use crate::deployment::{Place, Training, code_bucket, objects_bucket};
+use crate::resource::{InstanceSpec, Spec};
+use crate::user_data::{Duty, script};
+use crate::{AwsError, Scope};
+
+/// The worker's key in the bucket of programs.
+pub const WORKER_KEY: &str = "bootstrap";
+/// Amazon Linux 2023 ("Reference the latest AMIs using Systems Manager public
+/// parameters").
+const IMAGE: &str =
+    "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64";
+/// The same with NVIDIA's driver (AWS Deep Learning AMIs).
+const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
+
+/// Functions and ranks that a trial starts on instances.
+///
+/// # Errors
+/// When the row's settings are not its system's.
+pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> {
+    let system = row.system().map_err(unusable)?;
+    let launch = system.launch(&row.job).map_err(unusable)?;
+    let Launch::Workers(workers) = launch else {
+        return Ok(Vec::new());
+    };
+    let mut workers = workers;
+    workers.retain(|(function, _)| system.host_of(function) == Host::Instance);
+    Ok(workers)
+}
+
+/// The name of a worker's instance.
+pub fn instance_name(scope: &Scope, row: &Training, place: Place, rank: usize) -> String {
+    place.name(scope, &format!("{}-worker-{rank}", row.job.system))
+}
+
+/// Where a worker finds its task, in the bucket of objects.
+pub fn task_key(place: Place, rank: usize) -> String {
+    format!("{place}/instances/{rank}/task.json")
+}
+
+/// Where a worker leaves its log.
+pub fn log_key(place: Place, rank: usize) -> String {
+    format!("{place}/instances/{rank}/log.txt")
+}
+
+/// The instances of a trial; none where its system has none.
+///
+/// # Errors
+/// When the row's settings are not its system's, or the run expires too soon.
+pub fn of_trial(
+    scope: &Scope,
+    row: &Training,
+    place: Place,
+    environment: &[(String, String)],
+) -> Result<Vec<Spec>, AwsError> {
+    let (code, objects) = (code_bucket(scope), objects_bucket(scope));
+    let image = match row.job.device {
+        Device::Cuda => GPU_IMAGE,
+        Device::Cpu => IMAGE,
+    };
+    let mut specs = Vec::new();
+    for (_, rank) in launched(row)? {
+        let duty = Duty::Worker {
+            worker: format!("s3://{code}/{WORKER_KEY}"),
+            task: format!("s3://{objects}/{}", task_key(place, rank)),
+            log: format!("s3://{objects}/{}", log_key(place, rank)),
+            environment: environment.to_vec(),
+        };
+        specs.push(Spec::Instance(InstanceSpec {
+            name: instance_name(scope, row, place, rank),
+            instance_type: row.instance_type.clone(),
+            image: image.to_owned(),
+            profile: scope.run.name("instances"),
+            security_group: scope.run.name("members"),
+            user_data: script(&duty, scope.expires)?,
+        }));
+    }
+    Ok(specs)
+}
+
+fn unusable(error: epochcost_systems::SystemError) -> AwsError {
+    AwsError::Unusable {
+        problem: error.to_string(),
+        remedy: "check the row's settings".to_owned(),
+    }
+}
