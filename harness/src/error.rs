@@ -119,6 +119,8 @@ impl Error {
             Self::Results(_) | Self::Io { .. } => Exit::Internal,
             Self::Platform(PlatformError::Lacks { .. } | PlatformError::Worker(_))
             | Self::Lacks { .. } => Exit::Lacks,
+            #[cfg(feature = "aws")]
+            Self::Platform(PlatformError::Aws(error)) => of_aws(error),
             Self::Platform(_) => Exit::Internal,
             Self::NothingSelected(_) => Exit::NothingSelected,
             Self::SpendingLimit { .. } => Exit::SpendingLimit,
@@ -135,7 +137,7 @@ impl Error {
 fn of_aws(error: &epochcost_aws::AwsError) -> Exit {
     use epochcost_aws::{AwsError, Cause};
     match (error, error.cause()) {
-        (AwsError::SpendingLimit { .. }, _) => Exit::SpendingLimit,
+        (AwsError::SpendingLimit { .. } | AwsError::Spent { .. }, _) => Exit::SpendingLimit,
         (AwsError::NotApproved { .. } | AwsError::Unusable { .. }, _) => Exit::Usage,
         (
             _,

@@ -1,5 +1,8 @@
 //! The `epochcost` command.
 
+// A run on AWS nests the SDK's futures deeper than the default.
+#![recursion_limit = "256"]
+
 use std::process::ExitCode;
 
 /// Simulations of many workers make and drop small values all the time: with

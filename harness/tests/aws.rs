@@ -55,10 +55,11 @@ fn refused(arguments: &[&str], exit: i32, says: &str) {
     assert_eq!(left, 1, "{arguments:?} wrote something");
 }
 
-/// Nothing that creates anything can be reached.
+/// What needs instances is not run yet, and that is said before anything happens.
+#[cfg(feature = "aws")]
 #[test]
-fn a_run_on_aws_is_refused_before_anything_happens() {
-    refused(&["run", "x.yaml"], 5, "plan --platform aws");
+fn a_run_that_needs_instances_is_refused_before_anything_happens() {
+    refused(&["run", "x.yaml", "--yes"], 5, "needs");
     refused(
         &["run", "x.yaml", "--max-usd", "0"],
         5,
@@ -70,7 +71,8 @@ fn a_run_on_aws_is_refused_before_anything_happens() {
 #[test]
 fn a_build_without_the_clients_says_how_to_get_one_with_them() {
     for arguments in [
-        &["clean", "--dry-run"][..],
+        &["run", "x.yaml"][..],
+        &["clean", "--dry-run"],
         &["clean", "--yes"],
         &["doctor", "--aws"],
         &["prices", "refresh", "--out", "book.yaml"],
@@ -127,7 +129,7 @@ mod with_clients {
         // SPIRT's nine, MLLess's two, and one each of LambdaML's.
         assert_eq!((count("function"), count("log_group")), (13, 13));
         // Four workers with GPUs beside whatever hosts the services.
-        assert!(count("instance") >= 4 + 4 + 1, "{resources:?}");
+        assert!(count("instance") > 4 + 4, "{resources:?}");
     }
 
     #[test]

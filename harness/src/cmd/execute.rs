@@ -11,6 +11,7 @@ use epochcost_datasets::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Output;
+use super::aws::{self, Agreed, Terms};
 use super::progress::{Following, TrialProgress};
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
@@ -58,32 +59,48 @@ pub(super) enum Ended {
 pub(super) type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs an experiment until it ends or a signal comes. Dropping the work stops
-/// every process that it started.
+/// every process that it started; what it made on AWS is removed however it ended.
 pub(super) async fn execute(
     experiment: &Experiment,
     destination: Destination<'_>,
+    terms: Terms,
     output: Output,
     stop: &mut Stop,
 ) -> Ended {
     let mut directory = None;
-    tokio::select! {
-        result = work(experiment, destination, output, &mut directory) => match result {
+    let ended = tokio::select! {
+        result = work(experiment, destination, terms, output, &mut directory) => match result {
             Ok((directory, analysis)) => Ended::Whole(Box::new(directory), Box::new(analysis)),
-            Err(error) => Ended::Failed(directory, error),
+            Err(error) => Ended::Failed(directory.clone(), error),
         },
-        () = stop => Ended::Stopped(directory),
+        () = stop => Ended::Stopped(directory.clone()),
+    };
+    let Some(directory) = directory.filter(|_| experiment.platform == PlatformKind::Aws) else {
+        return ended;
+    };
+    match (aws::put_away(directory.path(), output).await, ended) {
+        (Ok(()), ended) => ended,
+        // Why it failed comes first; what is left was said.
+        (Err(_), Ended::Failed(directory, error)) => Ended::Failed(directory, error),
+        (Err(error), _) => Ended::Failed(Some(directory), error),
     }
 }
 
 async fn work(
     experiment: &Experiment,
     destination: Destination<'_>,
+    terms: Terms,
     output: Output,
     place: &mut Option<RunDirectory>,
 ) -> Result<(RunDirectory, Analysis), Error> {
-    let prepared = Prepared::of(experiment, output).await?;
+    let mut prepared = Prepared::of(experiment, terms, output).await?;
     let directory = place.insert(open_directory(destination, experiment, &prepared)?);
     output.message(format_args!("results go to {}", directory.path().display()));
+    if let Some(agreed) = prepared.agreed.take() {
+        // What a run that was cut off left goes first.
+        aws::put_away(directory.path(), output).await?;
+        prepared.platform = Some(aws::begin(agreed, directory.path()).await?);
+    }
     trials(experiment, &prepared, directory, output).await?;
     let analysis = analysis::summarise(directory)?;
     report::write(directory, &analysis)?;
@@ -92,20 +109,10 @@ async fn work(
 
 /// Refuses what no platform of this build can run.
 pub(super) fn runnable(experiment: &Experiment) -> Result<(), Error> {
-    let lacks = |what: &str, remedy: &str| {
-        Err(Error::Lacks {
-            what: format!("{}: {what}", experiment.document.file.display()),
-            remedy: remedy.to_owned(),
-        })
-    };
     match (experiment.platform, experiment.services) {
         (PlatformKind::Local, Services::Embedded) | (PlatformKind::Sim, _) => Ok(()),
         (PlatformKind::Local, Services::Real) => Ok(check(&experiment.rows)?),
-        (PlatformKind::Aws, _) => lacks(
-            "nothing is trained on AWS yet",
-            "use --platform local or --platform sim; `epochcost plan --platform aws` says what \
-             a run there would make and cost at most",
-        ),
+        (PlatformKind::Aws, _) => aws::runnable(experiment),
     }
 }
 
@@ -131,8 +138,10 @@ pub(super) fn stop_signal() -> Result<Stop, Error> {
 
 /// A platform with what it needs, and what results say of it.
 struct Prepared {
-    /// None where there is nothing to run.
+    /// None where there is nothing to run, and on AWS before it is begun.
     platform: Option<Box<dyn Platform>>,
+    /// Consent to a run on AWS, of which nothing exists yet.
+    agreed: Option<Agreed>,
     data: TrialData,
     datasets: Vec<DatasetRecord>,
     worker: Option<PathBuf>,
@@ -143,7 +152,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    async fn of(experiment: &Experiment, output: Output) -> Result<Self, Error> {
+    async fn of(experiment: &Experiment, terms: Terms, output: Output) -> Result<Self, Error> {
         let (data, datasets) = if experiment.needs_data() {
             let dataset = open_data(experiment, output).await?;
             let records = vec![dataset_record(experiment, &dataset)?];
@@ -154,12 +163,27 @@ impl Prepared {
         if experiment.rows.is_empty() {
             return Ok(Self {
                 platform: None,
+                agreed: None,
                 data,
                 datasets,
                 worker: None,
                 limits: Vec::new(),
                 servers: Vec::new(),
                 infeasible: Vec::new(),
+            });
+        }
+        if experiment.platform == PlatformKind::Aws {
+            let worker = Local::new().await?.worker().path.clone();
+            let agreed = aws::agree(experiment, worker.clone(), terms, output).await?;
+            return Ok(Self {
+                platform: None,
+                agreed: Some(agreed),
+                data,
+                datasets,
+                worker: Some(worker),
+                limits: Vec::new(),
+                servers: Vec::new(),
+                infeasible: vec![None; experiment.rows.len()],
             });
         }
         let Some(simulation) = &experiment.simulation else {
@@ -170,6 +194,7 @@ impl Prepared {
                 servers: servers(&platform).await,
                 infeasible: vec![None; experiment.rows.len()],
                 platform: Some(Box::new(platform)),
+                agreed: None,
                 data,
                 datasets,
             });
@@ -190,6 +215,7 @@ impl Prepared {
         }
         Ok(Self {
             platform: Some(Box::new(platform)),
+            agreed: None,
             data,
             datasets,
             worker,

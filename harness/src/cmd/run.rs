@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::aws::Terms;
 use super::execute::{Destination, Ended, Stop, execute, runnable, stop_signal};
 use super::{Output, check};
 use crate::analysis::{self, Analysis};
@@ -81,7 +82,11 @@ async fn one(
         (Some(out), false) => Destination::At(out),
         (Some(out), true) => Destination::After(out),
     };
-    match execute(experiment, destination, output, stop).await {
+    let terms = Terms {
+        yes: args.yes,
+        max_usd: args.max_usd,
+    };
+    match execute(experiment, destination, terms, output, stop).await {
         Ended::Whole(directory, analysis) => {
             tell(&directory, &analysis, output);
             Ok(analysis.exit_status())

@@ -1,5 +1,7 @@
 //! Where trials run.
 
+#[cfg(feature = "aws")]
+pub mod aws;
 pub mod local;
 pub mod sim;
 
@@ -79,6 +81,10 @@ pub enum PlatformError {
         /// What to do.
         remedy: String,
     },
+    /// AWS could not do its part.
+    #[cfg(feature = "aws")]
+    #[error(transparent)]
+    Aws(#[from] epochcost_aws::AwsError),
     /// The operating system refused.
     #[error("failed to {doing}: {source}")]
     Io {

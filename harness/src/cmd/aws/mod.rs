@@ -11,13 +11,17 @@ mod doctor;
 mod plan;
 #[cfg(feature = "aws")]
 mod refresh;
+#[cfg(feature = "aws")]
+mod run;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Output;
 use super::doctor::Finding;
 use crate::cost::PriceBook;
 use crate::error::{Error, Exit};
+use crate::experiment::Experiment;
+use crate::platform::Platform;
 
 /// `clean`.
 #[derive(Debug, clap::Args)]
@@ -50,6 +54,35 @@ pub struct RefreshArgs {
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 }
+
+/// `emulate`.
+#[derive(Debug, clap::Args)]
+pub struct EmulateArgs {
+    /// The endpoint of an emulator of S3, CloudWatch Logs and EC2, such as moto.
+    #[arg(long, value_name = "URL")]
+    pub backend: String,
+    /// The region whose instances run here.
+    #[arg(long, value_name = "REGION", default_value = "us-east-1")]
+    pub region: String,
+}
+
+/// What a run on AWS may spend, and who agreed to it.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "read with AWS only"))]
+pub(super) struct Terms {
+    /// `--yes`.
+    pub(super) yes: bool,
+    /// `--max-usd`.
+    pub(super) max_usd: Option<f64>,
+}
+
+#[cfg(feature = "aws")]
+pub(super) use crate::platform::aws::Agreed;
+
+/// A run that somebody agreed to: there is none in this build.
+#[cfg(not(feature = "aws"))]
+#[derive(Debug)]
+pub(super) enum Agreed {}
 
 /// A row of a plan, as AWS needs it.
 #[derive(Clone, Debug)]
@@ -159,5 +192,105 @@ pub(super) fn plan(rows: &[ToDeploy], prices: &PriceBook) -> Result<OnAws, Error
 /// Always, in this build.
 #[cfg(not(feature = "aws"))]
 pub(super) fn plan(_: &[ToDeploy], _: &PriceBook) -> Result<OnAws, Error> {
+    Err(lacking())
+}
+
+/// Refuses what this version cannot run on AWS, before anything happens.
+///
+/// # Errors
+/// Names the row and what it needs.
+#[cfg(feature = "aws")]
+pub(super) fn runnable(experiment: &Experiment) -> Result<(), Error> {
+    run::runnable(experiment)
+}
+
+/// Refuses to run on AWS.
+///
+/// # Errors
+/// Always, in this build.
+#[cfg(not(feature = "aws"))]
+pub(super) fn runnable(_: &Experiment) -> Result<(), Error> {
+    Err(lacking())
+}
+
+/// Asks for consent to an experiment's worst case.
+///
+/// # Errors
+/// Over the limit, without consent, or without usable credentials.
+#[cfg(feature = "aws")]
+pub(super) async fn agree(
+    experiment: &Experiment,
+    worker: PathBuf,
+    terms: Terms,
+    output: Output,
+) -> Result<Agreed, Error> {
+    run::agree(experiment, worker, terms, output).await
+}
+
+/// Asks for consent.
+///
+/// # Errors
+/// Always, in this build.
+#[cfg(not(feature = "aws"))]
+pub(super) async fn agree(
+    _: &Experiment,
+    _: PathBuf,
+    _: Terms,
+    _: Output,
+) -> Result<Agreed, Error> {
+    Err(lacking())
+}
+
+/// Makes what the run's trials share, with a journal in `directory`.
+///
+/// # Errors
+/// When something could not be made; what was is in the journal.
+#[cfg(feature = "aws")]
+pub(super) async fn begin(agreed: Agreed, directory: &Path) -> Result<Box<dyn Platform>, Error> {
+    Ok(Box::new(agreed.begin(directory).await?))
+}
+
+/// Makes nothing: nobody can have agreed.
+///
+/// # Errors
+/// None, in this build.
+#[cfg(not(feature = "aws"))]
+pub(super) async fn begin(agreed: Agreed, _: &Path) -> Result<Box<dyn Platform>, Error> {
+    match agreed {}
+}
+
+/// Removes everything that the run in `directory` made, and says what is left.
+///
+/// # Errors
+/// When something is left, or it cannot be told whether anything is.
+#[cfg(feature = "aws")]
+pub(super) async fn put_away(directory: &Path, output: Output) -> Result<(), Error> {
+    run::put_away(directory, output).await
+}
+
+/// Removes nothing: this build makes nothing.
+///
+/// # Errors
+/// None, in this build.
+#[cfg(not(feature = "aws"))]
+pub(super) async fn put_away(_: &Path, _: Output) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Serves AWS' Lambda on this machine until it is stopped.
+///
+/// # Errors
+/// When there is no port to be had.
+#[cfg(feature = "aws")]
+pub async fn emulate(args: &EmulateArgs, output: Output) -> Result<Exit, Error> {
+    run::emulate(args, output).await
+}
+
+/// Serves nothing.
+///
+/// # Errors
+/// Always, in this build.
+#[cfg(not(feature = "aws"))]
+pub async fn emulate(_: &EmulateArgs, _: Output) -> Result<Exit, Error> {
     Err(lacking())
 }

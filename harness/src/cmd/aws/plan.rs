@@ -59,7 +59,7 @@ pub(super) fn plan(rows: &[ToDeploy], prices: &PriceBook) -> Result<OnAws, Error
     })
 }
 
-fn training(deploy: &ToDeploy) -> Training {
+pub(super) fn training(deploy: &ToDeploy) -> Training {
     Training {
         row: deploy.row.id.clone(),
         job: deploy.row.job.clone(),

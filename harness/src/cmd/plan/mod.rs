@@ -229,6 +229,16 @@ fn on_aws(
     prices: &PriceBook,
     output: Output,
 ) -> Result<aws::OnAws, Error> {
+    let trials = args.trials.unwrap_or(experiment.trials);
+    aws::plan(&to_deploy(experiment, rows, trials, output), prices)
+}
+
+fn to_deploy(
+    experiment: &Experiment,
+    rows: &[PlannedRow],
+    trials: usize,
+    output: Output,
+) -> Vec<aws::ToDeploy> {
     let mut deployed = Vec::with_capacity(rows.len());
     for (row, planned) in experiment.rows.iter().zip(rows) {
         let Some(estimate) = &planned.estimate else {
@@ -237,14 +247,39 @@ fn on_aws(
         };
         deployed.push(aws::ToDeploy {
             row: row.clone(),
-            trials: args.trials.unwrap_or(experiment.trials),
+            trials,
             uses_tensor_store: estimate.uses_tensor_store,
             uses_queue: estimate.uses_queue,
             puts: estimate.writes(|traffic| traffic.puts),
             bytes_up: estimate.writes(|traffic| traffic.bytes_up),
         });
     }
-    aws::plan(&deployed, prices)
+    deployed
+}
+
+/// The possible rows of an experiment that is to run on AWS, with what a
+/// simulation says that each of them uses.
+///
+/// # Errors
+/// When a row cannot be simulated.
+#[cfg(feature = "aws")]
+pub(super) fn deployments(
+    experiment: &Experiment,
+    prices: &PriceBook,
+    output: Output,
+) -> Result<Vec<aws::ToDeploy>, Error> {
+    let options = Options {
+        platform: Some(PlatformKind::Sim),
+        ..Options::default()
+    };
+    let simulated = Experiment::from_document(experiment.document.clone(), &options)?;
+    let Some(stands) = &simulated.simulation else {
+        return Err(Error::NothingSelected("no simulation".into()));
+    };
+    let candidates = candidates(&simulated, stands)?;
+    let planned = parallel::map(&candidates, |candidate| plan(candidate, stands, prices));
+    let rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(to_deploy(experiment, &rows, experiment.trials, output))
 }
 
 /// How fast simulations went, on one core each.

@@ -12,6 +12,7 @@ use self::catalogue::Catalogue;
 use self::standing::{Binaries, Standing, put_aside};
 use self::task::Task;
 use super::Output;
+use super::aws::Terms;
 use super::execute::{Destination, Ended, Stop, execute, stop_signal};
 use super::run::probe;
 use crate::analysis::overview::{AnalysedRun, Overview};
@@ -174,7 +175,15 @@ impl<'a> Work<'a> {
             }
         };
         Ok(
-            match execute(experiment, destination, output, &mut self.stop).await {
+            match execute(
+                experiment,
+                destination,
+                Terms::default(),
+                output,
+                &mut self.stop,
+            )
+            .await
+            {
                 Ended::Whole(directory, analysis) => Outcome::done(AnalysedRun {
                     directory: *directory,
                     analysis: *analysis,

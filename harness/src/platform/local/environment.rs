@@ -40,8 +40,7 @@ pub(super) fn of_function(function: &Function<'_>) -> Vec<(String, String)> {
     let root = function.root.map(|root| root.display().to_string());
     let root = root.unwrap_or_default();
     let threads = limits::vcpus(function.memory_mb).round().max(1.0);
-    let today = jiff::Timestamp::now().strftime("%Y/%m/%d").to_string();
-    let stream = format!("{today}/[$LATEST]{}", function.sandbox);
+    let stream = log_stream(function.sandbox);
     owned([
         ("AWS_LAMBDA_RUNTIME_API", function.runtime_api),
         ("AWS_LAMBDA_FUNCTION_NAME", function.name),
@@ -63,6 +62,12 @@ pub(super) fn of_function(function: &Function<'_>) -> Vec<(String, String)> {
         ("_HANDLER", "bootstrap"),
         ("RAYON_NUM_THREADS", &threads.to_string()),
     ])
+}
+
+/// The name of a sandbox's log stream, of a sandbox that starts now.
+pub(super) fn log_stream(sandbox: &str) -> String {
+    let today = jiff::Timestamp::now().strftime("%Y/%m/%d");
+    format!("{today}/[$LATEST]{sandbox}")
 }
 
 fn owned<const N: usize>(variables: [(&str, &str); N]) -> Vec<(String, String)> {

@@ -14,6 +14,22 @@ use super::process::{self, Exit, Launch, LineSink, Process};
 /// How long a killed process may take to be gone.
 const GONE: Duration = Duration::from_secs(5);
 
+/// What the log stream of a sandbox says of one invocation.
+#[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "kept with AWS only"))]
+pub(super) struct InvocationLines {
+    /// The stream.
+    pub(super) stream: String,
+    /// When the invocation began, seconds since the Unix epoch.
+    pub(super) started_s: f64,
+    /// When it ended.
+    pub(super) ended_s: f64,
+    /// From its START line to its REPORT line.
+    pub(super) lines: Vec<String>,
+}
+
+/// Takes the log lines of invocations that ended.
+pub(super) type LogSink = Arc<dyn Fn(InvocationLines) + Send + Sync>;
+
 /// Starts the processes of one trial and sees to it that they end.
 pub(super) struct Host {
     /// The worker binary.
@@ -24,6 +40,8 @@ pub(super) struct Host {
     pub(super) limits: Arc<Limits>,
     /// What the trial collects.
     pub(super) collector: Arc<Collector>,
+    /// Told what the log of each invocation says, where somebody keeps logs.
+    pub(super) logs: Option<LogSink>,
     /// The ends of every process started.
     pub(super) ends: Mutex<Vec<watch::Receiver<Option<Exit>>>>,
 }

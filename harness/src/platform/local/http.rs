@@ -23,8 +23,14 @@ impl Server {
 
 /// Serves `routes` on a free port of 127.0.0.1.
 pub(super) async fn serve(routes: Router) -> io::Result<Server> {
+    serve_with(|_| routes).await
+}
+
+/// Serves routes that know the endpoint at which they are served.
+pub(super) async fn serve_with(routes: impl FnOnce(String) -> Router) -> io::Result<Server> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
+    let routes = routes(format!("http://{address}"));
     // Small answers must not wait for Nagle's algorithm.
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);

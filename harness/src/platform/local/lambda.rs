@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use epochcost_systems::{Functions, InvokeError, Outcome, Task};
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use super::account::{Admission, Caller, Running, Throttle};
 use super::host::Host;
@@ -70,11 +71,11 @@ impl Lambda {
     }
 
     /// One invocation, after as many refusals as its caller bears.
-    async fn serve(&self, task: &Task) -> Result<Outcome, String> {
+    pub(super) async fn serve(&self, task: &Task, request_id: Uuid) -> Result<Outcome, String> {
         let (began, mut refusals) = (Instant::now(), 0);
         loop {
             let throttle = match self.admit(&task.function) {
-                Ok(admitted) => return self.run(task, admitted).await,
+                Ok(admitted) => return self.run(task, request_id, admitted).await,
                 Err(throttle) => throttle,
             };
             refusals += 1;
@@ -100,12 +101,17 @@ impl Lambda {
         })
     }
 
-    async fn run(&self, task: &Task, admitted: Admitted<'_>) -> Result<Outcome, String> {
+    async fn run(
+        &self,
+        task: &Task,
+        request_id: Uuid,
+        admitted: Admitted<'_>,
+    ) -> Result<Outcome, String> {
         let mut sandbox = match admitted.warm {
             Some(sandbox) => sandbox,
             None => Sandbox::start(&self.host, &self.api, &task.function, &self.spec).await?,
         };
-        let served = sandbox.serve(task).await?;
+        let served = sandbox.serve(task, request_id).await?;
         if served.alive {
             self.keep_warm(&task.function, sandbox);
         }
@@ -124,10 +130,12 @@ struct Admitted<'a> {
 #[async_trait]
 impl Functions for Lambda {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
-        self.serve(&task).await.map_err(|reason| InvokeError {
-            function: task.function,
-            rank: task.rank,
-            reason,
-        })
+        self.serve(&task, Uuid::new_v4())
+            .await
+            .map_err(|reason| InvokeError {
+                function: task.function,
+                rank: task.rank,
+                reason,
+            })
     }
 }

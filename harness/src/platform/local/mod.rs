@@ -9,6 +9,8 @@ mod account;
 mod checkout;
 mod collector;
 mod control;
+#[cfg(feature = "aws")]
+pub mod emulator;
 mod environment;
 mod host;
 mod http;

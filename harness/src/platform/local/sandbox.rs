@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::collector::unix_s;
 use super::environment;
-use super::host::Host;
+use super::host::{Host, InvocationLines, LogSink};
 use super::lambda::FunctionSpec;
 use super::limits::Size;
 use super::process::{Exit, Process};
@@ -40,6 +40,9 @@ pub(super) struct Sandbox {
     init: Option<Duration>,
     timeout: Duration,
     memory_mb: u32,
+    /// The name of its log stream.
+    stream: String,
+    logs: Option<LogSink>,
 }
 
 /// The log stream: lines of the platform and of the process.
@@ -137,6 +140,7 @@ impl Sandbox {
         };
         let init = Some(ready.saturating_duration_since(started));
         Ok(Self {
+            stream: environment::log_stream(&id),
             id,
             slot,
             process,
@@ -144,14 +148,14 @@ impl Sandbox {
             init,
             timeout: spec.timeout,
             memory_mb: spec.memory_mb,
+            logs: host.logs.clone(),
         })
     }
 
-    /// Serves one invocation.
-    pub(super) async fn serve(&mut self, task: &Task) -> Result<Served, String> {
+    /// Serves one invocation, which is `request_id`.
+    pub(super) async fn serve(&mut self, task: &Task, request_id: Uuid) -> Result<Served, String> {
         let payload = serde_json::to_vec(task)
             .map_err(|error| format!("failed to write the event: {error}"))?;
-        let request_id = Uuid::new_v4();
         let (taken, when_taken) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let before = self.process.usage();
@@ -194,6 +198,14 @@ impl Sandbox {
             .to_string(),
         );
         let lines = self.log.take();
+        if let Some(logs) = &self.logs {
+            logs(InvocationLines {
+                stream: self.stream.clone(),
+                started_s,
+                ended_s: started_s + duration.as_secs_f64(),
+                lines: lines.clone(),
+            });
+        }
         let log = log::invocation(&lines, request_id).map_err(|error| error.to_string())?;
         let result = result.map_err(|reason| with_tail(reason, log.output));
         let invocation = Invocation {

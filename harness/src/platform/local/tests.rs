@@ -103,6 +103,7 @@ impl Peer {
             environment: common,
             limits: Arc::new(Limits::detect()),
             collector: collector.clone(),
+            logs: None,
             ends: Default::default(),
         });
         let own = environment.iter().copied().collect::<BTreeMap<_, _>>();

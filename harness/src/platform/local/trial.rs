@@ -49,6 +49,7 @@ pub(super) async fn run(
         environment: environment(row, &services, &control.endpoint())?,
         limits: local.limits.clone(),
         collector: collector.clone(),
+        logs: None,
         ends: Default::default(),
     });
     let functions = functions(local, row, system, host.clone()).await?;

@@ -1,0 +1,171 @@
+//! `run --platform aws`: from consent to the last look whether anything is left.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, IsTerminal, stdin};
+use std::path::{Path, PathBuf};
+
+use epochcost_aws::deployment::Training;
+use epochcost_aws::{Consent, Prices, monthly_usd, worst_case};
+
+use super::book::Book;
+use super::plan::training;
+use super::{EmulateArgs, Terms};
+use crate::cmd::execute::stop_signal;
+use crate::cmd::{Output, complain, plan};
+use crate::cost::PriceBook;
+use crate::error::{Error, Exit};
+use crate::experiment::Experiment;
+use crate::platform::aws::{self, Agreed, RunningPrices, refusal};
+use crate::platform::local::emulator::Emulator;
+use crate::report::format::usd;
+use crate::results::ResultsError;
+
+/// The rows, as AWS needs them.
+fn trainings(
+    experiment: &Experiment,
+    prices: &PriceBook,
+    output: Output,
+) -> Result<Vec<Training>, Error> {
+    let deployed = plan::deployments(experiment, prices, output)?;
+    Ok(deployed.iter().map(training).collect())
+}
+
+fn book() -> Result<PriceBook, Error> {
+    Ok(PriceBook::shipped().map_err(ResultsError::from)?)
+}
+
+fn lacks(experiment: &Experiment, what: &str, remedy: &str) -> Error {
+    Error::Lacks {
+        what: format!("{}: {what}", experiment.document.file.display()),
+        remedy: remedy.to_owned(),
+    }
+}
+
+pub(super) fn runnable(experiment: &Experiment) -> Result<(), Error> {
+    let quiet = Output {
+        json: false,
+        verbosity: -1,
+    };
+    let rows = trainings(experiment, &book()?, quiet)?;
+    if rows.len() < experiment.rows.len() {
+        return Err(lacks(
+            experiment,
+            "some of its rows are impossible on Lambda",
+            "`epochcost plan` names them and their limits",
+        ));
+    }
+    let unusable = |error: epochcost_systems::SystemError| {
+        lacks(experiment, &error.to_string(), "check its settings")
+    };
+    for (training, row) in rows.iter().zip(&experiment.rows) {
+        if let Some(reason) = refusal(training).map_err(unusable)? {
+            let remedy = "leave the row out, or use --platform local or --platform sim; \
+                          `epochcost plan --platform aws` says what it would make and cost at most";
+            return Err(lacks(experiment, &reason, remedy));
+        }
+        if row.sandbox.network.is_some() {
+            let what = format!("{} shapes the network, and AWS has its own", row.id);
+            return Err(lacks(experiment, &what, "leave `network` out"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn agree(
+    experiment: &Experiment,
+    worker: PathBuf,
+    terms: Terms,
+    output: Output,
+) -> Result<Agreed, Error> {
+    let prices = book()?;
+    let rows = trainings(experiment, &prices, output)?;
+    let lines = worst_case(&rows, &Book(&prices)).map_err(|error| {
+        lacks(
+            experiment,
+            &format!("there is no worst case: {error}"),
+            "the price book lacks it; `epochcost prices refresh` writes another",
+        )
+    })?;
+    let worst_usd: f64 = lines.iter().map(|line| line.usd).sum();
+    if let Some(stale) = prices.stale(jiff::Zoned::now().date()) {
+        output.message(format_args!("warning: {stale}"));
+    }
+    output.message(format_args!(
+        "on AWS, {} rows cost at most {} at prices of {} before tax; `epochcost plan --platform \
+         aws` lists it",
+        rows.len(),
+        usd(worst_usd),
+        prices.date()
+    ));
+    let consent = match (terms.yes, stdin().is_terminal()) {
+        (true, _) => Consent::Given,
+        (false, true) => Consent::Ask,
+        (false, false) => Consent::Impossible,
+    };
+    let price = |dimension: &str| {
+        let price = Book(&prices).price(dimension).map(|(usd, _)| usd);
+        price.map_err(|error| lacks(experiment, &error, "use another price book"))
+    };
+    let mut hours = BTreeMap::new();
+    for row in &rows {
+        let kind = &row.instance_type;
+        if let Ok(usd) = price(&format!("ec2/{kind}")) {
+            hours.insert(kind.clone(), usd);
+        }
+    }
+    let terms = aws::Terms {
+        limit_usd: terms.max_usd,
+        consent,
+        prices: RunningPrices {
+            gb_second_usd: price("lambda_gb_second")?,
+            request_usd: price("lambda_request")?,
+            instance_hour_usd: hours,
+        },
+    };
+    let answer = || {
+        complain(format_args!("run on AWS and pay for it? Type yes:"));
+        let mut answer = String::new();
+        stdin().lock().read_line(&mut answer).ok().map(|_| answer)
+    };
+    Ok(Agreed::ask(rows, worker, worst_usd, &terms, answer).await?)
+}
+
+pub(super) async fn put_away(directory: &Path, output: Output) -> Result<(), Error> {
+    let left = aws::put_away(directory).await?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let prices = book()?;
+    for left in &left {
+        let month = monthly_usd(&left.found.holding, &Book(&prices));
+        let month = month.map_or("no price is known".to_owned(), usd);
+        let why = (left.refusal.as_ref()).map_or(String::new(), |error| format!(": {error}"));
+        output.message(format_args!(
+            "still there, {month} a month: {} in {}{why}",
+            left.found.address, left.found.region
+        ));
+    }
+    Err(Error::Lacks {
+        what: format!("{} resources of the run are still there", left.len()),
+        remedy: "`epochcost clean` removes them".to_owned(),
+    })
+}
+
+pub(super) async fn emulate(args: &EmulateArgs, output: Output) -> Result<Exit, Error> {
+    let stop = stop_signal()?;
+    let failed = |source| Error::Io {
+        doing: "serve Lambda".to_owned(),
+        source,
+    };
+    let emulator = Emulator::start(&args.backend, &args.region)
+        .await
+        .map_err(failed)?;
+    let endpoint = emulator.endpoint();
+    output.json(&serde_json::json!({ "endpoint": endpoint }));
+    output.text(format_args!(
+        "export AWS_ENDPOINT_URL={} AWS_ENDPOINT_URL_LAMBDA={endpoint}",
+        args.backend
+    ));
+    stop.await;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,159 @@
+//! The work of a trial whose workers are instances: each leaves its log in the
+//! run's bucket when it ends.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use epochcost_aws::{deployment, objects, resource, workers};
+use epochcost_systems::Host;
+use tokio::time::{Instant, sleep};
+
+use super::log::{Seen, of_instance};
+use super::trial::{LOOK, Trial, unix_s};
+use super::unusable;
+use super::watch::steps_in;
+use crate::metering::{Invocation, TrialOutcome};
+use crate::platform::{PlatformError, Progress};
+
+/// From an instance's start until its worker runs, seconds.
+const BOOT_S: u64 = 600;
+/// Looks at the bucket for one at the instances.
+const LOOKS: u32 = 10;
+
+/// Puts what the workers are to do where they look for it.
+pub(super) async fn put_tasks(trial: &Trial<'_>) -> Result<(), PlatformError> {
+    let bucket = deployment::objects_bucket(&trial.aws.scope);
+    for (function, rank) in workers::launched(&trial.training)? {
+        let mut task = trial.task_bytes(function, rank)?;
+        // A worker on an instance reads one line.
+        task.push(b'\n');
+        let key = workers::task_key(trial.place, rank);
+        objects::put(&trial.aws.clients, &bucket, &key, task.into()).await?;
+    }
+    Ok(())
+}
+
+/// Waits for every worker's log, and reads it.
+pub(super) async fn work(
+    trial: &Trial<'_>,
+    progress: &dyn Progress,
+) -> Result<TrialOutcome, PlatformError> {
+    let launched = workers::launched(&trial.training)?;
+    let started_s = unix_s();
+    let (logs, missing) = wait(trial, &launched).await?;
+    let mut outcome = TrialOutcome {
+        started_s,
+        failure: missing,
+        ..TrialOutcome::default()
+    };
+    for (rank, seen) in logs {
+        let function = launched.iter().find(|(_, known)| *known == rank);
+        let function = function.map_or("", |(function, _)| function);
+        if let Some(reason) = seen.failure() {
+            let text = format!("{function} of worker {rank} failed: {reason}");
+            outcome.failure.get_or_insert(text);
+        }
+        outcome
+            .invocations
+            .push(invocation(trial, function, rank, &seen));
+        outcome.records.extend(seen.records);
+    }
+    let by_end = |a: &Invocation, b: &Invocation| a.ended_s.total_cmp(&b.ended_s);
+    outcome.invocations.sort_by(by_end);
+    let begins = outcome.invocations.iter().map(|one| one.started_s);
+    outcome.started_s = begins.min_by(f64::total_cmp).unwrap_or(started_s);
+    let ended_s = outcome
+        .invocations
+        .last()
+        .map_or(started_s, |last| last.ended_s);
+    outcome.wall_s = (ended_s - outcome.started_s).max(0.0);
+    progress.steps(steps_in(&outcome.records));
+    outcome.warnings.push(
+        "times of workers on instances begin when their worker starts, not with booting".into(),
+    );
+    Ok(outcome)
+}
+
+type Logs = BTreeMap<usize, Seen>;
+
+/// The logs, and why one of them will not come, if so.
+async fn wait(
+    trial: &Trial<'_>,
+    launched: &[(&'static str, usize)],
+) -> Result<(Logs, Option<String>), PlatformError> {
+    let clients = &trial.aws.clients;
+    let bucket = deployment::objects_bucket(&trial.aws.scope);
+    let limit_s = trial.training.deadline_s().map_err(unusable)? + BOOT_S;
+    let (began, mut logs, mut looks) = (Instant::now(), Logs::new(), 0);
+    let spending = trial.spending();
+    loop {
+        let seconds = began.elapsed().as_secs_f64();
+        let kind = &trial.training.instance_type;
+        let spent = spending.check_instances(kind, launched.len(), seconds)?;
+        let mut silent = Vec::new();
+        // In this order: an instance leaves its log before it ends.
+        let is_turn = looks % LOOKS == LOOKS - 1;
+        for (_, rank) in launched.iter().filter(|(_, rank)| !logs.contains_key(rank)) {
+            let name =
+                workers::instance_name(&trial.aws.scope, &trial.training, trial.place, *rank);
+            if is_turn && !resource::is_alive(clients, &name).await? {
+                silent.push(*rank);
+            }
+        }
+        for (_, rank) in launched {
+            if logs.contains_key(rank) {
+                continue;
+            }
+            let key = workers::log_key(trial.place, *rank);
+            if let Some(text) = objects::get(clients, &bucket, &key).await? {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                logs.insert(*rank, of_instance(&text));
+            } else if silent.contains(rank) {
+                return Ok((
+                    logs,
+                    Some(format!("the instance of worker {rank} ended without a log")),
+                ));
+            }
+        }
+        if logs.len() == launched.len() {
+            *trial.aws.spent() = spent;
+            return Ok((logs, None));
+        }
+        if logs.values().any(|seen| seen.failure().is_some()) {
+            // The others wait for one that is no more.
+            return Ok((logs, None));
+        }
+        if began.elapsed() > Duration::from_secs(limit_s) {
+            let silent = launched.iter().find(|(_, rank)| !logs.contains_key(rank));
+            let rank = silent.map_or(0, |(_, rank)| *rank);
+            let text = format!("the instance of worker {rank} did not report within {limit_s} s");
+            return Ok((logs, Some(text)));
+        }
+        looks += 1;
+        sleep(LOOK).await;
+    }
+}
+
+fn invocation(trial: &Trial<'_>, function: &str, rank: usize, seen: &Seen) -> Invocation {
+    let ended_s = seen.ended_s.unwrap_or(seen.started_s);
+    let duration_ms = (ended_s - seen.started_s).max(0.0) * 1e3;
+    Invocation {
+        request_id: workers::instance_name(&trial.aws.scope, &trial.training, trial.place, rank),
+        host: Host::Instance,
+        function: function.to_owned(),
+        rank,
+        epoch: 0,
+        batch: None,
+        sandbox: format!("instance-{rank}"),
+        started_s: seen.started_s,
+        ended_s,
+        cold: true,
+        init_ms: None,
+        duration_ms,
+        billed_ms: duration_ms.ceil() as u64,
+        memory_mb: None,
+        peak_memory_mb: None,
+        cpu_ms: None,
+        error: seen.failure(),
+    }
+}

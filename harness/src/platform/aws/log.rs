@@ -1,0 +1,265 @@
+//! What the log streams of a trial's functions say of its invocations.
+//!
+//! On AWS nobody waits for a worker's answer: it may go on in an invocation
+//! that it started itself. So the log alone tells what was invoked, how it
+//! ended and what it cost, by the platform's lines around each invocation.
+
+use epochcost_aws::logs::{Line, Streams};
+use epochcost_aws::user_data::CLOCK_PREFIX;
+use epochcost_systems::{Host, InvokedTask, OUTCOME_PREFIX, Outcome, Record, TASK_PREFIX};
+
+use crate::metering::report_line::{Report, Status};
+use crate::metering::{Invocation, log};
+
+/// Lines of output in the reason of a failure.
+const TAIL: usize = 5;
+
+/// One invocation, as far as its log is there.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Seen {
+    /// The request.
+    pub(super) request_id: String,
+    /// The log stream, one a sandbox.
+    pub(super) stream: String,
+    /// When it began, seconds since the Unix epoch.
+    pub(super) started_s: f64,
+    /// When it ended, where its own log says so: an instance's.
+    pub(super) ended_s: Option<f64>,
+    /// What it worked on; none where the worker did not come to say.
+    pub(super) task: Option<InvokedTask>,
+    /// How it ended, as the worker said.
+    pub(super) outcome: Option<Result<Outcome, String>>,
+    /// What it recorded.
+    pub(super) records: Vec<Record>,
+    /// A record that cannot be read.
+    pub(super) unreadable: Option<String>,
+    /// What the platform measured; none as long as it has not ended.
+    pub(super) report: Option<Report>,
+    /// Its last lines for people.
+    tail: Vec<String>,
+}
+
+impl Seen {
+    fn begin(request_id: &str, stream: &str, at_ms: i64) -> Self {
+        Self {
+            request_id: request_id.to_owned(),
+            stream: stream.to_owned(),
+            started_s: at_ms as f64 / 1e3,
+            ended_s: None,
+            task: None,
+            outcome: None,
+            records: Vec::new(),
+            unreadable: None,
+            report: None,
+            tail: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, line: &str) {
+        if let Some(record) = log::record(line) {
+            match record {
+                Ok(record) => self.records.push(record),
+                Err(error) => self.unreadable = Some(format!("{error}: {line}")),
+            }
+        } else if let Some(task) = line.strip_prefix(TASK_PREFIX) {
+            self.task = serde_json::from_str(task).ok();
+        } else if let Some(outcome) = line.strip_prefix(OUTCOME_PREFIX) {
+            self.outcome = serde_json::from_str(outcome).ok();
+        } else if !line.starts_with("EPOCHCOST") && !line.is_empty() {
+            self.tail.push(line.to_owned());
+            if self.tail.len() > TAIL {
+                self.tail.remove(0);
+            }
+        }
+    }
+
+    /// Whether it has come to its end, by its own word or the platform's.
+    pub(super) fn has_ended(&self) -> bool {
+        self.outcome.is_some() || self.report.is_some()
+    }
+
+    /// Why it failed, once it is known that it did.
+    pub(super) fn failure(&self) -> Option<String> {
+        let status = self.report.as_ref().map(|report| &report.status);
+        let reason = match (&self.outcome, status) {
+            (Some(Err(reason)), _) => reason.clone(),
+            (_, Some(Some(Status::Timeout))) => "its time was over".to_owned(),
+            (_, Some(Some(Status::Error { error_type }))) => error_type.clone(),
+            (None, Some(None)) => "it ended without an outcome".to_owned(),
+            (Some(Ok(_)), _) | (None, None) => return None,
+        };
+        Some(match self.tail.is_empty() {
+            true => reason,
+            false => format!("{reason}; it last wrote: {}", self.tail.join(" | ")),
+        })
+    }
+
+    /// Its row of the results; none before it has ended or said what it worked on.
+    pub(super) fn invocation(&self) -> Option<Invocation> {
+        let (task, report) = (self.task.as_ref()?, self.report.as_ref()?);
+        Some(Invocation {
+            request_id: self.request_id.clone(),
+            host: Host::Function,
+            function: task.function.clone(),
+            rank: task.rank,
+            epoch: task.epoch,
+            batch: task.batch,
+            sandbox: self.stream.clone(),
+            started_s: self.started_s,
+            ended_s: self.started_s + report.duration_ms / 1e3,
+            cold: report.init_ms.is_some(),
+            init_ms: report.init_ms,
+            duration_ms: report.duration_ms,
+            billed_ms: report.billed_ms,
+            memory_mb: Some(report.memory_mb),
+            peak_memory_mb: Some(report.peak_memory_mb),
+            cpu_ms: None,
+            error: self.failure(),
+        })
+    }
+}
+
+/// Every invocation in `streams`, in the order in which they began.
+pub(super) fn read(streams: &Streams) -> Vec<Seen> {
+    let mut all: Vec<Seen> = (streams.iter())
+        .flat_map(|(stream, lines)| read_stream(stream, lines))
+        .collect();
+    all.sort_by(|a, b| a.started_s.total_cmp(&b.started_s));
+    all
+}
+
+/// The log of a worker on an instance, which is whole.
+pub(super) fn of_instance(text: &str) -> Seen {
+    let mut seen = Seen::begin("", "", 0);
+    for line in text.lines() {
+        match line
+            .strip_prefix(CLOCK_PREFIX)
+            .and_then(|clock| clock.split_once(' '))
+        {
+            Some(("started", at)) => seen.started_s = at.parse().unwrap_or_default(),
+            Some(("ended", at)) => seen.ended_s = at.parse().ok(),
+            _ => seen.take(line),
+        }
+    }
+    if seen.outcome.is_none() {
+        seen.outcome = Some(Err("its worker ended without an outcome".to_owned()));
+    }
+    seen
+}
+
+/// A sandbox serves one invocation at a time: what is between its START and
+/// its END is its own, whatever it looks like.
+fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut is_inside = false;
+    for Line { at_ms, text } in lines {
+        match seen.last_mut() {
+            Some(current) if is_inside => match text.trim_end().strip_prefix("END RequestId: ") {
+                Some(id) if id == current.request_id => is_inside = false,
+                _ => current.take(text),
+            },
+            last => {
+                if let Some(id) = started(text) {
+                    seen.push(Seen::begin(id, stream, *at_ms));
+                    is_inside = true;
+                } else if let Some(current) = last
+                    && let Ok(report) = text.parse::<Report>()
+                    && report.request_id.to_string() == current.request_id
+                {
+                    current.report = Some(report);
+                }
+            }
+        }
+    }
+    seen
+}
+
+/// The request of a START line.
+fn started(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("START RequestId: ")?;
+    rest.split(' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn lines(texts: &[String]) -> Vec<Line> {
+        let line = |(index, text): (usize, &String)| Line {
+            at_ms: 1_000 + index as i64,
+            text: text.clone(),
+        };
+        texts.iter().enumerate().map(line).collect()
+    }
+
+    fn report(id: Uuid) -> String {
+        Report {
+            request_id: id,
+            duration_ms: 500.0,
+            billed_ms: 600,
+            memory_mb: 2048,
+            peak_memory_mb: 55,
+            init_ms: Some(99.5),
+            status: None,
+        }
+        .to_string()
+    }
+
+    fn whole(id: Uuid, says: &str) -> Vec<String> {
+        vec![
+            log::start_line(id),
+            format!(r#"{TASK_PREFIX}{{"function":"worker","rank":2,"epoch":1,"batch":null}}"#),
+            // An imitation of another's end.
+            log::end_line(Uuid::from_u128(99)),
+            format!("{OUTCOME_PREFIX}{says}"),
+            log::end_line(id),
+            report(id),
+        ]
+    }
+
+    #[test]
+    fn invocations_of_a_sandbox_are_told_apart() {
+        let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let mut texts = whole(first, r#"{"Ok":"finished"}"#);
+        texts.extend(whole(second, r#"{"Err":"no such bucket"}"#));
+        let streams = Streams::from([("s".to_owned(), lines(&texts))]);
+        let seen = read(&streams);
+        assert_eq!(seen.len(), 2);
+        assert_eq!(seen[0].failure(), None);
+        let invocation = seen[0].invocation().unwrap();
+        assert_eq!((invocation.rank, invocation.epoch), (2, 1));
+        assert_eq!((invocation.started_s, invocation.ended_s), (1.0, 1.5));
+        assert!(invocation.cold);
+        let failure = seen[1].failure().unwrap();
+        assert!(failure.starts_with("no such bucket"), "{failure}");
+    }
+
+    #[test]
+    fn an_instances_log_says_when_it_ran_and_how_it_ended() {
+        let text = format!(
+            "{CLOCK_PREFIX}started 100.5\nhello\n{OUTCOME_PREFIX}{{\"Ok\":\"finished\"}}\n\
+             {CLOCK_PREFIX}ended 103.25\n"
+        );
+        let seen = of_instance(&text);
+        assert_eq!((seen.started_s, seen.ended_s), (100.5, Some(103.25)));
+        assert_eq!(seen.failure(), None);
+        let cut = of_instance(&text[..40]);
+        assert!(cut.failure().unwrap().contains("without an outcome"));
+    }
+
+    /// Whatever has not come yet, nothing is taken for what it is not.
+    #[test]
+    fn a_log_cut_anywhere_is_an_invocation_that_has_not_ended() {
+        let texts = whole(Uuid::from_u128(1), r#"{"Ok":"finished"}"#);
+        for cut in 0..texts.len() {
+            let streams = Streams::from([("s".to_owned(), lines(&texts[..cut]))]);
+            for seen in read(&streams) {
+                assert!(seen.report.is_none() && seen.invocation().is_none());
+                assert_eq!(seen.failure(), None);
+            }
+        }
+    }
+}

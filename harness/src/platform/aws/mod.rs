@@ -1,0 +1,259 @@
+//! Trials on AWS: everything made for a run or a trial is in the journal
+//! before it is made, and removed when the run or the trial is over.
+
+mod instances;
+mod log;
+mod put_away;
+mod spending;
+mod trial;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use epochcost_aws::deployment::{self, Package, Training};
+use epochcost_aws::resource::ObjectSpec;
+use epochcost_aws::{
+    Approval, AwsError, Clients, Consent, Journal, RunId, Scope, provision, workers,
+};
+use epochcost_systems::SystemError;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use self::spending::Spending;
+use super::{Platform, PlatformError, Progress, TrialData};
+use crate::metering::TrialOutcome;
+use crate::plan::TrialPlan;
+
+pub use put_away::{Left, put_away};
+pub use spending::RunningPrices;
+
+/// What journals of a run directory begin with; the run's id follows.
+const JOURNAL_PREFIX: &str = "aws-journal-";
+/// How long everything of a run may exist beyond what its trials may take.
+const GRACE_S: i64 = 3_600;
+
+/// What somebody is asked to agree to.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// `--max-usd`.
+    pub limit_usd: Option<f64>,
+    /// Whether and how to ask.
+    pub consent: Consent,
+    /// What costs what.
+    pub prices: RunningPrices,
+}
+
+/// A run that somebody agreed to, of which nothing exists yet.
+#[derive(Debug)]
+pub struct Agreed {
+    clients: Clients,
+    scope: Scope,
+    approval: Approval,
+    rows: Vec<Training>,
+    worker: PathBuf,
+    terms: Terms,
+}
+
+impl Agreed {
+    /// Asks for consent to `rows`, which cost `worst_usd` at the worst.
+    ///
+    /// # Errors
+    /// Without usable credentials, over the limit, or without consent.
+    pub async fn ask(
+        rows: Vec<Training>,
+        worker: PathBuf,
+        worst_usd: f64,
+        terms: &Terms,
+        answer: impl FnOnce() -> Option<String>,
+    ) -> Result<Self, PlatformError> {
+        let clients = Clients::load(None).await?;
+        let run = RunId::new(Uuid::new_v4().as_u64_pair().1);
+        let scope = clients.scope(run, expiry(&rows)?).await?;
+        let addresses = deployment::addresses(&scope, &rows).map_err(unusable)?;
+        let Terms {
+            limit_usd, consent, ..
+        } = *terms;
+        let approval = Approval::ask(addresses, worst_usd, limit_usd, consent, answer)?;
+        Ok(Self {
+            clients,
+            scope,
+            approval,
+            rows,
+            worker,
+            terms: terms.clone(),
+        })
+    }
+
+    /// Makes what all trials share, with a journal in `directory`.
+    ///
+    /// # Errors
+    /// When something could not be made. What was made is in the journal, for
+    /// [`put_away`].
+    pub async fn begin(self, directory: &Path) -> Result<Aws, PlatformError> {
+        let Self {
+            clients,
+            scope,
+            approval,
+            rows,
+            worker,
+            terms,
+        } = self;
+        let read = |source| PlatformError::Io {
+            doing: format!("read the worker {}", worker.display()),
+            source,
+        };
+        let binary = tokio::fs::read(&worker).await.map_err(read)?;
+        let unfit =
+            |error: epochcost_aws::package::PackageError| PlatformError::Worker(error.to_string());
+        let checked = epochcost_aws::package::check(&binary).map_err(unfit)?;
+        let package = epochcost_aws::package::archive(&binary).map_err(unfit)?;
+        let path = directory.join(format!("{JOURNAL_PREFIX}{}.jsonl", scope.run));
+        let mut journal = Journal::begin(&path, scope.clone())?;
+        let mut code = vec![ObjectSpec {
+            key: PACKAGE_KEY.to_owned(),
+            body: package.into(),
+        }];
+        let has_instances = rows.iter().map(Training::instances);
+        let has_instances: Result<Vec<u64>, _> = has_instances.collect();
+        if has_instances
+            .map_err(unusable)?
+            .iter()
+            .any(|count| *count > 0)
+        {
+            code.push(ObjectSpec {
+                key: workers::WORKER_KEY.to_owned(),
+                body: binary.into(),
+            });
+        }
+        let specs = deployment::shared(&scope, &rows, code).map_err(unusable)?;
+        provision(&specs, &clients, &mut journal, &approval).await?;
+        Ok(Aws {
+            clients,
+            scope,
+            approval,
+            rows,
+            package: Package {
+                architecture: checked.architecture,
+                key: PACKAGE_KEY.to_owned(),
+                storage_mb: 0,
+                environment: Default::default(),
+            },
+            journal: Mutex::new(journal),
+            terms,
+            spent_usd: std::sync::Mutex::new(0.0),
+        })
+    }
+}
+
+/// The package's key in the bucket of programs.
+const PACKAGE_KEY: &str = "worker.zip";
+
+/// An account and a region, with what all trials of a run share.
+pub struct Aws {
+    clients: Clients,
+    scope: Scope,
+    approval: Approval,
+    rows: Vec<Training>,
+    /// Without any trial's settings.
+    package: Package,
+    journal: Mutex<Journal>,
+    terms: Terms,
+    /// What trials that have ended spent, US dollars.
+    spent_usd: std::sync::Mutex<f64>,
+}
+
+impl Aws {
+    /// The watch on spending for a trial of functions of that memory size.
+    fn spending(&self, memory_mb: u32) -> Spending {
+        Spending {
+            prices: self.terms.prices.clone(),
+            limit_usd: self.terms.limit_usd,
+            memory_mb,
+            before_usd: *self.spent(),
+        }
+    }
+
+    fn spent(&self) -> std::sync::MutexGuard<'_, f64> {
+        self.spent_usd
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Platform for Aws {
+    fn name(&self) -> &'static str {
+        "aws"
+    }
+
+    async fn run_trial(
+        &self,
+        plan: &TrialPlan,
+        data: &TrialData,
+        progress: &dyn Progress,
+    ) -> Result<TrialOutcome, PlatformError> {
+        trial::run(self, plan, data, progress).await
+    }
+}
+
+/// When nobody needs anything of the run any more: all trials at their deadlines.
+fn expiry(rows: &[Training]) -> Result<Timestamp, PlatformError> {
+    let mut seconds = GRACE_S;
+    for row in rows {
+        let trial = row.deadline_s().map_err(unusable)?;
+        let all = trial.saturating_mul(row.trials);
+        seconds = seconds.saturating_add_unsigned(all);
+    }
+    let expires = Timestamp::now().checked_add(SignedDuration::from_secs(seconds));
+    expires.map_err(|error| PlatformError::Service {
+        service: "the run",
+        reason: format!("its deadline is out of reach: {error}"),
+    })
+}
+
+fn unusable(error: SystemError) -> PlatformError {
+    PlatformError::Service {
+        service: "the deployment",
+        reason: error.to_string(),
+    }
+}
+
+/// Why a row cannot be run on AWS by this version, if it cannot.
+///
+/// # Errors
+/// When its settings are not its system's.
+pub fn refusal(row: &Training) -> Result<Option<String>, SystemError> {
+    let hosts = row.service_hosts()?;
+    if hosts > 0 {
+        return Ok(Some(format!(
+            "{} needs {hosts} hosts for its tensor stores or its queue, and this version runs what \
+             needs functions, instances of workers and buckets alone",
+            row.row
+        )));
+    }
+    if row.transitions()? > 0 {
+        return Ok(Some(format!(
+            "{} has epochs that are workflows, which this version does not run",
+            row.row
+        )));
+    }
+    let has_both = row.instances()? > 0 && !row.calls()?.is_empty();
+    Ok(has_both.then(|| {
+        format!(
+            "{} has workers on instances that invoke functions, which this version does not run",
+            row.row
+        )
+    }))
+}
+
+/// Whether an error is about what the trial asked for, so that its row says it
+/// and the run goes on.
+fn is_the_trials(error: &AwsError) -> bool {
+    use epochcost_aws::Cause;
+    matches!(
+        error.cause(),
+        Some(Cause::Throttled | Cause::Quota | Cause::Capacity | Cause::Service)
+    ) || matches!(error, AwsError::Deadline { .. })
+}

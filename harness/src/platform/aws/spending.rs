@@ -1,0 +1,150 @@
+//! What a run has spent so far on functions, their time and their requests, and
+//! on workers' instances: what grows while a run waits.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use epochcost_aws::AwsError;
+
+use super::log::Seen;
+
+/// Prices of what runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningPrices {
+    /// US dollars of a GB-second.
+    pub gb_second_usd: f64,
+    /// US dollars of a request.
+    pub request_usd: f64,
+    /// US dollars of an hour of each instance type.
+    pub instance_hour_usd: BTreeMap<String, f64>,
+}
+
+/// A watch on what is spent.
+#[derive(Clone, Debug)]
+pub(super) struct Spending {
+    pub(super) prices: RunningPrices,
+    /// `--max-usd`.
+    pub(super) limit_usd: Option<f64>,
+    /// Memory size of the trial's functions, MB.
+    pub(super) memory_mb: u32,
+    /// What earlier trials have spent, US dollars.
+    pub(super) before_usd: f64,
+}
+
+impl Spending {
+    /// US dollars up to now, `now_s` after the Unix epoch: of what has ended
+    /// what is billed, of what runs the time since its beginning.
+    pub(super) fn usd(&self, seen: &[Seen], now_s: f64) -> f64 {
+        let gb = f64::from(self.memory_mb) / 1024.0;
+        let seconds = seen.iter().map(|seen| match &seen.report {
+            Some(report) => report.billed_ms as f64 / 1e3,
+            None => (now_s - seen.started_s).max(0.0),
+        });
+        let gb_seconds = seconds.sum::<f64>() * gb;
+        self.before_usd
+            + gb_seconds * self.prices.gb_second_usd
+            + seen.len() as f64 * self.prices.request_usd
+    }
+
+    /// Refuses to go on where more is spent than may be.
+    pub(super) fn check(&self, seen: &[Seen]) -> Result<f64, AwsError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        self.within(self.usd(seen, now.unwrap_or_default().as_secs_f64()))
+    }
+
+    /// The same with `count` instances of a type, each of which has run so long.
+    pub(super) fn check_instances(
+        &self,
+        instance_type: &str,
+        count: usize,
+        seconds: f64,
+    ) -> Result<f64, AwsError> {
+        let hour_usd = self.prices.instance_hour_usd.get(instance_type);
+        let hours = count as f64 * seconds / 3600.0;
+        // Without a price there was no worst case and no consent.
+        self.within(self.before_usd + hours * hour_usd.copied().unwrap_or(f64::INFINITY))
+    }
+
+    fn within(&self, spent_usd: f64) -> Result<f64, AwsError> {
+        match self.limit_usd {
+            Some(limit_usd) if spent_usd > limit_usd => Err(AwsError::Spent {
+                limit_usd,
+                spent_usd,
+            }),
+            _ => Ok(spent_usd),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use epochcost_aws::logs::{Line, Streams};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::metering::log::{end_line, start_line};
+    use crate::platform::aws::log::read;
+
+    /// One that was billed 3 s, and one that has run for 10 s.
+    fn seen() -> Vec<Seen> {
+        let log = |id: u128, is_whole: bool| {
+            let request = Uuid::from_u128(id);
+            let report = format!(
+                "REPORT RequestId: {request}\tDuration: 2500.00 ms\tBilled Duration: 3000 ms\t\
+                 Memory Size: 2048 MB\tMax Memory Used: 55 MB\t"
+            );
+            let texts = [start_line(request), end_line(request), report];
+            let count = if is_whole { 3 } else { 1 };
+            let line = |text| Line { at_ms: 0, text };
+            texts.into_iter().take(count).map(line).collect::<Vec<_>>()
+        };
+        let streams = Streams::from([("a".into(), log(1, true)), ("b".into(), log(2, false))]);
+        read(&streams)
+    }
+
+    fn spending(limit_usd: Option<f64>) -> Spending {
+        Spending {
+            prices: RunningPrices {
+                gb_second_usd: 0.5,
+                request_usd: 0.25,
+                instance_hour_usd: BTreeMap::from([("g4dn.xlarge".to_owned(), 0.5)]),
+            },
+            limit_usd,
+            memory_mb: 2048,
+            before_usd: 1.0,
+        }
+    }
+
+    #[test]
+    fn what_runs_is_spent_by_the_second_and_what_ended_as_it_was_billed() {
+        // (3 + 10) s of 2 GB, two requests, and a dollar before.
+        let usd = spending(None).usd(&seen(), 10.0);
+        assert!((usd - (1.0 + 13.0 + 0.5)).abs() < 1e-9, "{usd}");
+    }
+
+    #[test]
+    fn over_the_limit_is_over() {
+        // The one that runs has done so since 1970.
+        let error = spending(Some(1e6)).check(&seen()).unwrap_err();
+        assert!(matches!(error, AwsError::Spent { .. }), "{error}");
+        assert!(spending(None).check(&seen()).is_ok());
+        assert!(spending(Some(2.0)).check(&[]).is_ok());
+    }
+
+    #[test]
+    fn instances_are_spent_by_the_hour() {
+        let check = |count, seconds| {
+            let spending = spending(Some(2.0));
+            spending.check_instances("g4dn.xlarge", count, seconds)
+        };
+        // A dollar before, and two instances for half an hour.
+        assert!((check(2, 1800.0).unwrap() - 1.5).abs() < 1e-9);
+        assert!(check(4, 3600.0).is_err());
+        assert!(
+            spending(Some(2.0))
+                .check_instances("x9.mega", 1, 1.0)
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! How far a trial is, from its log alone.
+
+use std::collections::BTreeSet;
+
+use epochcost_systems::{Outcome, Record};
+
+use super::log::Seen;
+
+/// What a worker was started for: function, rank and epoch.
+pub(super) type Start = (String, usize, usize);
+
+/// How far a trial is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Somebody works, or somebody's log has not come.
+    Running,
+    /// All that was started has ended well.
+    Ended,
+    /// An invocation failed that nobody waited for.
+    Failed(String),
+}
+
+/// How far the trial is whose first invocations were `first`. A worker that
+/// says that it goes on at an epoch has started the invocation that does.
+pub(super) fn standing(first: &[Start], seen: &[Seen]) -> Standing {
+    let mut expected: BTreeSet<Start> = first.iter().cloned().collect();
+    for one in seen {
+        if let (Some(task), Some(Ok(Outcome::Continued { epoch }))) = (&one.task, &one.outcome) {
+            expected.insert((task.function.clone(), task.rank, *epoch));
+        }
+    }
+    let mut missing = expected.clone();
+    let mut is_open = false;
+    for one in seen {
+        let start = (one.task.as_ref()).map(|task| (task.function.clone(), task.rank, task.epoch));
+        is_open |= !one.has_ended();
+        match (start, one.failure()) {
+            (Some(start), failure) if expected.contains(&start) => {
+                if let Some(reason) = failure {
+                    let (function, rank, _) = start;
+                    return Standing::Failed(format!(
+                        "{function} of worker {rank} failed: {reason}"
+                    ));
+                }
+                if one.has_ended() {
+                    missing.remove(&start);
+                }
+            }
+            // Before it could say whose it was.
+            (None, Some(reason)) => {
+                let id = &one.request_id;
+                return Standing::Failed(format!("the invocation {id} failed: {reason}"));
+            }
+            // Whoever called it was told.
+            _ => {}
+        }
+    }
+    match is_open || !missing.is_empty() {
+        true => Standing::Running,
+        false => Standing::Ended,
+    }
+}
+
+/// Steps among records.
+pub(super) fn steps_in(records: &[Record]) -> u64 {
+    let is_step = |record: &&Record| matches!(record, Record::Step(_));
+    records.iter().filter(is_step).count() as u64
+}
+
+/// Steps that have ended.
+pub(super) fn steps(seen: &[Seen]) -> u64 {
+    seen.iter().map(|seen| steps_in(&seen.records)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use epochcost_aws::logs::{Line, Streams};
+    use epochcost_systems::{OUTCOME_PREFIX, TASK_PREFIX};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::metering::log::{end_line, start_line};
+    use crate::platform::aws::log::read;
+
+    /// The first `lines` lines of a sandbox's log of one invocation of worker 0
+    /// at `epoch`: it starts, says its task and its outcome, ends, is reported.
+    fn invocation(id: u128, epoch: usize, outcome: &str, lines: usize) -> (String, Vec<Line>) {
+        let request = Uuid::from_u128(id);
+        let mut texts = vec![
+            start_line(request),
+            format!(
+                r#"{TASK_PREFIX}{{"function":"worker","rank":0,"epoch":{epoch},"batch":null}}"#
+            ),
+            format!("{OUTCOME_PREFIX}{outcome}"),
+            end_line(request),
+            format!(
+                "REPORT RequestId: {request}\tDuration: 1.00 ms\tBilled Duration: 2 ms\t\
+                 Memory Size: 128 MB\tMax Memory Used: 55 MB\t"
+            ),
+        ];
+        texts.truncate(lines);
+        let lines = texts.into_iter().enumerate().map(|(index, text)| Line {
+            at_ms: id as i64 * 100 + index as i64,
+            text,
+        });
+        (format!("stream-{id}"), lines.collect())
+    }
+
+    fn found(invocations: Vec<(String, Vec<Line>)>) -> Standing {
+        let streams: Streams = invocations.into_iter().collect();
+        standing(&[("worker".to_owned(), 0, 0)], &read(&streams))
+    }
+
+    const FINISHED: &str = r#"{"Ok":"finished"}"#;
+    const CONTINUED: &str = r#"{"Ok":{"continued":{"epoch":1}}}"#;
+
+    #[test]
+    fn a_trial_ends_with_the_last_of_its_invocations() {
+        assert_eq!(found(vec![]), Standing::Running);
+        for lines in 1..=5 {
+            let expected = if lines < 3 {
+                Standing::Running
+            } else {
+                Standing::Ended
+            };
+            assert_eq!(found(vec![invocation(1, 0, FINISHED, lines)]), expected);
+        }
+        // It went on in an invocation whose log has not come.
+        let first = invocation(1, 0, CONTINUED, 5);
+        assert_eq!(found(vec![first.clone()]), Standing::Running);
+        let second = |lines| invocation(2, 1, FINISHED, lines);
+        assert_eq!(found(vec![first.clone(), second(2)]), Standing::Running);
+        assert_eq!(found(vec![first, second(5)]), Standing::Ended);
+    }
+
+    #[test]
+    fn a_failure_is_told_with_whose_it_is() {
+        let failed = found(vec![invocation(1, 0, r#"{"Err":"no memory"}"#, 5)]);
+        let says = "worker of worker 0 failed: no memory".to_owned();
+        assert_eq!(failed, Standing::Failed(says));
+    }
+}

@@ -1,0 +1,142 @@
+//! The emulated S3 and CloudWatch Logs behind the emulator.
+
+use bytes::Bytes;
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::platform::local::host::InvocationLines;
+
+/// An emulator that asks for no valid signature.
+#[derive(Clone)]
+pub(super) struct Backend {
+    endpoint: String,
+    client: Client,
+}
+
+impl Backend {
+    pub(super) fn new(endpoint: &str) -> Self {
+        Self {
+            endpoint: endpoint.trim_end_matches('/').to_owned(),
+            client: Client::new(),
+        }
+    }
+
+    /// Its endpoint.
+    pub(super) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    async fn send(request: RequestBuilder) -> Result<Bytes, String> {
+        let failed = |error: reqwest::Error| error.to_string();
+        let response = request.send().await.map_err(failed)?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(failed)?;
+        match status.is_success() {
+            true => Ok(body),
+            false => Err(format!("{status}: {}", String::from_utf8_lossy(&body))),
+        }
+    }
+
+    /// An object.
+    pub(super) async fn object(&self, bucket: &str, key: &str) -> Result<Bytes, String> {
+        let url = format!("{}/{bucket}/{key}", self.endpoint);
+        let request = self.client.get(url);
+        Self::send(request.header("authorization", authorization("s3", "us-east-1"))).await
+    }
+
+    /// Puts the log of one invocation, which has ended, into its stream.
+    pub(super) async fn put_lines(
+        &self,
+        region: &str,
+        group: &str,
+        lines: &InvocationLines,
+    ) -> Result<(), String> {
+        let (first, last) = (milliseconds(lines.started_s), milliseconds(lines.ended_s));
+        // What it wrote between its START and its END has the time of its end.
+        let start = lines
+            .lines
+            .iter()
+            .position(|line| line.starts_with("START "));
+        let events: Vec<Value> = (lines.lines.iter().enumerate())
+            .map(|(index, line)| {
+                let at = if Some(index) <= start { first } else { last };
+                json!({ "timestamp": at, "message": line })
+            })
+            .collect();
+        let stream = lines.stream.as_str();
+        let create = json!({ "logGroupName": group, "logStreamName": stream });
+        match self.logs(region, "CreateLogStream", create).await {
+            Err(error) if !error.contains("ResourceAlreadyExists") => return Err(error),
+            _ => {}
+        }
+        let put = json!({ "logGroupName": group, "logStreamName": stream, "logEvents": events });
+        self.logs(region, "PutLogEvents", put).await
+    }
+
+    async fn logs(&self, region: &str, operation: &str, body: Value) -> Result<(), String> {
+        let request = self
+            .post("logs", region)
+            .header("x-amz-target", format!("Logs_20140328.{operation}"))
+            .header("content-type", "application/x-amz-json-1.1")
+            .body(body.to_string());
+        Self::send(request).await.map(drop)
+    }
+
+    fn post(&self, service: &str, region: &str) -> RequestBuilder {
+        self.client
+            .post(format!("{}/", self.endpoint))
+            .header("authorization", authorization(service, region))
+    }
+
+    async fn ec2(&self, region: &str, query: &str) -> Result<String, String> {
+        let request = self
+            .post("ec2", region)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(format!("Version=2016-11-15&{query}"));
+        let answer = Self::send(request).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    /// Ids of the instances that run.
+    pub(super) async fn running_instances(&self, region: &str) -> Result<Vec<String>, String> {
+        let query = "Action=DescribeInstances&Filter.1.Name=instance-state-name&\
+                     Filter.1.Value.1=running";
+        let answer = self.ec2(region, query).await?;
+        Ok(elements(&answer, "instanceId").map(str::to_owned).collect())
+    }
+
+    /// What an instance runs when it starts, encoded.
+    pub(super) async fn user_data(&self, region: &str, id: &str) -> Result<String, String> {
+        let query = format!("Action=DescribeInstanceAttribute&Attribute=userData&InstanceId={id}");
+        let answer = self.ec2(region, &query).await?;
+        Ok(elements(&answer, "value")
+            .next()
+            .unwrap_or_default()
+            .to_owned())
+    }
+
+    /// Ends an instance.
+    pub(super) async fn terminate(&self, region: &str, id: &str) -> Result<(), String> {
+        let query = format!("Action=TerminateInstances&InstanceId.1={id}");
+        self.ec2(region, &query).await.map(drop)
+    }
+}
+
+/// A signature that nobody checks: the emulator reads service and region from
+/// its scope.
+pub(super) fn authorization(service: &str, region: &str) -> String {
+    let scope = format!("emulator/20260101/{region}/{service}/aws4_request");
+    format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0")
+}
+
+fn milliseconds(seconds: f64) -> i64 {
+    (seconds * 1e3).round() as i64
+}
+
+/// The texts of the elements of that name, which hold nothing but text.
+fn elements<'a>(document: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let parts: Vec<&str> = document.split(open.as_str()).skip(1).collect();
+    let text = move |part: &'a str| part.split(close.as_str()).next();
+    parts.into_iter().filter_map(text)
+}
