@@ -30,7 +30,8 @@ bench *ARGS:
 
 # AWS against an emulated account: pip install 'moto[server,all]' first. Builds EC2's client, which takes 8 GB of memory.
 test-aws *ARGS:
-    cargo test --release --workspace --exclude epochcost-tensordb --features epochcost/aws --test lifecycle --test wire --test pricing --test aws {{ARGS}}
+    cargo build --release --workspace --exclude epochcost-tensordb --features epochcost/aws --bin bootstrap
+    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" cargo test --release --workspace --exclude epochcost-tensordb --features epochcost/aws --test lifecycle --test wire --test pricing --test aws --test aws_run {{ARGS}}
 
 # The papers' own arithmetic, done again.
 audit *ARGS:

@@ -1,0 +1,150 @@
+//! Whole runs on AWS without an account.
+#![cfg(feature = "aws")]
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+#[path = "aws_run/cloud.rs"]
+mod cloud;
+#[path = "aws_run/faults.rs"]
+mod faults;
+
+use cloud::{Cloud, REGION, digests, experiment, said, written};
+
+#[test]
+fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let systems =
+        "systems: [scatterreduce, allreduce, lambdaml_scatterreduce, gpu_baseline, mirrored]\n";
+    let file = experiment(directory.path(), systems);
+    let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
+    let out = |path: &Path| path.display().to_string();
+    let run = |arguments: &[&str]| cloud.run(directory.path(), arguments);
+    let ran = run(&["run", &file, "--platform", "local", "--out", &out(&local)]);
+    assert_eq!(ran.status.code(), Some(0), "{}", said(&ran));
+    let ran = run(&[
+        "run",
+        &file,
+        "--platform",
+        "aws",
+        "--yes",
+        "--out",
+        &out(&aws),
+    ]);
+    assert_eq!(ran.status.code(), Some(0), "{}", said(&ran));
+    let (expected, found) = (digests(&local), digests(&aws));
+    // Four systems of 3 workers, one of one process; 2 epochs of 2 batches.
+    assert_eq!(expected.len(), (4 * 3 + 1) * 2 * 2, "{expected:?}");
+    assert_eq!(found, expected);
+    let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
+    assert_eq!(trials.matches("REPORT lines of all").count(), 3, "{trials}");
+    cloud.assert_empty();
+    // Nothing of the keys that the harness was given is anywhere.
+    assert!(!written(&aws).contains("c4n4ry"));
+    assert!(!said(&ran).contains("c4n4ry"));
+}
+
+#[test]
+fn nothing_is_made_without_consent_or_over_the_limit() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
+    let run = |arguments: &[&str]| cloud.run(directory.path(), arguments);
+    let refused = run(&["run", &file, "--platform", "aws"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("--yes"), "{}", said(&refused));
+    let arguments = [
+        "run",
+        &file,
+        "--platform",
+        "aws",
+        "--yes",
+        "--max-usd",
+        "0.0001",
+    ];
+    let refused = run(&arguments);
+    assert_eq!(refused.status.code(), Some(6), "{}", said(&refused));
+    cloud.assert_empty();
+}
+
+/// A run that is killed after each line of its journal in turn, and is then gone
+/// on with or cleaned up.
+#[test]
+fn a_kill_after_any_journaled_step_leaves_nothing() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
+    for lines in 1.. {
+        let out = directory.path().join(format!("run-{lines}"));
+        let arguments = [
+            "run",
+            &file,
+            "--platform",
+            "aws",
+            "--yes",
+            "--out",
+            &out.display().to_string(),
+        ];
+        let mut child = cloud.command(&arguments);
+        let mut child = child
+            .current_dir(directory.path())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let ended = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if journaled(&out) >= lines {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        if let Some(status) = ended {
+            assert_eq!(status.code(), Some(0));
+            cloud.assert_empty();
+            // Shared: two buckets and a role; of the trial: a log group and a
+            // function. Each is intended, made and removed.
+            assert_eq!(journaled(&out), 1 + 3 * 5);
+            assert!(lines > 3 * 5);
+            return;
+        }
+        if lines % 2 == 0 {
+            let cleaned = cloud.run(directory.path(), &["clean", "--yes", "--region", REGION]);
+            assert_eq!(
+                cleaned.status.code(),
+                Some(0),
+                "after {lines}: {}",
+                said(&cleaned)
+            );
+        } else {
+            let resumed = cloud.run(directory.path(), &[&arguments[..], &["--resume"]].concat());
+            assert_eq!(
+                resumed.status.code(),
+                Some(0),
+                "after {lines}: {}",
+                said(&resumed)
+            );
+        }
+        cloud.assert_empty();
+    }
+}
+
+/// Whole lines of the journals of a run.
+fn journaled(run: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(run) else {
+        return 0;
+    };
+    let journals = entries.filter_map(|entry| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        name.starts_with("aws-journal-").then_some(path)
+    });
+    let text = journals.map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    text.map(|text| text.matches('\n').count()).sum()
+}

@@ -1,0 +1,221 @@
+//! An emulated cloud for tests: the emulator of this program is Lambda, and runs
+//! the instances of moto's EC2; moto is everything else.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use epochcost::results::RunDirectory;
+use serde_json::Value;
+
+pub const REGION: &str = "eu-west-1";
+
+/// A process that ends with its test.
+pub struct Server {
+    child: Child,
+    pub url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A moto server, or nothing where it is not installed; under
+/// EPOCHCOST_REQUIRE_SERVERS=1 that fails.
+fn moto() -> Option<Server> {
+    let program = std::env::var_os("EPOCHCOST_MOTO_SERVER")
+        .map_or_else(|| PathBuf::from("moto_server"), PathBuf::from);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let child = Command::new(&program)
+        .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+        .env("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            let text = format!("not run: {}: {error}", program.display());
+            let required = std::env::var("EPOCHCOST_REQUIRE_SERVERS").is_ok_and(|v| v == "1");
+            assert!(!required, "{text}");
+            eprintln!("{text}");
+            return None;
+        }
+    };
+    let server = Server {
+        child,
+        url: format!("http://127.0.0.1:{port}"),
+    };
+    let since = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(
+            since.elapsed() < Duration::from_secs(60),
+            "moto did not start"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(server)
+}
+
+/// The emulated cloud.
+pub struct Cloud {
+    pub moto: Server,
+    pub emulator: Server,
+}
+
+impl Cloud {
+    pub fn start() -> Option<Self> {
+        let moto = moto()?;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+            .args(["emulate", "--backend", &moto.url, "--region", REGION])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let url = line
+            .split("AWS_ENDPOINT_URL_LAMBDA=")
+            .nth(1)
+            .unwrap()
+            .trim()
+            .to_owned();
+        let emulator = Server { child, url };
+        Some(Self { moto, emulator })
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .env("AWS_REGION", REGION)
+            .env("AWS_ACCESS_KEY_ID", "c4n4ry-key")
+            .env("AWS_SECRET_ACCESS_KEY", "c4n4ry-secret")
+            .env("AWS_SESSION_TOKEN", "c4n4ry-token")
+            .env("AWS_ENDPOINT_URL", &self.moto.url)
+            .env("AWS_ENDPOINT_URL_LAMBDA", &self.emulator.url);
+        command
+    }
+
+    /// Runs the program in `directory`, beside which generated data lies.
+    pub fn run(&self, directory: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.command(arguments);
+        command.current_dir(directory).output().unwrap()
+    }
+
+    /// By tags and names; and by what moto lists, whatever its tags and names.
+    pub fn assert_empty(&self) {
+        let arguments = ["clean", "--dry-run", "--json", "--region", REGION];
+        let left = self.run(Path::new("."), &arguments);
+        assert_eq!(left.status.code(), Some(0), "{}", said(&left));
+        let found: Value = serde_json::from_slice(&left.stdout).unwrap();
+        assert_eq!(found, Value::Array(vec![]));
+        let form = "application/x-www-form-urlencoded";
+        let json = "application/x-amz-json-1.1\r\nx-amz-target: Logs_20140328.DescribeLogGroups";
+        let running = "Version=2016-11-15&Action=DescribeInstances&\
+                       Filter.1.Name=instance-state-name&Filter.1.Value.1=running";
+        for (service, content, body, mark) in [
+            (
+                "iam",
+                form,
+                "Version=2010-05-08&Action=ListRoles",
+                "<RoleName>",
+            ),
+            ("ec2", form, running, "<instanceId>"),
+            ("logs", json, "{}", "logGroupName"),
+        ] {
+            let answer = ask(&self.moto.url, "POST", service, content, body);
+            assert!(!answer.contains(mark), "{service}: {answer}");
+            assert!(answer.starts_with("HTTP/1.1 200"), "{service}: {answer}");
+        }
+        let buckets = ask(&self.moto.url, "GET", "s3", form, "");
+        assert!(!buckets.contains("<Bucket>"), "{buckets}");
+        assert!(buckets.contains("ListAllMyBucketsResult"), "{buckets}");
+        let functions = ask_at(
+            &self.emulator.url,
+            "GET",
+            "/2015-03-31/functions",
+            "lambda",
+            form,
+            "",
+        );
+        assert!(functions.contains(r#"{"Functions":[]}"#), "{functions}");
+    }
+}
+
+fn ask(url: &str, method: &str, service: &str, content: &str, body: &str) -> String {
+    ask_at(url, method, "/", service, content, body)
+}
+
+/// A request to a server on this machine that checks no signature; the whole answer.
+fn ask_at(url: &str, method: &str, path: &str, service: &str, content: &str, body: &str) -> String {
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         authorization: AWS4-HMAC-SHA256 Credential=t/20260101/{REGION}/{service}/aws4_request, \
+         SignedHeaders=host, Signature=0\r\n\
+         content-type: {content}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A small experiment of systems on functions and buckets alone.
+pub fn experiment(directory: &Path, more: &str) -> String {
+    let path = directory.join("x.yaml");
+    let text = format!(
+        "schema: 1\nname: small\nseed: 7\ntrials: 1\n\
+         dataset: {{name: synthetic-mnist, train: 120, test: 40, seed: 1}}\n\
+         model: lenet5\nworkers: 3\nbatch_size: 8\nbatches_per_worker: 2\nepochs: 2\n\
+         evaluate: last\nmemory_mb: 1024\ntimeout_s: 60\n{more}"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// The digest of the parameters after each step of each worker.
+pub fn digests(run: &Path) -> BTreeMap<String, String> {
+    let run = RunDirectory::open_whole(run).unwrap();
+    let mut digests = BTreeMap::new();
+    for trial in run.trials().unwrap() {
+        for step in run.steps(&trial).unwrap() {
+            let at = (&trial.id, step.rank, step.epoch, step.batch);
+            if let Some(digest) = step.parameters_digest {
+                digests.insert(format!("{at:?}"), digest);
+            }
+        }
+    }
+    digests
+}
+
+/// Everything written under a directory.
+pub fn written(directory: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => text += &written(&path),
+            false => text += &String::from_utf8_lossy(&std::fs::read(path).unwrap()),
+        }
+    }
+    text
+}

@@ -1,0 +1,302 @@
+//! What AWS may answer that is no success: each is borne, or fails with a row or
+//! an exit code that names it, and nothing is left behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Response;
+use serde_json::{Value, json};
+
+use crate::cloud::{Cloud, experiment, said};
+
+/// A request on its way to AWS.
+struct Asked<'a> {
+    path: &'a str,
+    /// The operation, of services that name it in a header.
+    target: &'a str,
+    body: &'a str,
+}
+
+/// What becomes of a request.
+enum Fate {
+    /// It goes through.
+    Through,
+    /// It is answered so instead: status, and an error's code.
+    Refused(u16, &'static str),
+    /// It goes through, and the answer is changed.
+    Changed(fn(Value) -> Value),
+}
+
+/// Whether a request is one that a rule is about.
+type IsIt = fn(&Asked<'_>) -> bool;
+type Rule = Arc<dyn Fn(&Asked<'_>) -> Fate + Send + Sync>;
+
+#[derive(Clone)]
+struct Proxy {
+    upstream: String,
+    client: reqwest::Client,
+    rule: Rule,
+}
+
+/// A server in front of `upstream`; it lives as long as the tests do.
+fn proxy(upstream: &str, rule: Rule) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let state = Proxy {
+        upstream: upstream.to_owned(),
+        client: reqwest::Client::new(),
+        rule,
+    };
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            let routes = Router::new().fallback(pass).with_state(state);
+            axum::serve(listener, routes).await.unwrap();
+        });
+    });
+    url
+}
+
+async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let asked = Asked {
+        path: head.uri.path(),
+        target: head
+            .headers
+            .get("x-amz-target")
+            .map_or("", |value| value.to_str().unwrap()),
+        body: &text,
+    };
+    let fate = (proxy.rule)(&asked);
+    if let Fate::Refused(status, code) = fate {
+        let says = json!({ "__type": code, "message": "planned", "Message": "planned" });
+        return Response::builder()
+            .status(status)
+            .header("x-amzn-errortype", code)
+            .body(Body::from(
+                refusal(&head.headers, &text, code).unwrap_or(says.to_string()),
+            ))
+            .unwrap();
+    }
+    let url = format!("{}{}", proxy.upstream, head.uri);
+    let mut sent = proxy.client.request(head.method, url).body(body);
+    for (name, value) in &head.headers {
+        if name != "host" && name != "content-length" && name != "transfer-encoding" {
+            sent = sent.header(name, value);
+        }
+    }
+    let answer = sent.send().await.unwrap();
+    let mut response = Response::builder().status(answer.status());
+    for (name, value) in answer.headers() {
+        if name != "content-length" && name != "transfer-encoding" {
+            response = response.header(name, value);
+        }
+    }
+    let mut body = answer.bytes().await.unwrap();
+    if let Fate::Changed(change) = fate
+        && let Ok(value) = serde_json::from_slice(&body)
+    {
+        body = change(value).to_string().into();
+    }
+    response.body(Body::from(body)).unwrap()
+}
+
+/// The same in the words of services that answer in XML.
+fn refusal(headers: &axum::http::HeaderMap, body: &str, code: &str) -> Option<String> {
+    let is_query = headers
+        .get("content-type")?
+        .to_str()
+        .ok()?
+        .contains("x-www-form-urlencoded");
+    let error = format!("<Error><Code>{code}</Code><Message>planned</Message></Error>");
+    is_query.then(|| match body.contains("Version=2016-11-15") {
+        true => format!("<Response><Errors>{error}</Errors></Response>"),
+        false => format!("<ErrorResponse>{error}</ErrorResponse>"),
+    })
+}
+
+/// Runs a small experiment on functions under a rule; exit code, messages and
+/// `trials.jsonl`.
+fn run(rule: impl Fn(&Asked<'_>) -> Fate + Send + Sync + 'static) -> Option<(i32, String, String)> {
+    run_system("scatterreduce", rule)
+}
+
+fn run_system(
+    system: &str,
+    rule: impl Fn(&Asked<'_>) -> Fate + Send + Sync + 'static,
+) -> Option<(i32, String, String)> {
+    let cloud = Cloud::start()?;
+    let rule: Rule = Arc::new(rule);
+    let moto = proxy(&cloud.moto.url, rule.clone());
+    let lambda = proxy(&cloud.emulator.url, rule);
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
+    let out = directory.path().join("run");
+    let out_text = out.display().to_string();
+    let mut command = cloud.command(&[
+        "run",
+        &file,
+        "--platform",
+        "aws",
+        "--yes",
+        "--out",
+        &out_text,
+    ]);
+    let output = command
+        .current_dir(directory.path())
+        .env("AWS_ENDPOINT_URL", moto)
+        .env("AWS_ENDPOINT_URL_LAMBDA", &lambda)
+        .env("EPOCHCOST_LOG_PATIENCE_S", "2")
+        .output()
+        .unwrap();
+    cloud.assert_empty();
+    let trials = std::fs::read_to_string(out.join("trials.jsonl")).unwrap_or_default();
+    Some((output.status.code().unwrap(), said(&output), trials))
+}
+
+fn is_invocation(asked: &Asked<'_>) -> bool {
+    asked.path.ends_with("/invocations")
+}
+
+fn is_log_read(asked: &Asked<'_>) -> bool {
+    asked.target.ends_with(".FilterLogEvents")
+}
+
+/// Refuses the first `times` of the requests that `is_it`.
+fn first(
+    times: usize,
+    is_it: IsIt,
+    status: u16,
+    code: &'static str,
+) -> impl Fn(&Asked<'_>) -> Fate + Send + Sync {
+    let count = AtomicUsize::new(0);
+    move |asked| match is_it(asked) && count.fetch_add(1, Ordering::SeqCst) < times {
+        true => Fate::Refused(status, code),
+        false => Fate::Through,
+    }
+}
+
+#[test]
+fn a_service_that_throttles_or_fails_once_is_asked_again() {
+    for (status, code) in [(429, "TooManyRequestsException"), (500, "ServiceException")] {
+        let Some((exit, said, _)) = run(first(1, is_invocation, status, code)) else {
+            return;
+        };
+        assert_eq!(exit, 0, "{said}");
+    }
+}
+
+#[test]
+fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
+    for (status, code) in [(429, "TooManyRequestsException"), (500, "ServiceException")] {
+        let Some((exit, said, trials)) = run(first(usize::MAX, is_invocation, status, code)) else {
+            return;
+        };
+        assert_eq!(exit, 3, "{said}");
+        assert!(trials.contains(code), "{trials}");
+    }
+}
+
+#[test]
+fn expired_credentials_and_missing_permissions_end_the_run() {
+    let is_role = |asked: &Asked<'_>| asked.body.contains("Action=CreateRole");
+    let rules: [(IsIt, &'static str, &str); 2] = [
+        (is_invocation, "ExpiredTokenException", "aws sso login"),
+        (is_role, "AccessDenied", "docs/aws.md"),
+    ];
+    for (is_it, code, remedy) in rules {
+        let Some((exit, said, _)) = run(first(usize::MAX, is_it, 403, code)) else {
+            return;
+        };
+        assert_eq!(exit, 5, "{said}");
+        assert!(said.contains(code) && said.contains(remedy), "{said}");
+    }
+}
+
+#[test]
+fn a_log_that_comes_late_is_waited_for() {
+    let looks = AtomicUsize::new(0);
+    let late = move |asked: &Asked<'_>| match is_log_read(asked)
+        && looks.fetch_add(1, Ordering::SeqCst) < 3
+    {
+        true => Fate::Changed(|_| json!({ "events": [] })),
+        false => Fate::Through,
+    };
+    let Some((exit, said, trials)) = run(late) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{said}");
+    assert!(trials.contains("REPORT lines of all"), "{trials}");
+}
+
+fn without_reports(mut answer: Value) -> Value {
+    if let Some(events) = answer["events"].as_array_mut() {
+        let is_report = |event: &Value| event["message"].as_str().unwrap().starts_with("REPORT");
+        events.retain(|event| !is_report(event));
+    }
+    answer
+}
+
+#[test]
+fn a_log_that_stays_partial_fails_the_trial() {
+    let partial = |asked: &Asked<'_>| match is_log_read(asked) {
+        true => Fate::Changed(without_reports),
+        false => Fate::Through,
+    };
+    let Some((exit, said, trials)) = run(partial) else {
+        return;
+    };
+    assert_eq!(exit, 3, "{said}");
+    assert!(trials.contains("REPORT lines of 0 of "), "{trials}");
+}
+
+#[test]
+fn lines_that_come_twice_count_once() {
+    let twice = |asked: &Asked<'_>| match is_log_read(asked) {
+        true => Fate::Changed(|mut answer| {
+            if let Some(events) = answer["events"].as_array_mut() {
+                let again = events.clone();
+                events.extend(again);
+            }
+            answer
+        }),
+        false => Fate::Through,
+    };
+    let Some((exit, said, trials)) = run(twice) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{said}");
+    assert!(trials.contains("more than once"), "{trials}");
+    assert!(trials.contains("REPORT lines of all"), "{trials}");
+}
+
+#[test]
+fn a_region_without_capacity_is_named_in_the_trials_row() {
+    let is_start = |asked: &Asked<'_>| asked.body.contains("Action=RunInstances");
+    let code = "InsufficientInstanceCapacity";
+    let Some((exit, said, trials)) =
+        run_system("gpu_baseline", first(usize::MAX, is_start, 400, code))
+    else {
+        return;
+    };
+    assert_eq!(exit, 3, "{said}");
+    assert!(trials.contains(code), "{trials}");
+}
+
+#[test]
+fn an_instance_that_never_reports_is_named_in_the_trials_row() {
+    let is_log = |asked: &Asked<'_>| asked.path.ends_with("/log.txt");
+    let rule = first(usize::MAX, is_log, 404, "NoSuchKey");
+    let Some((exit, said, trials)) = run_system("gpu_baseline", rule) else {
+        return;
+    };
+    assert_eq!(exit, 3, "{said}");
+    assert!(trials.contains("ended without a log"), "{trials}");
+}
