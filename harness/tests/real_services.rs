@@ -57,6 +57,10 @@ fn told(step: &epochcost_systems::StepRecord) -> String {
             &mut purpose.tensors,
             &mut purpose.queue,
         ] {
+            // Whoever lists deletes by one request what one listing named.
+            if channel.lists > 0 {
+                channel.deletes = 0;
+            }
             // How often something was looked for that was not there yet.
             (channel.polls, channel.missed_gets, channel.lists) = (0, 0, 0);
         }

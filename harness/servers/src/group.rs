@@ -114,20 +114,24 @@ fn has_members(group: u32) -> bool {
     };
     processes.flatten().any(|process| {
         let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        runs_in(&stat, group)
+        // A process keeps its ports until its last thread has ended, while its
+        // state is that of its first.
+        let threads = || fs::read_dir(process.path().join("task")).map_or(0, Iterator::count);
+        runs_in(&stat, group, threads)
     })
 }
 
-/// Whether a line of `/proc/PID/stat` is of a process of the group that has not
-/// ended (proc(5): after the name in parentheses come state, parent and group).
-fn runs_in(stat: &str, group: u32) -> bool {
+/// Whether a line of `/proc/PID/stat` is of a process of the group of which a
+/// thread has not ended (proc(5): after the name in parentheses come state,
+/// parent and group).
+fn runs_in(stat: &str, group: u32, threads: impl Fn() -> usize) -> bool {
     let Some((_, after_name)) = stat.rsplit_once(')') else {
         return false;
     };
     let mut fields = after_name.split_whitespace();
     let state = fields.next();
     let of = fields.nth(1).and_then(|field| field.parse().ok());
-    of == Some(group) && !matches!(state, Some("Z" | "X"))
+    of == Some(group) && (!matches!(state, Some("Z" | "X")) || threads() > 1)
 }
 
 #[cfg(test)]
@@ -180,9 +184,13 @@ mod tests {
 
     #[test]
     fn groups_are_read_behind_any_name() {
-        assert!(runs_in("12 (a) b (c)) S 1 77 77 0", 77));
-        assert!(!runs_in("12 (sh) Z 1 77 77 0", 77), "ended");
-        assert!(!runs_in("12 (sh) S 77 1 77 0", 77), "the parent's");
-        assert!(!runs_in("", 77));
+        assert!(runs_in("12 (a) b (c)) S 1 77 77 0", 77, || 1));
+        assert!(
+            runs_in("12 (beam) Z 1 77 77 0", 77, || 3),
+            "its first thread"
+        );
+        assert!(!runs_in("12 (sh) Z 1 77 77 0", 77, || 1), "ended");
+        assert!(!runs_in("12 (sh) S 77 1 77 0", 77, || 1), "the parent's");
+        assert!(!runs_in("", 77, || 1));
     }
 }

@@ -7,7 +7,7 @@
 //! supervisor) and everything but their run time are left out. Of peers, the
 //! columns are those of Barrak et al. 2023 (P2P), Tables II and III.
 
-use epochcost_systems::{Host, Job, PaperAccount};
+use epochcost_systems::{Host, Job, PaperAccount, find};
 
 use crate::cost::{self, PriceBook, PriceBookError, Usage};
 use crate::metering::Invocation;
@@ -24,7 +24,7 @@ pub struct Columns {
     pub cost_per_function_usd: Option<f64>,
     /// Cost of a worker's mini-batches, or of its instance.
     pub cost_per_worker_usd: Option<f64>,
-    /// Cost of all workers.
+    /// Cost of all workers, or of the one machine that they share.
     pub total_cost_usd: Option<f64>,
 }
 
@@ -68,9 +68,20 @@ impl Columns {
             total_seconds: Some(seconds * batches),
             cost_per_function_usd: cost_per_function,
             cost_per_worker_usd: Some(cost_per_worker),
-            total_cost_usd: Some(cost_per_worker * job.workers as f64),
+            total_cost_usd: Some(cost_per_worker * machines(&job.system, job.workers) as f64),
         })
     }
+}
+
+/// Functions or instances that train side by side for `workers` workers.
+fn machines(system: &str, workers: usize) -> usize {
+    find(system).map_or(workers, |system| system.machines(workers))
+}
+
+/// What seconds of all steps are divided by, so that they are those of one
+/// worker, or of the machine that all share, in one epoch.
+pub(crate) fn machine_epochs(job: &Job) -> f64 {
+    (machines(&job.system, job.workers) * job.epochs) as f64
 }
 
 /// The columns of the P2P paper's Tables II and III, which price the phase in
@@ -86,7 +97,7 @@ fn of_peers(
         return Ok(Columns::default());
     };
     let of_batches = usage.invocations.iter().filter(|call| call.batch.is_some());
-    let functions = of_batches.count() as f64 / (job.workers * job.epochs) as f64;
+    let functions = of_batches.count() as f64 / machine_epochs(job);
     let rate = cost::peer_function_rate_usd(memory_mb, usage.function_price, prices)?;
     let instance = cost::instance_usd(seconds, usage.instance_type, prices)?;
     let peer = rate * functions * seconds + instance;
@@ -96,7 +107,7 @@ fn of_peers(
         total_seconds: Some(seconds),
         cost_per_function_usd: (functions > 0.0).then_some(rate * seconds),
         cost_per_worker_usd: Some(peer),
-        total_cost_usd: Some(peer * job.workers as f64),
+        total_cost_usd: Some(peer * machines(&job.system, job.workers) as f64),
     })
 }
 
@@ -106,4 +117,15 @@ fn mean_batch_s(invocations: &[&Invocation]) -> Option<f64> {
     let of_batches = invocations.iter().filter(|call| call.batch.is_some());
     let seconds: Vec<f64> = of_batches.map(|call| call.duration_ms / 1e3).collect();
     (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_that_share_a_machine_are_one() {
+        assert_eq!(machines("allreduce", 4), 4);
+        assert_eq!(machines("mirrored", 4), 1);
+    }
 }

@@ -35,6 +35,7 @@ use crate::results::{Manifest, PlannedRow, ResultsError, RunDirectory, TrialId, 
 
 pub use causes::{Cause, Effect};
 pub use columns::Columns;
+pub(crate) use columns::machine_epochs;
 pub use selector::{fill, matches};
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub(crate) use trial::{epochs, total_seconds};
@@ -152,7 +153,7 @@ impl RowAnalysis {
     /// Seconds of one stage, a worker an epoch.
     pub fn stage(&self, stage: impl Fn(&StageSeconds) -> f64) -> Option<f64> {
         let job = &self.planned.row.job;
-        let parts = (job.workers * job.epochs) as f64;
+        let parts = machine_epochs(job);
         let values: Vec<f64> = self
             .succeeded()
             .filter(|trial| !trial.epochs.is_empty())

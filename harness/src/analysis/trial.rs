@@ -8,7 +8,7 @@ use epochcost_systems::{
 };
 
 use super::claims::Metric;
-use super::columns::Columns;
+use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
 use crate::cost::{self, Bill, PriceBook, Usage};
 use crate::metering::Invocation;
@@ -115,8 +115,7 @@ impl TrialAnalysis {
             host,
             row.memory_mb,
             seconds_per_epoch(&epochs),
-            (!epochs.is_empty())
-                .then(|| seconds.compute_gradients / (row.job.workers * row.job.epochs) as f64),
+            (!epochs.is_empty()).then(|| seconds.compute_gradients / machine_epochs(&row.job)),
             &usage,
             prices,
         )?;
@@ -199,7 +198,7 @@ impl TrialAnalysis {
     /// The value of `metric`; null if the trial does not have it.
     pub fn metric(&self, metric: Metric, job: &Job) -> Option<f64> {
         let stepped = !self.epochs.is_empty();
-        let stage = |seconds: f64| stepped.then(|| seconds / (job.workers * job.epochs) as f64);
+        let stage = |seconds: f64| stepped.then(|| seconds / machine_epochs(job));
         let count = |count: u64| stepped.then_some(count as f64);
         let exchange = self.exchange();
         let last = self.epochs.last();

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::cell::Cell;
 use super::charts::Labelled;
 use super::format;
-use crate::analysis::TrialAnalysis;
 use crate::analysis::statistics::Estimate;
+use crate::analysis::{TrialAnalysis, machine_epochs};
 
 #[derive(Debug, Serialize)]
 pub(super) struct UsageLine {
@@ -29,7 +29,7 @@ pub(super) fn usage_lines(labelled: &Labelled<'_>) -> Vec<UsageLine> {
         let memory_mb = mean(&|trial| trial.usage.memory_mb(stage))?;
         let cpu_percent = mean(&|trial| trial.usage.cpu_percent(stage));
         let job = &labelled.row.planned.row.job;
-        let each = (job.workers * job.epochs) as f64;
+        let each = machine_epochs(job);
         let seconds = mean(&|trial| Some(trial.seconds.of(stage) / each));
         Some(UsageLine {
             name: labelled.name.to_owned(),

@@ -1,7 +1,7 @@
-//! Files of one JSON value a line, appended to and flushed line by line.
+//! Files of one JSON value a line, to which whole rows are added.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,22 +10,32 @@ use serde::de::DeserializeOwned;
 use super::ResultsError;
 
 /// Appends `rows` and waits until they are on the disk.
-pub(super) fn append<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), ResultsError> {
-    let mut text = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut text, row).map_err(|error| ResultsError::Encode {
-            path: path.to_path_buf(),
-            reason: error.to_string(),
-        })?;
-        text.push(b'\n');
-    }
-    let mut file = OpenOptions::new()
+pub(super) fn append<T: Serialize>(
+    path: &Path,
+    rows: impl IntoIterator<Item = T>,
+) -> Result<(), ResultsError> {
+    let file = OpenOptions::new()
         .create(true)
         .append(true)
         .open(path)
         .map_err(ResultsError::io("open", path))?;
-    file.write_all(&text)
-        .map_err(ResultsError::io("append to", path))?;
+    let mut file = BufWriter::new(file);
+    for row in rows {
+        match serde_json::to_writer(&mut file, &row) {
+            Err(error) if error.is_io() => {
+                return Err(ResultsError::io("append to", path)(error.into()));
+            }
+            written => written.map_err(|error| ResultsError::Encode {
+                path: path.to_path_buf(),
+                reason: error.to_string(),
+            })?,
+        }
+        file.write_all(b"\n")
+            .map_err(ResultsError::io("append to", path))?;
+    }
+    let file = file
+        .into_inner()
+        .map_err(|error| ResultsError::io("append to", path)(error.into_error()))?;
     file.sync_data().map_err(ResultsError::io("flush", path))
 }
 
@@ -40,30 +50,34 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), R
 
 /// The same, each row with the number of its line.
 pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered<T>, ResultsError> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
+    let mut file = match File::open(path) {
+        Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok((Vec::new(), false));
         }
-        Err(error) => return Err(ResultsError::io("read", path)(error)),
+        Err(error) => return Err(ResultsError::io("open", path)(error)),
     };
-    let whole = text
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |end| end + 1);
-    let rows = text[..whole]
-        .split(|byte| *byte == b'\n')
-        .zip(1..)
-        .filter(|(line, _)| !line.is_empty())
-        .map(|(line, number)| match serde_json::from_slice(line) {
-            Ok(row) => Ok((number, row)),
-            Err(error) => Err(ResultsError::Damaged {
-                place: place(path, number),
-                reason: in_one_line(&error),
-            }),
-        })
-        .collect::<Result<_, _>>()?;
-    Ok((rows, whole < text.len()))
+    let (mut rows, mut line) = (Vec::new(), Vec::new());
+    for number in 1.. {
+        line.clear();
+        file.read_until(b'\n', &mut line)
+            .map_err(ResultsError::io("read", path))?;
+        match line.split_last() {
+            None => break,
+            Some((b'\n', [])) => {}
+            Some((b'\n', row)) => match serde_json::from_slice(row) {
+                Ok(row) => rows.push((number, row)),
+                Err(error) => {
+                    return Err(ResultsError::Damaged {
+                        place: place(path, number),
+                        reason: in_one_line(&error),
+                    });
+                }
+            },
+            Some(_) => return Ok((rows, true)),
+        }
+    }
+    Ok((rows, false))
 }
 
 /// Rows with the numbers of their lines, and whether a last line was cut off.
@@ -114,8 +128,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
         assert_eq!(read::<u32>(&path).unwrap(), (vec![], false));
-        append(&path, &[1, 2]).unwrap();
-        append(&path, &[3]).unwrap();
+        append(&path, [1, 2]).unwrap();
+        append(&path, [3]).unwrap();
         assert_eq!(read::<u32>(&path).unwrap(), (vec![1, 2, 3], false));
         let mut text = std::fs::read(&path).unwrap();
         text.extend(b"45");

@@ -260,16 +260,15 @@ impl RunDirectory {
         let row = TrialRow::new(plan, outcome);
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
         events::write(&self.path.join(&row.events), &steps)?;
-        let calls: Vec<InvocationRow> = outcome
+        let calls = outcome
             .invocations
             .iter()
-            .map(|invocation| InvocationRow {
-                trial: row.id.clone(),
-                invocation: invocation.clone(),
-            })
-            .collect();
-        jsonl::append(&self.file("invocations.jsonl"), &calls)?;
-        jsonl::append(&self.file("trials.jsonl"), std::slice::from_ref(&row))?;
+            .map(|invocation| rows::WrittenInvocation {
+                trial: &row.id,
+                invocation,
+            });
+        jsonl::append(&self.file("invocations.jsonl"), calls)?;
+        jsonl::append(&self.file("trials.jsonl"), [&row])?;
         Ok(row)
     }
 

@@ -113,6 +113,13 @@ pub struct InvocationRow {
     pub invocation: Invocation,
 }
 
+/// An [`InvocationRow`] as it is written.
+#[derive(Serialize)]
+pub(super) struct WrittenInvocation<'a> {
+    pub(super) trial: &'a TrialId,
+    pub(super) invocation: &'a Invocation,
+}
+
 impl TrialRow {
     /// The row of a trial that ended like this.
     pub fn new(plan: &TrialPlan, outcome: &TrialOutcome) -> Self {

@@ -1,13 +1,16 @@
 //! Virtual time: an event queue in nanoseconds, and the one thread that polls.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
 
 /// The lock's content, also after a panic: nothing here is left half changed.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -77,6 +80,64 @@ pub(crate) struct Engine {
     now: Arc<AtomicU64>,
     planned: Arc<Mutex<Planned>>,
     acted: Arc<AtomicU64>,
+    ready: Arc<Ready>,
+}
+
+/// Those spawned that have something to do, in the order of being woken.
+type Ready = Mutex<VecDeque<Arc<Spawned>>>;
+
+/// A future that the engine polls itself: what wakes it polls nothing else.
+struct Spawned {
+    /// Until it has ended or was given up.
+    future: Mutex<Option<BoxFuture<'static, ()>>>,
+    is_ready: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wake for Spawned {
+    fn wake(self: Arc<Self>) {
+        if !self.is_ready.swap(true, Ordering::Relaxed) {
+            locked(&self.ready.clone()).push_back(self);
+        }
+    }
+}
+
+impl Spawned {
+    fn poll(self: Arc<Self>) {
+        self.is_ready.store(false, Ordering::Relaxed);
+        let waker = Waker::from(self.clone());
+        let mut future = locked(&self.future);
+        if let Some(running) = future.as_mut() {
+            let polled = running.as_mut().poll(&mut Context::from_waker(&waker));
+            if polled.is_ready() {
+                *future = None;
+            }
+        }
+    }
+}
+
+/// What a spawned future will give; dropped, it gives the future up.
+pub(crate) struct Handle<T> {
+    spawned: Arc<Spawned>,
+    output: oneshot::Receiver<T>,
+}
+
+impl<T> Future for Handle<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        match Pin::new(&mut self.output).poll(context) {
+            Poll::Ready(Ok(output)) => Poll::Ready(output),
+            // Its sender goes without an output only where it was given up.
+            Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Drop for Handle<T> {
+    fn drop(&mut self) {
+        *locked(&self.spawned.future) = None;
+    }
 }
 
 /// Everybody waits for somebody else: no event is left that could wake anyone.
@@ -159,6 +220,24 @@ impl Engine {
         until.await;
     }
 
+    /// Begins `future` beside what runs; it is first polled at this instant.
+    pub(crate) fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (ended, output) = oneshot::channel();
+        let spawned = Arc::new(Spawned {
+            future: Mutex::new(Some(Box::pin(async move {
+                // Whoever gave up wants no output.
+                let _ = ended.send(future.await);
+            }))),
+            is_ready: AtomicBool::new(false),
+            ready: self.ready.clone(),
+        });
+        spawned.clone().wake();
+        Handle { spawned, output }
+    }
+
     /// Polls `future` to its end, letting time jump from event to event.
     pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Stuck> {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
@@ -171,7 +250,12 @@ impl Engine {
                     return Ok(output);
                 }
             }
-            self.advance()?;
+            // Locked only to take one: it may well wake others.
+            let ready = locked(&self.ready).pop_front();
+            match ready {
+                Some(spawned) => spawned.poll(),
+                None => self.advance()?,
+            }
         }
     }
 
@@ -272,6 +356,33 @@ mod tests {
             .unwrap();
         assert_eq!(*locked(&order), [2, 1]);
         assert_eq!(engine.now(), 0);
+    }
+
+    #[test]
+    fn what_is_spawned_runs_beside_and_is_given_up_with_its_handle() {
+        let engine = Engine::default();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let sleeper = |name: &'static str, seconds: f64| {
+            let (engine, order) = (engine.clone(), order.clone());
+            async move {
+                engine.seconds(seconds).await;
+                locked(&order).push(name);
+                seconds
+            }
+        };
+        let waited = async {
+            let late = engine.spawn(sleeper("late", 2.0));
+            let (early, never) = (
+                engine.spawn(sleeper("early", 1.0)),
+                engine.spawn(sleeper("never", 1.5)),
+            );
+            let early = early.await;
+            drop(never);
+            (early, late.await)
+        };
+        assert_eq!(engine.run(waited).unwrap(), (1.0, 2.0));
+        assert_eq!(*locked(&order), ["early", "late"]);
+        assert_eq!(engine.now(), 2_000_000_000);
     }
 
     #[test]

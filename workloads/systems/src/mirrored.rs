@@ -96,6 +96,10 @@ impl System for Mirrored {
         Ok(Launch::Workers(vec![(FUNCTION, 0)]))
     }
 
+    fn machines(&self, _workers: usize) -> usize {
+        1
+    }
+
     /// Nothing leaves the machine.
     fn traffic(&self, _job: &Job, _sizes: Sizes) -> Result<Traffic> {
         Ok(Traffic::default())

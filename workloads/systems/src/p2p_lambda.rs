@@ -37,7 +37,7 @@
 //!
 //! # Traffic
 //!
-//! See [`traffic()`](self::traffic).
+//! See `traffic`.
 
 mod functions;
 mod peer;

@@ -174,6 +174,12 @@ pub trait System: Send + Sync {
         "g4dn.xlarge"
     }
 
+    /// How many functions or instances train side by side: one a worker, unless
+    /// all workers share a machine.
+    fn machines(&self, workers: usize) -> usize {
+        workers
+    }
+
     /// How many database hosts it rents, where it uses a tensor store.
     fn tensor_store_hosts(&self, _workers: usize) -> usize {
         1

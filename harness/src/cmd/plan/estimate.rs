@@ -9,8 +9,8 @@ use epochcost_systems::{
 };
 use serde::Serialize;
 
-use crate::analysis::epochs;
 use crate::analysis::summary::StageMeans;
+use crate::analysis::{epochs, machine_epochs};
 use crate::cost::{self, Account, Bill, PriceBook, Usage};
 use crate::error::Error;
 use crate::plan::Row;
@@ -201,7 +201,7 @@ fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::
     for step in steps.iter().filter(workers) {
         seconds += step.seconds;
     }
-    let mean = |seconds: f64| Some(seconds / (job.workers * job.epochs) as f64);
+    let mean = |seconds: f64| Some(seconds / machine_epochs(job));
     StageMeans {
         fetch_dataset: mean(seconds.fetch_dataset),
         compute_gradients: mean(seconds.compute_gradients),

@@ -48,7 +48,7 @@ impl RabbitQueue {
     /// Connects to `amqp://USER:PASSWORD@HOST:PORT/VHOST`.
     ///
     /// # Errors
-    /// [`ChannelError`].
+    /// [`crate::ChannelError`].
     pub async fn connect(endpoint: &str) -> Result<Self> {
         Self::open(endpoint.parse()?).await
     }

@@ -43,11 +43,10 @@ impl Functions for Instances {
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             bytes_per_s: model.bytes_per_s,
         };
-        let (mut world, computed) = trial
+        let (world, computed) = trial
             .world(task.clone(), &spec, Arc::default())
             .map_err(|error| failed(error.to_string()))?;
-        let ended = trial.system.run(&mut world).await;
-        world.clock.sleep(std::time::Duration::ZERO).await;
+        let ended = trial.run(world).await;
         trial.record(Invocation {
             id: trial.next_id(),
             task: (&task).into(),

@@ -1,6 +1,5 @@
 //! Functions in virtual time: sandboxes, cold starts, limits.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,17 +116,12 @@ impl Functions for Lambda {
             .world(task.clone(), &self.spec(), is_built)
             .map_err(|error| failed(error.to_string()))?;
         world = world.with_limit(self.timeout_s.map(Duration::from_secs_f64));
-        let running = async {
-            let outcome = trial.system.run(&mut world).await;
-            // Arithmetic after the last request takes its time, too.
-            world.clock.sleep(std::time::Duration::ZERO).await;
-            outcome
-        };
+        let running = trial.run(world);
         let (ended, timed_out) = match self.timeout_s {
             None => (running.await, false),
             Some(limit) => {
                 let deadline = trial.engine.until(started + nanoseconds(limit));
-                match select(pin!(running), deadline).await {
+                match select(running, deadline).await {
                     Either::Left((outcome, _)) => (outcome, false),
                     Either::Right(_) => (Ok(Outcome::Finished), true),
                 }
