@@ -501,10 +501,19 @@ mod tests {
         }
     }
 
+    fn job(system: &str) -> Job {
+        let mut settings = Map::new();
+        if system == "kubeml" {
+            // There must be as many documents as functions.
+            settings.insert("document_samples".to_owned(), 1.into());
+        }
+        testing::job(system, Fidelity::Paper, 4, &settings).unwrap()
+    }
+
     fn rows() -> Vec<Training> {
         let training = |system: &&dyn System| Training {
             row: system.name().to_owned(),
-            job: testing::job(system.name(), Fidelity::Paper, 4, &Map::new()).unwrap(),
+            job: job(system.name()),
             memory_mb: 2048,
             timeout_s: 900,
             instance_type: "g4dn.xlarge".into(),
