@@ -28,6 +28,18 @@ test *ARGS:
 bench *ARGS:
     python3 benches/steps.py {{ARGS}}
 
+# A worker that computes on NVIDIA GPUs; takes no CUDA to build. Then: EPOCHCOST_WORKER=target/cuda/release/bootstrap
+build-cuda *ARGS:
+    cargo build --release -p epochcost-worker --features cuda --target-dir target/cuda {{ARGS}}
+
+# The GPU's operations on a Vulkan device in software: apt-get install mesa-vulkan-drivers first.
+test-cuda *ARGS:
+    cargo test --release -p epochcost-models -p epochcost-worker --features epochcost-worker/cuda,epochcost-models/vulkan --target-dir target/cuda {{ARGS}}
+
+# Training steps on the GPU against PyTorch's on the same one, interleaved: just bench-gpu --python PYTHON-WITH-TORCH
+bench-gpu *ARGS:
+    python3 benches/gpu.py {{ARGS}}
+
 # AWS against an emulated account: pip install 'moto[server,all]' first. Builds EC2's client, which takes 8 GB of memory.
 test-aws *ARGS:
     cargo build --release --workspace --exclude epochcost-tensordb --features epochcost/aws --bin bootstrap

@@ -27,6 +27,9 @@ pub struct Row {
     pub instance_type: String,
     /// Whether a GPU worker may fall back to the CPU where there is no GPU.
     pub cpu_fallback: bool,
+    /// Of a GPU's matrix products.
+    #[serde(default, skip_serializing_if = "Precision::is_default")]
+    pub precision: Precision,
     /// Faults to inject, for tests of failure behaviour.
     pub faults: Vec<Fault>,
     /// What the experiment says of its model, where this program has none of
@@ -44,6 +47,34 @@ pub struct Row {
     /// What surrounds its worker processes on the local platform.
     #[serde(default, skip_serializing_if = "Sandbox::is_default")]
     pub sandbox: Sandbox,
+}
+
+/// How exact a GPU's matrix products are; everything else is `f32`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// `f32` throughout.
+    #[default]
+    Fp32,
+    /// Factors may be rounded as tensor cores take them, to 10 bits of mantissa.
+    Tf32,
+    /// Factors are rounded to bfloat16.
+    Bf16,
+}
+
+impl Precision {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// As experiments and workers name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+        }
+    }
 }
 
 /// The tensor stores of a row on real services.

@@ -467,6 +467,48 @@ fn what_is_not_in_this_build_is_lacking() {
     assert!(message.contains("cifar-10-binary.tar.gz") && message.contains("data/cifar10"));
 }
 
+/// `run` before the run's directory is made, `plan` where no profile speaks of a GPU.
+#[test]
+fn a_gpu_that_is_not_there_is_lacking_where_nothing_may_take_its_place() {
+    let directory = with(
+        "systems:\n  - system: allreduce\n  - system: spirt\n    settings: {poll_interval_ms: 50}\n",
+        "device: {kind: cuda}\nsystems:\n  - system: gpu_baseline\n",
+    );
+    let lacking = |arguments: &[&str], words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+            .args(arguments)
+            .current_dir(directory.path())
+            // No driver's library is found there, whatever this machine has.
+            .env("LD_LIBRARY_PATH", "")
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        for word in words {
+            assert!(message.contains(word), "no {word:?} in:\n{message}");
+        }
+    };
+    lacking(
+        &["run", "bad.yaml", "--out", "out"],
+        &[
+            "device cuda",
+            "gpu-baseline",
+            "fallback: true",
+            "--features cuda",
+        ],
+    );
+    assert!(!directory.path().join("out/manifest.json").exists());
+    lacking(
+        &["profile", "--device", "cuda", "--model", "lenet5"],
+        &["device cuda", "--features cuda"],
+    );
+    lacking(
+        &["plan", "bad.yaml", "--compute", "laptop"],
+        &["profile --model mobilenet --device cuda"],
+    );
+}
+
 #[test]
 fn real_services_that_are_missing_are_named_with_the_command_that_installs_them() {
     let directory = with("epochs: 2", "epochs: 2");

@@ -74,6 +74,7 @@ fn plan(system: &str) -> TrialPlan {
         timeout_s: 900,
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: false,
+        precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
         constants: std::collections::BTreeMap::new(),
@@ -269,7 +270,10 @@ async fn the_gpu_baseline_falls_back_only_where_it_may() {
     plan.row.job.device = Device::Cuda;
     let local = Local::with_worker(found()).await.unwrap();
     match local.run_trial(&plan, &data(), &Steps::default()).await {
-        Err(PlatformError::Lacks { what, .. }) => assert!(what.contains("Cuda"), "{what}"),
+        Err(PlatformError::Lacks { what, remedy }) => {
+            assert!(what.contains("cuda") && what.contains("CUDA"), "{what}");
+            assert!(remedy.contains("EPOCHCOST_WORKER"), "{remedy}");
+        }
         Ok(outcome) => return assert_succeeds(&plan, &outcome),
         other => panic!("{other:?}"),
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use epochcost_datasets::{self as datasets, Origin};
+use epochcost_systems::Device;
 use serde::Serialize;
 
 use super::Output;
@@ -10,7 +11,7 @@ use super::table::table;
 use crate::error::{Error, Exit};
 use crate::experiment::data::default_directory;
 use crate::platform::PlatformError;
-use crate::platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use crate::platform::local::worker::{CUDA_WORKER, WORKER_VARIABLE, Worker, find_or_build};
 use crate::platform::local::{
     Enforced, Enforcement, Requirement, enforcement, measure_limits, requirements,
 };
@@ -81,7 +82,7 @@ impl Finding {
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let mut findings = vec![cores(), memory()];
     findings.extend(limits());
-    findings.extend([cuda(), worker()]);
+    findings.extend([cuda(), worker(), worker_on_cuda().await]);
     findings.extend(requirements().into_iter().map(server));
     findings.extend(datasets::DATASETS.iter().map(dataset));
     if args.measure {
@@ -203,14 +204,40 @@ fn cuda() -> Finding {
     }
 }
 
-fn worker() -> Finding {
+/// The worker that is there, if one is; none is built.
+fn worker_path() -> Option<PathBuf> {
     let named = std::env::var_os(WORKER_VARIABLE).map(PathBuf::from);
-    let beside = std::env::current_exe()
-        .ok()
-        .map(|path| path.with_file_name("bootstrap"));
-    match named.or(beside) {
-        Some(path) if path.is_file() => Finding::there("worker", path.display().to_string()),
-        _ => Finding::lacking(
+    let beside = || Some(std::env::current_exe().ok()?.with_file_name("bootstrap"));
+    named.or_else(beside).filter(|path| path.is_file())
+}
+
+/// Whether it computes on a GPU, and if not, why.
+async fn worker_on_cuda() -> Finding {
+    let what = "worker on CUDA";
+    let Some(path) = worker_path() else {
+        return Finding::lacking(what, "no worker is built yet", CUDA_WORKER);
+    };
+    let description = match Worker::at(path) {
+        Ok(worker) => worker.describe().await,
+        Err(error) => Err(error),
+    };
+    match description {
+        Ok(description) if description.devices.contains(&Device::Cuda) => {
+            Finding::there(what, "it computed on the GPU")
+        }
+        Ok(description) => Finding::lacking(
+            what,
+            description.no_cuda.unwrap_or_else(|| "no CUDA".into()),
+            CUDA_WORKER,
+        ),
+        Err(error) => Finding::lacking(what, error.to_string(), CUDA_WORKER),
+    }
+}
+
+fn worker() -> Finding {
+    match worker_path() {
+        Some(path) => Finding::there("worker", path.display().to_string()),
+        None => Finding::lacking(
             "worker",
             "not built yet",
             format!(

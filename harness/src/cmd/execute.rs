@@ -229,6 +229,9 @@ impl Prepared {
 /// This machine, with the services that the experiment asks for.
 async fn local(experiment: &Experiment, output: Output) -> Result<Local, Error> {
     let platform = Local::new().await?;
+    for row in &experiment.rows {
+        platform.check_device(row)?;
+    }
     if experiment.services == Services::Embedded {
         return Ok(platform);
     }

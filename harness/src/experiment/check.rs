@@ -17,7 +17,7 @@ use super::raw::{DeviceChoice, Training};
 use super::simulation::{self, OwnModel, Simulation};
 use super::suggest::did_you_mean;
 use crate::cost::PriceBook;
-use crate::plan::{Row, TensorStoreChoice};
+use crate::plan::{Precision, Row, TensorStoreChoice};
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
 const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
@@ -104,6 +104,7 @@ impl Checker<'_> {
             timeout_s: training.timeout_s,
             instance_type,
             cpu_fallback: device.fallback,
+            precision: device.precision,
             faults: training.faults,
             own_model: own_model.cloned(),
             constants: self.constants(fields, constants)?,
@@ -318,6 +319,7 @@ impl Checker<'_> {
         let cpu = DeviceChoice {
             kind: Device::Cpu,
             fallback: false,
+            precision: Precision::default(),
         };
         // Where a system has functions, they are what computes.
         let host = match system.runs_on(Host::Function) {
@@ -339,11 +341,25 @@ impl Checker<'_> {
                 ),
                 "remove `device`, or set its kind to cpu",
             )),
+            (_, Some(choice))
+                if choice.kind == Device::Cpu && choice.precision != Precision::default() =>
+            {
+                Err(self.error(
+                    fields,
+                    "device",
+                    format!(
+                        "the CPU computes in fp32, not in {}",
+                        choice.precision.name()
+                    ),
+                    "remove `precision`, or set `kind: cuda`",
+                ))
+            }
             (Host::Function, _) => Ok(cpu),
             (Host::Instance, Some(choice)) => Ok(choice),
             (Host::Instance, None) => Ok(DeviceChoice {
                 kind: system.device(),
                 fallback: system.device() == Device::Cuda,
+                precision: Precision::default(),
             }),
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::simulation::{OwnModel, SimulationChoice};
 use crate::plan::sandbox::Account;
-use crate::plan::{Fault, TensorStoreChoice};
+use crate::plan::{Fault, Precision, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -233,6 +233,9 @@ pub struct DeviceChoice {
     /// Whether to take the CPU where there is no such device.
     #[serde(default)]
     pub fallback: bool,
+    /// Of a GPU's matrix products.
+    #[serde(default)]
+    pub precision: Precision,
 }
 
 mod defaults {

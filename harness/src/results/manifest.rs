@@ -24,7 +24,7 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 6 };
 
 /// `manifest.json`: what was run, with which binaries and data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +111,9 @@ pub struct Machine {
     pub cores: usize,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
+    /// The NVIDIA GPUs' names, by their driver. Since 1.6.
+    #[serde(default)]
+    pub gpus: Vec<String>,
     /// Kernel release.
     pub kernel: Option<String>,
     /// One-minute load average when the run was started.
@@ -217,6 +220,7 @@ impl Machine {
                 .and_then(|text| field(&text, "MemTotal"))
                 .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
                 .map(|kib| kib * 1024),
+            gpus: gpus(),
             kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             load_average: read("/proc/loadavg")
                 .and_then(|text| text.split(' ').next().and_then(|load| load.parse().ok())),
@@ -224,6 +228,19 @@ impl Machine {
             servers: Vec::new(),
         }
     }
+}
+
+/// The names of this machine's NVIDIA GPUs, by their driver.
+fn gpus() -> Vec<String> {
+    let directories = std::fs::read_dir("/proc/driver/nvidia/gpus").into_iter();
+    let mut directories: Vec<_> = directories.flatten().flatten().collect();
+    directories.sort_by_key(std::fs::DirEntry::file_name);
+    let named = directories.into_iter().filter_map(|directory| {
+        let text = std::fs::read_to_string(directory.path().join("information")).ok()?;
+        let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
+        Some(model.trim().to_owned())
+    });
+    named.collect()
 }
 
 impl FileHash {

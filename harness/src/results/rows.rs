@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Evaluation, Host, Record, Replicas, StepRecord, find};
+use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord, find};
 use serde::{Deserialize, Serialize};
 
 use crate::metering::{Invocation, TrialOutcome};
@@ -78,6 +78,10 @@ pub struct TrialRow {
     /// The exchange's traffic by the system's closed form, in the counts that
     /// do not depend on timing; null if the system states none.
     pub closed_form: Option<Traffic>,
+    /// What was used of GPUs, one a task that computed on one; none where there was no GPU, or
+    /// its driver says nothing. Since 1.6.
+    #[serde(default)]
+    pub gpus: Vec<GpuUsage>,
     /// Why replicas need not be bit-identical; null if they must be.
     pub replicas_may_differ: Option<String>,
     /// Every evaluation, in order.
@@ -139,6 +143,7 @@ impl TrialRow {
             transitions: outcome.transitions,
             throttles: outcome.throttles,
             closed_form: system.and_then(|system| system.traffic_of(job, plan.sizes, &sent).ok()),
+            gpus: outcome.records.iter().filter_map(gpu).collect(),
             replicas_may_differ: system.and_then(|system| match system.replicas(job) {
                 Ok(Replicas::Differ { reason }) => Some(reason.to_owned()),
                 _ => None,
@@ -180,6 +185,13 @@ pub fn steps(outcome: &TrialOutcome) -> impl Iterator<Item = &StepRecord> {
         Record::Step(step) => Some(step.as_ref()),
         _ => None,
     })
+}
+
+fn gpu(record: &Record) -> Option<GpuUsage> {
+    match record {
+        Record::Gpu(usage) => Some(usage.clone()),
+        _ => None,
+    }
 }
 
 fn evaluation(record: &Record) -> Option<EvaluationRow> {

@@ -77,6 +77,7 @@ pub fn row(system: &str) -> Row {
         timeout_s: 900,
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: true,
+        precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
         constants: std::collections::BTreeMap::new(),

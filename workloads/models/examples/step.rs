@@ -1,4 +1,5 @@
-//! This project's side of `benches/steps.py`: `step MODEL BATCH`.
+//! This project's side of `benches/steps.py` and `benches/gpu.py`: `step MODEL BATCH [DEVICE
+//! [PRECISION]]`, by default on the CPU.
 //!
 //! Writes `ready` when the first step could begin, and then answers each line of its
 //! standard input by a training step and its wall milliseconds.
@@ -6,14 +7,20 @@
 use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Instant;
 
-use epochcost_models::{Device, Trainer};
+use epochcost_models::{Device, Precision, Trainer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     epochcost_models::keep_freed_memory();
     let mut arguments = std::env::args().skip(1);
     let model = arguments.next().ok_or("no model is named")?;
     let batch: usize = arguments.next().ok_or("no batch size is given")?.parse()?;
-    let mut trainer = Trainer::new(&model, Device::Cpu)?;
+    let device = arguments
+        .next()
+        .map_or(Ok(Device::Cpu), |name| name.parse())?;
+    let precision = arguments
+        .next()
+        .map_or(Ok(Precision::default()), |name| name.parse())?;
+    let mut trainer = Trainer::new(&model, device)?.with_precision(precision);
     // A worker reads these from a store: here they must only be cheap to make.
     let parameters = spread(trainer.info().parameters, 0.1);
     let mut statistics = vec![1.0; trainer.info().statistics];

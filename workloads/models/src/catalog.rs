@@ -200,6 +200,37 @@ pub enum Device {
     Cuda,
 }
 
+/// How exact the matrix products of a step on a GPU are; everything else is `f32`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// `f32` throughout.
+    #[default]
+    Fp32,
+    /// Factors may be rounded to 10 bits of mantissa, as tensor cores take them, where that is
+    /// faster.
+    Tf32,
+    /// Factors are rounded to bfloat16 (7 bits); sums are `f32`.
+    Bf16,
+}
+
+impl Device {
+    /// Whether this build can compute on it here.
+    ///
+    /// # Errors
+    /// [`ModelError::NoCuda`] where the build cannot, [`ModelError::NoGpu`] where the machine
+    /// cannot.
+    pub fn available(self) -> Result<(), ModelError> {
+        match self {
+            Self::Cpu => Ok(()),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => crate::gpu::cuda::device().map(drop),
+            #[cfg(not(feature = "cuda"))]
+            Self::Cuda => Err(ModelError::NoCuda),
+        }
+    }
+}
+
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -217,6 +248,21 @@ impl FromStr for Device {
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda),
             _ => Err(ModelError::UnknownDevice {
+                name: name.to_owned(),
+            }),
+        }
+    }
+}
+
+impl FromStr for Precision {
+    type Err = ModelError;
+
+    fn from_str(name: &str) -> Result<Self, ModelError> {
+        match name {
+            "fp32" => Ok(Self::Fp32),
+            "tf32" => Ok(Self::Tf32),
+            "bf16" => Ok(Self::Bf16),
+            _ => Err(ModelError::UnknownPrecision {
                 name: name.to_owned(),
             }),
         }

@@ -20,12 +20,26 @@ pub enum ModelError {
         /// The name asked for.
         name: String,
     },
+    /// No precision has this name.
+    #[error("no precision is named `{name}`: choose `fp32`, `tf32` or `bf16`")]
+    UnknownPrecision {
+        /// The name asked for.
+        name: String,
+    },
     /// CUDA was asked of a build without it.
     #[error(
         "this build of the worker has no CUDA support: \
          choose the device `cpu`, or run a worker that was built with CUDA"
     )]
     NoCuda,
+    /// CUDA was asked for where it does not work.
+    #[error("this machine has no GPU that CUDA computes on, {reason}: {remedy}")]
+    NoGpu {
+        /// What was missing.
+        reason: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// A flat vector has the wrong length for the model.
     #[error("{what} of {model} must hold {expected} values, but {actual} were given")]
     Length {
@@ -86,4 +100,12 @@ pub enum ModelError {
     /// The compute backend returned something other than `f32` values.
     #[error("the compute backend returned unusable data: {0}")]
     Backend(String),
+}
+
+impl ModelError {
+    /// Whether it is the device that is missing: the CPU would do.
+    #[must_use]
+    pub fn lacks_device(&self) -> bool {
+        matches!(self, Self::NoCuda | Self::NoGpu { .. })
+    }
 }

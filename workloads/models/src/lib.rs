@@ -61,6 +61,8 @@ mod cpu;
 mod error;
 mod fit;
 mod flat;
+#[cfg(feature = "gpu")]
+mod gpu;
 pub mod input;
 mod layers;
 mod lenet5;
@@ -75,10 +77,12 @@ mod session;
 mod source;
 mod squeezenet;
 mod trainer;
+mod usage;
 mod vgg;
 
 pub use allocator::keep_freed_memory;
-pub use catalog::{Device, ModelInfo, models};
+pub use catalog::{Device, ModelInfo, Precision, models};
 pub use cpu::peaks::{Peaks, measured_peaks};
 pub use error::ModelError;
 pub use trainer::{Evaluation, StepOutput, Trainer};
+pub use usage::{GpuUsage, GpuWatch};

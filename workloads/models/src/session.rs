@@ -18,7 +18,7 @@ use crate::resnet50::ResNet50;
 use crate::source::{ParameterSource, Start};
 use crate::squeezenet::SqueezeNet;
 use crate::vgg::{Vgg11, Vgg11Cifar};
-use crate::{Evaluation, ModelError, ModelInfo, StepOutput, flat};
+use crate::{Evaluation, ModelError, ModelInfo, Precision, StepOutput, flat};
 
 /// Most images of one forward pass of an evaluation, which bounds its memory.
 const EVALUATION_BATCH: usize = 128;
@@ -39,6 +39,9 @@ pub(crate) struct Batch<'a> {
 
 /// What a [`crate::Trainer`] does, of arguments that it has checked.
 pub(crate) trait Session: Send {
+    /// Of the matrix products from now on, where the backend has a choice.
+    fn set_precision(&mut self, precision: Precision);
+
     /// Parameters of that seed, or none, and statistics.
     fn start(&self, seed: Option<u64>) -> Start;
 
@@ -92,6 +95,7 @@ where
     info: &'static ModelInfo,
     layout: N::Layout,
     device: B::Device,
+    precision: Precision,
     networks: PhantomData<fn() -> (N, E)>,
 }
 
@@ -107,6 +111,7 @@ where
             info,
             layout,
             device,
+            precision: Precision::default(),
             networks: PhantomData,
         })
     }
@@ -119,6 +124,10 @@ where
     N: Network<B>,
     E: Network<B::InnerBackend, Layout = N::Layout>,
 {
+    fn set_precision(&mut self, precision: Precision) {
+        self.precision = precision;
+    }
+
     fn start(&self, seed: Option<u64>) -> Start {
         let mut source = seed.map_or_else(ParameterSource::counted, ParameterSource::fresh);
         E::new(&mut source, self.layout, &self.device);
@@ -132,25 +141,69 @@ where
         batch: Batch<'_>,
         draws: Draws,
     ) -> Result<StepOutput, ModelError> {
+        B::at(self.precision, || {
+            self.precise_gradient(parameters, statistics, batch, draws)
+        })
+    }
+
+    fn evaluate(
+        &self,
+        parameters: &[f32],
+        statistics: &[f32],
+        batch: Batch<'_>,
+    ) -> Result<Evaluation, ModelError> {
+        B::at(self.precision, || {
+            self.precise_evaluation(parameters, statistics, batch)
+        })
+    }
+}
+
+impl<B, N, E> BurnSession<B, N, E>
+where
+    B: AutodiffBackend + LayerOps,
+    B::InnerBackend: LayerOps,
+    N: Network<B>,
+    E: Network<B::InnerBackend, Layout = N::Layout>,
+{
+    fn precise_gradient(
+        &self,
+        parameters: &[f32],
+        statistics: &mut [f32],
+        batch: Batch<'_>,
+        draws: Draws,
+    ) -> Result<StepOutput, ModelError> {
         let source = &mut ParameterSource::given(parameters);
         let network = N::new(source, self.layout, &self.device);
         let mut pass = Pass::<B>::training(draws);
         let images = self.images(batch);
         let scores = network.forward(images, &mut pass);
-        let correct = count_correct(&flat::values(scores.clone().detach())?, batch.labels);
+        let mut reads = flat::Reads::new();
+        reads.push(scores.clone().inner())?;
         let loss = B::cross_entropy(scores, batch.labels);
-        let noted = pass.into_batch_statistics()?;
+        let noted = pass.into_noted()?;
         let gradients = loss.backward();
-        let step = StepOutput {
-            loss: loss.into_scalar().elem(),
-            gradient: flat::gradient(&network, gradients, self.info.parameters)?,
-            correct,
-        };
+        reads.push(loss.inner())?;
+        for noted in &noted {
+            noted.push(&mut reads)?;
+        }
+        flat::push_gradients(&network, gradients, &mut reads)?;
+        let mut values = reads.finish()?;
+        let correct = count_correct(&values.next().unwrap_or_default(), batch.labels);
+        let loss = values.next().and_then(|loss| loss.first().copied());
+        let noted = noted
+            .iter()
+            .flat_map(|noted| noted.statistics([values.next(), values.next()]))
+            .collect::<Vec<f32>>();
+        let gradient = flat::joined(values, self.info.parameters);
         update_running(statistics, &noted, N::MOMENTUM);
-        Ok(step)
+        Ok(StepOutput {
+            loss: loss.unwrap_or(f32::NAN),
+            gradient,
+            correct,
+        })
     }
 
-    fn evaluate(
+    fn precise_evaluation(
         &self,
         parameters: &[f32],
         statistics: &[f32],

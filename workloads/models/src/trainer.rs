@@ -6,9 +6,11 @@ use burn::backend::Autodiff;
 use burn_flex::{Flex, FlexDevice};
 
 use crate::fit::fits;
+#[cfg(feature = "cuda")]
+use crate::gpu::cuda;
 use crate::layers::Draws;
 use crate::session::{Batch, Session, session};
-use crate::{Device, ModelError, ModelInfo};
+use crate::{Device, ModelError, ModelInfo, Precision};
 
 /// A model on a device, ready to compute gradients and to evaluate.
 pub struct Trainer {
@@ -53,12 +55,14 @@ impl Trainer {
     /// A trainer of the named model on a device.
     ///
     /// # Errors
-    /// [`ModelError::UnknownModel`], or [`ModelError::NoCuda`] where the build
-    /// cannot serve the device.
+    /// [`ModelError::UnknownModel`], and what [`Device::available`] says.
     pub fn new(model: &str, device: Device) -> Result<Self, ModelError> {
         let info = ModelInfo::find(model)?;
         let session = match device {
             Device::Cpu => session::<Autodiff<Flex>>(info, FlexDevice),
+            #[cfg(feature = "cuda")]
+            Device::Cuda => session::<Autodiff<cuda::Cuda>>(info, cuda::device()?),
+            #[cfg(not(feature = "cuda"))]
             Device::Cuda => return Err(ModelError::NoCuda),
         };
         Ok(Self {
@@ -101,6 +105,14 @@ impl Trainer {
             micro_batch: Some(images),
             ..self
         }
+    }
+
+    /// The same trainer with products of that precision, which the CPU does not have: it
+    /// computes in `f32`.
+    #[must_use]
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.session.set_precision(precision);
+        self
     }
 
     /// The model's name and sizes.

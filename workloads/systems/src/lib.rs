@@ -65,8 +65,8 @@ pub use error::SystemError;
 pub use job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
 pub use models::{ModelSizes, find_model, models};
 pub use record::{
-    ChannelTraffic, Evaluation, InvokedTask, LAST_LINE_PREFIX, OUTCOME_PREFIX, PurposeTraffic,
-    RECORD_PREFIX, Record, Stage, StageSeconds, StepRecord, TASK_PREFIX,
+    ChannelTraffic, Evaluation, GpuUsage, InvokedTask, LAST_LINE_PREFIX, OUTCOME_PREFIX,
+    PurposeTraffic, RECORD_PREFIX, Record, Stage, StageSeconds, StepRecord, TASK_PREFIX,
 };
 pub use registry::{find, systems};
 pub use requests::{ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests};

@@ -260,6 +260,25 @@ impl Evaluation {
     }
 }
 
+/// What was used of a worker's GPU while it worked on one task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuUsage {
+    /// The worker.
+    pub rank: usize,
+    /// The GPU's name.
+    pub name: String,
+    /// The most memory that the worker's process held, MB of 1,048,576 bytes; null where the
+    /// driver does not tell processes apart.
+    pub memory_mb: Option<f64>,
+    /// The most memory that all processes held together, MB of 1,048,576 bytes.
+    pub device_memory_mb: f64,
+    /// Share of the time in which any process computed on it, the mean of the samples.
+    pub utilisation: f64,
+    /// Samples that were taken.
+    pub samples: usize,
+}
+
 /// What a worker writes into its log for the harness to collect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -277,6 +296,8 @@ pub enum Record {
         /// The result.
         evaluation: Evaluation,
     },
+    /// A task that computed on a GPU ended.
+    Gpu(GpuUsage),
     /// Something a reader of the results must know.
     Warning {
         /// The worker.

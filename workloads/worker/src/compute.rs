@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use epochcost_datasets::DatasetInfo;
 use epochcost_kernels::hash;
-use epochcost_models::{ModelError, Trainer, input};
+use epochcost_models::{ModelError, Precision, Trainer, input};
 use epochcost_systems::{
     Batch, Compute, DataPlan, Device, Evaluation, GradientOutput, Job, Result, SystemError, Vector,
 };
+use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 /// Keeps the seeds of augmentation apart from others drawn from the job's:
@@ -18,13 +19,28 @@ const AUGMENT_STREAM: u64 = 0x61_7567_6d65_6e74;
 /// Keeps the seeds of dropout apart likewise: the bytes "dropout".
 const DROPOUT_STREAM: u64 = 0x64_726f_706f_7574;
 
-/// Every device that this build and this machine can compute on.
-pub fn devices() -> Vec<Device> {
-    let works = |device: &Device| Trainer::new("lenet5", of(*device)).is_ok();
-    [Device::Cpu, Device::Cuda]
-        .into_iter()
-        .filter(works)
-        .collect()
+/// What this worker says of itself (`--describe`).
+#[derive(Debug, Serialize)]
+pub struct Description {
+    /// Every device that this build and this machine can compute on.
+    pub devices: Vec<Device>,
+    /// Why CUDA is not among them, where it is not.
+    pub no_cuda: Option<String>,
+}
+
+impl Description {
+    /// Tries every device.
+    pub fn here() -> Self {
+        let cuda = of(Device::Cuda).available();
+        let devices = match cuda {
+            Ok(()) => vec![Device::Cpu, Device::Cuda],
+            Err(_) => vec![Device::Cpu],
+        };
+        Self {
+            devices,
+            no_cuda: cuda.err().map(|error| error.to_string()),
+        }
+    }
 }
 
 fn of(device: Device) -> epochcost_models::Device {
@@ -41,7 +57,10 @@ pub struct Model {
     name: String,
     /// Whose images it is given.
     dataset: String,
+    /// That the job asks for.
     device: Device,
+    /// Whether it computes there, and that is no CPU.
+    on_gpu: bool,
     parameters: usize,
     statistics: usize,
 }
@@ -56,13 +75,16 @@ pub struct Loaded {
 
 impl Model {
     /// Makes the job's model on its device, or on the CPU where it may fall back.
-    pub fn load(job: &Job, cpu_fallback: bool) -> Result<Loaded> {
+    pub fn load(job: &Job, cpu_fallback: bool, precision: Precision) -> Result<Loaded> {
         match Trainer::new(&job.model, of(job.device)) {
             Ok(trainer) => Ok(Loaded {
-                model: Self::of(trainer, job)?,
+                model: Self {
+                    on_gpu: job.device == Device::Cuda,
+                    ..Self::of(trainer.with_precision(precision), job)?
+                },
                 warning: None,
             }),
-            Err(error @ ModelError::NoCuda) if cpu_fallback => {
+            Err(error) if cpu_fallback && error.lacks_device() => {
                 let trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu);
                 Ok(Loaded {
                     model: Self::of(trainer.map_err(failed)?, job)?,
@@ -82,10 +104,16 @@ impl Model {
             name: job.model.clone(),
             dataset: job.data.dataset.clone(),
             device: job.device,
+            on_gpu: false,
             parameters: info.parameters,
             statistics: info.statistics,
             trainer: Arc::new(Mutex::new(trainer)),
         })
+    }
+
+    /// Whether it computes on a GPU.
+    pub fn is_on_gpu(&self) -> bool {
+        self.on_gpu
     }
 
     /// Whether it is what `job` trains.
@@ -262,7 +290,9 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_is_always_there() {
-        assert!(devices().contains(&Device::Cpu));
+    fn the_cpu_is_always_there_and_a_missing_gpu_has_a_reason() {
+        let Description { devices, no_cuda } = Description::here();
+        assert!(devices.contains(&Device::Cpu));
+        assert_eq!(devices.contains(&Device::Cuda), no_cuda.is_none());
     }
 }

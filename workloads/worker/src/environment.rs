@@ -5,6 +5,7 @@ use std::env;
 use std::str::FromStr;
 
 use epochcost_channels::{ChannelError, Endpoint, NetworkShape, Scope};
+use epochcost_models::Precision;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -48,6 +49,8 @@ pub struct Environment {
     pub platform: Platform,
     /// Whether to compute on the CPU where the job asks for a GPU that is not there.
     pub cpu_fallback: bool,
+    /// Of a GPU's matrix products.
+    pub precision: Precision,
     /// Faults to inject.
     pub faults: Vec<Fault>,
     /// What the network to the services is made to look like; none where it is
@@ -83,6 +86,7 @@ impl Environment {
             scope: parsed("EPOCHCOST_SCOPE", &scope)?,
             platform,
             cpu_fallback: variable("EPOCHCOST_CPU_FALLBACK").as_deref() == Some("1"),
+            precision: named(&variable, "EPOCHCOST_PRECISION")?.unwrap_or_default(),
             faults,
             network,
         })
@@ -99,6 +103,15 @@ fn parsed<T: FromStr<Err = ChannelError>>(
             name,
             reason: error.to_string(),
         })
+}
+
+/// A variable that holds a name.
+fn named<T: FromStr>(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &'static str,
+) -> Result<Option<T>, WorkerError> {
+    let read = variable(name).map(|text| text.parse());
+    read.transpose().map_err(|_| WorkerError::Variable { name })
 }
 
 /// A variable that holds JSON.
@@ -128,6 +141,7 @@ mod tests {
                 r#"{"bandwidth_mbit_s":600,"latency_ms":{"objects":5,"tensors":0,"queue":0}}"#
             }
             "EPOCHCOST_CPU_FALLBACK" | "EPOCHCOST_DEPLOYMENT" => return None,
+            "EPOCHCOST_PRECISION" => "tf32",
             _ => "http://c:3",
         };
         Some(value.to_owned())
@@ -146,6 +160,7 @@ mod tests {
         assert!(!format!("{environment:?}").contains("canary"));
         let kinds: Vec<FaultKind> = environment.faults.iter().map(|fault| fault.kind).collect();
         assert_eq!(kinds, [FaultKind::Crash, FaultKind::StragglerMs(5)]);
+        assert_eq!(environment.precision, Precision::Tf32);
         let network = environment.network.unwrap();
         assert_eq!(network.bandwidth_mbit_s, Some(600.0));
     }
@@ -158,6 +173,12 @@ mod tests {
         };
         let error = Environment::from(malformed).unwrap_err().to_string();
         assert!(error.contains("EPOCHCOST_NETWORK"), "{error}");
+        let malformed = |name: &str| match name {
+            "EPOCHCOST_PRECISION" => Some("fp64".to_owned()),
+            _ => variable(name),
+        };
+        let error = Environment::from(malformed).unwrap_err().to_string();
+        assert!(error.contains("EPOCHCOST_PRECISION"), "{error}");
     }
 
     #[test]

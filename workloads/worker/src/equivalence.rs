@@ -2,7 +2,7 @@
 
 use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
-use epochcost_models::{Trainer, input};
+use epochcost_models::{Precision, Trainer, input};
 use epochcost_systems::testing::{self, Data};
 use epochcost_systems::{Batch, Compute, Fidelity, Job, Vector};
 use serde_json::Map;
@@ -144,7 +144,9 @@ async fn takes_the_steps_of_one_process(shape: &Shape) {
         let reference = reference(&job, &data, false);
         let make = job.clone();
         let compute = move || -> Box<dyn Compute> {
-            let model = Model::load(&make, false).unwrap().model;
+            let model = Model::load(&make, false, Precision::default())
+                .unwrap()
+                .model;
             Box::new(JobModel::new(model, &make).unwrap())
         };
         let trial = testing::run_on(&job, &data, compute).await.unwrap();
@@ -235,7 +237,7 @@ async fn every_small_model_steps_on_every_dataset_that_it_takes() {
                 epochs: 1,
             };
             let job = job(SYSTEMS[0], &shape);
-            let loaded = Model::load(&job, false);
+            let loaded = Model::load(&job, false, Precision::default());
             assert_eq!(loaded.is_ok(), model.takes(images, 10), "{}", model.name);
             let Ok(loaded) = loaded else { continue };
             let mut compute = JobModel::new(loaded.model, &job).unwrap();
@@ -264,7 +266,9 @@ async fn every_small_model_steps_on_every_dataset_that_it_takes() {
 #[test]
 fn records_of_another_size_are_refused() {
     let mut job = job(SYSTEMS[0], &LENET5);
-    let model = Model::load(&job, false).unwrap().model;
+    let model = Model::load(&job, false, Precision::default())
+        .unwrap()
+        .model;
     job.data.record_bytes = 3073;
     let error = JobModel::new(model.clone(), &job).err().unwrap();
     assert!(error.to_string().contains("785 bytes, not 3073"), "{error}");

@@ -86,7 +86,7 @@ async fn instance() -> Result<(), WorkerError> {
 }
 
 fn describe() -> Result<(), WorkerError> {
-    let description = serde_json::json!({ "devices": compute::devices() });
-    Output.line(&description.to_string());
+    let description = serde_json::to_string(&compute::Description::here());
+    Output.line(&description.map_err(|error| WorkerError::Task(error.to_string()))?);
     Ok(())
 }

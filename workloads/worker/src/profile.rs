@@ -28,6 +28,8 @@ const STEPS_LIMIT: usize = 10_000;
 struct Request {
     /// The model's name.
     model: String,
+    /// What to compute on.
+    device: Device,
     /// Samples of a step.
     batch_size: usize,
     /// Fewest steps that are timed.
@@ -104,7 +106,7 @@ struct Point {
 
 impl Point {
     fn build(request: &Request) -> Result<Self, SystemError> {
-        let trainer = Trainer::new(&request.model, Device::Cpu).map_err(failed)?;
+        let trainer = Trainer::new(&request.model, request.device).map_err(failed)?;
         Ok(Self {
             parameters: trainer.initial_parameters(request.seed),
             statistics: trainer.initial_statistics(),
@@ -209,6 +211,7 @@ mod tests {
     fn request(steps: usize) -> Request {
         Request {
             model: "lenet5".into(),
+            device: Device::Cpu,
             batch_size: 12,
             steps,
             measure_s: 0.0,

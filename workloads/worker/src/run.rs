@@ -7,7 +7,8 @@ use epochcost_channels::client::{open_objects, open_queue, open_tensors};
 use epochcost_channels::{
     AbsentQueue, Link, NetworkShape, ObjectStore, Queue, Shaped, TensorStore,
 };
-use epochcost_systems::{Channels, Job, Outcome, Record, Recorder, Task, World, find};
+use epochcost_models::GpuWatch;
+use epochcost_systems::{Channels, GpuUsage, Job, Outcome, Record, Recorder, Task, World, find};
 use tokio::sync::Mutex;
 
 use crate::compute::{JobModel, Loaded, Model};
@@ -63,7 +64,10 @@ impl Worker {
         let system = find(&task.job.system)
             .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
         let channels = self.channels().await?;
-        let model = JobModel::new(self.model(&task.job, task.rank)?, &task.job)?;
+        let rank = task.rank;
+        let model = self.model(&task.job, rank)?;
+        let on_gpu = model.is_on_gpu();
+        let model = JobModel::new(model, &task.job)?;
         let compute = Box::new(Faulty::new(model, self.environment.faults.clone()));
         let mut world = World::new(
             task,
@@ -75,7 +79,12 @@ impl Worker {
         )
         .with_limit(limit)
         .with_resources(Arc::new(OwnProcess));
-        Ok(system.run(&mut world).await?)
+        let watch = on_gpu.then(GpuWatch::start).flatten();
+        let outcome = system.run(&mut world).await;
+        if let Some(usage) = watch.and_then(GpuWatch::stop) {
+            Output.record(Record::Gpu(of_rank(rank, usage)));
+        }
+        Ok(outcome?)
     }
 
     /// The connections of an earlier invocation, or new ones.
@@ -96,11 +105,35 @@ impl Worker {
         if let Some(model) = kept.as_ref().filter(|model| model.suits(job)) {
             return Ok(model.clone());
         }
-        let Loaded { model, warning } = Model::load(job, self.environment.cpu_fallback)?;
+        let Environment {
+            cpu_fallback,
+            precision,
+            ..
+        } = self.environment;
+        let Loaded { model, warning } = Model::load(job, cpu_fallback, precision)?;
         if let Some(text) = warning {
             Output.record(Record::Warning { rank, text });
         }
         Ok(kept.insert(model).clone())
+    }
+}
+
+/// What was used of the GPU, as results have it.
+fn of_rank(rank: usize, usage: epochcost_models::GpuUsage) -> GpuUsage {
+    let epochcost_models::GpuUsage {
+        name,
+        memory_mb,
+        device_memory_mb,
+        utilisation,
+        samples,
+    } = usage;
+    GpuUsage {
+        rank,
+        name,
+        memory_mb,
+        device_memory_mb,
+        utilisation,
+        samples,
     }
 }
 

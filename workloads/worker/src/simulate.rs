@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use epochcost_models::Precision;
 use epochcost_simulator::{MakeCompute, Options, Simulated, Simulation, simulate};
 use epochcost_systems::Compute;
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ fn simulated(request: Request) -> Result<Simulated, WorkerError> {
         .map_err(|error| failed(error.to_string()))?;
     let job = request.simulation.job.clone();
     // Times are the profile's, so it does not matter what computes the values.
-    let model = Model::load(&job, true)?.model;
+    let model = Model::load(&job, true, Precision::default())?.model;
     let make: MakeCompute = Box::new(move || {
         let model: Box<dyn Compute> = Box::new(JobModel::new(model.clone(), &job)?);
         Ok(model)

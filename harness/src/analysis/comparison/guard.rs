@@ -105,10 +105,15 @@ fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<Stri
 
 /// Why two local runs were not on the same machine, as far as files tell.
 fn machines([before, after]: [&Machine; 2]) -> Option<String> {
-    if before.cpu != after.cpu || before.cores != after.cores {
+    let gpus_differ = before.gpus != after.gpus;
+    if before.cpu != after.cpu || before.cores != after.cores || gpus_differ {
         let told = |machine: &Machine| {
             let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
-            format!("{cpu} with {} CPUs", machine.cores)
+            let gpus = match gpus_differ {
+                true => format!(" and GPUs [{}]", machine.gpus.join(", ")),
+                false => String::new(),
+            };
+            format!("{cpu} with {} CPUs{gpus}", machine.cores)
         };
         return Some(format!(
             "other machines: {} and {}",
@@ -285,6 +290,7 @@ mod tests {
             cpu: Some("A".into()),
             cores: 2,
             memory_bytes: Some(1_000_000_000),
+            gpus: Vec::new(),
             kernel: Some("6.1".into()),
             load_average: Some(0.1),
             limits: Vec::new(),
@@ -307,6 +313,10 @@ mod tests {
         assert!(other(|machine| machine.memory_bytes = Some(2_000_000_000)).is_some());
         assert!(other(|machine| machine.cores = 4).is_some_and(|why| why.contains("4 CPUs")));
         assert!(other(|machine| machine.cpu = None).is_some());
+        assert!(
+            other(|machine| machine.gpus = vec!["T4".into()])
+                .is_some_and(|why| why.contains("[T4]"))
+        );
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 
 use epochcost_simulator::profile::median;
-use epochcost_systems::find_model;
+use epochcost_systems::{Device, find_model};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use crate::error::Error;
+use crate::platform::local::environment::of_cuda;
 use crate::platform::local::worker::Worker;
 
 /// Steps for so long come before those that are timed.
@@ -25,6 +26,8 @@ const SEED: u64 = 1;
 pub(super) struct Setting {
     /// The model's name.
     pub(super) model: &'static str,
+    /// What it computes on.
+    pub(super) device: Device,
     /// Samples of a step.
     pub(super) batch_size: usize,
     /// Threads that it computes on.
@@ -37,6 +40,7 @@ pub(super) struct Setting {
 #[derive(Serialize)]
 struct Request<'a> {
     model: &'a str,
+    device: Device,
     batch_size: usize,
     steps: usize,
     measure_s: f64,
@@ -76,6 +80,9 @@ pub(super) struct Measurement {
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { model, threads, .. } = self;
+        if self.device == Device::Cuda {
+            return write!(f, "{model}, batch {}, on the GPU", self.batch_size);
+        }
         let noun = if *threads == 1 { "thread" } else { "threads" };
         write!(f, "{model}, batch {}, {threads} {noun}", self.batch_size)
     }
@@ -113,6 +120,7 @@ pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measure
     let mut child = Command::new(&worker.path)
         .arg("--profile")
         .env_clear()
+        .envs(of_cuda().filter(|_| setting.device == Device::Cuda))
         .env("RAYON_NUM_THREADS", setting.threads.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -123,6 +131,7 @@ pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measure
         .map_err(failed)?;
     let request = Request {
         model: setting.model,
+        device: setting.device,
         batch_size: setting.batch_size,
         steps: setting.steps,
         measure_s: MEASURE_S,

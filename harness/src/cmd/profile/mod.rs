@@ -17,8 +17,9 @@ mod summary;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use epochcost_simulator::profile::ComputeProfile;
-use epochcost_systems::{find_model, models};
+use epochcost_systems::{Device, find_model, models};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -44,6 +45,9 @@ pub struct Args {
     /// Batch sizes. A line is fitted to their times, so give two or more.
     #[arg(long = "batch", value_name = "B", value_delimiter = ',', default_values = ["8", "32", "128"])]
     batches: Vec<NonZeroUsize>,
+    /// What to compute on. On a GPU, threads are of no account.
+    #[arg(long, value_enum, default_value = "cpu")]
+    device: DeviceName,
     /// Numbers of threads, 1 among them; by default 1 and all cores.
     #[arg(long, value_name = "T", value_delimiter = ',')]
     threads: Vec<NonZeroUsize>,
@@ -62,6 +66,22 @@ pub struct Args {
     force: bool,
 }
 
+/// A device by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DeviceName {
+    Cpu,
+    Cuda,
+}
+
+impl From<DeviceName> for Device {
+    fn from(name: DeviceName) -> Self {
+        match name {
+            DeviceName::Cpu => Self::Cpu,
+            DeviceName::Cuda => Self::Cuda,
+        }
+    }
+}
+
 /// More parameters than models have that are measured unless others are named.
 const DEFAULT_PARAMETERS: usize = 100_000_000;
 
@@ -69,6 +89,7 @@ const DEFAULT_PARAMETERS: usize = 100_000_000;
 #[derive(Debug)]
 struct Plan {
     models: Vec<&'static str>,
+    device: Device,
     /// Rising.
     batches: Vec<usize>,
     /// Rising, 1 first.
@@ -108,6 +129,8 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 async fn execute(plan: &Plan, output: Output) -> Result<Exit, Error> {
     let found = tokio::task::spawn_blocking(find_or_build).await;
     let worker = found.map_err(|error| PlatformError::Worker(error.to_string()))??;
+    let described = worker.describe().await?;
+    described.offers(plan.device, "`profile`", "measure the CPU")?;
     let busy = plan.busy();
     if let Some(warning) = &busy {
         output.message(format_args!("warning: {warning}"));
@@ -208,8 +231,14 @@ fn costs_table(profile: &ComputeProfile) -> String {
 impl Plan {
     /// Everything that can be refused before any work starts.
     fn new(args: &Args, machine: Machine) -> Result<Self, Error> {
-        let default_threads = [1, machine.cores].map(|count| count.max(1));
+        let device = Device::from(args.device);
+        let most_threads = match device {
+            Device::Cpu => machine.cores.max(1),
+            Device::Cuda => 1,
+        };
+        let default_threads = [1, most_threads];
         let plan = Self {
+            device,
             models: known_models(&args.models)?,
             batches: rising(&args.batches),
             threads: match args.threads.is_empty() {
@@ -218,7 +247,10 @@ impl Plan {
             },
             steps: args.steps.get(),
             rounds: args.rounds.get(),
-            out: args.out.clone().unwrap_or_else(|| default_file(&machine)),
+            out: args
+                .out
+                .clone()
+                .unwrap_or_else(|| default_file(&machine, device)),
             machine,
         };
         plan.check_threads()?;
@@ -259,6 +291,7 @@ impl Plan {
                 for &threads in &self.threads {
                     settings.extend(self.models.iter().map(|&model| Setting {
                         model,
+                        device: self.device,
                         batch_size,
                         threads,
                         steps: self.steps,
@@ -327,9 +360,12 @@ fn sorted(mut numbers: Vec<usize>) -> Vec<usize> {
     numbers
 }
 
-fn default_file(machine: &Machine) -> PathBuf {
-    let cpu = record::slug(machine.cpu.as_deref().unwrap_or("unknown-cpu"));
-    let name = format!("{cpu}-{}.yaml", record::today());
+fn default_file(machine: &Machine, device: Device) -> PathBuf {
+    let computes = match device {
+        Device::Cpu => machine.cpu.as_deref().unwrap_or("unknown-cpu").to_owned(),
+        Device::Cuda => (machine.gpus.first()).map_or("unknown-gpu".into(), Clone::clone),
+    };
+    let name = format!("{}-{}.yaml", record::slug(&computes), record::today());
     Path::new("results/profiles").join(name)
 }
 

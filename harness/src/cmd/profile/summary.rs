@@ -112,12 +112,20 @@ pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, E
     Ok(ComputeProfile {
         schema: 1,
         name,
-        about: format!(
-            "{}, batches of {} on {} threads, computed on the CPU",
-            record::machine(&plan.machine),
-            record::listed(&plan.batches),
-            record::listed(&plan.threads),
-        ),
+        about: match plan.device {
+            Device::Cpu => format!(
+                "{}, batches of {} on {} threads, computed on the CPU",
+                record::machine(&plan.machine),
+                record::listed(&plan.batches),
+                record::listed(&plan.threads),
+            ),
+            Device::Cuda => format!(
+                "{}, batches of {}, computed on the GPU of {}",
+                record::listed(&plan.machine.gpus),
+                record::listed(&plan.batches),
+                record::machine(&plan.machine),
+            ),
+        },
         origin: ComputeOrigin::Measured,
         models: plan.models.iter().map(cost).collect::<Result<_, _>>()?,
     })
@@ -146,7 +154,7 @@ fn cost(
     fit.largest_error = rounded(fit.largest_error);
     Ok(ModelCost {
         model: model.into(),
-        device: Device::Cpu,
+        device: plan.device,
         fixed_s: rounded(time.fixed),
         sample_s: rounded(time.per_sample),
         parallel: rounded(parallel(&own, largest).unwrap_or(0.0)),
@@ -257,7 +265,7 @@ pub(super) fn doubts(plan: &Plan, profile: &ComputeProfile) -> Vec<String> {
                 .into(),
         );
     }
-    if plan.threads.len() == 1 {
+    if plan.threads.len() == 1 && plan.device == Device::Cpu {
         doubts.push(
             "one number of threads cannot tell what more of them gain, which is written as \
              nothing (parallel: 0); give more with --threads"

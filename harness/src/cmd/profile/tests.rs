@@ -10,6 +10,7 @@ fn machine() -> Machine {
         cpu: Some("Abacus(R) 9000 @ 1 Hz".into()),
         cores: 4,
         memory_bytes: Some(8_000_000_000),
+        gpus: Vec::new(),
         kernel: None,
         load_average: Some(0.0),
         limits: Vec::new(),
@@ -215,7 +216,7 @@ fn a_host_is_busy_when_our_threads_do_not_fit_beside_others() {
 
 #[test]
 fn the_default_file_is_named_for_cpu_and_date() {
-    let file = default_file(&machine()).display().to_string();
+    let file = default_file(&machine(), Device::Cpu).display().to_string();
     let date = record::today();
     assert_eq!(
         file,

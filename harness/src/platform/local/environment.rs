@@ -5,6 +5,18 @@ use std::path::Path;
 
 use super::limits;
 
+/// Where CUDA is, and which of several GPUs to take: an instance's process finds them as the
+/// harness does.
+pub(crate) const CUDA_VARIABLES: [&str; 3] =
+    ["CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"];
+
+/// Those of [`CUDA_VARIABLES`] that are set.
+pub(crate) fn of_cuda() -> impl Iterator<Item = (String, String)> {
+    CUDA_VARIABLES
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+}
+
 /// A sandbox's function, as its environment tells it.
 pub(super) struct Function<'a> {
     /// Its name.

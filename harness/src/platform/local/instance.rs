@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use epochcost_systems::{Functions, Host as HostKind, InvokeError, Outcome, Task};
+use epochcost_systems::{Device, Functions, Host as HostKind, InvokeError, Outcome, Task};
 use uuid::Uuid;
 
 use super::collector::unix_s;
+use super::environment::of_cuda;
 use super::host::Host;
 use super::process::Exit;
 use super::sandbox::{milliseconds, with_tail};
@@ -34,7 +35,10 @@ impl Instances {
             .map_err(|error| format!("failed to write the task: {error}"))?;
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = lines.clone();
-        let environment = vec![("RAYON_NUM_THREADS".to_owned(), self.threads.to_string())];
+        let mut environment = vec![("RAYON_NUM_THREADS".to_owned(), self.threads.to_string())];
+        if task.job.device == Device::Cuda {
+            environment.extend(of_cuda());
+        }
         let (began, started_s) = (Instant::now(), unix_s());
         let process = self
             .host

@@ -11,7 +11,7 @@ mod collector;
 mod control;
 #[cfg(feature = "aws")]
 pub mod emulator;
-mod environment;
+pub(crate) mod environment;
 mod host;
 mod http;
 mod instance;
@@ -36,19 +36,19 @@ pub use worker::Worker;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use epochcost_systems::Device;
 
 use super::{Platform, PlatformError, Progress, TrialData};
 use crate::metering::TrialOutcome;
 use crate::plan::{Row, TrialPlan};
 use limits::Limits;
 use services::{Provider, Real};
+use worker::Description;
 
 /// This machine.
 #[derive(Debug)]
 pub struct Local {
     worker: Worker,
-    devices: Vec<Device>,
+    description: Description,
     limits: Arc<Limits>,
     cores: usize,
     services: Provider,
@@ -69,11 +69,11 @@ impl Local {
     /// # Errors
     /// [`PlatformError::Worker`] when it is none.
     pub async fn with_worker(worker: Worker) -> Result<Self, PlatformError> {
-        let devices = worker.describe().await?.devices;
+        let description = worker.describe().await?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Self {
             worker,
-            devices,
+            description,
             limits: Arc::new(Limits::detect()),
             cores,
             services: Provider::Embedded,
@@ -106,6 +106,21 @@ impl Local {
         &self.worker
     }
 
+    /// Refuses a row on a device that is not here, where it may not take the CPU instead.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`] with the remedy.
+    pub fn check_device(&self, row: &Row) -> Result<(), PlatformError> {
+        match row.cpu_fallback {
+            true => Ok(()),
+            false => self.description.offers(
+                row.job.device,
+                &row.id,
+                "set `fallback: true` in the row's `device` for the CPU in its place",
+            ),
+        }
+    }
+
     /// How the limits of functions are held.
     pub fn enforcement(&self) -> Enforcement {
         self.limits.enforcement()
@@ -130,14 +145,7 @@ impl Platform for Local {
         progress: &dyn Progress,
     ) -> Result<TrialOutcome, PlatformError> {
         let row = &plan.row;
-        if !self.devices.contains(&row.job.device) && !row.cpu_fallback {
-            return Err(PlatformError::Lacks {
-                what: format!("the device {:?} that {} asks for", row.job.device, row.id),
-                remedy: "let it fall back to the CPU, or run a worker that was built with CUDA \
-                         on a machine with an NVIDIA GPU"
-                    .into(),
-            });
-        }
+        self.check_device(row)?;
         trial::run(self, plan, data, progress).await
     }
 }

@@ -71,6 +71,7 @@ fn row(job: &Job) -> Row {
         timeout_s: TIMEOUT.as_secs(),
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: false,
+        precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
         constants: BTreeMap::new(),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use epochcost_systems::{
-    ByHost, Fidelity, FollowUps, Functions, Host as HostKind, Launch, System, drive, find, requests,
+    ByHost, Device, Fidelity, FollowUps, Functions, Host as HostKind, Launch, System, drive, find,
+    requests,
 };
 use tokio::time::{sleep, timeout};
 
@@ -218,6 +219,9 @@ fn environment(
     environment.push(("EPOCHCOST_CONTROL".into(), control.to_owned()));
     if row.cpu_fallback {
         environment.push(("EPOCHCOST_CPU_FALLBACK".into(), "1".into()));
+    }
+    if row.job.device == Device::Cuda {
+        environment.push(("EPOCHCOST_PRECISION".into(), row.precision.name().into()));
     }
     if !row.faults.is_empty() {
         let faults = serde_json::to_string(&row.faults)

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::{env, fs, io};
 
+use epochcost_systems::Device;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -32,10 +33,44 @@ pub struct Worker {
 /// What a worker binary says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Description {
+pub struct Description {
     /// What it can compute on.
-    pub(super) devices: Vec<epochcost_systems::Device>,
+    pub devices: Vec<Device>,
+    /// Why CUDA is not among it, in the worker's words.
+    pub no_cuda: Option<String>,
 }
+
+impl Description {
+    /// Refuses a device that the worker cannot compute on; `instead` is what would do
+    /// without.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`], with the worker's reason and the remedy.
+    pub fn offers(
+        &self,
+        device: Device,
+        asked_by: &str,
+        instead: &str,
+    ) -> Result<(), PlatformError> {
+        if self.devices.contains(&device) {
+            return Ok(());
+        }
+        let device = format!("{device:?}").to_lowercase();
+        let reason = match &self.no_cuda {
+            Some(reason) => format!(" ({reason})"),
+            None => String::new(),
+        };
+        Err(PlatformError::Lacks {
+            what: format!("the device {device} that {asked_by} asks for{reason}"),
+            remedy: format!("{instead}, or {CUDA_WORKER}"),
+        })
+    }
+}
+
+/// How to get a worker that computes on a GPU.
+pub const CUDA_WORKER: &str = "on a machine with an NVIDIA GPU, build a worker with CUDA \
+    (cargo build --release -p epochcost-worker --features cuda --target-dir target/cuda) and set \
+    EPOCHCOST_WORKER=target/cuda/release/bootstrap";
 
 /// Finds the worker: the one that `EPOCHCOST_WORKER` names; in a checkout, the
 /// one that cargo builds from it; else the one beside this program.
@@ -91,7 +126,10 @@ impl Worker {
     }
 
     /// Asks the binary what it is.
-    pub(super) async fn describe(&self) -> Result<Description, PlatformError> {
+    ///
+    /// # Errors
+    /// [`PlatformError::Worker`] when it is no worker of this version.
+    pub async fn describe(&self) -> Result<Description, PlatformError> {
         let failed =
             |reason: String| PlatformError::Worker(format!("{}: {reason}", self.path.display()));
         let output = tokio::process::Command::new(&self.path)

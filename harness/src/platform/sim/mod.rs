@@ -94,9 +94,13 @@ impl Sim {
                     names.join(" and ")
                 ),
                 remedy: format!(
-                    "measure it (`epochcost profile --model {}`) and name the file in \
+                    "measure it (`epochcost profile --model {}{}`) and name the file in \
                      `simulation.compute`",
-                    row.job.model
+                    row.job.model,
+                    match device {
+                        Device::Cpu => "",
+                        Device::Cuda => " --device cuda",
+                    }
                 ),
             }
         })

@@ -1,20 +1,20 @@
 //! One forward pass: what it is for, and what its layers note on the way.
 
-use burn::tensor::backend::Backend;
+use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{Tensor, TensorData};
 use epochcost_kernels::hash::{mix, unit_f32};
 
-use crate::ops::Moments;
-use crate::{ModelError, flat};
+use crate::ModelError;
+use crate::flat::Reads;
+use crate::ops::{LayerOps, Moments};
 
 /// A forward pass.
 pub(crate) enum Pass<B: Backend> {
     /// A training step's: batch norms normalise by the batch's own moments, and dropout
     /// drops.
     Training {
-        /// The mean and the unbiased variance of each batch norm, `[channels]` each, in
-        /// the order of the flat statistics.
-        noted: Vec<Tensor<B, 1>>,
+        /// What each batch norm saw, in the order of the flat statistics.
+        noted: Vec<Noted<B>>,
         /// Whether a batch norm saw one value a channel, which has no variance.
         single: bool,
         /// What dropout draws.
@@ -27,6 +27,35 @@ pub(crate) enum Pass<B: Backend> {
         /// How many of them the layers before have taken.
         taken: usize,
     },
+}
+
+/// What a batch norm saw of a batch.
+pub(crate) struct Noted<B: Backend> {
+    moments: Moments<B>,
+    /// From the biased variance to the unbiased one.
+    unbiased: f32,
+}
+
+impl<B: AutodiffBackend> Noted<B> {
+    /// Reads the mean and the variance.
+    pub(crate) fn push(&self, reads: &mut Reads<B::InnerBackend>) -> Result<(), ModelError>
+    where
+        B::InnerBackend: LayerOps,
+    {
+        reads.push(self.moments.mean.clone().inner())?;
+        reads.push(self.moments.variance.clone().inner())
+    }
+
+    /// The flat statistics of what was read: the means, and the unbiased variances.
+    pub(crate) fn statistics(
+        &self,
+        [mean, variance]: [Option<Vec<f32>>; 2],
+    ) -> impl Iterator<Item = f32> + use<B> {
+        let unbiased = self.unbiased;
+        let variance = variance.unwrap_or_default().into_iter();
+        let unbiased = variance.map(move |variance| variance * unbiased);
+        mean.unwrap_or_default().into_iter().chain(unbiased)
+    }
 }
 
 /// What dropout's draws depend on.
@@ -100,31 +129,27 @@ impl<B: Backend> Pass<B> {
         }
     }
 
-    /// The batch's statistics as one flat vector; empty without batch norms or
-    /// outside of training.
-    pub(crate) fn into_batch_statistics(self) -> Result<Vec<f32>, ModelError> {
+    /// What the batch norms saw; nothing outside of training.
+    pub(crate) fn into_noted(self) -> Result<Vec<Noted<B>>, ModelError> {
         match self {
             Self::Training { single: true, .. } => Err(ModelError::SingleValue),
-            Self::Training { noted, .. } if !noted.is_empty() => {
-                flat::values(Tensor::cat(noted, 0))
-            }
-            _ => Ok(vec![]),
+            Self::Training { noted, .. } => Ok(noted),
+            Self::Evaluation { .. } => Ok(vec![]),
         }
     }
 }
 
 /// Notes the moments of features of that shape: the mean and the unbiased variance.
 pub(super) fn note<B: Backend>(
-    noted: &mut Vec<Tensor<B, 1>>,
+    noted: &mut Vec<Noted<B>>,
     single: &mut bool,
     moments: Moments<B>,
     [batch, height, width, _]: [usize; 4],
 ) {
     let count = batch * height * width;
     *single |= count == 1;
-    let unbiased = count as f64 / count.saturating_sub(1).max(1) as f64;
-    noted.push(moments.mean);
-    noted.push(moments.variance * unbiased);
+    let unbiased = (count as f64 / count.saturating_sub(1).max(1) as f64) as f32;
+    noted.push(Noted { moments, unbiased });
 }
 
 /// The next layer's running statistics as moments.

@@ -16,6 +16,8 @@ use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
+use crate::Precision;
+
 use super::kept::{Kept, Origin, Recipe};
 use super::{FeatureGradients, Features, LayerOps, Moments, Norm, PoolWindow, Scale, Window};
 
@@ -287,6 +289,10 @@ impl<B: LayerOps> Backward<B, 1> for CrossEntropyStep {
 
 impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
     type Origin = Arc<Origin<B>>;
+
+    fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
+        B::at(precision, work)
+    }
 
     fn convolution(
         input: Features<Self>,

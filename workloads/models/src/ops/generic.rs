@@ -7,26 +7,22 @@
 use burn::tensor::backend::Backend;
 use burn::tensor::{Slice, Tensor};
 
-use super::Window;
-
-/// Most values of one matrix of patches (64 MiB): it bounds the memory of a dense
-/// convolution whatever the batch.
-const PATCH_VALUES: usize = 1 << 24;
+use super::{LayerOps, Window};
 
 /// The images convolved.
-pub(super) fn convolution<B: Backend>(
+pub(super) fn convolution<B: LayerOps>(
     images: Tensor<B, 4>,
     weight: Tensor<B, 4>,
     window: Window,
 ) -> Tensor<B, 4> {
     match window.groups {
         1 => dense(images, weight, window),
-        _ => depthwise(images, weight, window),
+        _ => B::depthwise(images, weight, window),
     }
 }
 
 /// The gradients of the images, where they are wanted, and of the weight.
-pub(super) fn convolution_backward<B: Backend>(
+pub(super) fn convolution_backward<B: LayerOps>(
     images: Tensor<B, 4>,
     weight: Tensor<B, 4>,
     output_gradient: Tensor<B, 4>,
@@ -35,55 +31,79 @@ pub(super) fn convolution_backward<B: Backend>(
 ) -> (Option<Tensor<B, 4>>, Tensor<B, 4>) {
     let backward = match window.groups {
         1 => dense_backward,
-        _ => depthwise_backward,
+        _ => B::depthwise_backward,
     };
     backward(images, weight, output_gradient, window, images_wanted)
 }
 
-fn dense<B: Backend>(images: Tensor<B, 4>, weight: Tensor<B, 4>, window: Window) -> Tensor<B, 4> {
+fn dense<B: LayerOps>(images: Tensor<B, 4>, weight: Tensor<B, 4>, window: Window) -> Tensor<B, 4> {
     let [outputs, ..] = weight.dims();
     let matrix = weight_matrix(weight);
-    let parts = parts(&images, window).map(|(start, length)| {
-        let images = images.clone().narrow(0, start, length);
+    let parts = parts(&images, window).map(|part| {
+        let images = within(&images, part);
         let [batch, height, width] = output_dims(&images, window);
-        patches(images, window)
-            .matmul(matrix.clone().transpose())
-            .reshape([batch, height, width, outputs])
+        let patches = B::patches(images, window);
+        B::product(patches, matrix.clone().transpose()).reshape([batch, height, width, outputs])
     });
-    Tensor::cat(parts.collect(), 0)
+    together(parts.collect())
 }
 
-fn dense_backward<B: Backend>(
+fn dense_backward<B: LayerOps>(
     images: Tensor<B, 4>,
     weight: Tensor<B, 4>,
     output_gradient: Tensor<B, 4>,
     window: Window,
     images_wanted: bool,
 ) -> (Option<Tensor<B, 4>>, Tensor<B, 4>) {
-    let [outputs, inputs, kernel, _] = weight.dims();
+    let (weight_dims, device) = (weight.dims(), weight.device());
+    let [outputs, inputs, kernel, _] = weight_dims;
     let matrix = weight_matrix(weight);
-    let mut weight_gradient = matrix.zeros_like();
+    let mut weight_gradient: Option<Tensor<B, 2>> = None;
     let mut images_gradient = vec![];
-    for (start, length) in parts(&images, window) {
-        let images = images.clone().narrow(0, start, length);
+    for part in parts(&images, window) {
+        let images = within(&images, part);
         let dims = images.dims();
         let [batch, height, width] = output_dims(&images, window);
-        let rows = output_gradient
-            .clone()
-            .narrow(0, start, length)
-            .reshape([batch * height * width, outputs]);
-        let seen = patches(images, window);
-        weight_gradient = weight_gradient + rows.clone().transpose().matmul(seen);
+        let rows = within(&output_gradient, part).reshape([batch * height * width, outputs]);
+        let seen = B::patches(images, window);
+        let gradient = B::product_over_rows(rows.clone(), seen);
+        weight_gradient = Some(match weight_gradient {
+            None => gradient,
+            Some(sum) => sum + gradient,
+        });
         if images_wanted {
-            images_gradient.push(fold(rows.matmul(matrix.clone()), dims, window));
+            images_gradient.push(B::fold(B::product(rows, matrix.clone()), dims, window));
         }
     }
-    let weight_gradient = weight_gradient
-        .reshape([outputs, kernel * kernel, inputs])
-        .swap_dims(1, 2)
-        .reshape([outputs, inputs, kernel, kernel]);
-    let images_gradient = images_wanted.then(|| Tensor::cat(images_gradient, 0));
+    let weight_gradient = match weight_gradient {
+        None => Tensor::zeros(weight_dims, &device),
+        Some(gradient) if kernel == 1 => gradient.reshape(weight_dims),
+        Some(gradient) => gradient
+            .reshape([outputs, kernel * kernel, inputs])
+            .swap_dims(1, 2)
+            .reshape(weight_dims),
+    };
+    let images_gradient = images_wanted.then(|| together(images_gradient));
     (images_gradient, weight_gradient)
+}
+
+/// The images of a part: no copy where it is all of them.
+fn within<B: Backend>(images: &Tensor<B, 4>, (start, length): (usize, usize)) -> Tensor<B, 4> {
+    match length == images.dims()[0] {
+        true => images.clone(),
+        false => images.clone().narrow(0, start, length),
+    }
+}
+
+/// Parts of a batch as one: no copy of a single one.
+fn together<B: Backend>(mut parts: Vec<Tensor<B, 4>>) -> Tensor<B, 4> {
+    match (parts.len(), parts.pop()) {
+        (1, Some(part)) => part,
+        (_, last) => {
+            parts.extend(last);
+            Tensor::cat(parts, 0)
+        }
+    }
 }
 
 /// Weights `[out, in, kernel, kernel]` as `[out, kernel · kernel · in]`: a patch's
@@ -91,6 +111,9 @@ fn dense_backward<B: Backend>(
 fn weight_matrix<B: Backend>(weight: Tensor<B, 4>) -> Tensor<B, 2> {
     let [outputs, inputs, kernel, _] = weight.dims();
     let taps = kernel * kernel;
+    if taps == 1 {
+        return weight.reshape([outputs, inputs]);
+    }
     weight
         .reshape([outputs, inputs, taps])
         .swap_dims(1, 2)
@@ -98,14 +121,14 @@ fn weight_matrix<B: Backend>(weight: Tensor<B, 4>) -> Tensor<B, 2> {
 }
 
 /// The start and length of the parts of a batch whose patches are made at once.
-fn parts<B: Backend>(
+fn parts<B: LayerOps>(
     images: &Tensor<B, 4>,
     window: Window,
 ) -> impl Iterator<Item = (usize, usize)> + use<B> {
     let [_, _, _, channels] = images.dims();
     let [batch, height, width] = output_dims(images, window);
     let image_values = height * width * channels * window.kernel * window.kernel;
-    let length = (PATCH_VALUES / image_values).max(1);
+    let length = (B::PATCH_VALUES / image_values).max(1);
     (0..batch)
         .step_by(length)
         .map(move |start| (start, length.min(batch - start)))
@@ -117,9 +140,8 @@ fn output_dims<B: Backend>(images: &Tensor<B, 4>, window: Window) -> [usize; 3] 
     [batch, window.outputs(height), window.outputs(width)]
 }
 
-/// What each output of a dense window sees, a row an output:
-/// `[batch · height' · width', kernel · kernel · channels]`.
-fn patches<B: Backend>(images: Tensor<B, 4>, window: Window) -> Tensor<B, 2> {
+/// See [`LayerOps::patches`].
+pub(super) fn patches<B: Backend>(images: Tensor<B, 4>, window: Window) -> Tensor<B, 2> {
     let [_, _, _, channels] = images.dims();
     let [batch, height, width] = output_dims(&images, window);
     let padded = pad(images, window);
@@ -131,8 +153,12 @@ fn patches<B: Backend>(images: Tensor<B, 4>, window: Window) -> Tensor<B, 2> {
     Tensor::cat(taps, 3).reshape([rows, columns])
 }
 
-/// The transpose of [`patches`]: every value added to the pixel that it came from.
-fn fold<B: Backend>(patches: Tensor<B, 2>, images: [usize; 4], window: Window) -> Tensor<B, 4> {
+/// See [`LayerOps::fold`].
+pub(super) fn fold<B: Backend>(
+    patches: Tensor<B, 2>,
+    images: [usize; 4],
+    window: Window,
+) -> Tensor<B, 4> {
     let [batch, height, width, channels] = images;
     let outputs = [window.outputs(height), window.outputs(width)];
     let columns = window.kernel * window.kernel * channels;
@@ -143,7 +169,8 @@ fn fold<B: Backend>(patches: Tensor<B, 2>, images: [usize; 4], window: Window) -
     scatter(contributions, images, outputs, window, &device)
 }
 
-fn depthwise<B: Backend>(
+/// See [`LayerOps::depthwise`].
+pub(super) fn depthwise<B: Backend>(
     images: Tensor<B, 4>,
     weight: Tensor<B, 4>,
     window: Window,
@@ -159,7 +186,8 @@ fn depthwise<B: Backend>(
         })
 }
 
-fn depthwise_backward<B: Backend>(
+/// See [`LayerOps::depthwise_backward`].
+pub(super) fn depthwise_backward<B: Backend>(
     images: Tensor<B, 4>,
     weight: Tensor<B, 4>,
     output_gradient: Tensor<B, 4>,

@@ -17,9 +17,14 @@ mod generic;
 mod kept;
 mod max_pool;
 mod reference;
+mod window;
 
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
+
+pub(crate) use window::{PoolWindow, Window};
+
+use crate::Precision;
 
 /// Channels-last features `[batch, height, width, channels]`, with a batch norm that
 /// their reader applies.
@@ -55,7 +60,7 @@ pub(crate) struct Scale<B: Backend> {
 }
 
 /// A function of single values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Function {
     /// The value itself.
     Identity,
@@ -133,6 +138,79 @@ pub(crate) trait LayerOps: Backend {
     /// follows.
     type Origin: Clone + std::fmt::Debug + Send + Sync;
 
+    /// Whether reading a tensor waits for what the device has not computed yet: then a step
+    /// reads once, at its end.
+    const READS_WAIT: bool = false;
+
+    /// Runs `work` with products of that precision, where the backend has a choice.
+    fn at<T>(_precision: Precision, work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    /// The product of two matrices.
+    fn product(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        left.matmul(right)
+    }
+
+    /// `leftᵀ · right`, of as many rows each.
+    fn product_over_rows(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        Self::product(left.transpose(), right)
+    }
+
+    /// Most values of one matrix of patches: it bounds the memory of a dense convolution
+    /// whatever the batch. 64 MiB.
+    const PATCH_VALUES: usize = 1 << 24;
+
+    /// What each output of a dense window sees, a row an output:
+    /// `[batch · height' · width', kernel · kernel · channels]`.
+    fn patches(images: Tensor<Self, 4>, window: Window) -> Tensor<Self, 2> {
+        generic::patches(images, window)
+    }
+
+    /// The transpose of [`Self::patches`]: every value added to the pixel of `images`
+    /// (batch, height, width, channels) that it came from.
+    fn fold(patches: Tensor<Self, 2>, images: [usize; 4], window: Window) -> Tensor<Self, 4> {
+        generic::fold(patches, images, window)
+    }
+
+    /// The depthwise convolution, one channel at a time.
+    fn depthwise(
+        images: Tensor<Self, 4>,
+        weight: Tensor<Self, 4>,
+        window: Window,
+    ) -> Tensor<Self, 4> {
+        generic::depthwise(images, weight, window)
+    }
+
+    /// The gradients of the images, where they are wanted, and of the weight.
+    fn depthwise_backward(
+        images: Tensor<Self, 4>,
+        weight: Tensor<Self, 4>,
+        output_gradient: Tensor<Self, 4>,
+        window: Window,
+        images_wanted: bool,
+    ) -> (Option<Tensor<Self, 4>>, Tensor<Self, 4>) {
+        generic::depthwise_backward(images, weight, output_gradient, window, images_wanted)
+    }
+
+    /// The features, their norm applied.
+    fn value(features: Features<Self>) -> Tensor<Self, 4> {
+        reference::value(features)
+    }
+
+    /// From the gradient of [`Self::value`] to those of the features.
+    fn value_backward(
+        features: Features<Self>,
+        gradient: Tensor<Self, 4>,
+    ) -> FeatureGradients<Self> {
+        reference::value_backward(features, gradient)
+    }
+
+    /// The moments of each channel.
+    fn moments(values: Tensor<Self, 4>) -> Moments<Self> {
+        reference::moments(values)
+    }
+
     /// A convolution without bias.
     ///
     /// The weight is `[out, in / groups, kernel, kernel]`. A window has one group
@@ -142,11 +220,7 @@ pub(crate) trait LayerOps: Backend {
         weight: Tensor<Self, 4>,
         window: Window,
     ) -> Features<Self> {
-        Features::plain(generic::convolution(
-            reference::value(input),
-            weight,
-            window,
-        ))
+        Features::plain(generic::convolution(Self::value(input), weight, window))
     }
 
     /// A convolution and the moments of its output.
@@ -156,7 +230,7 @@ pub(crate) trait LayerOps: Backend {
         window: Window,
     ) -> (Features<Self>, Moments<Self>) {
         let output = Self::convolution(input, weight, window);
-        let moments = reference::moments(output.values.clone());
+        let moments = Self::moments(output.values.clone());
         (output, moments)
     }
 
@@ -168,10 +242,10 @@ pub(crate) trait LayerOps: Backend {
         window: Window,
         input_wanted: bool,
     ) -> (Option<FeatureGradients<Self>>, Tensor<Self, 4>) {
-        let images = reference::value(input.clone());
+        let images = Self::value(input.clone());
         let (gradient, weight) =
             generic::convolution_backward(images, weight, output_gradient, window, input_wanted);
-        let gradient = gradient.map(|gradient| reference::value_backward(input, gradient));
+        let gradient = gradient.map(|gradient| Self::value_backward(input, gradient));
         (gradient, weight)
     }
 
@@ -196,7 +270,7 @@ pub(crate) trait LayerOps: Backend {
 
     /// The maximum of each window; what lies outside of the images is no maximum.
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
-        max_pool::forward(reference::value(features), window)
+        max_pool::forward(Self::value(features), window)
     }
 
     /// The gradients of the features: all of a window's goes to its first maximum.
@@ -205,9 +279,9 @@ pub(crate) trait LayerOps: Backend {
         window: PoolWindow,
         output_gradient: Tensor<Self, 4>,
     ) -> FeatureGradients<Self> {
-        let images = reference::value(features.clone());
+        let images = Self::value(features.clone());
         let gradient = max_pool::backward(images, window, output_gradient);
-        reference::value_backward(features, gradient)
+        Self::value_backward(features, gradient)
     }
 
     /// `relu(max(images) + bias)` over windows of 2×2, odd last rows and columns left
@@ -231,7 +305,7 @@ pub(crate) trait LayerOps: Backend {
         weight: Tensor<Self, 2>,
         bias: Tensor<Self, 1>,
     ) -> Tensor<Self, 2> {
-        rows.matmul(weight.transpose()) + bias.unsqueeze()
+        Self::product(rows, weight.transpose()) + bias.unsqueeze()
     }
 
     /// The gradients of the rows, of the weight and of the bias.
@@ -242,9 +316,9 @@ pub(crate) trait LayerOps: Backend {
     ) -> (Tensor<Self, 2>, Tensor<Self, 2>, Tensor<Self, 1>) {
         let [_, outputs] = output_gradient.dims();
         let bias_gradient = output_gradient.clone().sum_dim(0).reshape([outputs]);
-        let weight_gradient = output_gradient.clone().transpose().matmul(rows);
+        let weight_gradient = Self::product_over_rows(output_gradient.clone(), rows);
         (
-            output_gradient.matmul(weight),
+            Self::product(output_gradient, weight),
             weight_gradient,
             bias_gradient,
         )
@@ -265,113 +339,5 @@ pub(crate) trait LayerOps: Backend {
     }
 }
 
-/// The square window of a convolution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
-    /// Height and width of the kernel.
-    pub(crate) kernel: usize,
-    /// Step between two outputs, in both directions.
-    pub(crate) stride: usize,
-    /// Zeros added on each of the four sides.
-    pub(crate) padding: usize,
-    /// Groups of channels: 1, or one a channel.
-    pub(crate) groups: usize,
-}
-
-impl Window {
-    /// 1×1.
-    pub(crate) const fn one(stride: usize) -> Self {
-        Self::new(1, stride, 0)
-    }
-
-    /// 3×3, padded by 1.
-    pub(crate) const fn three(stride: usize) -> Self {
-        Self::new(3, stride, 1)
-    }
-
-    /// 3×3, not padded.
-    pub(crate) const fn three_within(stride: usize) -> Self {
-        Self::new(3, stride, 0)
-    }
-
-    /// 5×5 of stride 1.
-    pub(crate) const fn five(padding: usize) -> Self {
-        Self::new(5, 1, padding)
-    }
-
-    /// Of an odd side, padded so that stride 1 keeps the size.
-    pub(crate) const fn centred(kernel: usize, stride: usize) -> Self {
-        Self::new(kernel, stride, kernel / 2)
-    }
-
-    const fn new(kernel: usize, stride: usize, padding: usize) -> Self {
-        Self {
-            kernel,
-            stride,
-            padding,
-            groups: 1,
-        }
-    }
-
-    /// The same window over so many groups.
-    pub(crate) const fn groups(self, groups: usize) -> Self {
-        Self { groups, ..self }
-    }
-
-    /// Inputs that one output sums over, of so many input channels.
-    pub(crate) const fn fan_in(self, inputs: usize) -> usize {
-        inputs / self.groups * self.kernel * self.kernel
-    }
-
-    /// Outputs that one input is part of, of so many output channels: as PyTorch counts
-    /// them, whatever the groups.
-    pub(crate) const fn fan_out(self, outputs: usize) -> usize {
-        outputs * self.kernel * self.kernel
-    }
-
-    /// Outputs along an axis of so many inputs.
-    pub(crate) const fn outputs(self, inputs: usize) -> usize {
-        (inputs + 2 * self.padding - self.kernel) / self.stride + 1
-    }
-}
-
-/// The square window of a max-pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PoolWindow {
-    /// Height and width.
-    pub(crate) side: usize,
-    /// Step between two windows, in both directions.
-    pub(crate) stride: usize,
-    /// Rows and columns by which windows reach over each of the four edges.
-    pub(crate) padding: usize,
-    /// Whether a last window may reach over the far edge further than that (PyTorch's
-    /// `ceil_mode`).
-    pub(crate) overhanging: bool,
-}
-
-impl PoolWindow {
-    /// Outputs along an axis of so many inputs.
-    pub(crate) const fn outputs(self, inputs: usize) -> usize {
-        let span = inputs + 2 * self.padding - self.side;
-        if !self.overhanging {
-            return span / self.stride + 1;
-        }
-        let outputs = span.div_ceil(self.stride) + 1;
-        // No window begins beyond the inputs.
-        if (outputs - 1) * self.stride >= inputs + self.padding {
-            outputs - 1
-        } else {
-            outputs
-        }
-    }
-
-    /// The inputs that output `at` sees along an axis of so many.
-    pub(crate) fn range(self, at: usize, inputs: usize) -> std::ops::Range<usize> {
-        let start = at * self.stride;
-        let end = (start + self.side).saturating_sub(self.padding).min(inputs);
-        start.saturating_sub(self.padding)..end
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

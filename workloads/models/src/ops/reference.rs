@@ -121,9 +121,9 @@ fn passed<B: Backend>(gradient: Tensor<B, 4>, value: Tensor<B, 4>) -> Tensor<B, 
 }
 
 fn sum<B: LayerOps>(features: Features<B>, shortcut: Option<Features<B>>) -> Tensor<B, 4> {
-    let sum = value(features);
+    let sum = B::value(features);
     match shortcut {
-        Some(shortcut) => sum + value(shortcut),
+        Some(shortcut) => sum + B::value(shortcut),
         None => sum,
     }
 }
@@ -149,8 +149,8 @@ pub(super) fn activation_backward<B: LayerOps>(
         true => passed(output_gradient, sum(features.clone(), shortcut.clone())),
         false => output_gradient,
     };
-    let shortcut = shortcut.map(|shortcut| value_backward(shortcut, gradient.clone()));
-    (value_backward(features, gradient), shortcut)
+    let shortcut = shortcut.map(|shortcut| B::value_backward(shortcut, gradient.clone()));
+    (B::value_backward(features, gradient), shortcut)
 }
 
 /// Each window's four values, a row a window and channel.

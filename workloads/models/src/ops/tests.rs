@@ -37,30 +37,30 @@ mod plain {
 }
 
 /// Random values that depend on a seed, which failures print.
-struct Draw {
+pub(crate) struct Draw {
     seed: u64,
     taken: u64,
 }
 
 impl Draw {
-    const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self { seed, taken: 0 }
     }
 
-    fn unit(&mut self) -> f32 {
+    pub(crate) fn unit(&mut self) -> f32 {
         self.taken += 1;
         unit_f32(mix(self.seed, self.taken))
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         ((self.unit() * end as f32) as usize).min(end - 1)
     }
 
-    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
-    fn tensor<B: Backend, const D: usize>(&mut self, shape: [usize; D]) -> Tensor<B, D> {
+    pub(crate) fn tensor<B: Backend, const D: usize>(&mut self, shape: [usize; D]) -> Tensor<B, D> {
         let values: Vec<f32> = (0..shape.iter().product())
             .map(|_| 2.0 * self.unit() - 1.0)
             .collect();
@@ -68,7 +68,7 @@ impl Draw {
     }
 
     /// Features with a norm by their own moments, or without one.
-    fn features(&mut self, shape: [usize; 4], normed: bool) -> Features<Flex> {
+    pub(crate) fn features(&mut self, shape: [usize; 4], normed: bool) -> Features<Flex> {
         let values: Tensor<Flex, 4> = self.tensor(shape);
         if !normed {
             return Features::plain(values);
@@ -90,7 +90,11 @@ impl Draw {
     }
 }
 
-fn assert_close<const D: usize>(ours: Tensor<Flex, D>, expected: Tensor<Flex, D>, case: &str) {
+pub(crate) fn assert_close<const D: usize>(
+    ours: Tensor<Flex, D>,
+    expected: Tensor<Flex, D>,
+    case: &str,
+) {
     assert_eq!(ours.dims(), expected.dims(), "{case}");
     let scale: f32 = expected.clone().abs().max().into_scalar();
     let apart: f32 = (ours - expected).abs().max().into_scalar();
@@ -117,7 +121,7 @@ fn assert_features_close(
 }
 
 /// A random convolution: window, images and output channels.
-fn sizes(draw: &mut Draw) -> (Window, [usize; 4], usize) {
+pub(crate) fn sizes(draw: &mut Draw) -> (Window, [usize; 4], usize) {
     let kernel = draw.one_of(&[1, 3, 5]);
     let window = Window {
         kernel,

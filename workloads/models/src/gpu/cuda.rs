@@ -1,0 +1,91 @@
+//! The NVIDIA GPU, if there is one that works.
+
+use std::ffi::OsStr;
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
+
+use burn::backend::cuda::CudaDevice;
+use burn::tensor::Tensor;
+use burn_cubecl::CubeBackend;
+use cubecl::cuda::{CudaRuntime, install};
+use nvml_wrapper::Nvml;
+use nvml_wrapper::error::NvmlError;
+
+use crate::ModelError;
+
+/// burn's CUDA backend, without its lazily fused operations: [`super`] has its own.
+pub(crate) type Cuda = CubeBackend<CudaRuntime, f32, i32, u8>;
+
+/// What NVIDIA's drivers call NVML; the name without a version is a development package's.
+const NVML: &str = "libnvidia-ml.so.1";
+
+/// The first GPU, after it has computed something.
+///
+/// The backend ends a thread by a panic where a library is missing. So everything that can
+/// be asked before is asked before.
+pub(crate) fn device() -> Result<CudaDevice, ModelError> {
+    static FOUND: OnceLock<Result<(), ModelError>> = OnceLock::new();
+    let device = CudaDevice::default();
+    let found = FOUND.get_or_init(|| {
+        driver()?;
+        toolkit()?;
+        computes(&device)
+    });
+    found.clone().map(|()| device)
+}
+
+/// NVML, which comes with the driver.
+pub(crate) fn nvml() -> Result<Nvml, NvmlError> {
+    Nvml::builder().lib_path(OsStr::new(NVML)).init()
+}
+
+fn lacking(reason: String, remedy: &'static str) -> ModelError {
+    ModelError::NoGpu { reason, remedy }
+}
+
+fn driver() -> Result<(), ModelError> {
+    let install = "install NVIDIA's driver, or choose the device `cpu`";
+    let nvml =
+        nvml().map_err(|error| lacking(format!("no NVIDIA driver answers ({error})"), install))?;
+    match nvml.device_count() {
+        Ok(0) => Err(lacking("the NVIDIA driver finds no GPU".into(), install)),
+        Ok(_) => Ok(()),
+        Err(error) => Err(lacking(
+            format!("the NVIDIA driver does not count its GPUs ({error})"),
+            install,
+        )),
+    }
+}
+
+/// Kernels are compiled at run time, with CUDA's headers.
+fn toolkit() -> Result<(), ModelError> {
+    let headers = install::cuda_path().map(|path| path.join("include"));
+    match headers {
+        Some(path) if path.join("cuda_runtime.h").is_file() => Ok(()),
+        Some(path) => Err(lacking(
+            format!("{} holds no CUDA headers", path.display()),
+            "name CUDA's directory in CUDA_PATH",
+        )),
+        None => Err(lacking(
+            "CUDA's headers were not found".into(),
+            "install the CUDA toolkit (NVRTC and the headers), or name its directory in CUDA_PATH",
+        )),
+    }
+}
+
+/// A first kernel, compiled and run.
+fn computes(device: &CudaDevice) -> Result<(), ModelError> {
+    let device = device.clone();
+    let sum = catch_unwind(move || {
+        let ones = Tensor::<Cuda, 1>::ones([64], &device);
+        (ones.clone() + ones).sum().try_into_data()
+    });
+    let remedy = "see that CUDA's libnvrtc is on the library path and no newer than the driver; \
+                  standard error has CUDA's own words";
+    match sum {
+        Ok(Ok(data)) if data.to_vec::<f32>().is_ok_and(|sum| sum == [128.0]) => Ok(()),
+        Ok(Ok(_)) => Err(lacking("the GPU computes wrongly".into(), remedy)),
+        Ok(Err(error)) => Err(lacking(format!("no kernel runs on it ({error:?})"), remedy)),
+        Err(_) => Err(lacking("no kernel runs on it".into(), remedy)),
+    }
+}

@@ -1,0 +1,115 @@
+//! The operations on GPUs, by burn's CubeCL backends: CUDA, and Vulkan for tests.
+//!
+//! One implementation for every runtime, so that what trains on CUDA is what tests run on a
+//! Vulkan device in software. Kernels of ours are where burn has none, or many: batch norms
+//! with their functions, depthwise convolutions, patches. Everything else is the default body.
+//!
+//! All sums are over blocks of rows whose extent depends on the shape alone, and blocks are
+//! added in their order: equal steps give equal bits.
+
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+mod depthwise;
+mod launch;
+mod moments;
+mod norm;
+mod patches;
+mod product;
+mod sums;
+#[cfg(all(test, feature = "vulkan"))]
+mod tests;
+
+use burn::tensor::Tensor;
+use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, IntElement};
+
+use crate::Precision;
+use crate::ops::{FeatureGradients, Features, LayerOps, Moments, Window};
+use launch::{primitive, tensor};
+
+impl<R: CubeRuntime, I: IntElement, B: BoolElement> LayerOps for CubeBackend<R, f32, I, B> {
+    type Origin = ();
+
+    const READS_WAIT: bool = true;
+
+    /// 1 GiB: fewer and larger products.
+    const PATCH_VALUES: usize = 1 << 28;
+
+    fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
+        product::at(precision, work)
+    }
+
+    fn product(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        product::product(left, right)
+    }
+
+    fn product_over_rows(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        product::over_rows(left, right)
+    }
+
+    fn patches(images: Tensor<Self, 4>, window: Window) -> Tensor<Self, 2> {
+        tensor(patches::patches(primitive(images), window))
+    }
+
+    fn fold(patches: Tensor<Self, 2>, images: [usize; 4], window: Window) -> Tensor<Self, 4> {
+        tensor(patches::fold(primitive(patches), images, window))
+    }
+
+    fn depthwise(
+        images: Tensor<Self, 4>,
+        weight: Tensor<Self, 4>,
+        window: Window,
+    ) -> Tensor<Self, 4> {
+        tensor(depthwise::forward(
+            primitive(images),
+            primitive(weight),
+            window,
+        ))
+    }
+
+    fn depthwise_backward(
+        images: Tensor<Self, 4>,
+        weight: Tensor<Self, 4>,
+        output_gradient: Tensor<Self, 4>,
+        window: Window,
+        images_wanted: bool,
+    ) -> (Option<Tensor<Self, 4>>, Tensor<Self, 4>) {
+        let [images, weight, gradient] = [images, weight, output_gradient].map(primitive);
+        let images_gradient = images_wanted.then(|| {
+            tensor(depthwise::images_gradient(
+                weight.clone(),
+                gradient.clone(),
+                images.meta.shape().dims(),
+                window,
+            ))
+        });
+        (
+            images_gradient,
+            tensor(depthwise::weight_gradient(images, gradient, window)),
+        )
+    }
+
+    fn value(features: Features<Self>) -> Tensor<Self, 4> {
+        match features.norm {
+            None => features.values,
+            Some(norm) => norm::value(features.values, norm),
+        }
+    }
+
+    fn value_backward(
+        features: Features<Self>,
+        gradient: Tensor<Self, 4>,
+    ) -> FeatureGradients<Self> {
+        match features.norm {
+            None => FeatureGradients {
+                values: gradient,
+                norm: None,
+            },
+            Some(norm) => norm::backward(features.values, norm, gradient),
+        }
+    }
+
+    fn moments(values: Tensor<Self, 4>) -> Moments<Self> {
+        let [mean, variance] = moments::moments(primitive(values)).map(tensor);
+        Moments { mean, variance }
+    }
+}

@@ -1,0 +1,279 @@
+//! The GPU's operations on a Vulkan device against the CPU's kernels, over random sizes, and
+//! whole training steps.
+//!
+//! Mesa's llvmpipe is a Vulkan device that needs no GPU: what it runs are the kernels that CUDA
+//! runs, from the same source.
+
+use burn::backend::Autodiff;
+use burn::backend::wgpu::WgpuDevice;
+use burn_cubecl::CubeBackend;
+use burn_flex::{Flex, FlexDevice};
+use cubecl::wgpu::WgpuRuntime;
+
+use crate::ModelInfo;
+use crate::layers::Draws;
+use crate::ops::tests::{Draw, sizes};
+use crate::ops::*;
+use crate::session::{Batch, Session, session};
+
+use super::*;
+
+type Gpu = CubeBackend<WgpuRuntime, f32, i32, u32>;
+
+/// The first Vulkan device that computes on the processor, or any.
+fn device() -> WgpuDevice {
+    WgpuDevice::Cpu
+}
+
+/// A CPU's tensor on the GPU.
+fn there<const D: usize>(tensor: &Tensor<Flex, D>) -> Tensor<Gpu, D> {
+    Tensor::from_data(tensor.to_data(), &device())
+}
+
+fn features_there(features: &Features<Flex>) -> Features<Gpu> {
+    let norm = features.norm.as_ref().map(|norm| Norm {
+        scale: norm.scale.as_ref().map(|scale| Scale {
+            weight: there(&scale.weight),
+            moments: Moments {
+                mean: there(&scale.moments.mean),
+                variance: there(&scale.moments.variance),
+            },
+            epsilon: scale.epsilon,
+        }),
+        bias: there(&norm.bias),
+        then: norm.then,
+    });
+    Features {
+        values: there(&features.values),
+        norm,
+        origin: None,
+    }
+}
+
+/// As far apart as two orders of summation are; see `crate::ops::tests`.
+fn assert_close<const D: usize>(ours: Tensor<Gpu, D>, expected: Tensor<Flex, D>, case: &str) {
+    assert_eq!(ours.dims(), expected.dims(), "{case}");
+    let ours = Tensor::<Flex, D>::from_data(ours.into_data(), &FlexDevice);
+    crate::ops::tests::assert_close(ours, expected, case);
+}
+
+fn assert_features_close(
+    ours: FeatureGradients<Gpu>,
+    expected: FeatureGradients<Flex>,
+    case: &str,
+) {
+    assert_close(ours.values, expected.values, case);
+    assert_eq!(ours.norm.is_some(), expected.norm.is_some(), "{case}");
+    if let (Some(ours), Some(expected)) = (ours.norm, expected.norm) {
+        assert_eq!(ours.weight.is_some(), expected.weight.is_some(), "{case}");
+        if let (Some(ours), Some(expected)) = (ours.weight, expected.weight) {
+            assert_close(ours, expected, case);
+        }
+        assert_close(ours.bias, expected.bias, case);
+    }
+}
+
+#[test]
+fn convolutions_and_their_gradients() {
+    for seed in 0..30 {
+        let draw = &mut Draw::new(seed);
+        let (window, images, outputs) = sizes(draw);
+        let normed = seed % 2 == 0;
+        let case = format!("seed {seed}: {window:?} of {images:?} to {outputs}, norm {normed}");
+        let input = draw.features(images, normed);
+        let kernel = window.kernel;
+        let weight: Tensor<Flex, 4> =
+            draw.tensor([outputs, images[3] / window.groups, kernel, kernel]);
+        let (expected, moments) =
+            Flex::convolution_with_moments(input.clone(), weight.clone(), window);
+        let (ours, our_moments) =
+            Gpu::convolution_with_moments(features_there(&input), there(&weight), window);
+        let gradient: Tensor<Flex, 4> = draw.tensor(expected.values.dims());
+        assert_close(ours.values, expected.values, &case);
+        assert_close(our_moments.mean, moments.mean, &case);
+        assert_close(our_moments.variance, moments.variance, &case);
+        let (ours, our_weight) = Gpu::convolution_backward(
+            features_there(&input),
+            there(&weight),
+            there(&gradient),
+            window,
+            true,
+        );
+        let (expected, weight) = Flex::convolution_backward(input, weight, gradient, window, true);
+        assert_close(our_weight, weight, &case);
+        assert_features_close(ours.unwrap(), expected.unwrap(), &case);
+    }
+}
+
+#[test]
+fn activations_and_their_gradients() {
+    for seed in 0..20 {
+        let draw = &mut Draw::new(seed);
+        let side = 1 + draw.below(9);
+        let batch = 1 + draw.below(40);
+        let shape = [batch, side, side, draw.one_of(&[1, 3, 16, 24, 64])];
+        let features = draw.features(shape, true);
+        let normed = draw.below(2) == 0;
+        let shortcut = (draw.below(3) > 0).then(|| draw.features(shape, normed));
+        let rectified = draw.below(2) == 0;
+        let case = format!("seed {seed}: {shape:?}, shortcut {}", shortcut.is_some());
+        let gradient: Tensor<Flex, 4> = draw.tensor(shape);
+        let there_too = shortcut.as_ref().map(features_there);
+        let ours = Gpu::activation(features_there(&features), there_too.clone(), rectified);
+        let expected = Flex::activation(features.clone(), shortcut.clone(), rectified);
+        assert_close(ours.values, expected.values, &case);
+        let (ours, our_shortcut) = Gpu::activation_backward(
+            features_there(&features),
+            there_too,
+            rectified,
+            there(&gradient),
+        );
+        let (expected, expected_shortcut) =
+            Flex::activation_backward(features, shortcut, rectified, gradient);
+        assert_features_close(ours, expected, &case);
+        assert_eq!(our_shortcut.is_some(), expected_shortcut.is_some());
+        if let (Some(ours), Some(expected)) = (our_shortcut, expected_shortcut) {
+            assert_features_close(ours, expected, &case);
+        }
+    }
+}
+
+/// More rows than one join takes, about a mean far from 0.
+#[test]
+fn moments_of_many_rows_keep_their_digits() {
+    let draw = &mut Draw::new(7);
+    let values: Tensor<Flex, 4> = draw.tensor([9, 64, 64, 3]) + 50.0;
+    let Moments { mean, variance } = Gpu::moments(there(&values));
+    let (mean, variance) = (mean.into_data(), variance.into_data());
+    let values: Vec<f32> = values.into_data().into_vec().unwrap();
+    for channel in 0..3 {
+        let own = || {
+            values
+                .iter()
+                .skip(channel)
+                .step_by(3)
+                .map(|&value| f64::from(value))
+        };
+        let count = own().count() as f64;
+        let expected = own().sum::<f64>() / count;
+        let squares = own().map(|value| (value - expected).powi(2)).sum::<f64>() / count;
+        let found = f64::from(mean.as_slice::<f32>().unwrap()[channel]);
+        assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+        let found = f64::from(variance.as_slice::<f32>().unwrap()[channel]);
+        assert!((found / squares - 1.0).abs() < 1e-5, "{found} {squares}");
+    }
+}
+
+/// A training step of a model on so many images: loss, gradient and statistics.
+fn step(session: &dyn Session, info: &ModelInfo, size: usize) -> (f32, Vec<f32>, Vec<f32>) {
+    let draw = &mut Draw::new(11);
+    let parameters = session.start(Some(3)).parameters;
+    let mut statistics = session.start(None).statistics;
+    let images: Vec<f32> = (0..size * info.image_values())
+        .map(|_| 4.0 * draw.unit() - 2.0)
+        .collect();
+    let labels: Vec<u8> = (0..size).map(|index| (index % 10) as u8).collect();
+    let batch = Batch {
+        images: &images,
+        shape: info.input,
+        labels: &labels,
+    };
+    let step = session.gradient(&parameters, &mut statistics, batch, Draws::new(5, 0));
+    let step = step.unwrap();
+    (step.loss, step.gradient, statistics)
+}
+
+fn norm(values: impl Iterator<Item = f32>) -> f64 {
+    let squares = values.map(|value| f64::from(value).powi(2));
+    squares.sum::<f64>().sqrt()
+}
+
+/// A value that falls on the other side of a ReLU moves a gradient by a thousandth, as in the
+/// golden tests.
+#[test]
+fn steps_are_those_of_the_cpu() {
+    for model in [
+        "lenet5",
+        "mobilenet",
+        "resnet18",
+        "squeezenet1_1",
+        "mobilenet_v3_small",
+    ] {
+        let info = ModelInfo::find(model).unwrap();
+        let (loss, gradient, statistics) =
+            step(session::<Autodiff<Gpu>>(info, device()).as_ref(), info, 4);
+        let (expected_loss, expected, expected_statistics) = step(
+            session::<Autodiff<Flex>>(info, FlexDevice).as_ref(),
+            info,
+            4,
+        );
+        assert!(
+            (loss - expected_loss).abs() < 1e-4,
+            "{model}: {loss} {expected_loss}"
+        );
+        let apart = |ours: &[f32], theirs: &[f32]| {
+            assert_eq!(ours.len(), theirs.len(), "{model}");
+            let pairs = ours.iter().zip(theirs);
+            norm(pairs.map(|(ours, theirs)| ours - theirs)) / norm(theirs.iter().copied()).max(1e-9)
+        };
+        let (gradient, statistics) = (
+            apart(&gradient, &expected),
+            apart(&statistics, &expected_statistics),
+        );
+        println!("{model}: gradient {gradient:.1e}, statistics {statistics:.1e}");
+        assert!(gradient < 1e-2, "{model}: {gradient:e}");
+        assert!(statistics < 1e-4, "{model}: {statistics:e}");
+    }
+}
+
+/// Sums are in an order that depends on shapes alone.
+#[test]
+fn equal_steps_give_equal_bits() {
+    let info = ModelInfo::find("mobilenet").unwrap();
+    let session = session::<Autodiff<Gpu>>(info, device());
+    let step = || step(session.as_ref(), info, 4);
+    assert_eq!(step(), step());
+}
+
+/// Takes `EPOCHCOST_STEPS` steps; of the next test.
+#[test]
+#[ignore = "runs in a process of its own, with a log of what is launched"]
+fn steps_to_be_counted() {
+    let variable = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
+    let (steps, size) = (variable("EPOCHCOST_STEPS"), variable("EPOCHCOST_BATCH"));
+    let info = ModelInfo::find("mobilenet").unwrap();
+    let session = session::<Autodiff<Gpu>>(info, device());
+    for _ in 0..steps {
+        step(session.as_ref(), info, size);
+    }
+}
+
+/// Kernels launched by so many MobileNet steps, as CubeCL logs them.
+fn launches(steps: usize, size: &str) -> usize {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("launched");
+    let settings = format!(
+        "[profiling]\nlogger = {{ level = \"minimal\", file = \"{}\" }}\n",
+        log.display()
+    );
+    std::fs::write(directory.path().join("cubecl.toml"), settings).unwrap();
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "gpu::tests::steps_to_be_counted", "--ignored"])
+        .current_dir(directory.path())
+        .env("EPOCHCOST_STEPS", steps.to_string())
+        .env("EPOCHCOST_BATCH", size)
+        .stdout(std::process::Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+    std::fs::read_to_string(log).unwrap().lines().count()
+}
+
+/// Of any batch: larger ones need a join more where blocks are many. With
+/// `EPOCHCOST_LAUNCHES_BATCH=512` it takes minutes in software.
+#[test]
+fn a_mobilenet_step_launches_fewer_than_400_kernels() {
+    let size = std::env::var("EPOCHCOST_LAUNCHES_BATCH").unwrap_or("8".into());
+    let a_step = launches(2, &size) - launches(1, &size);
+    println!("{a_step} kernels a step of {size}");
+    assert!((100..400).contains(&a_step), "{a_step}");
+}

@@ -1,0 +1,174 @@
+//! What computing on a GPU uses of it, where its driver says so.
+
+/// What was sampled while a [`GpuWatch`] ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuUsage {
+    /// The GPU's name.
+    pub name: String,
+    /// The most memory that this process held, MB of 1,048,576 bytes; none where the driver
+    /// does not tell processes apart, as in containers.
+    pub memory_mb: Option<f64>,
+    /// The most memory that all processes held together, MB of 1,048,576 bytes.
+    pub device_memory_mb: f64,
+    /// Share of the time in which any process computed on it, from 0 to 1: the mean of the
+    /// samples.
+    pub utilisation: f64,
+    /// How many samples were taken.
+    pub samples: usize,
+}
+
+#[cfg(feature = "cuda")]
+pub use sampler::GpuWatch;
+#[cfg(not(feature = "cuda"))]
+pub use without::GpuWatch;
+
+#[cfg(not(feature = "cuda"))]
+mod without {
+    use super::GpuUsage;
+
+    /// Samples what is used of the GPU; in a build without CUDA, nothing.
+    #[derive(Debug)]
+    pub struct GpuWatch(std::convert::Infallible);
+
+    impl GpuWatch {
+        /// None: there is no GPU to watch.
+        #[must_use]
+        pub fn start() -> Option<Self> {
+            None
+        }
+
+        /// What was sampled.
+        #[must_use]
+        pub fn stop(self) -> Option<GpuUsage> {
+            match self.0 {}
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod sampler {
+    use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+    use std::thread::{self, JoinHandle};
+    use std::time::Duration;
+
+    use nvml_wrapper::enums::device::UsedGpuMemory;
+    use nvml_wrapper::error::NvmlError;
+    use nvml_wrapper::{Device, Nvml};
+
+    use super::GpuUsage;
+    use crate::gpu::cuda::nvml;
+
+    /// Between two samples. The driver's own are a sixth of a second to a second long.
+    const INTERVAL: Duration = Duration::from_millis(200);
+
+    const MB: f64 = 1_048_576.0;
+
+    /// Samples what is used of the first GPU, by NVML, on a thread of its own.
+    #[derive(Debug)]
+    pub struct GpuWatch {
+        end: Sender<()>,
+        thread: JoinHandle<Option<GpuUsage>>,
+    }
+
+    impl GpuWatch {
+        /// None where there is no NVIDIA driver.
+        #[must_use]
+        pub fn start() -> Option<Self> {
+            let nvml = nvml().ok()?;
+            let (end, ended) = channel();
+            let thread = thread::spawn(move || {
+                let device = first(&nvml).ok()?;
+                let mut samples = vec![];
+                loop {
+                    samples.extend(Sample::of(&device));
+                    match ended.recv_timeout(INTERVAL) {
+                        Err(RecvTimeoutError::Timeout) => {}
+                        _ => return summary(device.name().ok()?, &samples),
+                    }
+                }
+            });
+            Some(Self { end, thread })
+        }
+
+        /// What was sampled; none where the driver answered nothing.
+        #[must_use]
+        pub fn stop(self) -> Option<GpuUsage> {
+            drop(self.end);
+            self.thread.join().ok()?
+        }
+    }
+
+    /// The GPU that CUDA calls the first.
+    fn first(nvml: &Nvml) -> Result<Device<'_>, NvmlError> {
+        let visible = std::env::var("CUDA_VISIBLE_DEVICES").unwrap_or_default();
+        let name = visible.split(',').next().unwrap_or_default().trim();
+        match (name.is_empty(), name.parse()) {
+            (true, _) => nvml.device_by_index(0),
+            (false, Ok(index)) => nvml.device_by_index(index),
+            (false, Err(_)) => nvml.device_by_uuid(name),
+        }
+    }
+
+    /// One moment.
+    #[derive(Debug, Clone, Copy)]
+    struct Sample {
+        memory_mb: Option<f64>,
+        device_memory_mb: f64,
+        utilisation: f64,
+    }
+
+    impl Sample {
+        fn of(device: &Device<'_>) -> Option<Self> {
+            let own = device.running_compute_processes().ok().and_then(|all| {
+                let own = all.into_iter().find(|one| one.pid == std::process::id())?;
+                match own.used_gpu_memory {
+                    UsedGpuMemory::Used(bytes) => Some(bytes as f64 / MB),
+                    UsedGpuMemory::Unavailable => None,
+                }
+            });
+            Some(Self {
+                memory_mb: own,
+                device_memory_mb: device.memory_info().ok()?.used as f64 / MB,
+                utilisation: f64::from(device.utilization_rates().ok()?.gpu) / 100.0,
+            })
+        }
+    }
+
+    fn summary(name: String, samples: &[Sample]) -> Option<GpuUsage> {
+        let most = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
+        let sum: f64 = samples.iter().map(|sample| sample.utilisation).sum();
+        Some(GpuUsage {
+            name,
+            memory_mb: most(&mut samples.iter().filter_map(|sample| sample.memory_mb)),
+            device_memory_mb: most(&mut samples.iter().map(|sample| sample.device_memory_mb))?,
+            utilisation: sum / samples.len() as f64,
+            samples: samples.len(),
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn peaks_of_memory_and_the_mean_of_utilisation() {
+            let sample = |memory_mb, device_memory_mb, utilisation| Sample {
+                memory_mb,
+                device_memory_mb,
+                utilisation,
+            };
+            let samples = [
+                sample(None, 500.0, 0.0),
+                sample(Some(300.0), 900.0, 1.0),
+                sample(Some(200.0), 800.0, 0.5),
+            ];
+            let usage = summary("T4".into(), &samples).unwrap();
+            assert_eq!(
+                (usage.memory_mb, usage.device_memory_mb),
+                (Some(300.0), 900.0)
+            );
+            assert_eq!((usage.utilisation, usage.samples), (0.5, 3));
+            assert_eq!(summary("T4".into(), &[]), None);
+        }
+    }
+}
