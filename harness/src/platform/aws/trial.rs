@@ -8,7 +8,9 @@ use epochcost_aws::invoke;
 use epochcost_aws::logs::LogReader;
 use epochcost_aws::resource::{Address, Spec};
 use epochcost_aws::{AwsError, objects, provision, remove, workers};
-use epochcost_systems::{DATASET_BUCKET, Host, Job, Launch, System, Task, dataset_objects, find};
+use epochcost_systems::{
+    DATASET_BUCKET, Device, Host, Job, Launch, System, Task, dataset_objects, find,
+};
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
@@ -126,6 +128,10 @@ impl<'a> Trial<'a> {
         }
         if self.row.cpu_fallback {
             environment.insert("EPOCHCOST_CPU_FALLBACK".to_owned(), "1".to_owned());
+        }
+        if self.job().device == Device::Cuda {
+            let precision = self.row.precision.name();
+            environment.insert("EPOCHCOST_PRECISION".to_owned(), precision.to_owned());
         }
         // On instances there is nothing to invoke.
         let alone = (
