@@ -458,7 +458,7 @@ fn what_is_not_in_this_build_is_lacking() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{message}");
     assert!(
-        message.contains("bad.yaml") && message.contains("help: "),
+        message.contains("no AWS clients") && message.contains("--features aws"),
         "{message}"
     );
     let output = epochcost(directory.path(), &["data", "fetch", "cifar10"]);
