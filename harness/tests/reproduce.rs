@@ -437,12 +437,12 @@ fn what_cannot_be_run_is_a_row_and_stops_nothing() {
     assert_eq!(scene.states(), pairs(&expected));
     let summary = scene.summary();
     let why = |index: usize| summary["items"][index]["why"].as_str().unwrap().to_owned();
-    assert!(why(0).contains("`aws` is not in this build"), "{}", why(0));
+    assert!(why(0).contains("no AWS clients"), "{}", why(0));
     assert!(why(1).contains("did you mean `workers`?"), "{}", why(1));
     assert!(why(2).contains("data_batch_1.bin"), "{}", why(2));
     assert_eq!(summary["items"][0]["claims"][0]["how"], "not_run");
     for page in ["html", "md"].map(|extension| scene.page(extension)) {
-        assert!(page.contains("is not in this build"), "{page}");
+        assert!(page.contains("no AWS clients"), "{page}");
     }
     scene.reproduce(&["one/a-cloud", "one/whole"], 0);
     scene.reproduce(&["one/a-cloud", "one/data"], 5);
