@@ -132,7 +132,7 @@ impl TrialRow {
         let system = find(&job.system);
         let mut warnings = outcome.warnings.clone();
         warnings.extend(worker_warnings(outcome));
-        let sent: Vec<StepRecord> = steps(outcome).cloned().collect();
+        let sent: Vec<&StepRecord> = steps(outcome).collect();
         Self {
             seed: job.seed,
             started_s: outcome.started_s,

@@ -108,7 +108,7 @@ impl Job {
     /// The job as its steps tell that it was run: fewer epochs, where early
     /// stopping ended it.
     #[must_use]
-    pub fn as_run(&self, steps: &[StepRecord]) -> Self {
+    pub fn as_run(&self, steps: &[&StepRecord]) -> Self {
         let stops = self.settings.get("early_stopping");
         let last = steps.iter().map(|step| step.epoch).max();
         let epochs = match (stops, last) {

@@ -217,7 +217,7 @@ impl System for KubeMl {
         traffic::traffic(job, sizes, &[])
     }
 
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
         traffic::traffic(&job.as_run(steps), sizes, steps)
     }
 

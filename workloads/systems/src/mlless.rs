@@ -167,7 +167,7 @@ impl System for MlLess {
         traffic::traffic(job, sizes, Sent::dense(job, sizes))
     }
 
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
         let densities = steps.iter().filter_map(|step| step.update_density);
         traffic::traffic(job, sizes, Sent::recorded(job, sizes, densities)?)
     }

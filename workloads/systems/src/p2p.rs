@@ -114,8 +114,8 @@ pub(crate) fn sgd(learning_rate: f64) -> OptimizerSpec {
 }
 
 /// Messages that peers read from queues, as their steps tell.
-pub(crate) fn received(steps: &[StepRecord]) -> u64 {
-    let delivered = |step: &StepRecord| step.traffic.exchange.queue.deliveries;
+pub(crate) fn received(steps: &[&StepRecord]) -> u64 {
+    let delivered = |step: &&StepRecord| step.traffic.exchange.queue.deliveries;
     steps.iter().map(delivered).sum()
 }
 
@@ -251,7 +251,7 @@ impl System for P2p {
         traffic::traffic(&settings, &rules(&settings), job, sizes, once)
     }
 
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
         let settings = checked(&job.settings)?;
         // A peer's one queue may hold its gradient of the epoch before, too.
         if settings.queue() == PeerQueue::PerEpoch && !settings.downloads_again {

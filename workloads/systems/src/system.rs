@@ -213,7 +213,7 @@ pub trait System: Send + Sync {
     ///
     /// # Errors
     /// When the job's settings are not this system's.
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
         self.traffic(&job.as_run(steps), sizes)
     }
 

@@ -247,7 +247,7 @@ async fn an_elastic_job_moves_what_its_epochs_tell() {
     let mut job = job(Fidelity::Paper, 2, json!({"static": false, "k": 1}));
     job.epochs = 4;
     let trial = run(&job).await;
-    let steps: Vec<_> = trial.steps().into_iter().cloned().collect();
+    let steps = trial.steps();
     let in_epoch = |epoch| {
         let mut ranks: Vec<usize> = steps
             .iter()

@@ -258,7 +258,7 @@ async fn published_peers_fetch_again_and_are_metered() {
         for compute in [slow, slow_phantom] {
             let job = job("p2p", Fidelity::Code, workers, json!({}));
             let trial = testing::run_with(&job, compute).await.unwrap();
-            let steps: Vec<StepRecord> = trial.steps().into_iter().cloned().collect();
+            let steps = trial.steps();
             let system = find("p2p").unwrap();
             let form = system.traffic_of(&job, testing::SIZES, &steps).unwrap();
             let metered = trial.exchange();
@@ -452,7 +452,7 @@ async fn a_slow_peer_delays_no_asynchronous_one() {
     assert!(of(0).all(|step| step.staleness == Some(0.0)));
     assert!(steps.iter().all(|step| step.seconds.wait == 0.0));
     // What is read is metered: a message of each peer that had sent one.
-    let all: Vec<StepRecord> = trial.steps().into_iter().cloned().collect();
+    let all = trial.steps();
     let system = find("p2p").unwrap();
     let form = system.traffic_of(&job, testing::SIZES, &all).unwrap();
     assert_eq!(trial.exchange(), form);

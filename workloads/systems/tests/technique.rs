@@ -45,7 +45,7 @@ async fn training_ends_early_for_all_workers() {
             let trial = testing::run(&job).await.unwrap();
             let what = format!("{system} {fidelity:?} of {workers}");
             assert_eq!(trial.evaluations().len(), 2, "{what}");
-            let steps: Vec<_> = trial.steps().into_iter().cloned().collect();
+            let steps = trial.steps();
             let found = find(system).unwrap();
             let form = found.traffic_of(&job, SIZES, &steps).unwrap();
             assert_eq!(trial.exchange(), form, "{what}");

@@ -17,7 +17,7 @@ struct Moved {
 }
 
 /// Functions of each epoch: W, or what the steps of a trial tell.
-fn parallelism(job: &Job, settings: &Settings, steps: &[StepRecord]) -> Vec<usize> {
+fn parallelism(job: &Job, settings: &Settings, steps: &[&StepRecord]) -> Vec<usize> {
     if settings.is_static {
         return vec![job.workers; job.epochs];
     }
@@ -120,7 +120,7 @@ fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
 ///
 /// # Errors
 /// When the job's settings are not KubeML's.
-pub fn traffic(job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+pub fn traffic(job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
     let settings = settings_of(job)?;
     let parallelism = parallelism(job, &settings, steps);
     let sums = Sums::of(&state_dict(&job.model, sizes));
@@ -134,7 +134,7 @@ pub fn traffic(job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic>
 ///
 /// # Errors
 /// When the job's settings are not KubeML's.
-pub fn state_traffic(job: &Job, sizes: Sizes, steps: &[StepRecord]) -> Result<Traffic> {
+pub fn state_traffic(job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
     let settings = settings_of(job)?;
     let moved = copies(job, &settings, &parallelism(job, &settings, steps));
     let sums = Sums::of(&state_dict(&job.model, sizes));
