@@ -72,6 +72,8 @@ fn moto() -> Option<Server> {
 pub struct Cloud {
     pub moto: Server,
     pub emulator: Server,
+    /// The emulator's S3.
+    pub objects: String,
 }
 
 impl Cloud {
@@ -86,14 +88,20 @@ impl Cloud {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let url = line
-            .split("AWS_ENDPOINT_URL_LAMBDA=")
-            .nth(1)
-            .unwrap()
-            .trim()
-            .to_owned();
-        let emulator = Server { child, url };
-        Some(Self { moto, emulator })
+        let of = |service: &str| {
+            let value = line.split(&format!("AWS_ENDPOINT_URL_{service}=")).nth(1);
+            value.unwrap().split_whitespace().next().unwrap().to_owned()
+        };
+        let objects = of("S3");
+        let emulator = Server {
+            url: of("LAMBDA"),
+            child,
+        };
+        Some(Self {
+            moto,
+            emulator,
+            objects,
+        })
     }
 
     /// Nothing where a server that hosts of services run is not installed.
@@ -115,6 +123,7 @@ impl Cloud {
             .env("AWS_SECRET_ACCESS_KEY", "c4n4ry-secret")
             .env("AWS_SESSION_TOKEN", "c4n4ry-token")
             .env("AWS_ENDPOINT_URL", &self.moto.url)
+            .env("AWS_ENDPOINT_URL_S3", &self.objects)
             .env("AWS_ENDPOINT_URL_LAMBDA", &self.emulator.url)
             .env("AWS_ENDPOINT_URL_SFN", &self.emulator.url);
         command

@@ -135,6 +135,7 @@ fn run_system(
     let cloud = Cloud::start()?;
     let rule: Rule = Arc::new(rule);
     let moto = proxy(&cloud.moto.url, rule.clone());
+    let objects = proxy(&cloud.objects, rule.clone());
     let lambda = proxy(&cloud.emulator.url, rule);
     let directory = tempfile::tempdir().unwrap();
     let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
@@ -152,6 +153,7 @@ fn run_system(
     let output = command
         .current_dir(directory.path())
         .env("AWS_ENDPOINT_URL", moto)
+        .env("AWS_ENDPOINT_URL_S3", objects)
         .env("AWS_ENDPOINT_URL_LAMBDA", &lambda)
         .env("AWS_ENDPOINT_URL_SFN", &lambda)
         .env("EPOCHCOST_LOG_PATIENCE_S", "2")

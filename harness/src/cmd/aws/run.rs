@@ -171,10 +171,11 @@ pub(super) async fn emulate(args: &EmulateArgs, output: Output) -> Result<Exit, 
     let emulator = Emulator::start(&args.backend, &args.region)
         .await
         .map_err(failed)?;
-    let endpoint = emulator.endpoint();
-    output.json(&serde_json::json!({ "endpoint": endpoint }));
+    let (endpoint, objects) = (emulator.endpoint(), emulator.objects_endpoint());
+    output.json(&serde_json::json!({ "endpoint": endpoint, "objects": objects }));
     output.text(format_args!(
-        "export AWS_ENDPOINT_URL={} AWS_ENDPOINT_URL_SFN={endpoint} AWS_ENDPOINT_URL_LAMBDA={endpoint}",
+        "export AWS_ENDPOINT_URL={} AWS_ENDPOINT_URL_S3={objects} AWS_ENDPOINT_URL_SFN={endpoint} \
+         AWS_ENDPOINT_URL_LAMBDA={endpoint}",
         args.backend
     ));
     stop.await;

@@ -19,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::Endpoints;
 use super::backend::{Backend, authorization};
 
 /// From one look at the emulated EC2 to the next.
@@ -30,9 +31,9 @@ const HOME: &str = "/opt/epochcost";
 const AWS: &str = r#"#!/bin/bash
 signed=(-fsS -H "authorization: $EMULATOR_AUTHORIZATION")
 case "$4" in
-s3://*) exec curl "${signed[@]}" -o "$5" "$AWS_ENDPOINT_URL/${4#s3://}" ;;
+s3://*) exec curl "${signed[@]}" -o "$5" "$AWS_ENDPOINT_URL_S3/${4#s3://}" ;;
 esac
-exec curl "${signed[@]}" -T "$4" "$AWS_ENDPOINT_URL/${5#s3://}"
+exec curl "${signed[@]}" -T "$4" "$AWS_ENDPOINT_URL_S3/${5#s3://}"
 "#;
 /// The end of the script is the instance's end.
 const SHUTDOWN: &str = "#!/bin/bash\nexit 0\n";
@@ -82,8 +83,8 @@ const PROGRAMS: [(&str, &str); 7] = [
 pub(super) struct Surroundings {
     /// S3, EC2 and the rest.
     pub(super) backend: Backend,
-    /// The endpoint of Lambda and Step Functions.
-    pub(super) own: String,
+    /// Where all of it is.
+    pub(super) endpoints: Endpoints,
     /// The region whose instances run here.
     pub(super) region: String,
 }
@@ -184,9 +185,7 @@ fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::R
         .env("AWS_ACCESS_KEY_ID", "emulator")
         .env("AWS_SECRET_ACCESS_KEY", "emulator")
         .env("AWS_SESSION_TOKEN", "emulator")
-        .env("AWS_ENDPOINT_URL", cloud.backend.endpoint())
-        .env("AWS_ENDPOINT_URL_LAMBDA", &cloud.own)
-        .env("AWS_ENDPOINT_URL_SFN", &cloud.own)
+        .envs(cloud.endpoints.variables())
         .env("EMULATOR_AUTHORIZATION", authorization("s3", &cloud.region))
         .env("EMULATOR_ADDRESS", address.to_string())
         .env("EMULATOR_PORT_MAPPER", mapper.to_string())

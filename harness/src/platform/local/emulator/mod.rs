@@ -10,6 +10,7 @@ mod backend;
 mod functions;
 mod instances;
 mod machines;
+mod objects;
 mod workflow;
 
 use std::sync::Arc;
@@ -35,34 +36,63 @@ const ACCOUNT: &str = "123456789012";
 /// A running emulator; what it serves stops when it is dropped.
 pub struct Emulator {
     server: Server,
+    objects: Server,
     _instances: AbortOnDropHandle<()>,
 }
 
+/// Where an emulated cloud is.
+#[derive(Clone, Debug)]
+struct Endpoints {
+    /// The emulator behind, for everything else.
+    backend: String,
+    /// S3.
+    objects: String,
+    /// Lambda and Step Functions.
+    own: String,
+}
+
+impl Endpoints {
+    /// The SDK's own variables, for functions and instances.
+    fn variables(&self) -> [(&'static str, &str); 4] {
+        [
+            ("AWS_ENDPOINT_URL", &self.backend),
+            ("AWS_ENDPOINT_URL_S3", &self.objects),
+            ("AWS_ENDPOINT_URL_LAMBDA", &self.own),
+            ("AWS_ENDPOINT_URL_SFN", &self.own),
+        ]
+    }
+}
+
 impl Emulator {
-    /// Starts it on a free port of the loopback interface. `backend` is the
+    /// Starts it on free ports of the loopback interface. `backend` is the
     /// endpoint of an emulator of S3, CloudWatch Logs and EC2, such as moto,
     /// whose instances of `region` run here.
     ///
     /// # Errors
     /// When there is no port to be had.
     pub async fn start(backend: &str, region: &str) -> std::io::Result<Self> {
-        let functions = Arc::new(FunctionStore::new(Backend::new(backend)));
+        let behind = || Backend::new(backend);
+        let objects = http::serve(objects::routes(behind())).await?;
+        let functions = Arc::new(FunctionStore::new(behind()));
         let own = Own {
             machines: Arc::new(MachineStore::new(functions.clone())),
-            functions,
+            functions: functions.clone(),
         };
-        let server = http::serve_with(|endpoint| {
-            own.functions.set_endpoint(endpoint);
-            routes(own.clone())
-        });
-        let server = server.await?;
-        let cloud = Surroundings {
-            backend: Backend::new(backend),
+        let server = http::serve(routes(own)).await?;
+        let endpoints = Endpoints {
+            backend: behind().endpoint().to_owned(),
+            objects: objects.endpoint(),
             own: server.endpoint(),
+        };
+        functions.set_endpoints(endpoints.clone());
+        let cloud = Surroundings {
+            backend: behind(),
+            endpoints,
             region: region.to_owned(),
         };
         Ok(Self {
             server,
+            objects,
             _instances: instances::follow(cloud),
         })
     }
@@ -71,6 +101,11 @@ impl Emulator {
     /// `AWS_ENDPOINT_URL_SFN`.
     pub fn endpoint(&self) -> String {
         self.server.endpoint()
+    }
+
+    /// The value of `AWS_ENDPOINT_URL_S3`.
+    pub fn objects_endpoint(&self) -> String {
+        self.objects.endpoint()
     }
 }
 
