@@ -92,7 +92,7 @@ fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [mlless, allreduce]\n");
+    let file = experiment(directory.path(), "systems: [spirt, allreduce]\n");
     let out = directory.path().join("run").display().to_string();
     let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes", "--out", &out]);
     // A program, and no module of Redis.
@@ -106,7 +106,7 @@ fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
     cloud.assert_empty();
     let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
     assert!(
-        trials.contains("-mlless-store-0-r0t0 ended before"),
+        trials.contains("-spirt-store-0-r0t0 ended before"),
         "{trials}"
     );
     assert!(trials.contains("module.so"), "{trials}");
