@@ -139,7 +139,14 @@ impl<'a> Trial<'a> {
             "http://127.0.0.1:9".to_owned(),
         );
         let of_instances: Vec<_> = environment.clone().into_iter().chain([alone]).collect();
-        let instances = workers::of_trial(scope, &self.training, self.place, &of_instances)?;
+        let subnet = deployment::subnet(scope, &self.aws.rows).map_err(unusable)?;
+        let instances = workers::of_trial(
+            scope,
+            &self.training,
+            self.place,
+            &of_instances,
+            subnet.as_deref(),
+        )?;
         let package = Package {
             storage_mb: self.row.sandbox.ephemeral_storage_mb,
             environment,
