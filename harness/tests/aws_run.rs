@@ -2,6 +2,7 @@
 #![cfg(feature = "aws")]
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -45,6 +46,69 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     // Nothing of the keys that the harness was given is anywhere.
     assert!(!written(&aws).contains("c4n4ry"));
     assert!(!said(&ran).contains("c4n4ry"));
+}
+
+/// The experiment that everybody runs first, whole: tensor stores and the queue on
+/// hosts of their own, workflows as state machines, peers on instances that call
+/// functions.
+#[test]
+fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
+    let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
+    for (platform, out) in [("local", &local), ("aws", &aws)] {
+        let out = out.display().to_string();
+        let arguments = ["run", file, "--platform", platform, "--yes", "--out", &out];
+        let ran = cloud.run(directory.path(), &arguments);
+        assert_eq!(ran.status.code(), Some(0), "{platform}: {}", said(&ran));
+        assert!(!said(&ran).contains("c4n4ry"));
+    }
+    cloud.assert_empty();
+    assert!(!written(&aws).contains("c4n4ry"));
+    // What trains asynchronously goes on with whatever came first.
+    let is_synchronous = |at: &String| !at.contains("lambdaml_async");
+    let of = |run: &Path| -> BTreeMap<String, String> {
+        let digests = digests(run).into_iter();
+        digests.filter(|(at, _)| is_synchronous(at)).collect()
+    };
+    let (expected, found) = (of(&local), of(&aws));
+    assert!(expected.len() > 11 * 4, "{}", expected.len());
+    assert_eq!(found, expected);
+    let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
+    // All but the two whose workers are instances that call nobody, and P2P.
+    assert_eq!(trials.matches("REPORT lines of all").count(), 9, "{trials}");
+}
+
+/// A host that cannot serve says why, in the row of the trial that needed it.
+#[test]
+fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [mlless, allreduce]\n");
+    let out = directory.path().join("run").display().to_string();
+    let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes", "--out", &out]);
+    // A program, and no module of Redis.
+    let program = env!("CARGO_BIN_EXE_epochcost");
+    let ran = command
+        .current_dir(directory.path())
+        .env("EPOCHCOST_TENSORDB", program)
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(3), "{}", said(&ran));
+    cloud.assert_empty();
+    let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
+    assert!(
+        trials.contains("-mlless-store-0-r0t0 ended before"),
+        "{trials}"
+    );
+    assert!(trials.contains("module.so"), "{trials}");
+    // The other row has run.
+    assert_eq!(trials.matches("REPORT lines of all").count(), 1, "{trials}");
 }
 
 #[test]

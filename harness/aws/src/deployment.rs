@@ -15,6 +15,7 @@ use crate::resource::{
     Address, Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
     ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
 };
+use crate::services::Role;
 
 pub use crate::network::subnet;
 
@@ -143,11 +144,7 @@ impl Training {
     /// # Errors
     /// When there is no such system.
     pub fn service_hosts(&self) -> Result<u64, SystemError> {
-        let stores = match self.uses_tensor_store {
-            true => self.system()?.tensor_store_hosts(self.job.workers) as u64,
-            false => 0,
-        };
-        Ok(stores + u64::from(self.uses_queue))
+        Ok(crate::services::roles(self)?.len() as u64)
     }
 
     /// Seconds that a trial may take at most: in an epoch, a worker goes
@@ -315,6 +312,28 @@ struct Deployment<'a> {
     state_machine: Option<String>,
 }
 
+/// The value of the worker's variable `EPOCHCOST_DEPLOYMENT`: under which names
+/// a trial's system is deployed.
+///
+/// # Errors
+/// When the row's settings are not its system's.
+pub fn names(scope: &Scope, row: &Training, place: Place) -> Result<String, SystemError> {
+    let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
+    let system = row.job.system.as_str();
+    let name = |function: &'static str| (function, function_name(scope, system, function, place));
+    let machine = state_machine_name(scope, system, place);
+    let deployment = Deployment {
+        region: &scope.region,
+        functions: calls.iter().map(|called| name(called.function)).collect(),
+        state_machine: (!states.is_empty())
+            .then(|| scope.arn("states", &format!("stateMachine:{machine}"))),
+    };
+    serde_json::to_string(&deployment).map_err(|error| SystemError::Malformed {
+        what: "the deployment".to_owned(),
+        reason: error.to_string(),
+    })
+}
+
 /// What one trial's functions need: each with its log group, and the state
 /// machine of a system that has one.
 ///
@@ -331,20 +350,7 @@ pub fn of_trial(
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, place);
     let machine = state_machine_name(scope, system, place);
-    let deployment = Deployment {
-        region: &scope.region,
-        functions: calls
-            .iter()
-            .map(|called| (called.function, name(called.function)))
-            .collect(),
-        state_machine: (!states.is_empty())
-            .then(|| scope.arn("states", &format!("stateMachine:{machine}"))),
-    };
-    let malformed = |error: serde_json::Error| SystemError::Malformed {
-        what: "the deployment".to_owned(),
-        reason: error.to_string(),
-    };
-    let deployment = serde_json::to_string(&deployment).map_err(malformed)?;
+    let deployment = names(scope, row, place)?;
     let mut environment = package.environment.clone();
     environment.insert("EPOCHCOST_DEPLOYMENT".to_owned(), deployment);
     let mut specs = Vec::new();
@@ -396,6 +402,12 @@ pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, Syste
             let place = Place { row, trial };
             let specs = of_trial(scope, training, place, &package)?;
             all.extend(specs.iter().map(Spec::address));
+            for role in crate::services::roles(training)? {
+                all.push(Address {
+                    kind: Kind::Instance,
+                    name: crate::services::instance_name(scope, training, place, role),
+                });
+            }
             for rank in 0..training.instances()? as usize {
                 all.push(Address {
                     kind: Kind::Instance,
@@ -486,10 +498,13 @@ fn of_row(
     let machines = u64::from(row.transitions()? > 0);
     let name = state_machine_name(scope, system, place);
     add(Kind::StateMachine, name, machines, "standard".to_owned());
-    let (hosts, workers) = (row.service_hosts()?, row.instances()?);
+    let (roles, workers) = (crate::services::roles(row)?, row.instances()?);
     let name = |what: &str| place.name(scope, &format!("{system}-{what}"));
-    let on = SERVICE_INSTANCE.to_owned();
-    add(Kind::Instance, name("service"), hosts, on);
+    let stores = roles.iter().filter(|role| **role != Role::Queue).count();
+    let queues = roles.len() - stores;
+    let on = || SERVICE_INSTANCE.to_owned();
+    add(Kind::Instance, name("store"), stores as u64, on());
+    add(Kind::Instance, name("queue"), queues as u64, on());
     add(
         Kind::Instance,
         name("worker"),

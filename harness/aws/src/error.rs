@@ -96,6 +96,7 @@ impl Cause {
             | "ResourceNotFoundException"
             | "NoSuchResourceException"
             | "StateMachineDoesNotExist"
+            | "ExecutionDoesNotExist"
             | "Gateway.NotAttached" => Self::NotFound,
             // EC2 names each kind of thing, such as `InvalidGroup.NotFound`.
             _ if code.ends_with(".NotFound") => Self::NotFound,
@@ -188,6 +189,16 @@ pub enum AwsError {
         /// What to do.
         remedy: String,
     },
+    /// An instance ended before it did what it was started for.
+    #[error("the instance {name} ended before {what}; its log: {log}")]
+    Ended {
+        /// Its name.
+        name: String,
+        /// What it was to do.
+        what: String,
+        /// The last lines that it wrote, on one line.
+        log: String,
+    },
     /// It may cost more than the user allows.
     #[error("the spending limit is {limit_usd} USD, and this may cost {worst_usd:.2} USD")]
     SpendingLimit {
@@ -213,6 +224,14 @@ pub enum AwsError {
 }
 
 impl AwsError {
+    /// What a row's own settings make impossible.
+    pub(crate) fn of_row(error: epochcost_systems::SystemError) -> Self {
+        Self::Unusable {
+            problem: error.to_string(),
+            remedy: "check the row's settings".to_owned(),
+        }
+    }
+
     /// What kind of refusal it is, if a service refused.
     pub fn cause(&self) -> Option<Cause> {
         match self {

@@ -23,6 +23,7 @@ mod removal;
 pub mod reports;
 pub mod resource;
 mod run;
+pub mod services;
 pub mod states;
 pub mod user_data;
 pub mod workers;

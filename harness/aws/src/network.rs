@@ -16,6 +16,11 @@ pub(crate) const MEMBERS: &str = "members";
 /// The VPC, its gateway and its subnet.
 const NETWORK: &str = "network";
 
+/// The name of a run's VPC, of its gateway and of its subnet.
+pub(crate) fn name(scope: &Scope) -> String {
+    scope.run.name(NETWORK)
+}
+
 /// Whether a run of these rows has a network of its own.
 pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
     for row in rows {
@@ -28,7 +33,7 @@ pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
 
 /// The name of the VPC of a run of these rows, if it has one.
 pub(crate) fn vpc(scope: &Scope, rows: &[Training]) -> Result<Option<String>, SystemError> {
-    Ok(is_needed(rows)?.then(|| scope.run.name(NETWORK)))
+    Ok(is_needed(rows)?.then(|| name(scope)))
 }
 
 /// The name of the subnet of a run of these rows, if it has a network of its
@@ -47,7 +52,7 @@ pub(crate) fn of_functions(
 ) -> Result<Option<FunctionNetwork>, SystemError> {
     let inside = row.service_hosts()? > 0;
     Ok(inside.then(|| FunctionNetwork {
-        subnet: scope.run.name(NETWORK),
+        subnet: name(scope),
         security_group: scope.run.name(MEMBERS),
     }))
 }

@@ -13,7 +13,7 @@ use crate::{AwsError, Scope};
 pub const WORKER_KEY: &str = "bootstrap";
 /// Amazon Linux 2023 ("Reference the latest AMIs using Systems Manager public
 /// parameters").
-const IMAGE: &str =
+pub(crate) const IMAGE: &str =
     "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64";
 /// The same with NVIDIA's driver (AWS Deep Learning AMIs).
 const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
@@ -23,8 +23,8 @@ const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-o
 /// # Errors
 /// When the row's settings are not its system's.
 pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> {
-    let system = row.system().map_err(unusable)?;
-    let launch = system.launch(&row.job).map_err(unusable)?;
+    let system = row.system().map_err(AwsError::of_row)?;
+    let launch = system.launch(&row.job).map_err(AwsError::of_row)?;
     let Launch::Workers(workers) = launch else {
         return Ok(Vec::new());
     };
@@ -84,11 +84,4 @@ pub fn of_trial(
         }));
     }
     Ok(specs)
-}
-
-fn unusable(error: epochcost_systems::SystemError) -> AwsError {
-    AwsError::Unusable {
-        problem: error.to_string(),
-        remedy: "check the row's settings".to_owned(),
-    }
 }

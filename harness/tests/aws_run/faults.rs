@@ -153,6 +153,7 @@ fn run_system(
         .current_dir(directory.path())
         .env("AWS_ENDPOINT_URL", moto)
         .env("AWS_ENDPOINT_URL_LAMBDA", &lambda)
+        .env("AWS_ENDPOINT_URL_SFN", &lambda)
         .env("EPOCHCOST_LOG_PATIENCE_S", "2")
         .output()
         .unwrap();

@@ -9,9 +9,9 @@ use epochcost_systems::Host;
 use tokio::time::{Instant, sleep};
 
 use super::log::{Seen, of_instance};
-use super::trial::{LOOK, Trial, unix_s};
-use super::unusable;
+use super::trial::{LOOK, Trial, Watch, unix_s};
 use super::watch::steps_in;
+use super::{executions, unusable};
 use crate::metering::{Invocation, TrialOutcome};
 use crate::platform::{PlatformError, Progress};
 
@@ -40,12 +40,18 @@ pub(super) async fn work(
 ) -> Result<TrialOutcome, PlatformError> {
     let launched = workers::launched(&trial.training)?;
     let started_s = unix_s();
-    let (logs, missing) = wait(trial, &launched).await?;
-    let mut outcome = TrialOutcome {
-        started_s,
-        failure: missing,
-        ..TrialOutcome::default()
+    let mut watch = trial.watch()?;
+    let (logs, missing) = wait(trial, &launched, &mut watch, progress).await?;
+    // What workers invoked, where they did.
+    let transitions = executions::count(trial, &mut watch).await?;
+    let mut outcome = match trial.training.calls().map_err(unusable)?.is_empty() {
+        true => TrialOutcome {
+            failure: missing,
+            ..TrialOutcome::default()
+        },
+        false => watch.complete(trial, missing, progress).await?,
     };
+    outcome.transitions = transitions;
     for (rank, seen) in logs {
         let function = launched.iter().find(|(_, known)| *known == rank);
         let function = function.map_or("", |(function, _)| function);
@@ -80,16 +86,20 @@ type Logs = BTreeMap<usize, Seen>;
 async fn wait(
     trial: &Trial<'_>,
     launched: &[(&'static str, usize)],
+    watch: &mut Watch,
+    progress: &dyn Progress,
 ) -> Result<(Logs, Option<String>), PlatformError> {
     let clients = &trial.aws.clients;
     let bucket = deployment::objects_bucket(&trial.aws.scope);
     let limit_s = trial.training.deadline_s().map_err(unusable)? + BOOT_S;
     let (began, mut logs, mut looks) = (Instant::now(), Logs::new(), 0);
-    let spending = trial.spending();
+    let spending = trial.spending()?;
     loop {
-        let seconds = began.elapsed().as_secs_f64();
-        let kind = &trial.training.instance_type;
-        let spent = spending.check_instances(kind, launched.len(), seconds)?;
+        // Functions are looked at as often as instances.
+        let spent = match looks % LOOKS {
+            0 => spending.check(&watch.look(trial, progress).await?)?,
+            _ => spending.check(&[])?,
+        };
         let mut silent = Vec::new();
         // In this order: an instance leaves its log before it ends.
         let is_turn = looks % LOOKS == LOOKS - 1;

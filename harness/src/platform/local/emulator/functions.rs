@@ -88,7 +88,7 @@ impl Function {
     }
 
     /// One invocation with a task of the system's own words.
-    async fn run(&self, task: &Task, request_id: Uuid) -> Result<Outcome, String> {
+    pub(super) async fn run(&self, task: &Task, request_id: Uuid) -> Result<Outcome, String> {
         self.lambda.serve(task, request_id).await
     }
 }
@@ -132,7 +132,7 @@ impl FunctionStore {
     }
 
     /// A function by its name or its ARN.
-    fn find(&self, name: &str) -> Result<Arc<Function>, Refusal> {
+    pub(super) fn find(&self, name: &str) -> Result<Arc<Function>, Refusal> {
         let name = name.rsplit(':').next().unwrap_or(name);
         self.locked().get(name).cloned().ok_or_else(|| {
             Refusal::new(
@@ -226,6 +226,7 @@ impl FunctionStore {
             ("AWS_SESSION_TOKEN", "emulator"),
             ("AWS_ENDPOINT_URL", self.backend.endpoint()),
             ("AWS_ENDPOINT_URL_LAMBDA", &own),
+            ("AWS_ENDPOINT_URL_SFN", &own),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
