@@ -47,8 +47,8 @@ pub(super) async fn ensure(
                 })?
         }
     };
-    let is_available = || async { Ok(is_available(name, clients).await?) };
-    until(&format!("the VPC {name}"), PATIENCE, is_available).await?;
+    let what = format!("the VPC {name}");
+    until(&what, PATIENCE, || is_available(name, clients)).await?;
     // Names of endpoints lead to them only with both; one call takes one.
     let on = || AttributeBooleanValue::builder().value(true).build();
     let modify = || clients.instances.modify_vpc_attribute().vpc_id(&id);
