@@ -128,6 +128,9 @@ mod with_clients {
         assert_eq!((count("bucket"), count("state_machine")), (2, 1));
         // SPIRT's nine, MLLess's two, and one each of LambdaML's.
         assert_eq!((count("function"), count("log_group")), (13, 13));
+        // SPIRT's hosts need a network, and its functions the ways out of it.
+        let network = ["vpc", "internet_gateway", "subnet", "endpoint"];
+        assert_eq!(network.map(count), [1, 1, 1, 3]);
         // Four workers with GPUs beside whatever hosts the services.
         assert!(count("instance") > 4 + 4, "{resources:?}");
     }
@@ -135,7 +138,14 @@ mod with_clients {
     #[test]
     fn more_trials_cost_more() {
         let (one, two) = (plan(&["--trials", "1"]), plan(&["--trials", "2"]));
-        assert!((usd(&two) / usd(&one) - 2.0).abs() < 1e-9);
+        let of_rows = |plan: &Value| -> f64 {
+            let lines = plan["worst_case"].as_array().unwrap().iter();
+            let lines = lines.filter(|line| line["row"] != "");
+            lines.map(|line| line["usd"].as_f64().unwrap()).sum()
+        };
+        assert!((of_rows(&two) / of_rows(&one) - 2.0).abs() < 1e-9);
+        // The network's first and last hour is paid for once.
+        assert!(usd(&two) < 2.0 * usd(&one) && usd(&two) > 2.0 * of_rows(&one));
     }
 
     /// A price that is missing is named, and is not 0.

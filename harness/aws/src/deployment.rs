@@ -9,12 +9,15 @@ use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
 use serde::Serialize;
 
 use crate::Scope;
+use crate::network::{self, MEMBERS};
 use crate::policy;
 use crate::resource::{
     Address, Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
     ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
 };
 use crate::services::Role;
+
+pub use crate::network::subnet;
 
 /// Type of the instances that hold tensor stores (Barrak et al. 2023, §IV) and
 /// the queue.
@@ -215,7 +218,7 @@ pub fn objects_bucket(scope: &Scope) -> String {
 }
 
 /// What exists once for all rows: buckets, `code` in one of them, roles, the
-/// instance profile and the security group.
+/// instance profile, the security group, and the network of hosts of services.
 ///
 /// # Errors
 /// When a row's settings are not its system's.
@@ -242,17 +245,19 @@ pub fn shared(
             objects: Vec::new(),
         }),
     ];
-    let (mut functions, mut machines, mut hosts) = (false, false, false);
+    let (mut functions, mut machines, mut hosts, mut invoke) = (false, false, false, false);
     for row in rows {
-        functions |= !row.calls()?.is_empty();
+        let calls = !row.calls()?.is_empty();
+        functions |= calls;
         machines |= row.transitions()? > 0;
         hosts |= row.instances()? + row.service_hosts()? > 0;
+        invoke |= row.instances()? > 0 && calls;
     }
     if functions {
         specs.push(role(
             FUNCTIONS,
             "lambda.amazonaws.com",
-            policy::of_functions(scope),
+            policy::of_functions(scope, network::has_functions(rows)?),
         ));
     }
     if machines {
@@ -266,16 +271,18 @@ pub fn shared(
         specs.push(role(
             INSTANCES,
             "ec2.amazonaws.com",
-            policy::of_instances(scope),
+            policy::of_instances(scope, invoke),
         ));
         specs.push(Spec::InstanceProfile(InstanceProfileSpec {
             name: name(INSTANCES),
             role: name(INSTANCES),
         }));
         specs.push(Spec::SecurityGroup(SecurityGroupSpec {
-            name: name("members"),
+            name: name(MEMBERS),
+            vpc: network::vpc(scope, rows)?,
         }));
     }
+    specs.extend(network::specs(scope, rows)?);
     Ok(specs)
 }
 
@@ -339,6 +346,7 @@ pub fn of_trial(
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
     let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
+    let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, place);
     let machine = state_machine_name(scope, system, place);
@@ -362,6 +370,7 @@ pub fn of_trial(
             code_bucket: code_bucket(scope),
             code_key: package.key.clone(),
             environment: environment.clone(),
+            network: network.clone(),
         }));
     }
     if !states.is_empty() {
@@ -437,7 +446,7 @@ pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemE
                 kind,
                 name,
                 count: 1,
-                detail: String::new(),
+                detail: detail(spec),
                 row: None,
             }
         })
@@ -446,6 +455,15 @@ pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemE
         of_row(scope, row, index, &mut all)?;
     }
     Ok(all)
+}
+
+/// What of something that all rows share decides its price.
+fn detail(spec: &Spec) -> String {
+    match spec {
+        Spec::Endpoint(endpoint) if endpoint.service.is_interface() => "interface".to_owned(),
+        Spec::Endpoint(_) => "gateway".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn of_row(
@@ -505,6 +523,7 @@ mod tests {
     use super::*;
     use crate::RunId;
     use crate::policy::too_wide;
+    use crate::resource::EndpointService;
 
     fn scope() -> Scope {
         Scope {
@@ -567,8 +586,114 @@ mod tests {
                 .count()
                 == 3
         );
-        assert_eq!(too_wide(&specs, &RunId::new(1)), [] as [String; 0]);
-        assert!(!too_wide(&specs, &RunId::new(2)).is_empty());
+        assert_eq!(too_wide(&specs, &scope()), [] as [String; 0]);
+        let another = Scope {
+            run: RunId::new(2),
+            ..scope()
+        };
+        assert!(!too_wide(&specs, &another).is_empty());
+    }
+
+    fn of_systems(systems: &[&str]) -> Vec<Training> {
+        let mut rows = rows();
+        rows.retain(|row| systems.contains(&row.row.as_str()));
+        assert_eq!(rows.len(), systems.len());
+        rows
+    }
+
+    fn endpoints(rows: &[Training]) -> Vec<EndpointService> {
+        let specs = shared(&scope(), rows, Vec::new()).unwrap();
+        let services = specs.iter().filter_map(|spec| match spec {
+            Spec::Endpoint(endpoint) => Some(endpoint.service),
+            _ => None,
+        });
+        services.collect()
+    }
+
+    /// Functions must reach hosts; what needs no hosts needs no network.
+    #[test]
+    fn only_runs_with_hosts_of_services_have_a_network() {
+        use EndpointService::{Functions, Objects, Workflows};
+        let kinds = |systems: &[&str]| -> Vec<Kind> {
+            let specs = shared(&scope(), &of_systems(systems), Vec::new()).unwrap();
+            specs.iter().map(|spec| spec.address().kind).collect()
+        };
+        let without = kinds(&["allreduce", "gpu_baseline"]);
+        for kind in [
+            Kind::Vpc,
+            Kind::InternetGateway,
+            Kind::Subnet,
+            Kind::Endpoint,
+        ] {
+            assert!(!without.contains(&kind), "{kind}");
+            assert!(kinds(&["allreduce", "spirt"]).contains(&kind), "{kind}");
+        }
+        assert_eq!(endpoints(&of_systems(&["allreduce"])), []);
+        let spirt = of_systems(&["spirt"]);
+        assert_eq!(endpoints(&spirt), [Objects, Functions, Workflows]);
+        assert!(addresses(&scope(), &spirt).unwrap().iter().any(|address| {
+            address.kind == Kind::Vpc && address.name == scope().run.name("network")
+        }));
+    }
+
+    /// Functions of rows with hosts are in the network, those of others are
+    /// not: nothing there would lead them to S3's other buckets or out.
+    #[test]
+    fn functions_are_where_their_hosts_are() {
+        let package = Package {
+            architecture: Architecture::X86_64,
+            key: "worker.zip".into(),
+            storage_mb: 512,
+            environment: BTreeMap::new(),
+        };
+        let place = Place { row: 0, trial: 0 };
+        for (system, inside) in [("spirt", true), ("mlless", true), ("allreduce", false)] {
+            let mut row = of_systems(&[system]).remove(0);
+            row.uses_tensor_store = inside;
+            row.uses_queue = inside;
+            let specs = of_trial(&scope(), &row, place, &package).unwrap();
+            let networks: Vec<_> = specs
+                .iter()
+                .filter_map(|spec| match spec {
+                    Spec::Function(function) => Some(&function.network),
+                    _ => None,
+                })
+                .collect();
+            assert!(!networks.is_empty());
+            for network in networks {
+                let subnet = network.as_ref().map(|network| network.subnet.clone());
+                assert_eq!(
+                    subnet,
+                    inside.then(|| scope().run.name("network")),
+                    "{system}"
+                );
+            }
+        }
+    }
+
+    /// The one security group is in the network, and so must all instances be.
+    #[test]
+    fn all_instances_of_a_run_with_a_network_are_in_it() {
+        let rows = of_systems(&["spirt", "gpu_baseline"]);
+        let within = subnet(&scope(), &rows).unwrap();
+        assert_eq!(within, Some(scope().run.name("network")));
+        let place = Place { row: 1, trial: 0 };
+        let instances =
+            crate::workers::of_trial(&scope(), &rows[1], place, &[], within.as_deref()).unwrap();
+        assert!(!instances.is_empty());
+        for spec in instances {
+            assert!(matches!(spec, Spec::Instance(instance) if instance.subnet == within));
+        }
+        let specs = shared(&scope(), &rows, Vec::new()).unwrap();
+        let types = specs.iter().find_map(|spec| match spec {
+            Spec::Subnet(subnet) => Some(subnet.instance_types.clone()),
+            _ => None,
+        });
+        assert_eq!(types.unwrap(), ["g4dn.xlarge", SERVICE_INSTANCE]);
+        assert_eq!(
+            subnet(&scope(), &of_systems(&["gpu_baseline"])).unwrap(),
+            None
+        );
     }
 
     /// One function for each function of each system on functions, one machine

@@ -67,6 +67,10 @@ impl Cause {
             | "LimitExceededException"
             | "CodeStorageExceededException"
             | "TooManyBuckets"
+            | "VpcLimitExceeded"
+            | "InternetGatewayLimitExceeded"
+            | "SubnetLimitExceeded"
+            | "VpcEndpointLimitExceeded"
             | "SecurityGroupLimitExceeded"
             | "StateMachineLimitExceeded"
             | "ServiceQuotaExceededException" => Self::Quota,
@@ -76,6 +80,9 @@ impl Cause {
             | "BucketAlreadyOwnedByYou"
             | "InvalidGroup.Duplicate"
             | "InvalidPermission.Duplicate"
+            | "InvalidSubnet.Conflict"
+            | "Resource.AlreadyAssociated"
+            | "RouteAlreadyExists"
             | "StateMachineAlreadyExists" => Self::Exists,
             "DependencyViolation" | "DeleteConflict" | "BucketNotEmpty" | "VolumeInUse" => {
                 Self::InUse
@@ -90,10 +97,9 @@ impl Cause {
             | "NoSuchResourceException"
             | "StateMachineDoesNotExist"
             | "ExecutionDoesNotExist"
-            | "InvalidGroup.NotFound"
-            | "InvalidGroupId.NotFound"
-            | "InvalidInstanceID.NotFound"
-            | "InvalidVolume.NotFound" => Self::NotFound,
+            | "Gateway.NotAttached" => Self::NotFound,
+            // EC2 names each kind of thing, such as `InvalidGroup.NotFound`.
+            _ if code.ends_with(".NotFound") => Self::NotFound,
             _ => match status {
                 Some(429) => Self::Throttled,
                 Some(404) => Self::NotFound,
@@ -231,6 +237,16 @@ impl AwsError {
         match self {
             Self::Call { cause, .. } => Some(*cause),
             _ => None,
+        }
+    }
+
+    /// A refusal that stands in the answer to a call.
+    pub(crate) fn refused(doing: &str, code: String, message: String) -> Self {
+        Self::Call {
+            doing: doing.to_owned(),
+            cause: Cause::of_code(&code, None),
+            code,
+            message,
         }
     }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use epochcost_systems::SystemError;
 
 use crate::deployment::{Place, SERVICE_INSTANCE, Training, code_bucket, objects_bucket};
+use crate::network::{self, MEMBERS};
 use crate::resource::{InstanceSpec, Spec};
 use crate::user_data::{AMQP_PORT, Duty, REDIS_PORT, Service, script};
 use crate::workers::IMAGE;
@@ -112,7 +113,8 @@ pub fn of_trial(
             instance_type: SERVICE_INSTANCE.to_owned(),
             image: IMAGE.to_owned(),
             profile: scope.run.name("instances"),
-            security_group: scope.run.name("members"),
+            security_group: scope.run.name(MEMBERS),
+            subnet: Some(network::name(scope)),
             user_data: script(&duty, scope.expires)?,
         }));
     }

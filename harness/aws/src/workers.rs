@@ -4,6 +4,7 @@
 use epochcost_systems::{Device, Host, Launch};
 
 use crate::deployment::{Place, Training, code_bucket, objects_bucket};
+use crate::network::MEMBERS;
 use crate::resource::{InstanceSpec, Spec};
 use crate::user_data::{Duty, script};
 use crate::{AwsError, Scope};
@@ -47,7 +48,8 @@ pub fn log_key(place: Place, rank: usize) -> String {
     format!("{place}/instances/{rank}/log.txt")
 }
 
-/// The instances of a trial; none where its system has none.
+/// The instances of a trial, in the run's `subnet` if it has one; none where its
+/// system has none.
 ///
 /// # Errors
 /// When the row's settings are not its system's, or the run expires too soon.
@@ -56,6 +58,7 @@ pub fn of_trial(
     row: &Training,
     place: Place,
     environment: &[(String, String)],
+    subnet: Option<&str>,
 ) -> Result<Vec<Spec>, AwsError> {
     let (code, objects) = (code_bucket(scope), objects_bucket(scope));
     let image = match row.job.device {
@@ -75,7 +78,8 @@ pub fn of_trial(
             instance_type: row.instance_type.clone(),
             image: image.to_owned(),
             profile: scope.run.name("instances"),
-            security_group: scope.run.name("members"),
+            security_group: scope.run.name(MEMBERS),
+            subnet: subnet.map(str::to_owned),
             user_data: script(&duty, scope.expires)?,
         }));
     }

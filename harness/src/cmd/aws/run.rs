@@ -142,7 +142,16 @@ fn needed_module(
 }
 
 pub(super) async fn put_away(directory: &Path, output: Output) -> Result<(), Error> {
-    let left = aws::put_away(directory).await?;
+    let say = |text: &str| output.message(format_args!("{text}"));
+    // Waiting for network interfaces may be cut short: what costs is gone by then.
+    let stop = stop_signal()?;
+    let left = tokio::select! {
+        left = aws::put_away(directory, &say) => left?,
+        () = stop => return Err(Error::Lacks {
+            what: "interrupted before all of the run was removed".to_owned(),
+            remedy: "`epochcost clean` removes what is left".to_owned(),
+        }),
+    };
     if left.is_empty() {
         return Ok(());
     }

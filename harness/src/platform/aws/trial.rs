@@ -161,7 +161,14 @@ impl<'a> Trial<'a> {
         let names = deployment::names(scope, &self.training, self.place).map_err(unusable)?;
         let names = ("EPOCHCOST_DEPLOYMENT".to_owned(), names);
         let of_instances: Vec<_> = environment.clone().into_iter().chain([names]).collect();
-        let instances = workers::of_trial(scope, &self.training, self.place, &of_instances)?;
+        let subnet = deployment::subnet(scope, &self.aws.rows).map_err(unusable)?;
+        let instances = workers::of_trial(
+            scope,
+            &self.training,
+            self.place,
+            &of_instances,
+            subnet.as_deref(),
+        )?;
         let package = Package {
             storage_mb: self.row.sandbox.ephemeral_storage_mb,
             environment,
