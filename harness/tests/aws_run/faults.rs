@@ -28,6 +28,8 @@ enum Fate {
     Refused(u16, &'static str),
     /// It goes through, and the answer is changed.
     Changed(fn(Value) -> Value),
+    /// Lambda's queue delivers it twice.
+    Twice,
 }
 
 /// Whether a request is one that a rule is about.
@@ -91,6 +93,9 @@ async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
         if name != "host" && name != "content-length" && name != "transfer-encoding" {
             sent = sent.header(name, value);
         }
+    }
+    if matches!(fate, Fate::Twice) {
+        sent = sent.header("x-emulator-deliveries", "2");
     }
     let answer = sent.send().await.unwrap();
     let mut response = Response::builder().status(answer.status());
@@ -278,6 +283,21 @@ fn lines_that_come_twice_count_once() {
     assert_eq!(exit, 0, "{said}");
     assert!(trials.contains("more than once"), "{trials}");
     assert!(trials.contains("REPORT lines of all"), "{trials}");
+}
+
+/// Every worker is started twice under one request: one of the two does nothing.
+#[test]
+fn an_event_that_is_delivered_twice_counts_once() {
+    let twice = |asked: &Asked<'_>| match is_invocation(asked) {
+        true => Fate::Twice,
+        false => Fate::Through,
+    };
+    let Some((exit, said, trials)) = run(twice) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{said}");
+    assert!(trials.contains("ran again"), "{trials}");
+    assert!(trials.contains("of all 3 invocations"), "{trials}");
 }
 
 #[test]

@@ -15,7 +15,10 @@ pub(super) fn outcome(
 ) -> TrialOutcome {
     let (mut outcome, mut requests) = (TrialOutcome::default(), BTreeSet::new());
     let (mut unreported, mut again) = (Vec::new(), Vec::new());
-    for one in seen {
+    // What worked goes before what found its request taken.
+    let (repeated_ones, ones): (Vec<&Seen>, Vec<&Seen>) =
+        seen.iter().partition(|one| one.is_repeated());
+    for one in ones.into_iter().chain(repeated_ones) {
         if !requests.insert(one.request_id.as_str()) {
             again.push(one.request_id.as_str());
             // Paid for, but no second source of its records.
@@ -82,17 +85,17 @@ mod tests {
     use crate::platform::aws::log::read;
 
     /// The whole log of one invocation, in which it recorded an evaluation.
-    fn log(request: Uuid) -> Vec<Line> {
+    fn log(request: Uuid, says: &str) -> Vec<Line> {
         let record = Record::Warning {
             rank: 0,
-            text: "recorded".to_owned(),
+            text: says.to_owned(),
         };
         let record = serde_json::to_string(&record).unwrap_or_default();
         let texts = [
             start_line(request),
             format!(r#"{TASK_PREFIX}{{"function":"worker","rank":0,"epoch":0,"batch":null}}"#),
             format!("{RECORD_PREFIX}{record}"),
-            format!(r#"{OUTCOME_PREFIX}{{"Ok":"finished"}}"#),
+            format!(r#"{OUTCOME_PREFIX}{{"Ok":"{says}"}}"#),
             end_line(request),
             format!(
                 "REPORT RequestId: {request}\tDuration: 1.00 ms\tBilled Duration: 2 ms\t\
@@ -103,21 +106,34 @@ mod tests {
         texts.into_iter().map(line).collect()
     }
 
-    fn of(streams: &[(&str, Uuid)], known: usize) -> TrialOutcome {
-        let streams: Streams = (streams.iter())
-            .map(|(stream, request)| ((*stream).to_owned(), log(*request)))
+    /// The outcome of one invocation for each of `says`, under one request.
+    fn of(says: &[&str], known: usize) -> TrialOutcome {
+        let request = Uuid::from_u128(1);
+        let streams: Streams = (says.iter().enumerate())
+            .map(|(index, says)| (format!("sandbox-{index}"), log(request, says)))
             .collect();
         outcome(&read(&streams), known, 0, None)
     }
 
     #[test]
     fn a_request_that_lambda_ran_again_is_paid_twice_and_counts_once() {
-        let request = Uuid::from_u128(1);
-        let outcome = of(&[("a", request), ("b", request)], 1);
-        assert_eq!(outcome.invocations.len(), 2);
+        // Whichever is in the log first.
+        for says in [["finished", "repeated"], ["repeated", "finished"]] {
+            let outcome = of(&says, 1);
+            let records = format!("{:?}", outcome.records);
+            assert_eq!(outcome.records.len(), 1, "{says:?}");
+            assert!(records.contains("finished"), "{records}");
+            assert_eq!(outcome.invocations.len(), 2);
+        }
+        let outcome = of(&["finished", "finished"], 1);
         assert_eq!(outcome.records.len(), 1);
         assert_eq!(outcome.failure, None);
-        let says = |text: &str| outcome.warnings.iter().any(|warning| warning.contains(text));
+        let says = |text: &str| {
+            outcome
+                .warnings
+                .iter()
+                .any(|warning| warning.contains(text))
+        };
         assert!(says("of all 1 invocations"), "{:?}", outcome.warnings);
         assert!(says("ran again"), "{:?}", outcome.warnings);
     }
@@ -125,7 +141,7 @@ mod tests {
     /// A workflow's invocations are known whether their logs came or not.
     #[test]
     fn what_is_known_to_have_run_and_is_not_in_the_log_fails_the_trial() {
-        let outcome = of(&[("a", Uuid::from_u128(1))], 3);
+        let outcome = of(&["finished"], 3);
         let failure = outcome.failure.unwrap_or_default();
         assert!(failure.contains("of 1 of 3 invocations"), "{failure}");
     }

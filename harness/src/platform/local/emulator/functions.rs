@@ -340,6 +340,13 @@ pub(super) async fn event_config(
     Ok(answered(StatusCode::OK, answer))
 }
 
+/// How often Lambda's queue delivers an event: once at least. More only where
+/// a test asks for it.
+fn deliveries(headers: &HeaderMap) -> usize {
+    let asked = header(headers, "x-emulator-deliveries");
+    asked.and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
 pub(super) async fn invoke(
     State(store): State<Arc<FunctionStore>>,
     Path(name): Path<String>,
@@ -355,7 +362,10 @@ pub(super) async fn invoke(
     let id = [("x-amzn-requestid", request_id.to_string())];
     match header(&headers, "x-amz-invocation-type") {
         Some("Event") => {
-            tokio::spawn(async move { function.run(&task, request_id).await });
+            for _ in 0..deliveries(&headers) {
+                let (function, task) = (function.clone(), task.clone());
+                tokio::spawn(async move { function.run(&task, request_id).await });
+            }
             Ok((StatusCode::ACCEPTED, id).into_response())
         }
         _ => Ok(match function.run(&task, request_id).await {
