@@ -6,8 +6,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::deployment::{SERVICE_INSTANCE, Training};
-use crate::network;
 use crate::resource::EndpointService;
+use crate::{metrics, network};
 
 /// Prices of a book.
 pub trait Prices {
@@ -51,6 +51,8 @@ const TASK_BYTES: f64 = 16_384.0;
 /// An interface endpoint is charged for in each availability zone: a run's
 /// network has one subnet.
 const ENDPOINT_ZONES: f64 = 1.0;
+/// Looks at CloudWatch's metrics after a trial: one every 15 s for 3 minutes.
+const METRIC_LOOKS: f64 = 13.0;
 /// The gigabyte of traffic.
 const GB: f64 = 1e9;
 const GIB: f64 = (1u64 << 30) as f64;
@@ -225,6 +227,12 @@ fn of_row(
         "log lines",
         (invocations + steps) * LOG_BYTES / GIB,
     )?;
+    let metrics = metrics::count(row.calls()?.len(), all as usize) as f64;
+    charge(
+        "metric_read",
+        "metrics read until they say what the log does",
+        metrics * METRIC_LOOKS * trials,
+    )?;
     Ok(())
 }
 
@@ -255,6 +263,7 @@ mod tests {
                 "s3_gb_month" => 0.023,
                 "logs_gb" => 0.5,
                 "ebs_gp3_gb_month" => 0.08,
+                "metric_read" => 1e-5,
                 "vpc_endpoint_hour" | "vpc_endpoint_gb" => 0.01,
                 "ipv4_address_hour" => 0.005,
                 other => return Err(format!("no price for {other}")),
@@ -294,6 +303,11 @@ mod tests {
         assert_eq!(
             quantity(&lines, "lambda_gb_second"),
             invocations * 900.0 * 2.0
+        );
+        // Seven metrics of each of nine functions, one of each of five hosts.
+        assert_eq!(
+            quantity(&lines, "metric_read"),
+            2.0 * 13.0 * (9.0 * 7.0 + 5.0)
         );
         // A map is a transition itself.
         assert_eq!(quantity(&lines, "state_transition"), 2.0 * 4.0 * 3.0 * 11.0);

@@ -4,6 +4,7 @@
 mod executions;
 mod instances;
 mod log;
+mod metrics;
 mod outcome;
 mod put_away;
 mod services;
