@@ -55,16 +55,13 @@ fn refused(arguments: &[&str], exit: i32, says: &str) {
     assert_eq!(left, 1, "{arguments:?} wrote something");
 }
 
-/// What needs instances is not run yet, and that is said before anything happens.
+/// What AWS cannot do is said before anything happens.
 #[cfg(feature = "aws")]
 #[test]
-fn a_run_that_needs_instances_is_refused_before_anything_happens() {
-    refused(&["run", "x.yaml", "--yes"], 5, "needs");
-    refused(
-        &["run", "x.yaml", "--max-usd", "0"],
-        5,
-        "plan --platform aws",
-    );
+fn a_run_that_shapes_the_network_is_refused_before_anything_happens() {
+    let shaped = ["--set", "network={bandwidth_mbit_s: 10}"];
+    let arguments = [&["run", "x.yaml", "--yes"][..], &shaped].concat();
+    refused(&arguments, 5, "shapes the network");
 }
 
 #[cfg(not(feature = "aws"))]

@@ -151,6 +151,9 @@ pub const CALLS: &[Permitted] = &[
     call("SFN", "ListStateMachines", "states:ListStateMachines"),
     call("SFN", "ListTagsForResource", "states:ListTagsForResource"),
     call("SFN", "DeleteStateMachine", "states:DeleteStateMachine"),
+    call("SFN", "StartExecution", "states:StartExecution"),
+    call("SFN", "DescribeExecution", "states:DescribeExecution"),
+    call("SFN", "GetExecutionHistory", "states:GetExecutionHistory"),
     call("STS", "GetCallerIdentity", ""),
     call(
         "Service Quotas",

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
+use epochcost_systems::{Fidelity, Host, Job, Launch, System, SystemError, find};
 
 use serde::Serialize;
 
@@ -378,7 +378,8 @@ pub fn of_trial(
         specs.push(Spec::StateMachine(StateMachineSpec {
             name: machine,
             role: scope.run.name(MACHINES),
-            definition: crate::states::definition(&states, arn),
+            // The published state machine has no `Retry` in any state.
+            definition: crate::states::definition(&states, arn, row.job.fidelity != Fidelity::Code),
         }));
     }
     Ok(specs)
@@ -517,7 +518,7 @@ fn of_row(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use epochcost_systems::{Fidelity, systems, testing};
+    use epochcost_systems::{systems, testing};
     use serde_json::Map;
 
     use super::*;

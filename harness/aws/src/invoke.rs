@@ -82,8 +82,8 @@ pub async fn look_at_execution(clients: &Clients, arn: &str) -> Result<Execution
     })
 }
 
-/// State transitions of an execution, by its history: a state entered or a
-/// branch started is one (AWS Step Functions pricing).
+/// State transitions of an execution, by its history: a state entered is one,
+/// and so is each task's attempt after its first ("AWS Step Functions pricing").
 ///
 /// # Errors
 /// When Step Functions cannot be asked.
@@ -95,21 +95,18 @@ pub async fn transitions(clients: &Clients, arn: &str) -> Result<u64, AwsError> 
         .include_execution_data(false)
         .into_paginator()
         .send();
-    let mut count = 0;
+    let (mut tasks, mut maps, mut attempts) = (0, 0, 0);
     while let Some(page) = pages.next().await {
         let doing = format!("read the history of {arn}");
         let page = page.map_err(|error| AwsError::of(doing, error))?;
-        let entered = |kind: &HistoryEventType| {
-            matches!(
-                kind,
-                HistoryEventType::TaskStateEntered | HistoryEventType::MapStateEntered
-            )
-        };
-        count += page
-            .events
-            .iter()
-            .filter(|event| entered(&event.r#type))
-            .count() as u64;
+        for event in page.events {
+            match event.r#type {
+                HistoryEventType::TaskStateEntered => tasks += 1,
+                HistoryEventType::MapStateEntered => maps += 1,
+                HistoryEventType::TaskScheduled => attempts += 1,
+                _ => {}
+            }
+        }
     }
-    Ok(count)
+    Ok(maps + tasks.max(attempts))
 }

@@ -104,9 +104,13 @@ impl Cloud {
         })
     }
 
-    /// Nothing where a server that hosts of services run is not installed.
+    /// Nothing where something that hosts of services run is not installed.
     pub fn start_with_services() -> Option<Self> {
-        let missing = [find::redis().err(), find::rabbitmq().err()];
+        let missing = [
+            find::redis().err(),
+            find::rabbitmq().err(),
+            find::module().err(),
+        ];
         match missing.into_iter().flatten().next() {
             None => Self::start(),
             Some(error) => skip(&error.to_string()),
@@ -148,6 +152,10 @@ impl Cloud {
         let json = "application/x-amz-json-1.1\r\nx-amz-target: Logs_20140328.DescribeLogGroups";
         let running = "Version=2016-11-15&Action=DescribeInstances&\
                        Filter.1.Name=instance-state-name&Filter.1.Value.1=running";
+        let networks = "Version=2016-11-15&Action=DescribeVpcs&\
+                        Filter.1.Name=is-default&Filter.1.Value.1=false";
+        let groups = "Version=2016-11-15&Action=DescribeSecurityGroups&\
+                      Filter.1.Name=group-name&Filter.1.Value.1=epochcost-*";
         for (service, content, body, mark) in [
             (
                 "iam",
@@ -156,6 +164,8 @@ impl Cloud {
                 "<RoleName>",
             ),
             ("ec2", form, running, "<instanceId>"),
+            ("ec2", form, networks, "<vpcId>"),
+            ("ec2", form, groups, "<groupId>"),
             ("logs", json, "{}", "logGroupName"),
         ] {
             let answer = ask(&self.moto.url, "POST", service, content, body);

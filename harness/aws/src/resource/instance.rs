@@ -101,6 +101,17 @@ pub async fn is_alive(clients: &Clients, name: &str) -> Result<bool, AwsError> {
     Ok(running(name, clients).await?.is_some())
 }
 
+/// When an instance was launched, from which on it is charged for: seconds since
+/// the Unix epoch. Nothing of one that is on its way out.
+///
+/// # Errors
+/// When EC2 cannot be asked.
+pub async fn launched_s(clients: &Clients, name: &str) -> Result<Option<f64>, AwsError> {
+    let found = all(clients, named(name)).await?;
+    let launched = found.iter().find_map(Instance::launch_time);
+    Ok(launched.map(aws_smithy_types::DateTime::as_secs_f64))
+}
+
 /// The id of the instance of that name, if it is not on its way out.
 async fn running(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     let found = all(clients, named(name)).await?;

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use bucket::{BucketSpec, ObjectSpec};
 pub use endpoint::{EndpointService, EndpointSpec};
 pub use function::{Architecture, FunctionNetwork, FunctionSpec};
-pub use instance::{InstanceSpec, is_alive};
+pub use instance::{InstanceSpec, is_alive, launched_s};
 pub use instance_profile::InstanceProfileSpec;
 pub use internet_gateway::InternetGatewaySpec;
 pub use log_group::LogGroupSpec;

@@ -70,3 +70,68 @@ pub(super) fn outcome(
     outcome.failure = failure;
     outcome
 }
+
+#[cfg(test)]
+mod tests {
+    use epochcost_aws::logs::{Line, Streams};
+    use epochcost_systems::{OUTCOME_PREFIX, RECORD_PREFIX, Record, TASK_PREFIX};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::metering::log::{end_line, start_line};
+    use crate::platform::aws::log::read;
+
+    /// The whole log of one invocation, in which it recorded an evaluation.
+    fn log(request: Uuid) -> Vec<Line> {
+        let record = Record::Warning {
+            rank: 0,
+            text: "recorded".to_owned(),
+        };
+        let record = serde_json::to_string(&record).unwrap_or_default();
+        let texts = [
+            start_line(request),
+            format!(r#"{TASK_PREFIX}{{"function":"worker","rank":0,"epoch":0,"batch":null}}"#),
+            format!("{RECORD_PREFIX}{record}"),
+            format!(r#"{OUTCOME_PREFIX}{{"Ok":"finished"}}"#),
+            end_line(request),
+            format!(
+                "REPORT RequestId: {request}\tDuration: 1.00 ms\tBilled Duration: 2 ms\t\
+                 Memory Size: 128 MB\tMax Memory Used: 55 MB\t"
+            ),
+        ];
+        let line = |text| Line { at_ms: 0, text };
+        texts.into_iter().map(line).collect()
+    }
+
+    fn of(streams: &[(&str, Uuid)], known: usize) -> TrialOutcome {
+        let streams: Streams = (streams.iter())
+            .map(|(stream, request)| ((*stream).to_owned(), log(*request)))
+            .collect();
+        outcome(&read(&streams), known, 0, None)
+    }
+
+    #[test]
+    fn a_request_that_lambda_ran_again_is_paid_twice_and_counts_once() {
+        let request = Uuid::from_u128(1);
+        let outcome = of(&[("a", request), ("b", request)], 1);
+        assert_eq!(outcome.invocations.len(), 2);
+        assert_eq!(outcome.records.len(), 1);
+        assert_eq!(outcome.failure, None);
+        let says = |text: &str| {
+            outcome
+                .warnings
+                .iter()
+                .any(|warning| warning.contains(text))
+        };
+        assert!(says("of all 1 invocations"), "{:?}", outcome.warnings);
+        assert!(says("ran again"), "{:?}", outcome.warnings);
+    }
+
+    /// A workflow's invocations are known whether their logs came or not.
+    #[test]
+    fn what_is_known_to_have_run_and_is_not_in_the_log_fails_the_trial() {
+        let outcome = of(&[("a", Uuid::from_u128(1))], 3);
+        let failure = outcome.failure.unwrap_or_default();
+        assert!(failure.contains("of 1 of 3 invocations"), "{failure}");
+    }
+}
