@@ -5,7 +5,7 @@ use epochcost_systems::SystemError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::deployment::{SERVICE_INSTANCE, Training};
+use crate::deployment::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
 use crate::resource::EndpointService;
 use crate::{metrics, network};
 
@@ -124,7 +124,7 @@ fn of_network(
     let interfaces = interfaces.count() as f64;
     let (mut run_s, mut bytes) = (AROUND_S, 0.0);
     for row in rows {
-        run_s += (row.deadline_s()? + BOOT_S) * row.trials;
+        run_s += (row.deadline_s()? + AROUND_TRIAL_S) * row.trials;
         bytes += endpoint_bytes(row, &services)?;
     }
     let mut charge =
@@ -316,10 +316,8 @@ mod tests {
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
         assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 5.0 * hours);
         // To Lambda and to Step Functions; S3's costs nothing.
-        assert_eq!(
-            quantity(&lines, "vpc_endpoint_hour"),
-            2.0 * (2.0 * hours + 1.0)
-        );
+        let run = 2.0 * (900.0 * (3.0 * 9.0 + 1.0) + 1200.0) / 3600.0 + 1.0;
+        assert!((quantity(&lines, "vpc_endpoint_hour") - 2.0 * run).abs() < 1e-9);
         let gb = invocations * 2.0 * 16_384.0 / 1e9;
         assert_eq!(quantity(&lines, "vpc_endpoint_gb"), gb);
         assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 0.0);
@@ -349,7 +347,7 @@ mod tests {
         let (alone, other) = (training("spirt"), training("allreduce"));
         assert_eq!(hours(std::slice::from_ref(&other)), 0.0);
         let both = hours(&[alone.clone(), other.clone()]);
-        let more = 2.0 * 2.0 * (other.deadline_s().unwrap() + BOOT_S) as f64 / 3600.0;
+        let more = 2.0 * 2.0 * (other.deadline_s().unwrap() + AROUND_TRIAL_S) as f64 / 3600.0;
         assert!((both - hours(&[alone]) - more).abs() < 1e-9);
     }
 
