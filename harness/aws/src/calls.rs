@@ -130,6 +130,7 @@ pub const CALLS: &[Permitted] = &[
     ),
     call("CloudWatch Logs", "DeleteLogGroup", "logs:DeleteLogGroup"),
     call("CloudWatch Logs", "FilterLogEvents", "logs:FilterLogEvents"),
+    call("CloudWatch", "GetMetricData", "cloudwatch:GetMetricData"),
     call("Lambda", "CreateFunction", "lambda:CreateFunction"),
     call(
         "Lambda",

@@ -25,6 +25,10 @@ pub const SERVICE_INSTANCE: &str = "t2.medium";
 /// Days that log lines are kept: one of the retentions that CloudWatch knows.
 const RETENTION_DAYS: i32 = 3;
 
+/// Seconds around a trial's own time, with room: what it needs is made and
+/// boots, its log and its metrics are waited for, and what was made goes.
+pub const AROUND_TRIAL_S: u64 = 1_200;
+
 /// One row of an experiment, as it would be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Training {

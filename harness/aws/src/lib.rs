@@ -13,6 +13,7 @@ mod error;
 pub mod invoke;
 mod journal;
 pub mod logs;
+pub mod metrics;
 mod network;
 pub mod objects;
 pub mod package;

@@ -5,9 +5,9 @@ use epochcost_systems::SystemError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::deployment::{SERVICE_INSTANCE, Training};
-use crate::network;
+use crate::deployment::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
 use crate::resource::EndpointService;
+use crate::{metrics, network};
 
 /// Prices of a book.
 pub trait Prices {
@@ -51,6 +51,8 @@ const TASK_BYTES: f64 = 16_384.0;
 /// An interface endpoint is charged for in each availability zone: a run's
 /// network has one subnet.
 const ENDPOINT_ZONES: f64 = 1.0;
+/// Looks at CloudWatch's metrics after a trial: one every 15 s for 3 minutes.
+const METRIC_LOOKS: f64 = 13.0;
 /// The gigabyte of traffic.
 const GB: f64 = 1e9;
 const GIB: f64 = (1u64 << 30) as f64;
@@ -122,7 +124,7 @@ fn of_network(
     let interfaces = interfaces.count() as f64;
     let (mut run_s, mut bytes) = (AROUND_S, 0.0);
     for row in rows {
-        run_s += (row.deadline_s()? + BOOT_S) * row.trials;
+        run_s += (row.deadline_s()? + AROUND_TRIAL_S) * row.trials;
         bytes += endpoint_bytes(row, &services)?;
     }
     let mut charge =
@@ -225,6 +227,12 @@ fn of_row(
         "log lines",
         (invocations + steps) * LOG_BYTES / GIB,
     )?;
+    let metrics = metrics::count(row.calls()?.len(), all as usize) as f64;
+    charge(
+        "metric_read",
+        "metrics read until they say what the log does",
+        metrics * METRIC_LOOKS * trials,
+    )?;
     Ok(())
 }
 
@@ -255,6 +263,7 @@ mod tests {
                 "s3_gb_month" => 0.023,
                 "logs_gb" => 0.5,
                 "ebs_gp3_gb_month" => 0.08,
+                "metric_read" => 1e-5,
                 "vpc_endpoint_hour" | "vpc_endpoint_gb" => 0.01,
                 "ipv4_address_hour" => 0.005,
                 other => return Err(format!("no price for {other}")),
@@ -295,6 +304,11 @@ mod tests {
             quantity(&lines, "lambda_gb_second"),
             invocations * 900.0 * 2.0
         );
+        // Seven metrics of each of nine functions, one of each of five hosts.
+        assert_eq!(
+            quantity(&lines, "metric_read"),
+            2.0 * 13.0 * (9.0 * 7.0 + 5.0)
+        );
         // A map is a transition itself.
         assert_eq!(quantity(&lines, "state_transition"), 2.0 * 4.0 * 3.0 * 11.0);
         // One tensor store a peer and the queue, for as long as a trial may take.
@@ -302,10 +316,8 @@ mod tests {
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
         assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 5.0 * hours);
         // To Lambda and to Step Functions; S3's costs nothing.
-        assert_eq!(
-            quantity(&lines, "vpc_endpoint_hour"),
-            2.0 * (2.0 * hours + 1.0)
-        );
+        let run = 2.0 * (900.0 * (3.0 * 9.0 + 1.0) + 1200.0) / 3600.0 + 1.0;
+        assert!((quantity(&lines, "vpc_endpoint_hour") - 2.0 * run).abs() < 1e-9);
         let gb = invocations * 2.0 * 16_384.0 / 1e9;
         assert_eq!(quantity(&lines, "vpc_endpoint_gb"), gb);
         assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 0.0);
@@ -335,7 +347,7 @@ mod tests {
         let (alone, other) = (training("spirt"), training("allreduce"));
         assert_eq!(hours(std::slice::from_ref(&other)), 0.0);
         let both = hours(&[alone.clone(), other.clone()]);
-        let more = 2.0 * 2.0 * (other.deadline_s().unwrap() + BOOT_S) as f64 / 3600.0;
+        let more = 2.0 * 2.0 * (other.deadline_s().unwrap() + AROUND_TRIAL_S) as f64 / 3600.0;
         assert!((both - hours(&[alone]) - more).abs() < 1e-9);
     }
 

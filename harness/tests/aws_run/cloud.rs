@@ -129,7 +129,9 @@ impl Cloud {
             .env("AWS_ENDPOINT_URL", &self.moto.url)
             .env("AWS_ENDPOINT_URL_S3", &self.objects)
             .env("AWS_ENDPOINT_URL_LAMBDA", &self.emulator.url)
-            .env("AWS_ENDPOINT_URL_SFN", &self.emulator.url);
+            .env("AWS_ENDPOINT_URL_SFN", &self.emulator.url)
+            // moto does not speak CloudWatch's format.
+            .env("EPOCHCOST_METRICS_PATIENCE_S", "0");
         command
     }
 

@@ -59,6 +59,7 @@ const GB_MONTH: (&str, &[&str]) = ("GB-month", &["GB-Mo", "GB-month"]);
 const REQUEST: (&str, &[&str]) = ("request", &["Requests", "Request", "API Requests"]);
 const GB_SECOND: (&str, &[&str]) = ("GB-second", &["Lambda-GB-Second", "GB-Second", "Second"]);
 const TRANSITION: (&str, &[&str]) = ("transition", &["StateTransitions", "StateTransition"]);
+const METRIC: (&str, &[&str]) = ("metric", &["Metrics", "Metric"]);
 const GB: (&str, &[&str]) = ("GB", &["GB", "GigaBytes"]);
 
 /// Every dimension that AWS has a price for: instances of `instance_types`,
@@ -157,6 +158,16 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             GB,
             "CloudWatch logs taken in",
         ),
+        Query {
+            usage: Some("GMD-Metrics"),
+            ..query(
+                "metric_read",
+                "AmazonCloudWatch",
+                &[],
+                METRIC,
+                "CloudWatch metrics read by GetMetricData",
+            )
+        },
         of_vpc(
             "vpc_endpoint_hour",
             "VpcEndpoint-Hours",

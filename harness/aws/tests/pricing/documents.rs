@@ -82,6 +82,11 @@ pub fn endpoint_bytes() -> Value {
     product("ENDPOINTBYTES001", "AmazonVPC", "GB", &tiers)
 }
 
+pub fn metric_reads() -> Value {
+    let tiers = [("0", "0.0000100000")];
+    product("METRICREADS00001", "AmazonCloudWatch", "Metrics", &tiers)
+}
+
 pub fn public_address() -> Value {
     let tiers = [("0", "0.0050000000")];
     product("PUBLICADDRESS001", "AmazonVPC", "Hrs", &tiers)

@@ -59,7 +59,7 @@ fn the_first_tier_that_costs_something_is_the_price() {
 }
 
 #[test]
-fn a_networks_prices_are_known_by_usage() {
+fn what_has_no_group_is_known_by_its_usage() {
     let endpoints = price("vpc_endpoint_hour", &[documents::endpoint_hours()]).unwrap();
     assert_eq!((endpoints.usd, endpoints.unit.as_str()), (0.01, "hour"));
     let traffic = price("vpc_endpoint_gb", &[documents::endpoint_bytes()]).unwrap();
@@ -71,6 +71,8 @@ fn a_networks_prices_are_known_by_usage() {
     );
     let address = price("ipv4_address_hour", &[documents::public_address()]).unwrap();
     assert_eq!((address.usd, address.unit.as_str()), (0.005, "hour"));
+    let reads = price("metric_read", &[documents::metric_reads()]).unwrap();
+    assert_eq!((reads.usd, reads.unit.as_str()), (0.00001, "metric"));
     let error = price("ipv4_address_hour", &[]).unwrap_err().to_string();
     assert!(error.contains("PublicIPv4:InUseAddress"), "{error}");
 }

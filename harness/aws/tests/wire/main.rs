@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod metrics;
 mod network;
 mod service;
 

@@ -4,6 +4,7 @@
 mod executions;
 mod instances;
 mod log;
+mod metrics;
 mod outcome;
 mod put_away;
 mod services;
@@ -14,7 +15,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use epochcost_aws::deployment::{self, Package, Training};
+use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
 use epochcost_aws::resource::ObjectSpec;
 use epochcost_aws::services::MODULE_KEY;
 use epochcost_aws::{
@@ -236,6 +237,7 @@ fn expiry(rows: &[Training]) -> Result<Timestamp, PlatformError> {
     let mut seconds = GRACE_S;
     for row in rows {
         let trial = row.deadline_s().map_err(unusable)?;
+        let trial = trial.saturating_add(AROUND_TRIAL_S);
         let all = trial.saturating_mul(row.trials);
         seconds = seconds.saturating_add_unsigned(all);
     }

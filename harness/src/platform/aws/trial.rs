@@ -2,12 +2,13 @@
 //! removal.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use epochcost_aws::deployment::{self, Package, Place, Training};
 use epochcost_aws::invoke;
 use epochcost_aws::logs::LogReader;
-use epochcost_aws::resource::{Address, Spec};
+use epochcost_aws::resource::{Address, Kind, Spec};
 use epochcost_aws::{AwsError, objects, provision, remove, workers};
 use epochcost_systems::{
     DATASET_BUCKET, Device, Host, Job, Launch, System, Task, dataset_objects, find,
@@ -20,7 +21,7 @@ use super::outcome::outcome;
 use super::services::{Services, store_settings};
 use super::spending::{Rented, Spending};
 use super::watch::{Standing, Start, standing, steps};
-use super::{Aws, executions, instances, is_the_trials, services, unusable};
+use super::{Aws, executions, instances, is_the_trials, metrics, services, unusable};
 use crate::metering::TrialOutcome;
 use crate::plan::{Row, TrialPlan};
 use crate::platform::{PlatformError, Progress, TrialData};
@@ -44,7 +45,7 @@ pub(super) async fn run(
     progress: &dyn Progress,
 ) -> Result<TrialOutcome, PlatformError> {
     let trial = Trial::of(aws, plan)?;
-    let mut made = BTreeSet::new();
+    let (began, mut made) = (Timestamp::now(), BTreeSet::new());
     let outcome = match trial.make(data, &mut made).await {
         Ok(()) => trial.work(progress).await,
         Err(error) => Err(error),
@@ -58,6 +59,8 @@ pub(super) async fn run(
     };
     let left = trial.put_away(&made).await;
     let mut outcome = outcome?;
+    // Metrics outlive what they are of, which is paid for no longer.
+    metrics::cross_check(&trial, began, &mut outcome).await?;
     outcome.warnings.extend(left?);
     Ok(outcome)
 }
@@ -76,6 +79,8 @@ pub(super) struct Trial<'a> {
     pub(super) place: Place,
     /// When anything of it may have begun to cost.
     since: std::time::Instant,
+    /// Names and ids of its instances, as they were made.
+    instances: Mutex<Vec<(String, String)>>,
 }
 
 impl<'a> Trial<'a> {
@@ -102,6 +107,7 @@ impl<'a> Trial<'a> {
                 trial: plan.trial,
             },
             since: std::time::Instant::now(),
+            instances: Mutex::default(),
         })
     }
 
@@ -215,7 +221,15 @@ impl<'a> Trial<'a> {
     ) -> Result<(), PlatformError> {
         made.extend(specs.iter().map(Spec::address));
         let mut journal = self.aws.journal.lock().await;
-        provision(specs, &self.aws.clients, &mut journal, &self.aws.approval).await?;
+        let made = provision(specs, &self.aws.clients, &mut journal, &self.aws.approval).await?;
+        let instances = made
+            .into_iter()
+            .filter(|(made, _)| made.kind == Kind::Instance);
+        let mut known = self
+            .instances
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.extend(instances.map(|(made, id)| (made.name, id)));
         Ok(())
     }
 
@@ -283,8 +297,14 @@ impl<'a> Trial<'a> {
         Ok(groups.collect())
     }
 
+    /// Names and ids of the instances that were made.
+    pub(super) fn instances(&self) -> Vec<(String, String)> {
+        let known = self.instances.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The name of a function on Lambda.
-    fn function(&self, function: &str) -> String {
+    pub(super) fn function(&self, function: &str) -> String {
         let system = &self.job().system;
         deployment::function_name(&self.aws.scope, system, function, self.place)
     }
