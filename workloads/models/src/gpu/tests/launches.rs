@@ -121,7 +121,7 @@ fn counted(names: &[String]) -> String {
 /// `EPOCHCOST_LAUNCHES_BATCH=512` it takes minutes in software.
 #[test]
 fn a_step_launches_hundreds_of_kernels_and_not_thousands() {
-    let size = std::env::var("EPOCHCOST_LAUNCHES_BATCH").unwrap_or("2".into());
+    let size = std::env::var("EPOCHCOST_LAUNCHES_BATCH").unwrap_or("4".into());
     for (model, most) in [("mobilenet", 400), ("resnet18", 400)] {
         let names = launches(model, &size);
         println!(
