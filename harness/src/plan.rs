@@ -102,7 +102,23 @@ pub enum TensorStoreKind {
     Lua,
 }
 
+impl TensorStoreKind {
+    /// The scheme of the store's endpoint: what workers speak to it.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::Module => "redis",
+            Self::Plain => "redis+plain",
+            Self::Lua => "redis+lua",
+        }
+    }
+}
+
 impl Row {
+    /// Whether its tensors are computed on by the Redis module.
+    pub fn needs_module(&self) -> bool {
+        self.tensor_store.unwrap_or_default().kind == TensorStoreKind::Module
+    }
+
     /// Sizes of its model.
     pub fn sizes(&self) -> Sizes {
         match &self.own_model {

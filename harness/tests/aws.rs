@@ -55,16 +55,13 @@ fn refused(arguments: &[&str], exit: i32, says: &str) {
     assert_eq!(left, 1, "{arguments:?} wrote something");
 }
 
-/// What needs instances is not run yet, and that is said before anything happens.
+/// What AWS cannot do is said before anything happens.
 #[cfg(feature = "aws")]
 #[test]
-fn a_run_that_needs_instances_is_refused_before_anything_happens() {
-    refused(&["run", "x.yaml", "--yes"], 5, "needs");
-    refused(
-        &["run", "x.yaml", "--max-usd", "0"],
-        5,
-        "plan --platform aws",
-    );
+fn a_run_that_shapes_the_network_is_refused_before_anything_happens() {
+    let shaped = ["--set", "network={bandwidth_mbit_s: 10}"];
+    let arguments = [&["run", "x.yaml", "--yes"][..], &shaped].concat();
+    refused(&arguments, 5, "shapes the network");
 }
 
 #[cfg(not(feature = "aws"))]
@@ -128,6 +125,9 @@ mod with_clients {
         assert_eq!((count("bucket"), count("state_machine")), (2, 1));
         // SPIRT's nine, MLLess's two, and one each of LambdaML's.
         assert_eq!((count("function"), count("log_group")), (13, 13));
+        // SPIRT's hosts need a network, and its functions the ways out of it.
+        let network = ["vpc", "internet_gateway", "subnet", "endpoint"];
+        assert_eq!(network.map(count), [1, 1, 1, 3]);
         // Four workers with GPUs beside whatever hosts the services.
         assert!(count("instance") > 4 + 4, "{resources:?}");
     }
@@ -135,7 +135,14 @@ mod with_clients {
     #[test]
     fn more_trials_cost_more() {
         let (one, two) = (plan(&["--trials", "1"]), plan(&["--trials", "2"]));
-        assert!((usd(&two) / usd(&one) - 2.0).abs() < 1e-9);
+        let of_rows = |plan: &Value| -> f64 {
+            let lines = plan["worst_case"].as_array().unwrap().iter();
+            let lines = lines.filter(|line| line["row"] != "");
+            lines.map(|line| line["usd"].as_f64().unwrap()).sum()
+        };
+        assert!((of_rows(&two) / of_rows(&one) - 2.0).abs() < 1e-9);
+        // The network's first and last hour is paid for once.
+        assert!(usd(&two) < 2.0 * usd(&one) && usd(&two) > 2.0 * of_rows(&one));
     }
 
     /// A price that is missing is named, and is not 0.

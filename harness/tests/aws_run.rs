@@ -2,6 +2,7 @@
 #![cfg(feature = "aws")]
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use std::time::Duration;
 mod cloud;
 #[path = "aws_run/faults.rs"]
 mod faults;
+
+use epochcost_servers::find;
 
 use cloud::{Cloud, REGION, digests, experiment, said, written};
 
@@ -47,6 +50,78 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     assert!(!said(&ran).contains("c4n4ry"));
 }
 
+/// The experiment that everybody runs first, whole: tensor stores and the queue on
+/// hosts of their own, workflows as state machines, peers on instances that call
+/// functions.
+#[test]
+fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
+    let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
+    for (platform, out) in [("local", &local), ("aws", &aws)] {
+        let out = out.display().to_string();
+        let arguments = ["run", file, "--platform", platform, "--yes", "--out", &out];
+        let ran = cloud.run(directory.path(), &arguments);
+        assert_eq!(ran.status.code(), Some(0), "{platform}: {}", said(&ran));
+        assert!(!said(&ran).contains("c4n4ry"));
+    }
+    cloud.assert_empty();
+    assert!(!written(&aws).contains("c4n4ry"));
+    // What trains asynchronously goes on with whatever came first.
+    let is_synchronous = |at: &String| !at.contains("lambdaml-async");
+    let of = |run: &Path| -> BTreeMap<String, String> {
+        let digests = digests(run).into_iter();
+        digests.filter(|(at, _)| is_synchronous(at)).collect()
+    };
+    let (expected, found) = (of(&local), of(&aws));
+    assert!(expected.len() > 11 * 4, "{}", expected.len());
+    assert_eq!(found.len(), expected.len());
+    let differs = |(at, _): &(&String, _)| found.get(*at) != expected.get(*at);
+    let differing: Vec<_> = expected.iter().filter(differs).collect();
+    assert!(differing.is_empty(), "{differing:?}");
+    let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
+    // All but the two whose workers are instances that call nobody, and P2P.
+    assert_eq!(trials.matches("REPORT lines of all").count(), 9, "{trials}");
+}
+
+/// A host that cannot serve says why, in the row of the trial that needed it.
+#[test]
+fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [spirt, allreduce]\n");
+    let out = directory.path().join("run").display().to_string();
+    let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes", "--out", &out]);
+    // A module that Redis cannot find the beginning of.
+    let mut module = std::fs::read(find::module().unwrap()).unwrap();
+    let entry = b"RedisModule_OnLoad";
+    while let Some(at) = module.windows(entry.len()).position(|part| part == entry) {
+        module[at] = b'?';
+    }
+    let broken = directory.path().join("broken.so");
+    std::fs::write(&broken, module).unwrap();
+    let ran = command
+        .current_dir(directory.path())
+        .env("EPOCHCOST_TENSORDB", broken)
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(3), "{}", said(&ran));
+    cloud.assert_empty();
+    let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
+    assert!(
+        trials.contains("-spirt-store-0-r0t0 ended before"),
+        "{trials}"
+    );
+    assert!(trials.contains("module.so"), "{trials}");
+    // The other row has run.
+    assert_eq!(trials.matches("REPORT lines of all").count(), 1, "{trials}");
+}
+
 #[test]
 fn nothing_is_made_without_consent_or_over_the_limit() {
     let Some(cloud) = Cloud::start() else { return };
@@ -70,15 +145,34 @@ fn nothing_is_made_without_consent_or_over_the_limit() {
     cloud.assert_empty();
 }
 
-/// A run that is killed after each line of its journal in turn, and is then gone
-/// on with or cleaned up.
+/// Shared: two buckets and a role; of the trial: a log group and a function.
 #[test]
 fn a_kill_after_any_journaled_step_leaves_nothing() {
     let Some(cloud) = Cloud::start() else { return };
+    kill_after_each(&cloud, "scatterreduce", 5, 1);
+}
+
+/// Shared: two buckets, three roles, an instance profile, the network in four
+/// parts and three endpoints; of the trial: a host of each of three peers and one of the queue,
+/// nine functions with their log groups, and a state machine. After every seventh
+/// line: each takes seconds.
+#[test]
+fn a_kill_of_a_run_with_hosts_of_services_leaves_nothing() {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    kill_after_each(&cloud, "spirt", 13 + 4 + 2 * 9 + 1, 7);
+}
+
+/// Runs a system again and again: each run is killed after `stride` lines of its
+/// journal more than the one before, and is then gone on with or cleaned up. One
+/// comes to its end, having made `resources`.
+fn kill_after_each(cloud: &Cloud, system: &str, resources: usize, stride: usize) {
     let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
-    for lines in 1.. {
+    let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
+    for lines in (1..).step_by(stride) {
         let out = directory.path().join(format!("run-{lines}"));
+        let out_text = out.display().to_string();
         let arguments = [
             "run",
             &file,
@@ -86,7 +180,7 @@ fn a_kill_after_any_journaled_step_leaves_nothing() {
             "aws",
             "--yes",
             "--out",
-            &out.display().to_string(),
+            &out_text,
         ];
         let mut child = cloud.command(&arguments);
         let mut child = child
@@ -108,29 +202,17 @@ fn a_kill_after_any_journaled_step_leaves_nothing() {
         if let Some(status) = ended {
             assert_eq!(status.code(), Some(0));
             cloud.assert_empty();
-            // Shared: two buckets and a role; of the trial: a log group and a
-            // function. Each is intended, made and removed.
-            assert_eq!(journaled(&out), 1 + 3 * 5);
-            assert!(lines > 3 * 5);
+            // Each is intended, made and removed.
+            assert_eq!(journaled(&out), 1 + 3 * resources);
+            assert!(lines > 3 * resources);
             return;
         }
-        if lines % 2 == 0 {
-            let cleaned = cloud.run(directory.path(), &["clean", "--yes", "--region", REGION]);
-            assert_eq!(
-                cleaned.status.code(),
-                Some(0),
-                "after {lines}: {}",
-                said(&cleaned)
-            );
-        } else {
-            let resumed = cloud.run(directory.path(), &[&arguments[..], &["--resume"]].concat());
-            assert_eq!(
-                resumed.status.code(),
-                Some(0),
-                "after {lines}: {}",
-                said(&resumed)
-            );
-        }
+        let put_away = match lines % 2 {
+            0 => cloud.run(directory.path(), &["clean", "--yes", "--region", REGION]),
+            _ => cloud.run(directory.path(), &[&arguments[..], &["--resume"]].concat()),
+        };
+        let said = said(&put_away);
+        assert_eq!(put_away.status.code(), Some(0), "after {lines}: {said}");
         cloud.assert_empty();
     }
 }

@@ -4,22 +4,30 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
+use epochcost_systems::{Fidelity, Host, Job, Launch, System, SystemError, find};
 
 use serde::Serialize;
 
 use crate::Scope;
+use crate::network::{self, MEMBERS};
 use crate::policy;
 use crate::resource::{
     Address, Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
     ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
 };
+use crate::services::Role;
+
+pub use crate::network::subnet;
 
 /// Type of the instances that hold tensor stores (Barrak et al. 2023, §IV) and
 /// the queue.
 pub const SERVICE_INSTANCE: &str = "t2.medium";
 /// Days that log lines are kept: one of the retentions that CloudWatch knows.
 const RETENTION_DAYS: i32 = 3;
+
+/// Seconds around a trial's own time, with room: what it needs is made and
+/// boots, its log and its metrics are waited for, and what was made goes.
+pub const AROUND_TRIAL_S: u64 = 1_200;
 
 /// One row of an experiment, as it would be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,11 +148,7 @@ impl Training {
     /// # Errors
     /// When there is no such system.
     pub fn service_hosts(&self) -> Result<u64, SystemError> {
-        let stores = match self.uses_tensor_store {
-            true => self.system()?.tensor_store_hosts(self.job.workers) as u64,
-            false => 0,
-        };
-        Ok(stores + u64::from(self.uses_queue))
+        Ok(crate::services::roles(self)?.len() as u64)
     }
 
     /// Seconds that a trial may take at most: in an epoch, a worker goes
@@ -218,7 +222,7 @@ pub fn objects_bucket(scope: &Scope) -> String {
 }
 
 /// What exists once for all rows: buckets, `code` in one of them, roles, the
-/// instance profile and the security group.
+/// instance profile, the security group, and the network of hosts of services.
 ///
 /// # Errors
 /// When a row's settings are not its system's.
@@ -245,17 +249,19 @@ pub fn shared(
             objects: Vec::new(),
         }),
     ];
-    let (mut functions, mut machines, mut hosts) = (false, false, false);
+    let (mut functions, mut machines, mut hosts, mut invoke) = (false, false, false, false);
     for row in rows {
-        functions |= !row.calls()?.is_empty();
+        let calls = !row.calls()?.is_empty();
+        functions |= calls;
         machines |= row.transitions()? > 0;
         hosts |= row.instances()? + row.service_hosts()? > 0;
+        invoke |= row.instances()? > 0 && calls;
     }
     if functions {
         specs.push(role(
             FUNCTIONS,
             "lambda.amazonaws.com",
-            policy::of_functions(scope),
+            policy::of_functions(scope, network::has_functions(rows)?),
         ));
     }
     if machines {
@@ -269,16 +275,18 @@ pub fn shared(
         specs.push(role(
             INSTANCES,
             "ec2.amazonaws.com",
-            policy::of_instances(scope),
+            policy::of_instances(scope, invoke),
         ));
         specs.push(Spec::InstanceProfile(InstanceProfileSpec {
             name: name(INSTANCES),
             role: name(INSTANCES),
         }));
         specs.push(Spec::SecurityGroup(SecurityGroupSpec {
-            name: name("members"),
+            name: name(MEMBERS),
+            vpc: network::vpc(scope, rows)?,
         }));
     }
+    specs.extend(network::specs(scope, rows)?);
     Ok(specs)
 }
 
@@ -308,6 +316,28 @@ struct Deployment<'a> {
     state_machine: Option<String>,
 }
 
+/// The value of the worker's variable `EPOCHCOST_DEPLOYMENT`: under which names
+/// a trial's system is deployed.
+///
+/// # Errors
+/// When the row's settings are not its system's.
+pub fn names(scope: &Scope, row: &Training, place: Place) -> Result<String, SystemError> {
+    let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
+    let system = row.job.system.as_str();
+    let name = |function: &'static str| (function, function_name(scope, system, function, place));
+    let machine = state_machine_name(scope, system, place);
+    let deployment = Deployment {
+        region: &scope.region,
+        functions: calls.iter().map(|called| name(called.function)).collect(),
+        state_machine: (!states.is_empty())
+            .then(|| scope.arn("states", &format!("stateMachine:{machine}"))),
+    };
+    serde_json::to_string(&deployment).map_err(|error| SystemError::Malformed {
+        what: "the deployment".to_owned(),
+        reason: error.to_string(),
+    })
+}
+
 /// What one trial's functions need: each with its log group, and the state
 /// machine of a system that has one.
 ///
@@ -320,23 +350,11 @@ pub fn of_trial(
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
     let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
+    let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, place);
     let machine = state_machine_name(scope, system, place);
-    let deployment = Deployment {
-        region: &scope.region,
-        functions: calls
-            .iter()
-            .map(|called| (called.function, name(called.function)))
-            .collect(),
-        state_machine: (!states.is_empty())
-            .then(|| scope.arn("states", &format!("stateMachine:{machine}"))),
-    };
-    let malformed = |error: serde_json::Error| SystemError::Malformed {
-        what: "the deployment".to_owned(),
-        reason: error.to_string(),
-    };
-    let deployment = serde_json::to_string(&deployment).map_err(malformed)?;
+    let deployment = names(scope, row, place)?;
     let mut environment = package.environment.clone();
     environment.insert("EPOCHCOST_DEPLOYMENT".to_owned(), deployment);
     let mut specs = Vec::new();
@@ -356,6 +374,7 @@ pub fn of_trial(
             code_bucket: code_bucket(scope),
             code_key: package.key.clone(),
             environment: environment.clone(),
+            network: network.clone(),
         }));
     }
     if !states.is_empty() {
@@ -363,7 +382,8 @@ pub fn of_trial(
         specs.push(Spec::StateMachine(StateMachineSpec {
             name: machine,
             role: scope.run.name(MACHINES),
-            definition: crate::states::definition(&states, arn),
+            // The published state machine has no `Retry` in any state.
+            definition: crate::states::definition(&states, arn, row.job.fidelity != Fidelity::Code),
         }));
     }
     Ok(specs)
@@ -387,6 +407,12 @@ pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, Syste
             let place = Place { row, trial };
             let specs = of_trial(scope, training, place, &package)?;
             all.extend(specs.iter().map(Spec::address));
+            for role in crate::services::roles(training)? {
+                all.push(Address {
+                    kind: Kind::Instance,
+                    name: crate::services::instance_name(scope, training, place, role),
+                });
+            }
             for rank in 0..training.instances()? as usize {
                 all.push(Address {
                     kind: Kind::Instance,
@@ -425,7 +451,7 @@ pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemE
                 kind,
                 name,
                 count: 1,
-                detail: String::new(),
+                detail: detail(spec),
                 row: None,
             }
         })
@@ -434,6 +460,15 @@ pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemE
         of_row(scope, row, index, &mut all)?;
     }
     Ok(all)
+}
+
+/// What of something that all rows share decides its price.
+fn detail(spec: &Spec) -> String {
+    match spec {
+        Spec::Endpoint(endpoint) if endpoint.service.is_interface() => "interface".to_owned(),
+        Spec::Endpoint(_) => "gateway".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn of_row(
@@ -468,10 +503,13 @@ fn of_row(
     let machines = u64::from(row.transitions()? > 0);
     let name = state_machine_name(scope, system, place);
     add(Kind::StateMachine, name, machines, "standard".to_owned());
-    let (hosts, workers) = (row.service_hosts()?, row.instances()?);
+    let (roles, workers) = (crate::services::roles(row)?, row.instances()?);
     let name = |what: &str| place.name(scope, &format!("{system}-{what}"));
-    let on = SERVICE_INSTANCE.to_owned();
-    add(Kind::Instance, name("service"), hosts, on);
+    let stores = roles.iter().filter(|role| **role != Role::Queue).count();
+    let queues = roles.len() - stores;
+    let on = || SERVICE_INSTANCE.to_owned();
+    add(Kind::Instance, name("store"), stores as u64, on());
+    add(Kind::Instance, name("queue"), queues as u64, on());
     add(
         Kind::Instance,
         name("worker"),
@@ -484,12 +522,13 @@ fn of_row(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use epochcost_systems::{Fidelity, systems, testing};
+    use epochcost_systems::{systems, testing};
     use serde_json::Map;
 
     use super::*;
     use crate::RunId;
     use crate::policy::too_wide;
+    use crate::resource::EndpointService;
 
     fn scope() -> Scope {
         Scope {
@@ -552,8 +591,114 @@ mod tests {
                 .count()
                 == 3
         );
-        assert_eq!(too_wide(&specs, &RunId::new(1)), [] as [String; 0]);
-        assert!(!too_wide(&specs, &RunId::new(2)).is_empty());
+        assert_eq!(too_wide(&specs, &scope()), [] as [String; 0]);
+        let another = Scope {
+            run: RunId::new(2),
+            ..scope()
+        };
+        assert!(!too_wide(&specs, &another).is_empty());
+    }
+
+    fn of_systems(systems: &[&str]) -> Vec<Training> {
+        let mut rows = rows();
+        rows.retain(|row| systems.contains(&row.row.as_str()));
+        assert_eq!(rows.len(), systems.len());
+        rows
+    }
+
+    fn endpoints(rows: &[Training]) -> Vec<EndpointService> {
+        let specs = shared(&scope(), rows, Vec::new()).unwrap();
+        let services = specs.iter().filter_map(|spec| match spec {
+            Spec::Endpoint(endpoint) => Some(endpoint.service),
+            _ => None,
+        });
+        services.collect()
+    }
+
+    /// Functions must reach hosts; what needs no hosts needs no network.
+    #[test]
+    fn only_runs_with_hosts_of_services_have_a_network() {
+        use EndpointService::{Functions, Objects, Workflows};
+        let kinds = |systems: &[&str]| -> Vec<Kind> {
+            let specs = shared(&scope(), &of_systems(systems), Vec::new()).unwrap();
+            specs.iter().map(|spec| spec.address().kind).collect()
+        };
+        let without = kinds(&["allreduce", "gpu_baseline"]);
+        for kind in [
+            Kind::Vpc,
+            Kind::InternetGateway,
+            Kind::Subnet,
+            Kind::Endpoint,
+        ] {
+            assert!(!without.contains(&kind), "{kind}");
+            assert!(kinds(&["allreduce", "spirt"]).contains(&kind), "{kind}");
+        }
+        assert_eq!(endpoints(&of_systems(&["allreduce"])), []);
+        let spirt = of_systems(&["spirt"]);
+        assert_eq!(endpoints(&spirt), [Objects, Functions, Workflows]);
+        assert!(addresses(&scope(), &spirt).unwrap().iter().any(|address| {
+            address.kind == Kind::Vpc && address.name == scope().run.name("network")
+        }));
+    }
+
+    /// Functions of rows with hosts are in the network, those of others are
+    /// not: nothing there would lead them to S3's other buckets or out.
+    #[test]
+    fn functions_are_where_their_hosts_are() {
+        let package = Package {
+            architecture: Architecture::X86_64,
+            key: "worker.zip".into(),
+            storage_mb: 512,
+            environment: BTreeMap::new(),
+        };
+        let place = Place { row: 0, trial: 0 };
+        for (system, inside) in [("spirt", true), ("mlless", true), ("allreduce", false)] {
+            let mut row = of_systems(&[system]).remove(0);
+            row.uses_tensor_store = inside;
+            row.uses_queue = inside;
+            let specs = of_trial(&scope(), &row, place, &package).unwrap();
+            let networks: Vec<_> = specs
+                .iter()
+                .filter_map(|spec| match spec {
+                    Spec::Function(function) => Some(&function.network),
+                    _ => None,
+                })
+                .collect();
+            assert!(!networks.is_empty());
+            for network in networks {
+                let subnet = network.as_ref().map(|network| network.subnet.clone());
+                assert_eq!(
+                    subnet,
+                    inside.then(|| scope().run.name("network")),
+                    "{system}"
+                );
+            }
+        }
+    }
+
+    /// The one security group is in the network, and so must all instances be.
+    #[test]
+    fn all_instances_of_a_run_with_a_network_are_in_it() {
+        let rows = of_systems(&["spirt", "gpu_baseline"]);
+        let within = subnet(&scope(), &rows).unwrap();
+        assert_eq!(within, Some(scope().run.name("network")));
+        let place = Place { row: 1, trial: 0 };
+        let instances =
+            crate::workers::of_trial(&scope(), &rows[1], place, &[], within.as_deref()).unwrap();
+        assert!(!instances.is_empty());
+        for spec in instances {
+            assert!(matches!(spec, Spec::Instance(instance) if instance.subnet == within));
+        }
+        let specs = shared(&scope(), &rows, Vec::new()).unwrap();
+        let types = specs.iter().find_map(|spec| match spec {
+            Spec::Subnet(subnet) => Some(subnet.instance_types.clone()),
+            _ => None,
+        });
+        assert_eq!(types.unwrap(), ["g4dn.xlarge", SERVICE_INSTANCE]);
+        assert_eq!(
+            subnet(&scope(), &of_systems(&["gpu_baseline"])).unwrap(),
+            None
+        );
     }
 
     /// One function for each function of each system on functions, one machine

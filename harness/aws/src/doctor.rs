@@ -3,7 +3,7 @@
 use aws_sdk_ec2::types::InstanceType;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
 
-use crate::resource::call;
+use crate::resource::{call, vpcs};
 use crate::{AwsError, Cause, Clients, calls};
 
 /// One thing looked at.
@@ -71,6 +71,7 @@ pub async fn look(clients: &Clients, needs: Needs) -> Vec<Look> {
         )
         .await,
     );
+    looks.push(network(clients).await);
     looks.push(may_run(clients).await);
     looks.push(may(clients, &identity.arn).await);
     looks
@@ -143,6 +144,17 @@ async fn quota(
             clients.region()
         ),
     }
+}
+
+/// Runs with hosts of services make a VPC, beside those that are there.
+async fn network(clients: &Clients) -> Look {
+    let there = match vpcs(clients).await {
+        Ok(there) => u32::try_from(there).unwrap_or(u32::MAX),
+        Err(error) => return wrong("VPCs", &error),
+    };
+    let needed = there.saturating_add(1);
+    let of = format!("VPCs, of which {there} are there");
+    quota(clients, "VPCs", ("vpc", "L-F678F1CE"), needed, &of).await
 }
 
 /// EC2 says what it would have answered, and starts nothing.

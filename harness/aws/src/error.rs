@@ -67,6 +67,10 @@ impl Cause {
             | "LimitExceededException"
             | "CodeStorageExceededException"
             | "TooManyBuckets"
+            | "VpcLimitExceeded"
+            | "InternetGatewayLimitExceeded"
+            | "SubnetLimitExceeded"
+            | "VpcEndpointLimitExceeded"
             | "SecurityGroupLimitExceeded"
             | "StateMachineLimitExceeded"
             | "ServiceQuotaExceededException" => Self::Quota,
@@ -76,6 +80,9 @@ impl Cause {
             | "BucketAlreadyOwnedByYou"
             | "InvalidGroup.Duplicate"
             | "InvalidPermission.Duplicate"
+            | "InvalidSubnet.Conflict"
+            | "Resource.AlreadyAssociated"
+            | "RouteAlreadyExists"
             | "StateMachineAlreadyExists" => Self::Exists,
             "DependencyViolation" | "DeleteConflict" | "BucketNotEmpty" | "VolumeInUse" => {
                 Self::InUse
@@ -89,10 +96,10 @@ impl Cause {
             | "ResourceNotFoundException"
             | "NoSuchResourceException"
             | "StateMachineDoesNotExist"
-            | "InvalidGroup.NotFound"
-            | "InvalidGroupId.NotFound"
-            | "InvalidInstanceID.NotFound"
-            | "InvalidVolume.NotFound" => Self::NotFound,
+            | "ExecutionDoesNotExist"
+            | "Gateway.NotAttached" => Self::NotFound,
+            // EC2 names each kind of thing, such as `InvalidGroup.NotFound`.
+            _ if code.ends_with(".NotFound") => Self::NotFound,
             _ => match status {
                 Some(429) => Self::Throttled,
                 Some(404) => Self::NotFound,
@@ -182,6 +189,16 @@ pub enum AwsError {
         /// What to do.
         remedy: String,
     },
+    /// An instance ended before it did what it was started for.
+    #[error("the instance {name} ended before {what}; its log: {log}")]
+    Ended {
+        /// Its name.
+        name: String,
+        /// What it was to do.
+        what: String,
+        /// The last lines that it wrote, on one line.
+        log: String,
+    },
     /// It may cost more than the user allows.
     #[error("the spending limit is {limit_usd} USD, and this may cost {worst_usd:.2} USD")]
     SpendingLimit {
@@ -207,11 +224,29 @@ pub enum AwsError {
 }
 
 impl AwsError {
+    /// What a row's own settings make impossible.
+    pub(crate) fn of_row(error: epochcost_systems::SystemError) -> Self {
+        Self::Unusable {
+            problem: error.to_string(),
+            remedy: "check the row's settings".to_owned(),
+        }
+    }
+
     /// What kind of refusal it is, if a service refused.
     pub fn cause(&self) -> Option<Cause> {
         match self {
             Self::Call { cause, .. } => Some(*cause),
             _ => None,
+        }
+    }
+
+    /// A refusal that stands in the answer to a call.
+    pub(crate) fn refused(doing: &str, code: String, message: String) -> Self {
+        Self::Call {
+            doing: doing.to_owned(),
+            cause: Cause::of_code(&code, None),
+            code,
+            message,
         }
     }
 

@@ -54,6 +54,21 @@ pub enum PackageError {
     Archive(String),
 }
 
+/// Looks at a shared library for an instance with Amazon Linux 2023 and an x86-64
+/// processor.
+///
+/// # Errors
+/// Whatever keeps it from being loaded there.
+pub fn check_library(library: &[u8]) -> Result<(), PackageError> {
+    let broken = |error: elf::ParseError| PackageError::NotElf(error.to_string());
+    let file = ElfBytes::<LittleEndian>::minimal_parse(library).map_err(broken)?;
+    match (file.ehdr.e_machine, needed(&file).map_err(broken)?) {
+        (EM_X86_64, Some(version)) if version > GLIBC => Err(PackageError::Glibc(version)),
+        (EM_X86_64, _) => Ok(()),
+        (other, _) => Err(PackageError::Machine(other)),
+    }
+}
+
 /// Looks at a worker binary.
 ///
 /// # Errors

@@ -12,13 +12,70 @@ pub struct Policy {
     statements: Vec<Statement>,
 }
 
+/// Whether a statement permits or forbids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Effect {
+    /// What it names may be done.
+    Allow,
+    /// It may not, whatever another statement says.
+    Deny,
+}
+
+/// When a statement holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Condition {
+    /// How the values are compared, such as `ArnLike`.
+    pub operator: &'static str,
+    /// What of the request, such as `lambda:SourceFunctionArn`.
+    pub key: &'static str,
+    /// One of these.
+    pub values: Vec<String>,
+}
+
 /// What may be done, and to what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement {
+    /// Whether it may or may not.
+    pub effect: Effect,
     /// Actions, such as `s3:GetObject`; never a wildcard.
     pub actions: Vec<&'static str>,
     /// ARNs of this run's own resources.
     pub resources: Vec<String>,
+    /// When it holds; nothing is always.
+    pub condition: Option<Condition>,
+}
+
+impl Statement {
+    fn allow(actions: &[&'static str], resources: Vec<String>) -> Self {
+        Self {
+            effect: Effect::Allow,
+            actions: actions.to_vec(),
+            resources,
+            condition: None,
+        }
+    }
+
+    fn covers(&self, action: &str, resource: &str) -> bool {
+        let is_it = |pattern: &String| matches(pattern, resource);
+        self.actions.contains(&action) && self.resources.iter().any(is_it)
+    }
+
+    fn to_value(&self) -> Value {
+        let mut value = json!({
+            "Effect": self.effect,
+            "Action": self.actions,
+            "Resource": self.resources,
+        });
+        if let Some(Condition {
+            operator,
+            key,
+            values,
+        }) = &self.condition
+        {
+            value["Condition"] = json!({ *operator: { *key: values } });
+        }
+        value
+    }
 }
 
 impl Policy {
@@ -47,24 +104,18 @@ impl Policy {
 
     /// The document.
     pub fn to_json(&self) -> String {
-        let statements: Vec<Value> = (self.statements.iter())
-            .map(|statement| {
-                json!({
-                    "Effect": "Allow",
-                    "Action": statement.actions,
-                    "Resource": statement.resources,
-                })
-            })
-            .collect();
+        let statements: Vec<Value> = self.statements.iter().map(Statement::to_value).collect();
         json!({ "Version": "2012-10-17", "Statement": statements }).to_string()
     }
 
-    /// Whether it allows an action on a resource.
+    /// Whether it allows the run's own code an action on a resource. That code
+    /// runs in the functions that conditions name: each condition holds.
     pub fn allows(&self, action: &str, resource: &str) -> bool {
-        self.statements.iter().any(|statement| {
-            statement.actions.contains(&action)
-                && (statement.resources.iter()).any(|pattern| matches(pattern, resource))
-        })
+        let says = |effect| {
+            let of = self.statements.iter().filter(move |s| s.effect == effect);
+            of.into_iter().any(|s| s.covers(action, resource))
+        };
+        says(Effect::Allow) && !says(Effect::Deny)
     }
 
     /// The statements.
@@ -96,49 +147,101 @@ fn matches(pattern: &str, resource: &str) -> bool {
 }
 
 /// What the functions of a run may do: write their logs, use the run's buckets,
-/// invoke each other and start the run's state machines.
-pub fn of_functions(scope: &Scope) -> Policy {
-    let run = |what: &str| scope.run.name(what);
-    let mut statements = vec![Statement {
-        actions: vec!["logs:CreateLogStream", "logs:PutLogEvents"],
-        resources: vec![scope.arn("logs", &format!("log-group:/aws/lambda/{}", run("*")))],
-    }];
+/// invoke each other and start the run's state machines. Where they are in the
+/// run's network, Lambda may handle network interfaces in their name, and they
+/// themselves may not.
+pub fn of_functions(scope: &Scope, in_network: bool) -> Policy {
+    let groups = scope.arn(
+        "logs",
+        &format!("log-group:/aws/lambda/{}", scope.run.name("*")),
+    );
+    let mut statements = vec![Statement::allow(
+        &["logs:CreateLogStream", "logs:PutLogEvents"],
+        vec![groups],
+    )];
     statements.extend(objects(scope));
-    statements.push(Statement {
-        actions: vec!["lambda:InvokeFunction"],
-        resources: vec![scope.arn("lambda", &format!("function:{}", run("*")))],
-    });
-    statements.push(Statement {
-        actions: vec!["states:StartExecution"],
-        resources: vec![scope.arn("states", &format!("stateMachine:{}", run("*")))],
-    });
+    statements.push(invocations(scope));
+    statements.push(executions(scope));
+    if in_network {
+        statements.extend(interfaces(scope));
+    }
     Policy::new(statements)
 }
 
 /// What the state machines of a run may do: invoke its functions.
 pub fn of_state_machines(scope: &Scope) -> Policy {
-    Policy::new(vec![Statement {
-        actions: vec!["lambda:InvokeFunction"],
-        resources: vec![scope.arn("lambda", &format!("function:{}", scope.run.name("*")))],
-    }])
+    Policy::new(vec![invocations(scope)])
 }
 
-/// What the instances of a run may do: use the run's buckets.
-pub fn of_instances(scope: &Scope) -> Policy {
-    Policy::new(objects(scope))
+/// What the instances of a run may do: use the run's buckets, and, where they
+/// are workers that `invoke`, its functions and its state machines.
+pub fn of_instances(scope: &Scope, invoke: bool) -> Policy {
+    let mut statements = objects(scope);
+    if invoke {
+        statements.push(invocations(scope));
+        statements.push(executions(scope));
+        let executions = format!("execution:{}:*", scope.run.name("*"));
+        statements.push(Statement::allow(
+            &["states:DescribeExecution"],
+            vec![scope.arn("states", &executions)],
+        ));
+    }
+    Policy::new(statements)
+}
+
+fn invocations(scope: &Scope) -> Statement {
+    let functions = format!("function:{}", scope.run.name("*"));
+    Statement::allow(
+        &["lambda:InvokeFunction"],
+        vec![scope.arn("lambda", &functions)],
+    )
+}
+
+fn executions(scope: &Scope) -> Statement {
+    let machines = format!("stateMachine:{}", scope.run.name("*"));
+    Statement::allow(
+        &["states:StartExecution"],
+        vec![scope.arn("states", &machines)],
+    )
+}
+
+/// What Lambda does in the name of a function in a VPC ("Giving Lambda functions
+/// access to resources in an Amazon VPC"). Interfaces that are not there yet
+/// have no names that a policy could hold.
+const INTERFACE_ACTIONS: [&str; 6] = [
+    "ec2:CreateNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeSubnets",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:UnassignPrivateIpAddresses",
+];
+
+/// Lambda may, and the functions' own code may not: its requests carry the ARN
+/// of the function that they come from.
+fn interfaces(scope: &Scope) -> [Statement; 2] {
+    let functions = format!("function:{}", scope.run.name("*"));
+    let allowed = Statement::allow(&INTERFACE_ACTIONS, vec!["*".to_owned()]);
+    let denied = Statement {
+        effect: Effect::Deny,
+        condition: Some(Condition {
+            operator: "ArnLike",
+            key: "lambda:SourceFunctionArn",
+            values: vec![scope.arn("lambda", &functions)],
+        }),
+        ..allowed.clone()
+    };
+    [allowed, denied]
 }
 
 fn objects(scope: &Scope) -> Vec<Statement> {
     let buckets = format!("arn:{}:s3:::{}", scope.partition, scope.run.name("*"));
     vec![
-        Statement {
-            actions: vec!["s3:ListBucket"],
-            resources: vec![buckets.clone()],
-        },
-        Statement {
-            actions: vec!["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-            resources: vec![format!("{buckets}/*")],
-        },
+        Statement::allow(&["s3:ListBucket"], vec![buckets.clone()]),
+        Statement::allow(
+            &["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+            vec![format!("{buckets}/*")],
+        ),
     ]
 }
 
@@ -147,13 +250,22 @@ pub(crate) fn is_own(resource: &str, run: &RunId) -> bool {
     resource.contains(&run.name(""))
 }
 
-/// The roles among `specs` whose policies reach beyond the run: there are none.
-pub fn too_wide(specs: &[Spec], run: &RunId) -> Vec<String> {
+/// The statements of roles among `specs` that reach beyond the run: there are
+/// none but what Lambda needs for functions in a VPC, together with its denial
+/// to the functions themselves.
+pub fn too_wide(specs: &[Spec], scope: &Scope) -> Vec<String> {
+    let pair = interfaces(scope);
     let mut wide = Vec::new();
     for spec in specs {
         let Spec::Role(role) = spec else { continue };
-        for statement in role.policy.statements() {
-            let beyond = statement.resources.iter().any(|arn| !is_own(arn, run));
+        let statements = role.policy.statements();
+        let has_pair = pair.iter().all(|one| statements.contains(one));
+        for statement in statements {
+            if has_pair && pair.contains(statement) {
+                continue;
+            }
+            let is_beyond = |arn: &String| !is_own(arn, &scope.run);
+            let beyond = statement.resources.iter().any(is_beyond);
             if beyond || statement.actions.iter().any(|action| action.contains('*')) {
                 wide.push(format!("{} {}: {:?}", Kind::Role, role.name, statement));
             }
@@ -179,7 +291,7 @@ mod tests {
 
     #[test]
     fn functions_reach_their_own_run_and_nothing_else() {
-        let policy = of_functions(&scope());
+        let policy = of_functions(&scope(), false);
         let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
         let others = "arn:aws:s3:::epochcost-0000000000ac-exchange";
         assert!(policy.allows("s3:ListBucket", own));
@@ -198,11 +310,94 @@ mod tests {
         assert!(!policy.allows("logs:CreateLogGroup", logs));
     }
 
+    fn role(policy: Policy) -> [Spec; 1] {
+        [Spec::Role(crate::resource::RoleSpec {
+            name: scope().run.name("functions"),
+            service: "lambda.amazonaws.com",
+            policy,
+        })]
+    }
+
+    /// Lambda handles interfaces in the functions' name; their own code may not.
+    #[test]
+    fn functions_in_a_network_may_not_what_lambda_may() {
+        let (inside, outside) = (of_functions(&scope(), true), of_functions(&scope(), false));
+        let interface = "arn:aws:ec2:eu-west-1:123456789012:network-interface/eni-1";
+        for action in INTERFACE_ACTIONS {
+            assert!(!inside.allows(action, interface), "{action}");
+            assert!(!outside.allows(action, interface), "{action}");
+            let of = (inside.statements().iter()).filter(|s| s.covers(action, interface));
+            let effects: Vec<_> = of.map(|s| (s.effect, s.condition.is_some())).collect();
+            // Without a condition, the denial would hold for Lambda, too.
+            assert_eq!(effects, [(Effect::Allow, false), (Effect::Deny, true)]);
+        }
+        let document: Value = serde_json::from_str(&inside.to_json()).unwrap();
+        let last = document["Statement"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["Effect"], "Deny");
+        assert_eq!(
+            last["Condition"],
+            json!({ "ArnLike": { "lambda:SourceFunctionArn":
+                ["arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-*"] } })
+        );
+        let with = "s3:ListBucket";
+        let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
+        assert!(inside.allows(with, own) && outside.allows(with, own));
+    }
+
+    #[test]
+    fn nothing_but_the_pair_for_interfaces_reaches_beyond_the_run() {
+        let whole = of_functions(&scope(), true);
+        assert!(too_wide(&role(whole.clone()), &scope()).is_empty());
+        // Either alone, or another's denial, is too wide.
+        let [allowed, denied] = interfaces(&scope());
+        for missing in [&allowed, &denied] {
+            let mut statements = whole.statements().to_vec();
+            statements.retain(|statement| statement != missing);
+            let left = too_wide(&role(Policy::new(statements)), &scope());
+            assert_eq!(left.len(), 1, "{missing:?}");
+        }
+        let others = Scope {
+            run: RunId::new(0xac),
+            ..scope()
+        };
+        let [_, theirs] = interfaces(&others);
+        let mixed = Policy::new(vec![allowed.clone(), theirs]);
+        assert_eq!(too_wide(&role(mixed), &scope()).len(), 2);
+        let mut more = allowed.clone();
+        more.actions.push("ec2:TerminateInstances");
+        let more = Policy::new(vec![allowed, denied, more]);
+        assert_eq!(too_wide(&role(more), &scope()).len(), 1);
+    }
+
+    #[test]
+    fn only_instances_that_invoke_may_invoke() {
+        let (invoking, others) = (of_instances(&scope(), true), of_instances(&scope(), false));
+        let arn = |service: &str, what: &str| {
+            scope().arn(
+                service,
+                &format!("{what}:epochcost-0000000000ab-p2p_lambda"),
+            )
+        };
+        for (action, resource) in [
+            ("lambda:InvokeFunction", arn("lambda", "function")),
+            ("states:StartExecution", arn("states", "stateMachine")),
+            (
+                "states:DescribeExecution",
+                format!("{}:run-1", arn("states", "execution")),
+            ),
+        ] {
+            assert!(invoking.allows(action, &resource), "{action}");
+            assert!(!others.allows(action, &resource), "{action}");
+            let another = resource.replace("0000ab", "0000ac");
+            assert!(!invoking.allows(action, &another), "{action}");
+        }
+    }
+
     #[test]
     fn machines_and_instances_may_less_than_functions() {
         let scope = scope();
-        let functions = of_functions(&scope);
-        for policy in [of_state_machines(&scope), of_instances(&scope)] {
+        let functions = of_functions(&scope, false);
+        for policy in [of_state_machines(&scope), of_instances(&scope, false)] {
             for statement in policy.statements() {
                 for (action, resource) in statement
                     .actions

@@ -81,6 +81,10 @@ pub struct Removed {
 pub async fn remove_all(found: Vec<Found>, clients: &Clients) -> Removed {
     let mut removed = Removed::default();
     for found in found {
+        if let Some(error) = still_needed(&found, &removed.left) {
+            removed.left.push((found, error));
+            continue;
+        }
         let there = clients.in_region(&found.region);
         match resource::remove(&found, &there).await {
             Ok(()) => removed.gone.push(found),
@@ -88,6 +92,25 @@ pub async fn remove_all(found: Vec<Found>, clients: &Clients) -> Removed {
         }
     }
     removed
+}
+
+/// Lambda takes network interfaces of functions that are gone away under their
+/// role: without it, what they hold would stay for good.
+fn still_needed(found: &Found, left: &[(Found, AwsError)]) -> Option<AwsError> {
+    let is_held = |(left, _): &&(Found, AwsError)| {
+        left.run == found.run && matches!(left.address.kind, Kind::SecurityGroup | Kind::Subnet)
+    };
+    if found.address.kind != Kind::Role {
+        return None;
+    }
+    let (held, _) = left.iter().find(is_held)?;
+    Some(AwsError::Unusable {
+        problem: format!(
+            "the {} stays as long as the {}: Lambda removes its network interfaces under it",
+            found.address, held.address
+        ),
+        remedy: "`epochcost clean` again later".to_owned(),
+    })
 }
 
 /// Removes everything of a run, by its journal and by its tags: also what the
@@ -159,6 +182,11 @@ pub trait HoldingPrices {
     /// # Errors
     /// When there is no price for it.
     fn volume_gb_month(&self) -> Result<f64, String>;
+    /// US dollars an hour of an interface endpoint.
+    ///
+    /// # Errors
+    /// When there is no price for it.
+    fn endpoint_hour(&self) -> Result<f64, String>;
 }
 
 /// Hours of a month, as AWS counts them for monthly figures.
@@ -175,6 +203,7 @@ pub fn monthly_usd(holding: &Holding, prices: &dyn HoldingPrices) -> Result<f64,
         Holding::ObjectBytes(bytes) => *bytes as f64 / GIB * prices.object_gb_month()?,
         Holding::LogBytes(bytes) => *bytes as f64 / GIB * prices.log_gb_month()?,
         Holding::VolumeGb(gb) => *gb as f64 * prices.volume_gb_month()?,
+        Holding::Endpoint => MONTH_HOURS * prices.endpoint_hour()?,
         Holding::Instance(kind) => MONTH_HOURS * prices.instance_hour(kind)?,
     })
 }
@@ -202,6 +231,9 @@ mod tests {
         fn volume_gb_month(&self) -> Result<f64, String> {
             Ok(0.08)
         }
+        fn endpoint_hour(&self) -> Result<f64, String> {
+            Ok(0.01)
+        }
     }
 
     #[test]
@@ -212,6 +244,7 @@ mod tests {
         assert!((usd(Holding::ObjectBytes(3 << 30)) - 0.069).abs() < 1e-12);
         assert!((usd(Holding::LogBytes(1 << 29)) - 0.015).abs() < 1e-12);
         assert!((usd(Holding::VolumeGb(8)) - 0.64).abs() < 1e-12);
+        assert!((usd(Holding::Endpoint) - 7.3).abs() < 1e-12);
         assert!(monthly_usd(&Holding::Instance("x9.mega".into()), &Known).is_err());
     }
 }

@@ -8,16 +8,17 @@ use serde_json::{Map, Value, json};
 /// one epoch. Its input is a task; every function gets it with its own name,
 /// and one that works on a mini-batch with the batch's number.
 ///
-/// `arn_of` gives a function's ARN.
-pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String) -> String {
+/// `arn_of` gives a function's ARN. With `retries`, an invocation that Lambda
+/// refused because too many ran is tried again; one that may have run is not.
+pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String, retries: bool) -> String {
     let mut machine = Map::new();
     let names: Vec<String> = (states.iter().enumerate())
         .map(|(index, state)| format!("{} {}", index + 1, state.function()))
         .collect();
     for (index, state) in states.iter().enumerate() {
         let mut value = match state {
-            State::Task { function } => task(&arn_of(function), function, "$.batch"),
-            State::MapBatches { function } => map(&arn_of(function), function),
+            State::Task { function } => task(&arn_of(function), function, "$.batch", retries),
+            State::MapBatches { function } => map(&arn_of(function), function, retries),
         };
         match names.get(index + 1) {
             Some(next) => value.insert("Next".to_owned(), json!(next)),
@@ -35,20 +36,32 @@ pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String) -> String {
 
 /// Invokes a function with the machine's own input, which it hands on as it
 /// is: what a function answers is nobody's input.
-fn task(arn: &str, function: &str, batch: &str) -> Map<String, Value> {
+fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Value> {
     let mut payload = payload(function, batch);
     payload.insert("job.$".to_owned(), json!("$.job"));
-    object(json!({
+    let mut task = object(json!({
         "Type": "Task",
         "Resource": "arn:aws:states:::lambda:invoke",
         "Parameters": { "FunctionName": arn, "Payload": payload },
         "ResultPath": Value::Null,
-    }))
+    }));
+    if retries {
+        // The times that AWS recommends ("Handle transient Lambda service exceptions").
+        let throttled = json!({
+            "ErrorEquals": ["Lambda.TooManyRequestsException"],
+            "IntervalSeconds": 2,
+            "BackoffRate": 2,
+            "MaxAttempts": 6,
+        });
+        task.insert("Retry".to_owned(), json!([throttled]));
+    }
+    task
 }
 
-/// One invocation for each of the job's mini-batches, all at the same time.
-fn map(arn: &str, function: &str) -> Map<String, Value> {
-    let mut each = task(arn, function, "$.batch");
+/// One invocation for each of the job's mini-batches, all at the same time; of
+/// an inline map Step Functions runs 40 at a time.
+fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
+    let mut each = task(arn, function, "$.batch", retries);
     each.insert("End".to_owned(), json!(true));
     object(json!({
         "Type": "Map",
@@ -117,7 +130,7 @@ mod tests {
         let job = job();
         let states = find("spirt").unwrap().states(&job).unwrap();
         assert!(!states.is_empty());
-        let text = definition(&states, |function| format!("arn:{function}"));
+        let text = definition(&states, |function| format!("arn:{function}"), true);
         let machine: Value = serde_json::from_str(&text).unwrap();
         let mut at = machine["StartAt"].as_str().unwrap().to_owned();
         for (index, state) in states.iter().enumerate() {
@@ -134,6 +147,9 @@ mod tests {
                 state.function()
             );
             assert_eq!(value["ResultPath"], Value::Null);
+            // Nothing that may have run is tried again.
+            let retried = &invoking["Retry"][0]["ErrorEquals"];
+            assert_eq!(*retried, json!(["Lambda.TooManyRequestsException"]));
             if index + 1 < states.len() {
                 at = value["Next"].as_str().unwrap().to_owned();
             } else {
@@ -141,6 +157,8 @@ mod tests {
             }
         }
         assert_eq!(machine["States"].as_object().unwrap().len(), states.len());
+        let published = definition(&states, str::to_owned, false);
+        assert!(!published.contains("Retry"), "{published}");
     }
 
     /// What a function receives is a task, as the worker reads it.
@@ -157,7 +175,7 @@ mod tests {
         let input = input(&task);
         assert_eq!(input["batches"], json!([0, 1, 2]));
         let mut received = Map::new();
-        let given = super::task("arn:f", "compute_gradients", "$.batch");
+        let given = super::task("arn:f", "compute_gradients", "$.batch", false);
         for (key, value) in given["Parameters"]["Payload"].as_object().unwrap() {
             match key.strip_suffix(".$") {
                 Some(key) => {

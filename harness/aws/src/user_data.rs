@@ -7,20 +7,46 @@ use jiff::Timestamp;
 use crate::AwsError;
 use crate::run::seconds_left;
 
-/// The port of tensor stores and queues.
-pub const PORT: u16 = 6379;
+/// The port of tensor stores.
+pub const REDIS_PORT: u16 = 6379;
+/// The port of queues.
+pub const AMQP_PORT: u16 = 5672;
+
+/// RabbitMQ of the release line that Amazon MQ offers, from a registry that asks
+/// for no account and is in AWS itself. Its image lets the default user in from
+/// everywhere; the security group admits members of the run alone.
+const RABBITMQ_IMAGE: &str = "public.ecr.aws/docker/library/rabbitmq:3.13";
 
 /// A line of a worker's log on an instance that starts with this says when it
 /// `started` or `ended`, in seconds since the Unix epoch.
 pub const CLOCK_PREFIX: &str = "EPOCHCOST-CLOCK ";
 
+/// A service that a host is rented for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Redis.
+    TensorStore {
+        /// `s3://` address of the tensor store's module; none where clients
+        /// compute themselves.
+        module: Option<String>,
+        /// `MALLOC_CONF`: how its allocator treats freed memory.
+        malloc_conf: Option<String>,
+    },
+    /// RabbitMQ.
+    Queue,
+}
+
 /// What an instance is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// A Redis with the tensor module.
-    TensorStore {
-        /// `s3://` address of the module.
-        module: String,
+    /// A service for others of the run.
+    Host {
+        /// Which.
+        service: Service,
+        /// `s3://` address that its own address is put to once it answers.
+        address: String,
+        /// `s3://` address that its log is put to if it ends.
+        log: String,
     },
     /// A worker that runs one task, with its environment.
     Worker {
@@ -51,14 +77,32 @@ pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
         "cd /opt/epochcost".to_owned(),
     ];
     match duty {
-        Duty::TensorStore { module } => {
-            lines.push("dnf install -y -q redis6".to_owned());
-            lines.push(format!("aws s3 cp --quiet {} module.so", quoted(module)?));
-            // The security group admits members of the run alone.
+        Duty::Host {
+            service,
+            address,
+            log,
+        } => {
+            lines.push("exec > log.txt 2>&1".to_owned());
+            // One that cannot serve says why, and ends its instance, too.
+            let log = quoted(log)?;
             lines.push(format!(
-                "exec redis6-server --port {PORT} --bind 0.0.0.0 --protected-mode no \
-                 --save '' --appendonly no --loadmodule /opt/epochcost/module.so"
+                "finish() {{ aws s3 cp --quiet log.txt {log}; shutdown -h now; }}"
             ));
+            lines.push("trap finish EXIT".to_owned());
+            // Before anything makes a network of its own.
+            lines.push("address=$(hostname -I | cut -d' ' -f1)".to_owned());
+            let (commands, port) = serve(service)?;
+            lines.extend(commands);
+            lines.push("server=$!".to_owned());
+            lines.push(format!(
+                "until (exec 3<>\"/dev/tcp/$address/{port}\") 2>/dev/null; do kill -0 \"$server\"; sleep 0.2; done"
+            ));
+            lines.push("echo \"$address\" > address.txt".to_owned());
+            lines.push(format!(
+                "aws s3 cp --quiet address.txt {}",
+                quoted(address)?
+            ));
+            lines.push("wait \"$server\"".to_owned());
         }
         Duty::Worker {
             worker,
@@ -90,6 +134,43 @@ pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
     }
     lines.push(String::new());
     Ok(lines.join("\n"))
+}
+
+/// The commands that start a service in the background, the last of them, and
+/// its port.
+fn serve(service: &Service) -> Result<(Vec<String>, u16), AwsError> {
+    Ok(match service {
+        Service::TensorStore {
+            module,
+            malloc_conf,
+        } => {
+            let mut lines = vec!["dnf install -y -q redis6".to_owned()];
+            let mut load = "";
+            if let Some(module) = module {
+                lines.push(format!("aws s3 cp --quiet {} module.so", quoted(module)?));
+                // Redis loads no module that cannot be executed.
+                lines.push("chmod +x module.so".to_owned());
+                load = " --loadmodule /opt/epochcost/module.so";
+            }
+            if let Some(value) = malloc_conf {
+                lines.push(format!("export MALLOC_CONF={}", quoted(value)?));
+            }
+            // The security group admits members of the run alone.
+            lines.push(format!(
+                "redis6-server --port {REDIS_PORT} --bind \"$address\" --protected-mode no \
+                 --save '' --appendonly no{load} &"
+            ));
+            (lines, REDIS_PORT)
+        }
+        Service::Queue => {
+            let lines = [
+                "dnf install -y -q docker",
+                "systemctl start docker",
+                &format!("docker run --rm --network host {RABBITMQ_IMAGE} &"),
+            ];
+            (lines.map(str::to_owned).to_vec(), AMQP_PORT)
+        }
+    })
 }
 
 /// A word of a shell that stands for itself.
@@ -150,12 +231,16 @@ mod tests {
         let say = |name: &str| format!("echo {name} \"$@\" >> {}", calls.display());
         put("shutdown", &say("shutdown"));
         put("dnf", &say("dnf"));
-        put("redis6-server", &say("redis6-server"));
+        put(
+            "redis6-server",
+            &format!("echo this is Redis; {}", say("redis6-server")),
+        );
+        put("hostname", "echo 127.9.9.9 172.17.0.1");
         // A worker that says what it was given, and a log that comes to a file.
         let worker = "read task; echo \"$1 $task $GREETING\"; exit ${FAILS:-0}";
         let fetch = format!(
             "{}\ncase \"$5\" in\n bootstrap) printf '#!/bin/bash\\n%s\\n' '{worker}' > bootstrap;;\n \
-             task.json) echo '{{\"a\": 1}}' > task.json;;\n s3:*) cp log.txt {}/log;;\nesac",
+             task.json) echo '{{\"a\": 1}}' > task.json;;\n module.so) touch module.so;;\n s3:*) cp log.txt {}/log;;\nesac",
             say("aws"),
             directory.display()
         );
@@ -197,15 +282,53 @@ mod tests {
         }
     }
 
+    fn host(service: Service) -> Duty {
+        Duty::Host {
+            service,
+            address: "s3://objects/address.txt".into(),
+            log: "s3://objects/log.txt".into(),
+        }
+    }
+
+    fn store(module: Option<&str>) -> Duty {
+        host(Service::TensorStore {
+            module: module.map(str::to_owned),
+            malloc_conf: Some("dirty_decay_ms:-1".into()),
+        })
+    }
+
+    /// The server of the stand-ins ends at once: no address is told, and the log is.
     #[test]
-    fn a_tensor_store_loads_the_module_and_its_end_is_set_first() {
-        let duty = Duty::TensorStore {
-            module: "s3://code/module.so".into(),
-        };
-        let (calls, _) = run(&script(&duty, in_an_hour()).unwrap(), false);
-        assert!(calls.starts_with("shutdown -h +60\n"), "{calls}");
-        assert!(calls.contains("redis6-server --port 6379"), "{calls}");
-        assert!(calls.contains("module.so"), "{calls}");
+    fn a_tensor_store_that_does_not_come_up_hands_in_its_log_and_ends_its_instance() {
+        let (calls, log) = run(
+            &script(&store(Some("s3://code/module.so")), in_an_hour()).unwrap(),
+            false,
+        );
+        let lines: Vec<&str> = calls.lines().collect();
+        assert_eq!(lines.first(), Some(&"shutdown -h +60"));
+        assert_eq!(lines.last(), Some(&"shutdown -h now"));
+        assert!(
+            lines.contains(&"aws s3 cp --quiet s3://code/module.so module.so"),
+            "{calls}"
+        );
+        assert!(
+            calls.contains("redis6-server --port 6379 --bind 127.9.9.9"),
+            "{calls}"
+        );
+        assert!(calls.contains("--loadmodule"), "{calls}");
+        assert!(!calls.contains("address.txt"), "{calls}");
+        // What the server said, and that it is gone.
+        assert!(log.contains("this is Redis"), "{log}");
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_not_loaded() {
+        let text = script(&store(None), in_an_hour()).unwrap();
+        assert!(!text.contains("module"), "{text}");
+        let text = script(&host(Service::Queue), in_an_hour()).unwrap();
+        assert!(!text.contains("redis"), "{text}");
+        assert!(text.contains("rabbitmq:3.13 &"), "{text}");
+        assert!(text.contains("$address/5672"), "{text}");
     }
 
     #[test]
@@ -221,9 +344,6 @@ mod tests {
             environment[0] = ("A;B".into(), "x".into());
         }
         assert!(script(&duty, in_an_hour()).is_err());
-        let duty = Duty::TensorStore {
-            module: "s3://a\nreboot".into(),
-        };
-        assert!(script(&duty, in_an_hour()).is_err());
+        assert!(script(&store(Some("s3://a\nreboot")), in_an_hour()).is_err());
     }
 }

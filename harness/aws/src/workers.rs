@@ -4,6 +4,7 @@
 use epochcost_systems::{Device, Host, Launch};
 
 use crate::deployment::{Place, Training, code_bucket, objects_bucket};
+use crate::network::MEMBERS;
 use crate::resource::{InstanceSpec, Spec};
 use crate::user_data::{Duty, script};
 use crate::{AwsError, Scope};
@@ -12,7 +13,7 @@ use crate::{AwsError, Scope};
 pub const WORKER_KEY: &str = "bootstrap";
 /// Amazon Linux 2023 ("Reference the latest AMIs using Systems Manager public
 /// parameters").
-const IMAGE: &str =
+pub(crate) const IMAGE: &str =
     "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64";
 /// The same with NVIDIA's driver (AWS Deep Learning AMIs).
 const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
@@ -22,8 +23,8 @@ const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-o
 /// # Errors
 /// When the row's settings are not its system's.
 pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> {
-    let system = row.system().map_err(unusable)?;
-    let launch = system.launch(&row.job).map_err(unusable)?;
+    let system = row.system().map_err(AwsError::of_row)?;
+    let launch = system.launch(&row.job).map_err(AwsError::of_row)?;
     let Launch::Workers(workers) = launch else {
         return Ok(Vec::new());
     };
@@ -47,7 +48,8 @@ pub fn log_key(place: Place, rank: usize) -> String {
     format!("{place}/instances/{rank}/log.txt")
 }
 
-/// The instances of a trial; none where its system has none.
+/// The instances of a trial, in the run's `subnet` if it has one; none where its
+/// system has none.
 ///
 /// # Errors
 /// When the row's settings are not its system's, or the run expires too soon.
@@ -56,6 +58,7 @@ pub fn of_trial(
     row: &Training,
     place: Place,
     environment: &[(String, String)],
+    subnet: Option<&str>,
 ) -> Result<Vec<Spec>, AwsError> {
     let (code, objects) = (code_bucket(scope), objects_bucket(scope));
     let image = match row.job.device {
@@ -75,16 +78,10 @@ pub fn of_trial(
             instance_type: row.instance_type.clone(),
             image: image.to_owned(),
             profile: scope.run.name("instances"),
-            security_group: scope.run.name("members"),
+            security_group: scope.run.name(MEMBERS),
+            subnet: subnet.map(str::to_owned),
             user_data: script(&duty, scope.expires)?,
         }));
     }
     Ok(specs)
-}
-
-fn unusable(error: epochcost_systems::SystemError) -> AwsError {
-    AwsError::Unusable {
-        problem: error.to_string(),
-        remedy: "check the row's settings".to_owned(),
-    }
 }

@@ -5,7 +5,9 @@ use epochcost_systems::SystemError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::deployment::{SERVICE_INSTANCE, Training};
+use crate::deployment::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
+use crate::resource::EndpointService;
+use crate::{metrics, network};
 
 /// Prices of a book.
 pub trait Prices {
@@ -40,12 +42,25 @@ const EC2_MINIMUM_S: u64 = 60;
 /// Objects expire after a day, and S3 removes them within another.
 const OBJECT_DAYS: f64 = 2.0;
 const MONTH_DAYS: f64 = 30.0;
+/// From the making of what all trials share until the first begins, and from
+/// the end of the last until its endpoints are gone: seconds.
+const AROUND_S: u64 = 3_600;
+/// Bytes of a task and of the answer to it, with room: a task is about 1 KB and
+/// some bytes a mini-batch.
+const TASK_BYTES: f64 = 16_384.0;
+/// An interface endpoint is charged for in each availability zone: a run's
+/// network has one subnet.
+const ENDPOINT_ZONES: f64 = 1.0;
+/// Looks at CloudWatch's metrics after a trial: one every 15 s for 3 minutes.
+const METRIC_LOOKS: f64 = 13.0;
+/// The gigabyte of traffic.
+const GB: f64 = 1e9;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// One line of the worst case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// The row.
+    /// The row; empty of what all rows share.
     pub row: String,
     /// The price book's dimension.
     pub dimension: String,
@@ -70,7 +85,77 @@ pub fn worst_case(rows: &[Training], prices: &dyn Prices) -> Result<Vec<Line>, W
     for row in rows {
         of_row(row, prices, &mut lines)?;
     }
+    of_network(rows, prices, &mut lines)?;
     Ok(lines)
+}
+
+/// One price times how much; nothing where there is none of it.
+fn charge(
+    (row, prices): (&str, &dyn Prices),
+    lines: &mut Vec<Line>,
+    dimension: &str,
+    what: &str,
+    quantity: f64,
+) -> Result<(), WorstCaseError> {
+    if quantity <= 0.0 {
+        return Ok(());
+    }
+    let (unit_usd, unit) = prices.price(dimension).map_err(WorstCaseError::Price)?;
+    lines.push(Line {
+        row: row.to_owned(),
+        dimension: dimension.to_owned(),
+        what: what.to_owned(),
+        quantity,
+        unit,
+        unit_usd,
+        usd: quantity * unit_usd,
+    });
+    Ok(())
+}
+
+/// Interface endpoints are there as long as the run, whatever uses them.
+fn of_network(
+    rows: &[Training],
+    prices: &dyn Prices,
+    lines: &mut Vec<Line>,
+) -> Result<(), WorstCaseError> {
+    let services = network::services(rows)?;
+    let interfaces = services.iter().filter(|service| service.is_interface());
+    let interfaces = interfaces.count() as f64;
+    let (mut run_s, mut bytes) = (AROUND_S, 0.0);
+    for row in rows {
+        run_s += (row.deadline_s()? + AROUND_TRIAL_S) * row.trials;
+        bytes += endpoint_bytes(row, &services)?;
+    }
+    let mut charge =
+        |dimension, what, quantity| charge(("", prices), lines, dimension, what, quantity);
+    charge(
+        "vpc_endpoint_hour",
+        "interface endpoints until every trial's deadline",
+        interfaces * ENDPOINT_ZONES * run_s as f64 / 3600.0,
+    )?;
+    charge(
+        "vpc_endpoint_gb",
+        "tasks, answers and looks through endpoints",
+        bytes / GB,
+    )
+}
+
+/// What a row sends and gets through interface endpoints: each invocation's
+/// task and answer; what starts executions and waits for them looks at them.
+fn endpoint_bytes(
+    row: &Training,
+    services: &std::collections::BTreeSet<EndpointService>,
+) -> Result<f64, SystemError> {
+    if !services.contains(&EndpointService::Functions) || row.service_hosts()? == 0 {
+        return Ok(0.0);
+    }
+    let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
+    let looks = match row.transitions()? {
+        0 => 0.0,
+        _ => row.instances()? as f64 * row.deadline_s()? as f64 * LOOKS_A_SECOND,
+    };
+    Ok((invocations as f64 + looks) * row.trials as f64 * 2.0 * TASK_BYTES)
 }
 
 fn of_row(
@@ -80,20 +165,7 @@ fn of_row(
 ) -> Result<(), WorstCaseError> {
     let trials = row.trials as f64;
     let mut charge = |dimension: &str, what: &str, quantity: f64| {
-        if quantity <= 0.0 {
-            return Ok(());
-        }
-        let (unit_usd, unit) = prices.price(dimension).map_err(WorstCaseError::Price)?;
-        lines.push(Line {
-            row: row.row.clone(),
-            dimension: dimension.to_owned(),
-            what: what.to_owned(),
-            quantity,
-            unit,
-            unit_usd,
-            usd: quantity * unit_usd,
-        });
-        Ok::<(), WorstCaseError>(())
+        charge((&row.row, prices), lines, dimension, what, quantity)
     };
     let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
     let invocations = invocations as f64 * trials;
@@ -121,11 +193,16 @@ fn of_row(
         "tensor stores and queue until the trial's deadline",
         hosts * trials * lived_s / 3600.0,
     )?;
-    let volumes = instances as f64 + hosts;
+    let all = instances as f64 + hosts;
+    charge(
+        "ipv4_address_hour",
+        "public addresses of instances",
+        all * trials * lived_s / 3600.0,
+    )?;
     charge(
         "ebs_gp3_gb_month",
         "root volumes of instances",
-        volumes * ROOT_GB * trials * lived_s / (MONTH_DAYS * 86_400.0),
+        all * ROOT_GB * trials * lived_s / (MONTH_DAYS * 86_400.0),
     )?;
     // Gradients go up as often as the closed form says; a repeated step doubles it.
     charge(
@@ -149,6 +226,12 @@ fn of_row(
         "logs_gb",
         "log lines",
         (invocations + steps) * LOG_BYTES / GIB,
+    )?;
+    let metrics = metrics::count(row.calls()?.len(), all as usize) as f64;
+    charge(
+        "metric_read",
+        "metrics read until they say what the log does",
+        metrics * METRIC_LOOKS * trials,
     )?;
     Ok(())
 }
@@ -180,6 +263,9 @@ mod tests {
                 "s3_gb_month" => 0.023,
                 "logs_gb" => 0.5,
                 "ebs_gp3_gb_month" => 0.08,
+                "metric_read" => 1e-5,
+                "vpc_endpoint_hour" | "vpc_endpoint_gb" => 0.01,
+                "ipv4_address_hour" => 0.005,
                 other => return Err(format!("no price for {other}")),
             };
             Ok((usd, "unit".to_owned()))
@@ -218,11 +304,22 @@ mod tests {
             quantity(&lines, "lambda_gb_second"),
             invocations * 900.0 * 2.0
         );
+        // Seven metrics of each of nine functions, one of each of five hosts.
+        assert_eq!(
+            quantity(&lines, "metric_read"),
+            2.0 * 13.0 * (9.0 * 7.0 + 5.0)
+        );
         // A map is a transition itself.
         assert_eq!(quantity(&lines, "state_transition"), 2.0 * 4.0 * 3.0 * 11.0);
         // One tensor store a peer and the queue, for as long as a trial may take.
         let hours = (900.0 * (3.0 * 9.0 + 1.0) + 600.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
+        assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 5.0 * hours);
+        // To Lambda and to Step Functions; S3's costs nothing.
+        let run = 2.0 * (900.0 * (3.0 * 9.0 + 1.0) + 1200.0) / 3600.0 + 1.0;
+        assert!((quantity(&lines, "vpc_endpoint_hour") - 2.0 * run).abs() < 1e-9);
+        let gb = invocations * 2.0 * 16_384.0 / 1e9;
+        assert_eq!(quantity(&lines, "vpc_endpoint_gb"), gb);
         assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 0.0);
         assert_eq!(quantity(&lines, "s3_gb_month"), 2.0 * 2.0 * 2.0 / 30.0);
     }
@@ -232,8 +329,26 @@ mod tests {
         let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
         let hours = (900.0 * 4.0 + 600.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
+        assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 4.0 * hours);
         assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 0.0);
+        assert_eq!(quantity(&lines, "vpc_endpoint_hour"), 0.0);
+    }
+
+    /// The network is the run's: other rows' time is paid for, too, once.
+    #[test]
+    fn endpoints_are_paid_for_as_long_as_the_run() {
+        let hours = |rows: &[Training]| {
+            let lines = worst_case(rows, &Book).unwrap();
+            let of_all = lines.iter().filter(|line| line.row.is_empty());
+            assert!(of_all.count() <= 2);
+            quantity(&lines, "vpc_endpoint_hour")
+        };
+        let (alone, other) = (training("spirt"), training("allreduce"));
+        assert_eq!(hours(std::slice::from_ref(&other)), 0.0);
+        let both = hours(&[alone.clone(), other.clone()]);
+        let more = 2.0 * 2.0 * (other.deadline_s().unwrap() + AROUND_TRIAL_S) as f64 / 3600.0;
+        assert!((both - hours(&[alone]) - more).abs() < 1e-9);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Where the programs are, and how to get those that are missing.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, process};
 
@@ -135,5 +136,11 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .map(|directory| directory.join(name))
-        .find(|program| program.is_file())
+        .find(|program| is_program(program))
+}
+
+/// Whether it is a file that somebody may execute.
+fn is_program(path: &Path) -> bool {
+    let metadata = path.metadata();
+    metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }

@@ -47,6 +47,23 @@ pub struct Invocation {
     pub error: Option<String>,
 }
 
+/// A metric of CloudWatch over a trial's time: a cross-check, from which no
+/// duration and no bill is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CloudWatchMetric {
+    /// The function's or the instance's name.
+    pub of: String,
+    /// The metric, as AWS names it, such as `Invocations`.
+    pub metric: String,
+    /// How the values of periods became one: `Sum`, `Maximum`, `Average`.
+    pub statistic: String,
+    /// As AWS names it: `Count`, `Milliseconds`, `Percent`.
+    pub unit: String,
+    /// Null where CloudWatch knew of none when it was asked, which is not 0.
+    pub value: Option<f64>,
+}
+
 /// Everything that a platform knows of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialOutcome {
@@ -63,6 +80,8 @@ pub struct TrialOutcome {
     /// Invocations that were refused because too many ran; null where nothing
     /// refuses any.
     pub throttles: Option<u64>,
+    /// What CloudWatch knows of the trial, beside its log; of AWS alone.
+    pub cloudwatch: Vec<CloudWatchMetric>,
     /// Why the trial failed: which worker and what happened to it.
     pub failure: Option<String>,
     /// What a reader of the results must know.

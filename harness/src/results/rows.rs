@@ -7,7 +7,7 @@ use epochcost_channels::Traffic;
 use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord, find};
 use serde::{Deserialize, Serialize};
 
-use crate::metering::{Invocation, TrialOutcome};
+use crate::metering::{CloudWatchMetric, Invocation, TrialOutcome};
 use crate::plan::TrialPlan;
 
 /// Which trial of a run.
@@ -82,6 +82,9 @@ pub struct TrialRow {
     /// its driver says nothing. Since 1.6.
     #[serde(default)]
     pub gpus: Vec<GpuUsage>,
+    /// What CloudWatch knows of the trial, beside its log; of AWS alone. Since 1.7.
+    #[serde(default)]
+    pub cloudwatch: Vec<CloudWatchMetric>,
     /// Why replicas need not be bit-identical; null if they must be.
     pub replicas_may_differ: Option<String>,
     /// Every evaluation, in order.
@@ -144,6 +147,7 @@ impl TrialRow {
             throttles: outcome.throttles,
             closed_form: system.and_then(|system| system.traffic_of(job, plan.sizes, &sent).ok()),
             gpus: outcome.records.iter().filter_map(gpu).collect(),
+            cloudwatch: outcome.cloudwatch.clone(),
             replicas_may_differ: system.and_then(|system| match system.replicas(job) {
                 Ok(Replicas::Differ { reason }) => Some(reason.to_owned()),
                 _ => None,

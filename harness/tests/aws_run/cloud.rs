@@ -1,5 +1,5 @@
-//! An emulated cloud for tests: the emulator of this program is Lambda, and runs
-//! the instances of moto's EC2; moto is everything else.
+//! An emulated cloud for tests: the emulator of this program is Lambda and Step
+//! Functions, and runs the instances of moto's EC2; moto is everything else.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use epochcost::results::RunDirectory;
+use epochcost_servers::find;
 use serde_json::Value;
 
 pub const REGION: &str = "eu-west-1";
@@ -26,8 +27,16 @@ impl Drop for Server {
     }
 }
 
-/// A moto server, or nothing where it is not installed; under
+/// Nothing, because of something that is not installed; under
 /// EPOCHCOST_REQUIRE_SERVERS=1 that fails.
+fn skip<T>(why: &str) -> Option<T> {
+    let required = std::env::var("EPOCHCOST_REQUIRE_SERVERS").is_ok_and(|v| v == "1");
+    assert!(!required, "not run: {why}");
+    eprintln!("not run: {why}");
+    None
+}
+
+/// A moto server, or nothing where it is not installed.
 fn moto() -> Option<Server> {
     let program = std::env::var_os("EPOCHCOST_MOTO_SERVER")
         .map_or_else(|| PathBuf::from("moto_server"), PathBuf::from);
@@ -42,13 +51,7 @@ fn moto() -> Option<Server> {
         .spawn();
     let child = match child {
         Ok(child) => child,
-        Err(error) => {
-            let text = format!("not run: {}: {error}", program.display());
-            let required = std::env::var("EPOCHCOST_REQUIRE_SERVERS").is_ok_and(|v| v == "1");
-            assert!(!required, "{text}");
-            eprintln!("{text}");
-            return None;
-        }
+        Err(error) => return skip(&format!("{}: {error}", program.display())),
     };
     let server = Server {
         child,
@@ -69,6 +72,8 @@ fn moto() -> Option<Server> {
 pub struct Cloud {
     pub moto: Server,
     pub emulator: Server,
+    /// The emulator's S3.
+    pub objects: String,
 }
 
 impl Cloud {
@@ -83,14 +88,33 @@ impl Cloud {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let url = line
-            .split("AWS_ENDPOINT_URL_LAMBDA=")
-            .nth(1)
-            .unwrap()
-            .trim()
-            .to_owned();
-        let emulator = Server { child, url };
-        Some(Self { moto, emulator })
+        let of = |service: &str| {
+            let value = line.split(&format!("AWS_ENDPOINT_URL_{service}=")).nth(1);
+            value.unwrap().split_whitespace().next().unwrap().to_owned()
+        };
+        let objects = of("S3");
+        let emulator = Server {
+            url: of("LAMBDA"),
+            child,
+        };
+        Some(Self {
+            moto,
+            emulator,
+            objects,
+        })
+    }
+
+    /// Nothing where something that hosts of services run is not installed.
+    pub fn start_with_services() -> Option<Self> {
+        let missing = [
+            find::redis().err(),
+            find::rabbitmq().err(),
+            find::module().err(),
+        ];
+        match missing.into_iter().flatten().next() {
+            None => Self::start(),
+            Some(error) => skip(&error.to_string()),
+        }
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
@@ -103,7 +127,11 @@ impl Cloud {
             .env("AWS_SECRET_ACCESS_KEY", "c4n4ry-secret")
             .env("AWS_SESSION_TOKEN", "c4n4ry-token")
             .env("AWS_ENDPOINT_URL", &self.moto.url)
-            .env("AWS_ENDPOINT_URL_LAMBDA", &self.emulator.url);
+            .env("AWS_ENDPOINT_URL_S3", &self.objects)
+            .env("AWS_ENDPOINT_URL_LAMBDA", &self.emulator.url)
+            .env("AWS_ENDPOINT_URL_SFN", &self.emulator.url)
+            // moto does not speak CloudWatch's format.
+            .env("EPOCHCOST_METRICS_PATIENCE_S", "0");
         command
     }
 
@@ -124,6 +152,10 @@ impl Cloud {
         let json = "application/x-amz-json-1.1\r\nx-amz-target: Logs_20140328.DescribeLogGroups";
         let running = "Version=2016-11-15&Action=DescribeInstances&\
                        Filter.1.Name=instance-state-name&Filter.1.Value.1=running";
+        let networks = "Version=2016-11-15&Action=DescribeVpcs&\
+                        Filter.1.Name=is-default&Filter.1.Value.1=false";
+        let groups = "Version=2016-11-15&Action=DescribeSecurityGroups&\
+                      Filter.1.Name=group-name&Filter.1.Value.1=epochcost-*";
         for (service, content, body, mark) in [
             (
                 "iam",
@@ -132,6 +164,8 @@ impl Cloud {
                 "<RoleName>",
             ),
             ("ec2", form, running, "<instanceId>"),
+            ("ec2", form, networks, "<vpcId>"),
+            ("ec2", form, groups, "<groupId>"),
             ("logs", json, "{}", "logGroupName"),
         ] {
             let answer = ask(&self.moto.url, "POST", service, content, body);
@@ -150,6 +184,9 @@ impl Cloud {
             "",
         );
         assert!(functions.contains(r#"{"Functions":[]}"#), "{functions}");
+        let json = "application/x-amz-json-1.0\r\nx-amz-target: AWSStepFunctions.ListStateMachines";
+        let machines = ask(&self.emulator.url, "POST", "states", json, "{}");
+        assert!(machines.contains(r#"{"stateMachines":[]}"#), "{machines}");
     }
 }
 

@@ -28,6 +28,8 @@ enum Fate {
     Refused(u16, &'static str),
     /// It goes through, and the answer is changed.
     Changed(fn(Value) -> Value),
+    /// Lambda's queue delivers it twice.
+    Twice,
 }
 
 /// Whether a request is one that a rule is about.
@@ -92,6 +94,9 @@ async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
             sent = sent.header(name, value);
         }
     }
+    if matches!(fate, Fate::Twice) {
+        sent = sent.header("x-emulator-deliveries", "2");
+    }
     let answer = sent.send().await.unwrap();
     let mut response = Response::builder().status(answer.status());
     for (name, value) in answer.headers() {
@@ -135,6 +140,7 @@ fn run_system(
     let cloud = Cloud::start()?;
     let rule: Rule = Arc::new(rule);
     let moto = proxy(&cloud.moto.url, rule.clone());
+    let objects = proxy(&cloud.objects, rule.clone());
     let lambda = proxy(&cloud.emulator.url, rule);
     let directory = tempfile::tempdir().unwrap();
     let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
@@ -152,7 +158,9 @@ fn run_system(
     let output = command
         .current_dir(directory.path())
         .env("AWS_ENDPOINT_URL", moto)
+        .env("AWS_ENDPOINT_URL_S3", objects)
         .env("AWS_ENDPOINT_URL_LAMBDA", &lambda)
+        .env("AWS_ENDPOINT_URL_SFN", &lambda)
         .env("EPOCHCOST_LOG_PATIENCE_S", "2")
         .output()
         .unwrap();
@@ -275,6 +283,21 @@ fn lines_that_come_twice_count_once() {
     assert_eq!(exit, 0, "{said}");
     assert!(trials.contains("more than once"), "{trials}");
     assert!(trials.contains("REPORT lines of all"), "{trials}");
+}
+
+/// Every worker is started twice under one request: one of the two does nothing.
+#[test]
+fn an_event_that_is_delivered_twice_counts_once() {
+    let twice = |asked: &Asked<'_>| match is_invocation(asked) {
+        true => Fate::Twice,
+        false => Fate::Through,
+    };
+    let Some((exit, said, trials)) = run(twice) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{said}");
+    assert!(trials.contains("ran again"), "{trials}");
+    assert!(trials.contains("of all 3 invocations"), "{trials}");
 }
 
 #[test]

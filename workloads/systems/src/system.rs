@@ -70,6 +70,8 @@ pub enum Outcome {
         /// Where it goes on.
         epoch: usize,
     },
+    /// Nothing was done: the same request had been delivered before.
+    Repeated,
 }
 
 /// The queue that a system's publication rents.

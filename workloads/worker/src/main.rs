@@ -25,6 +25,7 @@ mod simulate;
 
 use std::process::ExitCode;
 
+use epochcost_systems::Outcome;
 use lambda_runtime::{LambdaEvent, service_fn};
 
 use environment::Environment;
@@ -61,10 +62,15 @@ async fn function() -> Result<(), WorkerError> {
     let handler = service_fn(|event: LambdaEvent<epochcost_systems::Task>| {
         let worker = &worker;
         async move {
-            let _last = output::LastLine::of(event.context.request_id);
+            let request = event.context.request_id;
             let left = host::until(event.context.deadline);
+            let _last = output::LastLine::of(request.clone());
             Output.task(&event.payload);
-            let outcome = worker.run(event.payload, Some(left)).await;
+            let outcome = match worker.is_repeated(&event.payload, &request).await {
+                Ok(false) => worker.run(event.payload, Some(left)).await,
+                Ok(true) => Ok(Outcome::Repeated),
+                Err(error) => Err(error),
+            };
             Output.outcome(&outcome.as_ref().copied().map_err(ToString::to_string));
             outcome
         }

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use epochcost_channels::client::{open_objects, open_queue, open_tensors};
+use epochcost_channels::client::{claim, open_objects, open_queue, open_tensors};
 use epochcost_channels::{
     AbsentQueue, Link, NetworkShape, ObjectStore, Queue, Shaped, TensorStore,
 };
 use epochcost_models::GpuWatch;
-use epochcost_systems::{Channels, GpuUsage, Job, Outcome, Record, Recorder, Task, World, find};
+use epochcost_systems::{
+    Channels, GpuUsage, Job, Launch, Outcome, Record, Recorder, Task, World, find,
+};
 use tokio::sync::Mutex;
 
 use crate::compute::{JobModel, Loaded, Model};
 use crate::control::Control;
-use crate::environment::Environment;
+use crate::environment::{Environment, Platform};
 use crate::faults::Faulty;
 use crate::host::{HostClock, WorkerError};
 use crate::output::Output;
@@ -41,6 +43,22 @@ impl Worker {
             channels: Mutex::default(),
             model: std::sync::Mutex::default(),
         })
+    }
+
+    /// Whether another invocation under the same request works on the task, or
+    /// has: Lambda's queue delivers a request at least once, and sometimes twice
+    /// ("Asynchronous invocation"). Two of one worker would take each other's
+    /// messages. Only AWS has such a queue, and only what a trial starts with
+    /// comes through it.
+    ///
+    /// # Errors
+    /// When the object store cannot be asked.
+    pub async fn is_repeated(&self, task: &Task, request: &str) -> Result<bool, WorkerError> {
+        if matches!(self.environment.platform, Platform::Local(_)) || !is_launched(task)? {
+            return Ok(false);
+        }
+        let Environment { objects, scope, .. } = &self.environment;
+        Ok(!claim(objects, scope, &format!("requests/{request}")).await?)
     }
 
     /// Runs one task.
@@ -116,6 +134,16 @@ impl Worker {
         }
         Ok(kept.insert(model).clone())
     }
+}
+
+/// Whether a trial starts with the task's function, or a worker goes on with it.
+fn is_launched(task: &Task) -> Result<bool, WorkerError> {
+    let system = find(&task.job.system)
+        .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
+    Ok(match system.launch(&task.job)? {
+        Launch::Workers(workers) => workers.iter().any(|(name, _)| *name == task.function),
+        Launch::Workflow { bootstrap } => bootstrap == task.function,
+    })
 }
 
 /// What was used of the GPU, as results have it.

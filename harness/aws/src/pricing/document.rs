@@ -224,8 +224,10 @@ fn about(query: &Query, tiers: &[Tier]) -> String {
 
 fn asked(query: &Query) -> String {
     let attributes = query.attributes.iter();
+    let usage = query.usage.map(|usage| format!("usagetype with {usage}"));
     let attributes: Vec<String> = attributes
         .map(|(name, value)| format!("{name}={value}"))
+        .chain(usage)
         .collect();
     format!("{} with {}", query.service, attributes.join(", "))
 }

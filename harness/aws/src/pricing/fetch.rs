@@ -53,16 +53,16 @@ async fn one(
     query: &Query,
 ) -> Result<Vec<String>, AwsError> {
     let doing = format!("ask for the price of {}", query.dimension);
-    let filter = |field: &str, value: &str| {
-        let filter = Filter::builder()
-            .r#type(FilterType::TermMatch)
-            .field(field)
-            .value(value);
+    let filter = |how: FilterType, field: &str, value: &str| {
+        let filter = Filter::builder().r#type(how).field(field).value(value);
         built(&doing, filter.build())
     };
-    let mut filters = vec![filter("regionCode", region)?];
+    let mut filters = vec![filter(FilterType::TermMatch, "regionCode", region)?];
     for (field, value) in &query.attributes {
-        filters.push(filter(field, value)?);
+        filters.push(filter(FilterType::TermMatch, field, value)?);
+    }
+    if let Some(usage) = query.usage {
+        filters.push(filter(FilterType::Contains, "usagetype", usage)?);
     }
     let products = client
         .get_products()

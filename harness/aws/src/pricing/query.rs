@@ -9,6 +9,9 @@ pub struct Query {
     pub service: &'static str,
     /// Attributes that single its product out, beside the region.
     pub attributes: Vec<(&'static str, String)>,
+    /// What its usage type contains, where nothing else singles it out: usage
+    /// types begin with a region's own prefix.
+    pub usage: Option<&'static str>,
     /// The price book's unit.
     pub unit: &'static str,
     /// Names of that unit in the Pricing API. Any other is an error: nobody
@@ -31,18 +34,33 @@ fn query(
         attributes: (attributes.iter())
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect(),
+        usage: None,
         unit,
         units,
         about: about.to_owned(),
     }
 }
 
-const HOUR: (&str, &[&str]) = ("hour", &["Hrs", "Hours"]);
+/// A dimension of Amazon VPC, known by its usage type.
+fn of_vpc(
+    dimension: &str,
+    usage: &'static str,
+    unit: (&'static str, &'static [&'static str]),
+    about: &str,
+) -> Query {
+    Query {
+        usage: Some(usage),
+        ..query(dimension, "AmazonVPC", &[], unit, about)
+    }
+}
+
+const HOUR: (&str, &[&str]) = ("hour", &["Hrs", "Hours", "Hour"]);
 const GB_MONTH: (&str, &[&str]) = ("GB-month", &["GB-Mo", "GB-month"]);
 const REQUEST: (&str, &[&str]) = ("request", &["Requests", "Request", "API Requests"]);
 const GB_SECOND: (&str, &[&str]) = ("GB-second", &["Lambda-GB-Second", "GB-Second", "Second"]);
 const TRANSITION: (&str, &[&str]) = ("transition", &["StateTransitions", "StateTransition"]);
-const GB: (&str, &[&str]) = ("GB", &["GB"]);
+const METRIC: (&str, &[&str]) = ("metric", &["Metrics", "Metric"]);
+const GB: (&str, &[&str]) = ("GB", &["GB", "GigaBytes"]);
 
 /// Every dimension that AWS has a price for: instances of `instance_types`,
 /// and everything else that a run is billed for.
@@ -139,6 +157,34 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             &[("group", "Ingested Logs"), ("logsSource", "Custom")],
             GB,
             "CloudWatch logs taken in",
+        ),
+        Query {
+            usage: Some("GMD-Metrics"),
+            ..query(
+                "metric_read",
+                "AmazonCloudWatch",
+                &[],
+                METRIC,
+                "CloudWatch metrics read by GetMetricData",
+            )
+        },
+        of_vpc(
+            "vpc_endpoint_hour",
+            "VpcEndpoint-Hours",
+            HOUR,
+            "An interface VPC endpoint in one availability zone",
+        ),
+        of_vpc(
+            "vpc_endpoint_gb",
+            "VpcEndpoint-Bytes",
+            GB,
+            "Traffic through interface VPC endpoints",
+        ),
+        of_vpc(
+            "ipv4_address_hour",
+            "PublicIPv4:InUseAddress",
+            HOUR,
+            "A public IPv4 address in use",
         ),
     ];
     queries.extend(instance_types.iter().map(|kind| instance(kind)));

@@ -7,13 +7,15 @@ use aws_sdk_lambda::types as lambda;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use super::{Found, Kind, call};
+use super::{Found, Kind, call, security_group, subnet};
 use crate::error::{Cause, if_there, unless};
 use crate::run::{Marks, RunId};
 use crate::{AwsError, Clients, Scope};
 
 /// A new role can be used some seconds after its create was answered.
 const PROPAGATION: Duration = Duration::from_secs(60);
+/// A function in a VPC waits for its network interface.
+const INTERFACE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_secs(2);
 
 /// What a function's processor is.
@@ -24,6 +26,15 @@ pub enum Architecture {
     X86_64,
     /// arm64.
     Arm64,
+}
+
+/// Where a function in a VPC is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionNetwork {
+    /// The name of its subnet.
+    pub subnet: String,
+    /// The name of its security group.
+    pub security_group: String,
 }
 
 /// A function.
@@ -47,6 +58,9 @@ pub struct FunctionSpec {
     pub code_key: String,
     /// Its environment; never a secret: whoever may look at a function sees it.
     pub environment: BTreeMap<String, String>,
+    /// The run's own network; nothing is Lambda's, which reaches the internet
+    /// and no instance.
+    pub network: Option<FunctionNetwork>,
 }
 
 pub(super) async fn ensure(
@@ -56,9 +70,14 @@ pub(super) async fn ensure(
 ) -> Result<String, AwsError> {
     let name = spec.name.as_str();
     let doing = format!("create the function {name}");
+    let network = match &spec.network {
+        Some(network) => Some(placed(network, clients, &doing).await?),
+        None => None,
+    };
+    let create = create(spec, clients, scope).set_vpc_config(network);
     let since = Instant::now();
     loop {
-        let created = call!(&doing, create(spec, clients, scope)).map(drop);
+        let created = call!(&doing, create.clone()).map(drop);
         match unless(created, Cause::Exists) {
             Ok(()) => break,
             Err(error) if is_too_early(&error) && since.elapsed() < PROPAGATION => {
@@ -74,12 +93,30 @@ pub(super) async fn ensure(
         .function_name(name)
         .maximum_retry_attempts(0);
     call!(format!("keep Lambda from repeating {name}"), once)?;
-    active(name, clients).await?;
+    let patience = match spec.network {
+        Some(_) => INTERFACE,
+        None => PROPAGATION,
+    };
+    active(name, clients, patience).await?;
     Ok(scope.arn("lambda", &format!("function:{name}")))
 }
 
-/// A function can be invoked once Lambda has unpacked it.
-async fn active(name: &str, clients: &Clients) -> Result<(), AwsError> {
+async fn placed(
+    network: &FunctionNetwork,
+    clients: &Clients,
+    doing: &str,
+) -> Result<lambda::VpcConfig, AwsError> {
+    let subnet = subnet::required(&network.subnet, clients, doing).await?;
+    let group = security_group::required(&network.security_group, clients, doing).await?;
+    Ok(lambda::VpcConfig::builder()
+        .subnet_ids(subnet)
+        .security_group_ids(group)
+        .build())
+}
+
+/// A function can be invoked once Lambda has unpacked it, and given it its
+/// network interface.
+async fn active(name: &str, clients: &Clients, patience: Duration) -> Result<(), AwsError> {
     let doing = format!("look at the function {name}");
     let since = Instant::now();
     loop {
@@ -100,11 +137,11 @@ async fn active(name: &str, clients: &Clients) -> Result<(), AwsError> {
                     remedy: "look at its package and its role".to_owned(),
                 });
             }
-            Some(_) if since.elapsed() < PROPAGATION => sleep(LOOK / 4).await,
+            Some(_) if since.elapsed() < patience => sleep(LOOK / 4).await,
             Some(_) => {
                 return Err(AwsError::Deadline {
                     what: format!("the unpacking of the function {name}"),
-                    seconds: PROPAGATION.as_secs(),
+                    seconds: patience.as_secs(),
                     remedy: "run it again later".to_owned(),
                 });
             }
@@ -147,10 +184,14 @@ fn create(
         .set_tags(Some(scope.tags().into_iter().collect()))
 }
 
-/// "The role defined for the function cannot be assumed by Lambda."
+/// "The role defined for the function cannot be assumed by Lambda", and "The
+/// provided execution role does not have permissions to call
+/// CreateNetworkInterface on EC2".
 fn is_too_early(error: &AwsError) -> bool {
+    let known = ["cannot be assumed", "does not have permissions to call"];
     matches!(error, AwsError::Call { code, message, .. }
-        if code == "InvalidParameterValueException" && message.contains("cannot be assumed"))
+        if code == "InvalidParameterValueException"
+            && known.iter().any(|known| message.contains(known)))
 }
 
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {

@@ -12,8 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tokio::time::{Instant, sleep};
 
-use super::security_group::{id_of, marks, tag_specification, tagged};
-use super::{Found, Holding, Kind, call};
+use super::security_group::{marks, named, required, tag_specification, tagged};
+use super::{Found, Holding, Kind, call, subnet};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
 
@@ -34,6 +34,8 @@ pub struct InstanceSpec {
     pub profile: String,
     /// The name of its security group.
     pub security_group: String,
+    /// The name of its subnet, where its security group is in a run's own VPC.
+    pub subnet: Option<String>,
     /// What it runs when it starts.
     pub user_data: String,
 }
@@ -48,11 +50,11 @@ pub(super) async fn ensure(
     if let Some(id) = running(name, clients).await? {
         return Ok(id);
     }
-    let group = id_of(&spec.security_group, clients).await?;
-    let group = group.ok_or_else(|| AwsError::Incomplete {
-        doing: doing.clone(),
-        what: "its security group",
-    })?;
+    let group = required(&spec.security_group, clients, &doing).await?;
+    let subnet = match &spec.subnet {
+        Some(subnet) => Some(subnet::required(subnet, clients, &doing).await?),
+        None => None,
+    };
     let profile = IamInstanceProfileSpecification::builder().name(&spec.profile);
     // Credentials of the role only to who can answer a PUT first.
     let metadata = InstanceMetadataOptionsRequest::builder().http_tokens(HttpTokensState::Required);
@@ -67,6 +69,7 @@ pub(super) async fn ensure(
         .instance_type(InstanceType::from(spec.instance_type.as_str()))
         .iam_instance_profile(profile.build())
         .security_group_ids(group)
+        .set_subnet_id(subnet)
         .metadata_options(metadata.build())
         .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
         .user_data(STANDARD.encode(&spec.user_data))
@@ -98,10 +101,20 @@ pub async fn is_alive(clients: &Clients, name: &str) -> Result<bool, AwsError> {
     Ok(running(name, clients).await?.is_some())
 }
 
+/// When an instance was launched, from which on it is charged for: seconds since
+/// the Unix epoch. Nothing of one that is on its way out.
+///
+/// # Errors
+/// When EC2 cannot be asked.
+pub async fn launched_s(clients: &Clients, name: &str) -> Result<Option<f64>, AwsError> {
+    let found = all(clients, named(name)).await?;
+    let launched = found.iter().find_map(Instance::launch_time);
+    Ok(launched.map(aws_smithy_types::DateTime::as_secs_f64))
+}
+
 /// The id of the instance of that name, if it is not on its way out.
 async fn running(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
-    let by_name = Filter::builder().name("tag:Name").values(name).build();
-    let found = all(clients, by_name).await?;
+    let found = all(clients, named(name)).await?;
     Ok(found.into_iter().find_map(|instance| instance.instance_id))
 }
 

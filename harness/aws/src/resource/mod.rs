@@ -2,27 +2,37 @@
 //! found and removed. Nothing else in this crate creates.
 
 mod bucket;
+mod endpoint;
 mod function;
 mod instance;
 mod instance_profile;
+mod internet_gateway;
 mod log_group;
+mod patience;
 mod role;
 mod security_group;
 mod state_machine;
+mod subnet;
 mod volume;
+mod vpc;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use bucket::{BucketSpec, ObjectSpec};
-pub use function::{Architecture, FunctionSpec};
-pub use instance::{InstanceSpec, is_alive};
+pub use endpoint::{EndpointService, EndpointSpec};
+pub use function::{Architecture, FunctionNetwork, FunctionSpec};
+pub use instance::{InstanceSpec, is_alive, launched_s};
 pub use instance_profile::InstanceProfileSpec;
+pub use internet_gateway::InternetGatewaySpec;
 pub use log_group::LogGroupSpec;
 pub use role::RoleSpec;
 pub use security_group::SecurityGroupSpec;
 pub use state_machine::StateMachineSpec;
+pub use subnet::SubnetSpec;
+pub use vpc::VpcSpec;
+pub(crate) use vpc::count as vpcs;
 
 use crate::run::Marks;
 use crate::{AwsError, Clients, RunId, Scope};
@@ -37,8 +47,16 @@ pub enum Kind {
     Role,
     /// An IAM instance profile.
     InstanceProfile,
+    /// A VPC.
+    Vpc,
+    /// An internet gateway.
+    InternetGateway,
+    /// A subnet.
+    Subnet,
     /// An EC2 security group.
     SecurityGroup,
+    /// A VPC endpoint.
+    Endpoint,
     /// A CloudWatch log group.
     LogGroup,
     /// A Lambda function.
@@ -53,11 +71,15 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which they are made.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Bucket,
         Self::Role,
         Self::InstanceProfile,
+        Self::Vpc,
+        Self::InternetGateway,
+        Self::Subnet,
         Self::SecurityGroup,
+        Self::Endpoint,
         Self::LogGroup,
         Self::Function,
         Self::StateMachine,
@@ -77,7 +99,11 @@ impl fmt::Display for Kind {
             Self::Bucket => "S3 bucket",
             Self::Role => "IAM role",
             Self::InstanceProfile => "IAM instance profile",
+            Self::Vpc => "VPC",
+            Self::InternetGateway => "internet gateway",
+            Self::Subnet => "subnet",
             Self::SecurityGroup => "security group",
+            Self::Endpoint => "VPC endpoint",
             Self::LogGroup => "log group",
             Self::Function => "Lambda function",
             Self::StateMachine => "state machine",
@@ -112,8 +138,16 @@ pub enum Spec {
     Role(RoleSpec),
     /// An IAM instance profile.
     InstanceProfile(InstanceProfileSpec),
+    /// A VPC.
+    Vpc(VpcSpec),
+    /// An internet gateway.
+    InternetGateway(InternetGatewaySpec),
+    /// A subnet.
+    Subnet(SubnetSpec),
     /// An EC2 security group.
     SecurityGroup(SecurityGroupSpec),
+    /// A VPC endpoint.
+    Endpoint(EndpointSpec),
     /// A CloudWatch log group.
     LogGroup(LogGroupSpec),
     /// A Lambda function.
@@ -131,7 +165,11 @@ impl Spec {
             Self::Bucket(spec) => (Kind::Bucket, &spec.name),
             Self::Role(spec) => (Kind::Role, &spec.name),
             Self::InstanceProfile(spec) => (Kind::InstanceProfile, &spec.name),
+            Self::Vpc(spec) => (Kind::Vpc, &spec.name),
+            Self::InternetGateway(spec) => (Kind::InternetGateway, &spec.name),
+            Self::Subnet(spec) => (Kind::Subnet, &spec.name),
             Self::SecurityGroup(spec) => (Kind::SecurityGroup, &spec.name),
+            Self::Endpoint(spec) => (Kind::Endpoint, &spec.name),
             Self::LogGroup(spec) => (Kind::LogGroup, &spec.name),
             Self::Function(spec) => (Kind::Function, &spec.name),
             Self::StateMachine(spec) => (Kind::StateMachine, &spec.name),
@@ -154,7 +192,11 @@ impl Spec {
             Self::Bucket(spec) => bucket::ensure(spec, clients, scope).await,
             Self::Role(spec) => role::ensure(spec, clients, scope).await,
             Self::InstanceProfile(spec) => instance_profile::ensure(spec, clients, scope).await,
+            Self::Vpc(spec) => vpc::ensure(spec, clients, scope).await,
+            Self::InternetGateway(spec) => internet_gateway::ensure(spec, clients, scope).await,
+            Self::Subnet(spec) => subnet::ensure(spec, clients, scope).await,
             Self::SecurityGroup(spec) => security_group::ensure(spec, clients, scope).await,
+            Self::Endpoint(spec) => endpoint::ensure(spec, clients, scope).await,
             Self::LogGroup(spec) => log_group::ensure(spec, clients, scope).await,
             Self::Function(spec) => function::ensure(spec, clients, scope).await,
             Self::StateMachine(spec) => state_machine::ensure(spec, clients, scope).await,
@@ -176,6 +218,8 @@ pub enum Holding {
     VolumeGb(u64),
     /// A running instance of this type.
     Instance(String),
+    /// An interface endpoint.
+    Endpoint,
 }
 
 /// A resource that exists and is ours.
@@ -222,7 +266,11 @@ pub(crate) async fn list(kind: Kind, clients: &Clients) -> Result<Vec<Found>, Aw
         Kind::Bucket => bucket::list(clients).await,
         Kind::Role => role::list(clients).await,
         Kind::InstanceProfile => instance_profile::list(clients).await,
+        Kind::Vpc => vpc::list(clients).await,
+        Kind::InternetGateway => internet_gateway::list(clients).await,
+        Kind::Subnet => subnet::list(clients).await,
         Kind::SecurityGroup => security_group::list(clients).await,
+        Kind::Endpoint => endpoint::list(clients).await,
         Kind::LogGroup => log_group::list(clients).await,
         Kind::Function => function::list(clients).await,
         Kind::StateMachine => state_machine::list(clients).await,
@@ -238,7 +286,11 @@ pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         Kind::Bucket => bucket::remove(found, clients).await,
         Kind::Role => role::remove(found, clients).await,
         Kind::InstanceProfile => instance_profile::remove(found, clients).await,
+        Kind::Vpc => vpc::remove(found, clients).await,
+        Kind::InternetGateway => internet_gateway::remove(found, clients).await,
+        Kind::Subnet => subnet::remove(found, clients).await,
         Kind::SecurityGroup => security_group::remove(found, clients).await,
+        Kind::Endpoint => endpoint::remove(found, clients).await,
         Kind::LogGroup => log_group::remove(found, clients).await,
         Kind::Function => function::remove(found, clients).await,
         Kind::StateMachine => state_machine::remove(found, clients).await,

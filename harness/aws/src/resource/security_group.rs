@@ -1,28 +1,22 @@
 //! Security groups that admit their own members and nobody else.
 
-use std::time::Duration;
-
 use aws_sdk_ec2::types::{
     Filter, IpPermission, ResourceType, Tag, TagSpecification, UserIdGroupPair,
 };
-use tokio::time::{Instant, sleep};
 
-use super::{Found, Kind, call};
+use super::patience::{INTERFACES, once_known, once_unused};
+use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::run::{Marks, PROJECT_TAG};
 use crate::{AwsError, Clients, Scope};
-
-/// Network interfaces of functions in a VPC go up to 40 minutes after their
-/// functions ("Giving Lambda functions access to resources in an Amazon VPC");
-/// what is left after this long is named, and `clean` takes it away later.
-const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK: Duration = Duration::from_secs(5);
 
 /// A security group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecurityGroupSpec {
     /// Its name.
     pub name: String,
+    /// The name of its VPC; nothing is the account's default one.
+    pub vpc: Option<String>,
 }
 
 pub(super) async fn ensure(
@@ -35,13 +29,18 @@ pub(super) async fn ensure(
     let id = match id_of(name, clients).await? {
         Some(id) => id,
         None => {
+            let vpc = match &spec.vpc {
+                Some(vpc) => Some(vpc::required(vpc, clients, &doing).await?),
+                None => None,
+            };
             let create = clients
                 .instances
                 .create_security_group()
                 .group_name(name)
+                .set_vpc_id(vpc)
                 .description("Members of one run of epochcost, and nobody else")
                 .tag_specifications(tag_specification(ResourceType::SecurityGroup, name, scope));
-            let created = call!(&doing, create)?;
+            let created = once_known(|| async { call!(&doing, create.clone()) }).await?;
             created.group_id.ok_or(AwsError::Incomplete {
                 doing: doing.clone(),
                 what: "the group's id",
@@ -52,13 +51,14 @@ pub(super) async fn ensure(
         .ip_protocol("-1")
         .user_id_group_pairs(UserIdGroupPair::builder().group_id(&id).build())
         .build();
+    let doing = format!("let members of {name} reach each other");
     let admit = clients
         .instances
         .authorize_security_group_ingress()
         .group_id(&id)
         .ip_permissions(members);
-    let admitted = call!(format!("let members of {name} reach each other"), admit).map(drop);
-    unless(admitted, Cause::Exists)?;
+    let admit = || async { call!(&doing, admit.clone()).map(drop) };
+    unless(once_known(admit).await, Cause::Exists)?;
     Ok(id)
 }
 
@@ -76,6 +76,20 @@ pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String
         .into_iter()
         .next();
     Ok(group.and_then(|group| group.group_id))
+}
+
+/// The id of the group of that name, for something that is to be in it.
+pub(super) async fn required(
+    name: &str,
+    clients: &Clients,
+    doing: &str,
+) -> Result<String, AwsError> {
+    id_of(name, clients)
+        .await?
+        .ok_or_else(|| AwsError::Incomplete {
+            doing: doing.to_owned(),
+            what: "its security group",
+        })
 }
 
 /// The run's tags and the name, as EC2 takes them for a new resource.
@@ -100,6 +114,11 @@ pub(super) fn marks(tags: &[Tag]) -> (Marks, Option<&str>) {
         .find(|(key, _)| *key == "Name")
         .map(|(_, value)| value);
     (Marks::of(pairs()), name)
+}
+
+/// What has that name.
+pub(super) fn named(name: &str) -> Filter {
+    Filter::builder().name("tag:Name").values(name).build()
 }
 
 /// What has this project's tag.
@@ -138,18 +157,12 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
 
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let doing = format!("remove the security group {}", found.address.name);
-    let since = Instant::now();
-    loop {
+    let delete = || async {
         let delete = clients
             .instances
             .delete_security_group()
             .group_id(&found.id);
-        match if_there(call!(&doing, delete)) {
-            Ok(_) => return Ok(()),
-            Err(error) if error.cause() == Some(Cause::InUse) && since.elapsed() < PATIENCE => {
-                sleep(LOOK).await;
-            }
-            Err(error) => return Err(error),
-        }
-    }
+        if_there(call!(&doing, delete))
+    };
+    once_unused(INTERFACES, delete).await.map(drop)
 }

@@ -18,6 +18,9 @@ use epochcost_aws::{
     Call, Clients, Journal, Observer, RunId, Whose, provision, remove_all, survey, tear_down,
 };
 
+/// What the run that is killed has.
+const RESOURCES: usize = 16;
+
 use run::{REGION, RUN, approval, provision_and_kill, specs};
 
 /// Not a test: the process that the others start and kill.
@@ -56,8 +59,8 @@ where
         assert!(left.is_empty(), "killed after step {at}: {left:?}");
         if ended {
             // Each resource takes two events and a call at least.
-            assert!(at > 3 * 11, "a whole run took {at} steps");
-            assert!(most >= 11, "at most {most} resources were there");
+            assert!(at > 3 * RESOURCES, "a whole run took {at} steps");
+            assert!(most >= RESOURCES, "at most {most} resources were there");
             return;
         }
     }
@@ -157,11 +160,88 @@ async fn what_is_not_ours_stays() {
     assert_eq!(survey(&clients, &regions(), &not_yet).await.unwrap(), []);
     let then = Whose::ExpiredAt("2099-01-02T00:00:00Z".parse().unwrap());
     let found = survey(&clients, &regions(), &then).await.unwrap();
-    assert_eq!(found.len(), 11);
+    assert_eq!(found.len(), RESOURCES);
     assert_eq!(found.first().unwrap().address.kind, Kind::Instance);
     let removed = remove_all(found, &clients).await;
     assert!(removed.left.is_empty(), "{:?}", removed.left);
     assert_eq!(moto::everything(&config).await, before);
+}
+
+/// What functions reach their hosts by, and hosts the internet, as an emulator
+/// has it after a whole provisioning.
+#[tokio::test]
+async fn a_runs_network_leads_where_it_must() {
+    let Some(moto) = moto::start() else { return };
+    let config = moto::config(&moto.url, REGION).await;
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("j");
+    assert!(provision_and_kill(
+        &moto.url,
+        &journal,
+        usize::MAX,
+        "unused"
+    ));
+    let name = |what: &str| RunId::new(RUN).name(what);
+    let named = |what: &str| {
+        let filter = aws_sdk_ec2::types::Filter::builder().name("tag:Name");
+        filter.values(name(what)).build()
+    };
+    let ec2 = aws_sdk_ec2::Client::new(&config);
+    let vpcs = ec2.describe_vpcs().filters(named("network")).send().await;
+    let vpcs = vpcs.unwrap();
+    let vpc = vpcs.vpcs()[0].vpc_id().unwrap();
+    let attribute = ec2.describe_vpc_attribute().vpc_id(vpc);
+    let attribute = attribute.attribute(aws_sdk_ec2::types::VpcAttributeName::EnableDnsHostnames);
+    let attribute = attribute.send().await.unwrap();
+    assert_eq!(
+        attribute.enable_dns_hostnames().unwrap().value(),
+        Some(true)
+    );
+    let subnets = ec2.describe_subnets().filters(named("network")).send();
+    let subnets = subnets.await.unwrap();
+    let subnet = &subnets.subnets()[0];
+    assert_eq!(subnet.vpc_id(), Some(vpc));
+    assert_eq!(subnet.map_public_ip_on_launch(), Some(true));
+    let tables = ec2.describe_route_tables().send().await.unwrap();
+    let table = tables
+        .route_tables()
+        .iter()
+        .find(|t| t.vpc_id() == Some(vpc));
+    let routes = table.unwrap().routes();
+    let out = routes
+        .iter()
+        .find(|r| r.destination_cidr_block() == Some("0.0.0.0/0"));
+    assert!(out.unwrap().gateway_id().unwrap().starts_with("igw-"));
+    let endpoints = ec2.describe_vpc_endpoints().send().await.unwrap();
+    let endpoint = |service: &str| {
+        let is_it = |e: &&aws_sdk_ec2::types::VpcEndpoint| {
+            e.service_name() == Some(&format!("com.amazonaws.{REGION}.{service}"))
+        };
+        endpoints
+            .vpc_endpoints()
+            .iter()
+            .find(is_it)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(endpoint("s3").route_table_ids().len(), 1);
+    assert_eq!(endpoint("lambda").private_dns_enabled(), Some(true));
+    assert_eq!(
+        endpoint("lambda").subnet_ids()[0],
+        subnet.subnet_id().unwrap()
+    );
+    let groups = endpoint("lambda").groups().len();
+    assert_eq!(groups, 1);
+    let instances = ec2.describe_instances().send().await.unwrap();
+    let instance = &instances.reservations()[0].instances()[0];
+    assert_eq!(instance.subnet_id(), subnet.subnet_id());
+    let lambda = aws_sdk_lambda::Client::new(&config);
+    let function = lambda.get_function_configuration();
+    let function = function.function_name(name("worker-2048")).send().await;
+    let function = function.unwrap();
+    let placed = function.vpc_config().unwrap();
+    assert_eq!(placed.subnet_ids()[0], subnet.subnet_id().unwrap());
+    assert_eq!(placed.security_group_ids().len(), 1);
 }
 
 /// Remembers every call.

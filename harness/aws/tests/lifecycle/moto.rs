@@ -129,6 +129,7 @@ pub async fn everything(config: &SdkConfig) -> Vec<String> {
             all.push(format!("security group {}", group.group_name().unwrap()));
         }
     }
+    everything_of_networks(&ec2, &mut all).await;
     for found in ec2
         .describe_instances()
         .send()
@@ -174,4 +175,41 @@ pub async fn everything(config: &SdkConfig) -> Vec<String> {
         all.push(format!("state machine {}", machine.name()));
     }
     all
+}
+
+/// What is in no default VPC.
+async fn everything_of_networks(ec2: &aws_sdk_ec2::Client, all: &mut Vec<String>) {
+    let vpcs = ec2.describe_vpcs().send().await.unwrap();
+    let theirs: Vec<_> = (vpcs.vpcs().iter())
+        .filter(|vpc| vpc.is_default() == Some(true))
+        .map(|vpc| vpc.vpc_id())
+        .collect();
+    for vpc in vpcs.vpcs() {
+        if !theirs.contains(&vpc.vpc_id()) {
+            all.push(format!("VPC {}", vpc.vpc_id().unwrap()));
+        }
+    }
+    for subnet in ec2.describe_subnets().send().await.unwrap().subnets() {
+        if !theirs.contains(&subnet.vpc_id()) {
+            all.push(format!("subnet {}", subnet.subnet_id().unwrap()));
+        }
+    }
+    let gateways = ec2.describe_internet_gateways().send().await.unwrap();
+    for gateway in gateways.internet_gateways() {
+        let id = gateway.internet_gateway_id().unwrap();
+        all.push(format!("internet gateway {id}"));
+    }
+    let endpoints = ec2.describe_vpc_endpoints().send().await.unwrap();
+    for endpoint in endpoints.vpc_endpoints() {
+        // moto keeps those that were removed.
+        if endpoint.state().unwrap().as_str() != "deleted" {
+            all.push(format!("endpoint {}", endpoint.vpc_endpoint_id().unwrap()));
+        }
+    }
+    let tables = ec2.describe_route_tables().send().await.unwrap();
+    for table in tables.route_tables() {
+        if !theirs.contains(&table.vpc_id()) {
+            all.push(format!("route table {}", table.route_table_id().unwrap()));
+        }
+    }
 }

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_config::BehaviorVersion;
 use epochcost_aws::resource::{
-    Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, InstanceSpec, LogGroupSpec,
-    ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
+    Architecture, BucketSpec, EndpointService, EndpointSpec, FunctionNetwork, FunctionSpec,
+    InstanceProfileSpec, InstanceSpec, InternetGatewaySpec, LogGroupSpec, ObjectSpec, RoleSpec,
+    SecurityGroupSpec, Spec, StateMachineSpec, SubnetSpec, VpcSpec,
 };
 use epochcost_aws::{
     Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, policy, provision,
@@ -38,13 +39,22 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
             policy,
         })
     };
+    let endpoint = |what: &str, service| {
+        Spec::Endpoint(EndpointSpec {
+            name: name(what),
+            vpc: name("network"),
+            subnet: name("network"),
+            security_group: name("members"),
+            service,
+        })
+    };
     vec![
         bucket("code", vec![package]),
         bucket("exchange", Vec::new()),
         role(
             "functions",
             "lambda.amazonaws.com",
-            policy::of_functions(scope),
+            policy::of_functions(scope, true),
         ),
         role(
             "machines",
@@ -54,15 +64,30 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
         role(
             "instances",
             "ec2.amazonaws.com",
-            policy::of_instances(scope),
+            policy::of_instances(scope, true),
         ),
         Spec::InstanceProfile(InstanceProfileSpec {
             name: name("instances"),
             role: name("instances"),
         }),
+        Spec::Vpc(VpcSpec {
+            name: name("network"),
+        }),
+        Spec::InternetGateway(InternetGatewaySpec {
+            name: name("network"),
+            vpc: name("network"),
+        }),
+        Spec::Subnet(SubnetSpec {
+            name: name("network"),
+            vpc: name("network"),
+            instance_types: vec!["g4dn.xlarge".into(), "t2.medium".into()],
+        }),
         Spec::SecurityGroup(SecurityGroupSpec {
             name: name("members"),
+            vpc: Some(name("network")),
         }),
+        endpoint("to-objects", EndpointService::Objects),
+        endpoint("to-functions", EndpointService::Functions),
         Spec::LogGroup(LogGroupSpec {
             name: format!("/aws/lambda/{}", name("worker-2048")),
             retention_days: 3,
@@ -81,6 +106,10 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
                 "redis://10.0.0.1:6379".to_owned(),
             )]
             .into(),
+            network: Some(FunctionNetwork {
+                subnet: name("network"),
+                security_group: name("members"),
+            }),
         }),
         Spec::StateMachine(StateMachineSpec {
             name: name("spirt"),
@@ -95,6 +124,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
                     .into(),
             profile: name("instances"),
             security_group: name("members"),
+            subnet: Some(name("network")),
             user_data: "#!/bin/sh\nshutdown -h +60\n".into(),
         }),
     ]

@@ -67,3 +67,27 @@ pub fn gpu_instance() -> Value {
         &[("0", "0.5260000000")],
     )
 }
+
+pub fn endpoint_hours() -> Value {
+    let tiers = [("0", "0.0100000000")];
+    product("ENDPOINTHOURS001", "AmazonVPC", "Hrs", &tiers)
+}
+
+pub fn endpoint_bytes() -> Value {
+    let tiers = [
+        ("0", "0.0100000000"),
+        ("1048576", "0.0060000000"),
+        ("5242880", "0.0040000000"),
+    ];
+    product("ENDPOINTBYTES001", "AmazonVPC", "GB", &tiers)
+}
+
+pub fn metric_reads() -> Value {
+    let tiers = [("0", "0.0000100000")];
+    product("METRICREADS00001", "AmazonCloudWatch", "Metrics", &tiers)
+}
+
+pub fn public_address() -> Value {
+    let tiers = [("0", "0.0050000000")];
+    product("PUBLICADDRESS001", "AmazonVPC", "Hrs", &tiers)
+}

@@ -59,6 +59,25 @@ fn the_first_tier_that_costs_something_is_the_price() {
 }
 
 #[test]
+fn what_has_no_group_is_known_by_its_usage() {
+    let endpoints = price("vpc_endpoint_hour", &[documents::endpoint_hours()]).unwrap();
+    assert_eq!((endpoints.usd, endpoints.unit.as_str()), (0.01, "hour"));
+    let traffic = price("vpc_endpoint_gb", &[documents::endpoint_bytes()]).unwrap();
+    assert_eq!((traffic.usd, traffic.unit.as_str()), (0.01, "GB"));
+    assert!(
+        traffic.about.contains("0.006 from 1048576"),
+        "{}",
+        traffic.about
+    );
+    let address = price("ipv4_address_hour", &[documents::public_address()]).unwrap();
+    assert_eq!((address.usd, address.unit.as_str()), (0.005, "hour"));
+    let reads = price("metric_read", &[documents::metric_reads()]).unwrap();
+    assert_eq!((reads.usd, reads.unit.as_str()), (0.00001, "metric"));
+    let error = price("ipv4_address_hour", &[]).unwrap_err().to_string();
+    assert!(error.contains("PublicIPv4:InUseAddress"), "{error}");
+}
+
+#[test]
 fn a_region_without_the_product_is_an_error_that_names_both() {
     let error = price("ec2/g4dn.xlarge", &[]).unwrap_err();
     let text = error.to_string();
@@ -162,6 +181,15 @@ fn answer(asked: &Value) -> Value {
     assert_eq!(filter("regionCode").as_deref(), Some("eu-south-2"));
     let products: Vec<Value> = match asked["ServiceCode"].as_str().unwrap() {
         "AWSLambda" => vec![documents::lambda_duration(), documents::lambda_duration()],
+        "AmazonVPC" => {
+            // Usage types begin with a prefix of the region's.
+            let filters = asked["Filters"].as_array().unwrap();
+            let usage = json!({
+                "Type": "CONTAINS", "Field": "usagetype", "Value": "VpcEndpoint-Hours",
+            });
+            assert!(filters.contains(&usage), "{filters:?}");
+            vec![documents::endpoint_hours()]
+        }
         // This region has no GPU instances.
         "AmazonEC2" => Vec::new(),
         other => panic!("nobody asked for {other}"),
@@ -190,12 +218,17 @@ async fn prices_come_over_the_wire() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let routes = Router::new().route("/", post(serve));
     tokio::spawn(async move { axum::serve(listener, routes).await });
-    let asked = [query("lambda_gb_second"), query("ec2/g4dn.xlarge")];
+    let asked = [
+        query("lambda_gb_second"),
+        query("ec2/g4dn.xlarge"),
+        query("vpc_endpoint_hour"),
+    ];
     let prices = fetch(&config(&url).await, "eu-south-2", &asked)
         .await
         .unwrap();
     assert_eq!(prices[0].as_ref().unwrap().usd, 0.0000166667);
     assert!(matches!(prices[1], Err(PriceError::NotOffered { .. })));
-    // Two pages of one, and one of the other.
-    assert_eq!(requests.load(Ordering::SeqCst), 3);
+    assert_eq!(prices[2].as_ref().unwrap().usd, 0.01);
+    // Two pages of one, and one of each other.
+    assert_eq!(requests.load(Ordering::SeqCst), 4);
 }

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod metrics;
+mod network;
 mod service;
 
 use epochcost_aws::doctor::{Look, Needs, look};
@@ -124,6 +126,11 @@ fn quota(value: f64) -> String {
     format!("{{\"Quota\": {{\"QuotaCode\": \"L\", \"Value\": {value}}}}}")
 }
 
+fn vpcs(count: usize) -> String {
+    let items = "<item><vpcId>vpc-1</vpcId><state>available</state></item>".repeat(count);
+    network::ec2("DescribeVpcs", &format!("<vpcSet>{items}</vpcSet>"))
+}
+
 /// A decision for each of two actions.
 fn decisions(second: &str) -> String {
     let one = |action: &str, decision: &str| {
@@ -160,13 +167,14 @@ async fn an_account_with_everything_is_fine() {
         "GetCallerIdentity" => (200, identity()),
         "DescribeRegions" => (200, regions()),
         "GetServiceQuota" => (200, quota(1000.0)),
+        "DescribeVpcs" => (200, vpcs(1)),
         "RunInstances" => (412, ec2_error("DryRunOperation")),
         "SimulatePrincipalPolicy" => (200, decisions("allowed")),
         other => panic!("nobody should ask for {other}"),
     })
     .await;
     assert!(looks.iter().all(|look| look.found.is_ok()), "{looks:?}");
-    assert_eq!(looks.len(), 6);
+    assert_eq!(looks.len(), 7);
 }
 
 #[tokio::test]
@@ -175,6 +183,7 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
         "GetCallerIdentity" => (200, identity()),
         "DescribeRegions" => (200, regions().replace("eu-west-1", "us-east-1")),
         "GetServiceQuota" => (200, quota(8.0)),
+        "DescribeVpcs" => (200, vpcs(8)),
         "RunInstances" => (403, ec2_error("UnauthorizedOperation")),
         "SimulatePrincipalPolicy" => (200, decisions("implicitDeny")),
         other => panic!("nobody should ask for {other}"),
@@ -191,6 +200,12 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
         one(&looks, "G instances")
             .remedy
             .contains("at least 16 of L-DB2E81BA")
+    );
+    // The run's beside the eight that are there.
+    assert!(
+        one(&looks, "VPCs")
+            .remedy
+            .contains("at least 9 of L-F678F1CE")
     );
     assert!(one(&looks, "EC2 dry run").found.is_err());
     let permissions = one(&looks, "permissions").found.as_ref().unwrap_err();

@@ -8,16 +8,19 @@ use aws_sdk_s3::config::Credentials;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use epochcost_aws::Clients;
 use tokio::net::TcpListener;
 
-/// What was asked: the operation, by header or by the form's `Action`.
+/// What was asked: the operation, by header or by the form's `Action`, or else
+/// method and path.
 pub type Answerer = fn(&str) -> (u16, String);
+/// The same, and how often it was asked before.
+type Counting = dyn Fn(&str, usize) -> (u16, String) + Send + Sync;
 
 #[derive(Clone)]
 struct Shared {
-    answer: Answerer,
+    answer: Arc<Counting>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -28,11 +31,18 @@ pub struct Service {
 
 impl Service {
     pub async fn start(answer: Answerer) -> Self {
+        Self::start_counting(move |operation, _| answer(operation)).await
+    }
+
+    /// Answers by how often the same was asked before.
+    pub async fn start_counting(
+        answer: impl Fn(&str, usize) -> (u16, String) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let shared = Shared {
-            answer,
+            answer: Arc::new(answer),
             asked: asked.clone(),
         };
         let routes = Router::new().fallback(serve).with_state(shared);
@@ -59,6 +69,8 @@ impl Service {
 
 async fn serve(
     State(shared): State<Shared>,
+    method: Method,
+    uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, String) {
@@ -72,9 +84,15 @@ async fn serve(
     let operation = target
         .and_then(|target| target.rsplit('.').next())
         .or(action);
-    let operation = operation.unwrap_or("unknown");
-    shared.asked.lock().unwrap().push(operation.to_owned());
-    let (status, text) = (shared.answer)(operation);
+    let place = format!("{method} {}", uri.path());
+    let operation = operation.unwrap_or(&place);
+    let before = {
+        let mut asked = shared.asked.lock().unwrap();
+        let before = asked.iter().filter(|asked| *asked == operation).count();
+        asked.push(operation.to_owned());
+        before
+    };
+    let (status, text) = (shared.answer)(operation, before);
     (StatusCode::from_u16(status).unwrap(), text)
 }
 

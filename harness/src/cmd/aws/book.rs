@@ -36,4 +36,8 @@ impl HoldingPrices for Book<'_> {
     fn volume_gb_month(&self) -> Result<f64, String> {
         self.usd("ebs_gp3_gb_month")
     }
+
+    fn endpoint_hour(&self) -> Result<f64, String> {
+        self.usd("vpc_endpoint_hour")
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 
-use epochcost_aws::deployment::Training;
+use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
 use epochcost_aws::{Consent, Prices, monthly_usd, worst_case};
 
 use super::book::Book;
@@ -15,7 +15,8 @@ use crate::cmd::{Output, complain, plan};
 use crate::cost::PriceBook;
 use crate::error::{Error, Exit};
 use crate::experiment::Experiment;
-use crate::platform::aws::{self, Agreed, RunningPrices, refusal};
+use crate::platform::aws::{self, Agreed, Programs, RunningPrices};
+use crate::platform::local;
 use crate::platform::local::emulator::Emulator;
 use crate::report::format::usd;
 use crate::results::ResultsError;
@@ -54,15 +55,7 @@ pub(super) fn runnable(experiment: &Experiment) -> Result<(), Error> {
             "`epochcost plan` names them and their limits",
         ));
     }
-    let unusable = |error: epochcost_systems::SystemError| {
-        lacks(experiment, &error.to_string(), "check its settings")
-    };
-    for (training, row) in rows.iter().zip(&experiment.rows) {
-        if let Some(reason) = refusal(training).map_err(unusable)? {
-            let remedy = "leave the row out, or use --platform local or --platform sim; \
-                          `epochcost plan --platform aws` says what it would make and cost at most";
-            return Err(lacks(experiment, &reason, remedy));
-        }
+    for row in &experiment.rows {
         if row.sandbox.network.is_some() {
             let what = format!("{} shapes the network, and AWS has its own", row.id);
             return Err(lacks(experiment, &what, "leave `network` out"));
@@ -107,12 +100,13 @@ pub(super) async fn agree(
         price.map_err(|error| lacks(experiment, &error, "use another price book"))
     };
     let mut hours = BTreeMap::new();
-    for row in &rows {
-        let kind = &row.instance_type;
+    let kinds = rows.iter().map(|row| row.instance_type.as_str());
+    for kind in kinds.chain([SERVICE_INSTANCE]) {
         if let Ok(usd) = price(&format!("ec2/{kind}")) {
-            hours.insert(kind.clone(), usd);
+            hours.insert(kind.to_owned(), usd);
         }
     }
+    let module = needed_module(experiment, &rows, output)?;
     let terms = aws::Terms {
         limit_usd: terms.max_usd,
         consent,
@@ -127,11 +121,37 @@ pub(super) async fn agree(
         let mut answer = String::new();
         stdin().lock().read_line(&mut answer).ok().map(|_| answer)
     };
-    Ok(Agreed::ask(rows, worker, worst_usd, &terms, answer).await?)
+    let programs = Programs { worker, module };
+    Ok(Agreed::ask(rows, programs, worst_usd, &terms, answer).await?)
+}
+
+/// The Redis module, found or built, where a row computes in its tensor stores.
+fn needed_module(
+    experiment: &Experiment,
+    rows: &[Training],
+    output: Output,
+) -> Result<Option<PathBuf>, Error> {
+    let mut rows = rows.iter().zip(&experiment.rows);
+    if !rows.any(|(training, row)| training.uses_tensor_store && row.needs_module()) {
+        return Ok(None);
+    }
+    output.message(format_args!(
+        "looking for the Redis module; building it takes a minute"
+    ));
+    Ok(local::Programs::find_or_build(true, false)?.module)
 }
 
 pub(super) async fn put_away(directory: &Path, output: Output) -> Result<(), Error> {
-    let left = aws::put_away(directory).await?;
+    let say = |text: &str| output.message(format_args!("{text}"));
+    // Waiting for network interfaces may be cut short: what costs is gone by then.
+    let stop = stop_signal()?;
+    let left = tokio::select! {
+        left = aws::put_away(directory, &say) => left?,
+        () = stop => return Err(Error::Lacks {
+            what: "interrupted before all of the run was removed".to_owned(),
+            remedy: "`epochcost clean` removes what is left".to_owned(),
+        }),
+    };
     if left.is_empty() {
         return Ok(());
     }
@@ -160,10 +180,11 @@ pub(super) async fn emulate(args: &EmulateArgs, output: Output) -> Result<Exit, 
     let emulator = Emulator::start(&args.backend, &args.region)
         .await
         .map_err(failed)?;
-    let endpoint = emulator.endpoint();
-    output.json(&serde_json::json!({ "endpoint": endpoint }));
+    let (endpoint, objects) = (emulator.endpoint(), emulator.objects_endpoint());
+    output.json(&serde_json::json!({ "endpoint": endpoint, "objects": objects }));
     output.text(format_args!(
-        "export AWS_ENDPOINT_URL={} AWS_ENDPOINT_URL_LAMBDA={endpoint}",
+        "export AWS_ENDPOINT_URL={} AWS_ENDPOINT_URL_S3={objects} AWS_ENDPOINT_URL_SFN={endpoint} \
+         AWS_ENDPOINT_URL_LAMBDA={endpoint}",
         args.backend
     ));
     stop.await;

@@ -9,9 +9,9 @@ use epochcost_systems::Host;
 use tokio::time::{Instant, sleep};
 
 use super::log::{Seen, of_instance};
-use super::trial::{LOOK, Trial, unix_s};
-use super::unusable;
+use super::trial::{LOOK, Trial, Watch, unix_s};
 use super::watch::steps_in;
+use super::{executions, unusable};
 use crate::metering::{Invocation, TrialOutcome};
 use crate::platform::{PlatformError, Progress};
 
@@ -40,12 +40,19 @@ pub(super) async fn work(
 ) -> Result<TrialOutcome, PlatformError> {
     let launched = workers::launched(&trial.training)?;
     let started_s = unix_s();
-    let (logs, missing) = wait(trial, &launched).await?;
-    let mut outcome = TrialOutcome {
-        started_s,
-        failure: missing,
-        ..TrialOutcome::default()
+    let boots = boots(trial, &launched).await?;
+    let mut watch = trial.watch()?;
+    let (logs, missing) = wait(trial, &launched, &mut watch, progress).await?;
+    // What workers invoked, where they did.
+    let transitions = executions::count(trial, &mut watch).await?;
+    let mut outcome = match trial.training.calls().map_err(unusable)?.is_empty() {
+        true => TrialOutcome {
+            failure: missing,
+            ..TrialOutcome::default()
+        },
+        false => watch.complete(trial, missing, progress).await?,
     };
+    outcome.transitions = transitions;
     for (rank, seen) in logs {
         let function = launched.iter().find(|(_, known)| *known == rank);
         let function = function.map_or("", |(function, _)| function);
@@ -55,7 +62,7 @@ pub(super) async fn work(
         }
         outcome
             .invocations
-            .push(invocation(trial, function, rank, &seen));
+            .push(invocation(trial, function, rank, &seen, boots.get(&rank)));
         outcome.records.extend(seen.records);
     }
     let by_end = |a: &Invocation, b: &Invocation| a.ended_s.total_cmp(&b.ended_s);
@@ -68,10 +75,34 @@ pub(super) async fn work(
         .map_or(started_s, |last| last.ended_s);
     outcome.wall_s = (ended_s - outcome.started_s).max(0.0);
     progress.steps(steps_in(&outcome.records));
-    outcome.warnings.push(
-        "times of workers on instances begin when their worker starts, not with booting".into(),
-    );
+    let booting = outcome.invocations.iter().filter_map(|one| match one.host {
+        Host::Instance => one.init_ms,
+        Host::Function => None,
+    });
+    let longest_s = booting.max_by(f64::total_cmp).unwrap_or_default() / 1e3;
+    outcome.warnings.push(format!(
+        "times of workers on instances begin when their worker starts; from their launch until then, which is \
+         charged for, it took them up to {longest_s:.0} s"
+    ));
     Ok(outcome)
+}
+
+/// When each worker's instance was launched, seconds since the Unix epoch, as far as EC2 says.
+async fn boots(
+    trial: &Trial<'_>,
+    launched: &[(&'static str, usize)],
+) -> Result<BTreeMap<usize, f64>, PlatformError> {
+    let mut boots = BTreeMap::new();
+    for (_, rank) in launched {
+        let launched_s = resource::launched_s(&trial.aws.clients, &name(trial, *rank)).await?;
+        boots.extend(launched_s.map(|at| (*rank, at)));
+    }
+    Ok(boots)
+}
+
+/// The name of a worker's instance.
+fn name(trial: &Trial<'_>, rank: usize) -> String {
+    workers::instance_name(&trial.aws.scope, &trial.training, trial.place, rank)
 }
 
 type Logs = BTreeMap<usize, Seen>;
@@ -80,23 +111,25 @@ type Logs = BTreeMap<usize, Seen>;
 async fn wait(
     trial: &Trial<'_>,
     launched: &[(&'static str, usize)],
+    watch: &mut Watch,
+    progress: &dyn Progress,
 ) -> Result<(Logs, Option<String>), PlatformError> {
     let clients = &trial.aws.clients;
     let bucket = deployment::objects_bucket(&trial.aws.scope);
     let limit_s = trial.training.deadline_s().map_err(unusable)? + BOOT_S;
     let (began, mut logs, mut looks) = (Instant::now(), Logs::new(), 0);
-    let spending = trial.spending();
+    let spending = trial.spending()?;
     loop {
-        let seconds = began.elapsed().as_secs_f64();
-        let kind = &trial.training.instance_type;
-        let spent = spending.check_instances(kind, launched.len(), seconds)?;
+        // Functions are looked at as often as instances.
+        let spent = match looks % LOOKS {
+            0 => spending.check(&watch.look(trial, progress).await?)?,
+            _ => spending.check(&[])?,
+        };
         let mut silent = Vec::new();
         // In this order: an instance leaves its log before it ends.
         let is_turn = looks % LOOKS == LOOKS - 1;
         for (_, rank) in launched.iter().filter(|(_, rank)| !logs.contains_key(rank)) {
-            let name =
-                workers::instance_name(&trial.aws.scope, &trial.training, trial.place, *rank);
-            if is_turn && !resource::is_alive(clients, &name).await? {
+            if is_turn && !resource::is_alive(clients, &name(trial, *rank)).await? {
                 silent.push(*rank);
             }
         }
@@ -134,11 +167,19 @@ async fn wait(
     }
 }
 
-fn invocation(trial: &Trial<'_>, function: &str, rank: usize, seen: &Seen) -> Invocation {
+/// A worker's process on its instance; booting is its init.
+fn invocation(
+    trial: &Trial<'_>,
+    function: &str,
+    rank: usize,
+    seen: &Seen,
+    launched_s: Option<&f64>,
+) -> Invocation {
+    let init_ms = launched_s.map(|at| (seen.started_s - at).max(0.0) * 1e3);
     let ended_s = seen.ended_s.unwrap_or(seen.started_s);
     let duration_ms = (ended_s - seen.started_s).max(0.0) * 1e3;
     Invocation {
-        request_id: workers::instance_name(&trial.aws.scope, &trial.training, trial.place, rank),
+        request_id: name(trial, rank),
         host: Host::Instance,
         function: function.to_owned(),
         rank,
@@ -148,9 +189,9 @@ fn invocation(trial: &Trial<'_>, function: &str, rank: usize, seen: &Seen) -> In
         started_s: seen.started_s,
         ended_s,
         cold: true,
-        init_ms: None,
+        init_ms,
         duration_ms,
-        billed_ms: duration_ms.ceil() as u64,
+        billed_ms: (duration_ms + init_ms.unwrap_or_default()).ceil() as u64,
         memory_mb: None,
         peak_memory_mb: None,
         cpu_ms: None,

@@ -78,6 +78,11 @@ impl Seen {
         self.outcome.is_some() || self.report.is_some()
     }
 
+    /// Whether it did nothing, since its request had been delivered before.
+    pub(super) fn is_repeated(&self) -> bool {
+        matches!(self.outcome, Some(Ok(Outcome::Repeated)))
+    }
+
     /// Why it failed, once it is known that it did.
     pub(super) fn failure(&self) -> Option<String> {
         let status = self.report.as_ref().map(|report| &report.status);

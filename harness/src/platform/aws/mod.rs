@@ -1,9 +1,13 @@
 //! Trials on AWS: everything made for a run or a trial is in the journal
 //! before it is made, and removed when the run or the trial is over.
 
+mod executions;
 mod instances;
 mod log;
+mod metrics;
+mod outcome;
 mod put_away;
+mod services;
 mod spending;
 mod trial;
 mod watch;
@@ -11,8 +15,9 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use epochcost_aws::deployment::{self, Package, Training};
+use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
 use epochcost_aws::resource::ObjectSpec;
+use epochcost_aws::services::MODULE_KEY;
 use epochcost_aws::{
     Approval, AwsError, Clients, Consent, Journal, RunId, Scope, provision, workers,
 };
@@ -21,7 +26,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use self::spending::Spending;
+use self::spending::{Rented, Spending};
 use super::{Platform, PlatformError, Progress, TrialData};
 use crate::metering::TrialOutcome;
 use crate::plan::TrialPlan;
@@ -52,8 +57,17 @@ pub struct Agreed {
     scope: Scope,
     approval: Approval,
     rows: Vec<Training>,
-    worker: PathBuf,
+    programs: Programs,
     terms: Terms,
+}
+
+/// What is uploaded.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// The worker.
+    pub worker: PathBuf,
+    /// The tensor store's Redis module, where a row needs it.
+    pub module: Option<PathBuf>,
 }
 
 impl Agreed {
@@ -63,7 +77,7 @@ impl Agreed {
     /// Without usable credentials, over the limit, or without consent.
     pub async fn ask(
         rows: Vec<Training>,
-        worker: PathBuf,
+        programs: Programs,
         worst_usd: f64,
         terms: &Terms,
         answer: impl FnOnce() -> Option<String>,
@@ -81,7 +95,7 @@ impl Agreed {
             scope,
             approval,
             rows,
-            worker,
+            programs,
             terms: terms.clone(),
         })
     }
@@ -97,16 +111,12 @@ impl Agreed {
             scope,
             approval,
             rows,
-            worker,
+            programs,
             terms,
         } = self;
-        let read = |source| PlatformError::Io {
-            doing: format!("read the worker {}", worker.display()),
-            source,
-        };
-        let binary = tokio::fs::read(&worker).await.map_err(read)?;
         let unfit =
             |error: epochcost_aws::package::PackageError| PlatformError::Worker(error.to_string());
+        let binary = read("the worker", &programs.worker).await?;
         let checked = epochcost_aws::package::check(&binary).map_err(unfit)?;
         let package = epochcost_aws::package::archive(&binary).map_err(unfit)?;
         let path = directory.join(format!("{JOURNAL_PREFIX}{}.jsonl", scope.run));
@@ -125,6 +135,14 @@ impl Agreed {
             code.push(ObjectSpec {
                 key: workers::WORKER_KEY.to_owned(),
                 body: binary.into(),
+            });
+        }
+        if let Some(module) = &programs.module {
+            let module = read("the Redis module", module).await?;
+            epochcost_aws::package::check_library(&module).map_err(unfit)?;
+            code.push(ObjectSpec {
+                key: MODULE_KEY.to_owned(),
+                body: module.into(),
             });
         }
         let specs = deployment::shared(&scope, &rows, code).map_err(unusable)?;
@@ -147,6 +165,14 @@ impl Agreed {
     }
 }
 
+async fn read(what: &str, path: &Path) -> Result<Vec<u8>, PlatformError> {
+    let read = tokio::fs::read(path).await;
+    read.map_err(|source| PlatformError::Io {
+        doing: format!("read {what} {}", path.display()),
+        source,
+    })
+}
+
 /// The package's key in the bucket of programs.
 const PACKAGE_KEY: &str = "worker.zip";
 
@@ -165,12 +191,20 @@ pub struct Aws {
 }
 
 impl Aws {
-    /// The watch on spending for a trial of functions of that memory size.
-    fn spending(&self, memory_mb: u32) -> Spending {
+    /// US dollars of an hour of an instance type; infinite where it has no price.
+    fn instance_hour_usd(&self, instance_type: &str) -> f64 {
+        let hour_usd = self.terms.prices.instance_hour_usd.get(instance_type);
+        hour_usd.copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// The watch on spending for a trial of functions of that memory size and of
+    /// those instances.
+    fn spending(&self, memory_mb: u32, rented: Vec<Rented>) -> Spending {
         Spending {
             prices: self.terms.prices.clone(),
             limit_usd: self.terms.limit_usd,
             memory_mb,
+            rented,
             before_usd: *self.spent(),
         }
     }
@@ -203,6 +237,7 @@ fn expiry(rows: &[Training]) -> Result<Timestamp, PlatformError> {
     let mut seconds = GRACE_S;
     for row in rows {
         let trial = row.deadline_s().map_err(unusable)?;
+        let trial = trial.saturating_add(AROUND_TRIAL_S);
         let all = trial.saturating_mul(row.trials);
         seconds = seconds.saturating_add_unsigned(all);
     }
@@ -220,34 +255,6 @@ fn unusable(error: SystemError) -> PlatformError {
     }
 }
 
-/// Why a row cannot be run on AWS by this version, if it cannot.
-///
-/// # Errors
-/// When its settings are not its system's.
-pub fn refusal(row: &Training) -> Result<Option<String>, SystemError> {
-    let hosts = row.service_hosts()?;
-    if hosts > 0 {
-        return Ok(Some(format!(
-            "{} needs {hosts} hosts for its tensor stores or its queue, and this version runs what \
-             needs functions, instances of workers and buckets alone",
-            row.row
-        )));
-    }
-    if row.transitions()? > 0 {
-        return Ok(Some(format!(
-            "{} has epochs that are workflows, which this version does not run",
-            row.row
-        )));
-    }
-    let has_both = row.instances()? > 0 && !row.calls()?.is_empty();
-    Ok(has_both.then(|| {
-        format!(
-            "{} has workers on instances that invoke functions, which this version does not run",
-            row.row
-        )
-    }))
-}
-
 /// Whether an error is about what the trial asked for, so that its row says it
 /// and the run goes on.
 fn is_the_trials(error: &AwsError) -> bool {
@@ -255,5 +262,5 @@ fn is_the_trials(error: &AwsError) -> bool {
     matches!(
         error.cause(),
         Some(Cause::Throttled | Cause::Quota | Cause::Capacity | Cause::Service)
-    ) || matches!(error, AwsError::Deadline { .. })
+    ) || matches!(error, AwsError::Deadline { .. } | AwsError::Ended { .. })
 }

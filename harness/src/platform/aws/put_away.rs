@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use epochcost_aws::resource::Found;
+use epochcost_aws::resource::{Found, Kind};
 use epochcost_aws::{AwsError, Clients, Journal, Whose, survey, tear_down};
 
 use super::JOURNAL_PREFIX;
@@ -17,11 +17,15 @@ pub struct Left {
 }
 
 /// Removes everything of the journals in `directory`, and looks for what is
-/// left of their runs. May be repeated; nothing happens where all is gone.
+/// left of their runs; `say` is told of what takes long. May be repeated;
+/// nothing happens where all is gone.
 ///
 /// # Errors
 /// When a journal cannot be read, or a service could not be asked.
-pub async fn put_away(directory: &Path) -> Result<Vec<Left>, AwsError> {
+pub async fn put_away(
+    directory: &Path,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Left>, AwsError> {
     let mut left = Vec::new();
     for path in journals(directory)? {
         if is_unbegun(&path) {
@@ -30,6 +34,12 @@ pub async fn put_away(directory: &Path) -> Result<Vec<Left>, AwsError> {
         let mut journal = Journal::resume(&path)?;
         if journal.held().is_empty() {
             continue;
+        }
+        if journal.held().iter().any(|held| held.kind == Kind::Vpc) {
+            say(
+                "removing the run's network last: network interfaces of functions can hold it for \
+                 up to 40 minutes, and cost nothing",
+            );
         }
         let scope = journal.scope().clone();
         let clients = Clients::load(Some(&scope.region)).await?;

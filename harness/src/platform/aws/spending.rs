@@ -1,8 +1,8 @@
 //! What a run has spent so far on functions, their time and their requests, and
-//! on workers' instances: what grows while a run waits.
+//! on instances: what grows while a run waits.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use epochcost_aws::AwsError;
 
@@ -19,6 +19,15 @@ pub struct RunningPrices {
     pub instance_hour_usd: BTreeMap<String, f64>,
 }
 
+/// Instances that exist.
+#[derive(Clone, Debug)]
+pub(super) struct Rented {
+    /// US dollars of an hour of all of them.
+    pub(super) usd_an_hour: f64,
+    /// Since when.
+    pub(super) since: Instant,
+}
+
 /// A watch on what is spent.
 #[derive(Clone, Debug)]
 pub(super) struct Spending {
@@ -27,13 +36,16 @@ pub(super) struct Spending {
     pub(super) limit_usd: Option<f64>,
     /// Memory size of the trial's functions, MB.
     pub(super) memory_mb: u32,
+    /// The trial's instances.
+    pub(super) rented: Vec<Rented>,
     /// What earlier trials have spent, US dollars.
     pub(super) before_usd: f64,
 }
 
 impl Spending {
     /// US dollars up to now, `now_s` after the Unix epoch: of what has ended
-    /// what is billed, of what runs the time since its beginning.
+    /// what is billed, of what runs the time since its beginning, of instances
+    /// the time that they exist.
     pub(super) fn usd(&self, seen: &[Seen], now_s: f64) -> f64 {
         let gb = f64::from(self.memory_mb) / 1024.0;
         let seconds = seen.iter().map(|seen| match &seen.report {
@@ -41,7 +53,11 @@ impl Spending {
             None => (now_s - seen.started_s).max(0.0),
         });
         let gb_seconds = seconds.sum::<f64>() * gb;
+        let hours = |rented: &Rented| rented.since.elapsed().as_secs_f64() / 3600.0;
+        let rented = self.rented.iter();
+        let rented_usd: f64 = rented.map(|all| all.usd_an_hour * hours(all)).sum();
         self.before_usd
+            + rented_usd
             + gb_seconds * self.prices.gb_second_usd
             + seen.len() as f64 * self.prices.request_usd
     }
@@ -50,19 +66,6 @@ impl Spending {
     pub(super) fn check(&self, seen: &[Seen]) -> Result<f64, AwsError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         self.within(self.usd(seen, now.unwrap_or_default().as_secs_f64()))
-    }
-
-    /// The same with `count` instances of a type, each of which has run so long.
-    pub(super) fn check_instances(
-        &self,
-        instance_type: &str,
-        count: usize,
-        seconds: f64,
-    ) -> Result<f64, AwsError> {
-        let hour_usd = self.prices.instance_hour_usd.get(instance_type);
-        let hours = count as f64 * seconds / 3600.0;
-        // Without a price there was no worst case and no consent.
-        self.within(self.before_usd + hours * hour_usd.copied().unwrap_or(f64::INFINITY))
     }
 
     fn within(&self, spent_usd: f64) -> Result<f64, AwsError> {
@@ -79,6 +82,8 @@ impl Spending {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
     use epochcost_aws::logs::{Line, Streams};
     use uuid::Uuid;
 
@@ -112,6 +117,7 @@ mod tests {
             },
             limit_usd,
             memory_mb: 2048,
+            rented: Vec::new(),
             before_usd: 1.0,
         }
     }
@@ -134,17 +140,18 @@ mod tests {
 
     #[test]
     fn instances_are_spent_by_the_hour() {
-        let check = |count, seconds| {
-            let spending = spending(Some(2.0));
-            spending.check_instances("g4dn.xlarge", count, seconds)
+        let with = |usd_an_hour| Spending {
+            rented: vec![Rented {
+                usd_an_hour,
+                since: Instant::now() - Duration::from_secs(1800),
+            }],
+            ..spending(Some(2.0))
         };
-        // A dollar before, and two instances for half an hour.
-        assert!((check(2, 1800.0).unwrap() - 1.5).abs() < 1e-9);
-        assert!(check(4, 3600.0).is_err());
-        assert!(
-            spending(Some(2.0))
-                .check_instances("x9.mega", 1, 1.0)
-                .is_err()
-        );
+        // A dollar before, and two instances for half an hour and a moment.
+        let usd = with(1.0).check(&[]).unwrap();
+        assert!((usd - 1.5).abs() < 1e-3, "{usd}");
+        assert!(with(3.0).check(&[]).is_err());
+        // What has no price is over every limit.
+        assert!(with(f64::INFINITY).check(&[]).is_err());
     }
 }

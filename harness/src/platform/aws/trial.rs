@@ -1,12 +1,14 @@
-//! One trial on AWS: its data, its functions, its work, and their removal.
+//! One trial on AWS: its data, its services, its functions, its work, and their
+//! removal.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use epochcost_aws::deployment::{self, Package, Place, Training};
 use epochcost_aws::invoke;
 use epochcost_aws::logs::LogReader;
-use epochcost_aws::resource::{Address, Spec};
+use epochcost_aws::resource::{Address, Kind, Spec};
 use epochcost_aws::{AwsError, objects, provision, remove, workers};
 use epochcost_systems::{
     DATASET_BUCKET, Device, Host, Job, Launch, System, Task, dataset_objects, find,
@@ -15,9 +17,11 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::log::{Seen, read};
-use super::spending::Spending;
+use super::outcome::outcome;
+use super::services::{Services, store_settings};
+use super::spending::{Rented, Spending};
 use super::watch::{Standing, Start, standing, steps};
-use super::{Aws, instances, is_the_trials, unusable};
+use super::{Aws, executions, instances, is_the_trials, metrics, services, unusable};
 use crate::metering::TrialOutcome;
 use crate::plan::{Row, TrialPlan};
 use crate::platform::{PlatformError, Progress, TrialData};
@@ -41,8 +45,8 @@ pub(super) async fn run(
     progress: &dyn Progress,
 ) -> Result<TrialOutcome, PlatformError> {
     let trial = Trial::of(aws, plan)?;
-    let specs = trial.specs()?;
-    let outcome = match trial.make(&specs, data).await {
+    let (began, mut made) = (Timestamp::now(), BTreeSet::new());
+    let outcome = match trial.make(data, &mut made).await {
         Ok(()) => trial.work(progress).await,
         Err(error) => Err(error),
     };
@@ -53,8 +57,10 @@ pub(super) async fn run(
         }),
         outcome => outcome,
     };
-    let left = trial.put_away(&specs).await;
+    let left = trial.put_away(&made).await;
     let mut outcome = outcome?;
+    // Metrics outlive what they are of, which is paid for no longer.
+    metrics::cross_check(&trial, began, &mut outcome).await?;
     outcome.warnings.extend(left?);
     Ok(outcome)
 }
@@ -67,10 +73,14 @@ pub(super) fn unix_s() -> f64 {
 /// A trial under its names.
 pub(super) struct Trial<'a> {
     pub(super) aws: &'a Aws,
-    row: &'a Row,
-    system: &'static dyn System,
+    pub(super) row: &'a Row,
+    pub(super) system: &'static dyn System,
     pub(super) training: Training,
     pub(super) place: Place,
+    /// When anything of it may have begun to cost.
+    since: std::time::Instant,
+    /// Names and ids of its instances, as they were made.
+    instances: Mutex<Vec<(String, String)>>,
 }
 
 impl<'a> Trial<'a> {
@@ -96,14 +106,32 @@ impl<'a> Trial<'a> {
                 row: index,
                 trial: plan.trial,
             },
+            since: std::time::Instant::now(),
+            instances: Mutex::default(),
         })
     }
 
-    pub(super) fn spending(&self) -> Spending {
-        self.aws.spending(self.row.memory_mb)
+    /// The watch on what this trial spends.
+    ///
+    /// # Errors
+    /// When the row's settings are not its system's.
+    pub(super) fn spending(&self) -> Result<Spending, PlatformError> {
+        let hosts = self.training.service_hosts().map_err(unusable)?;
+        let workers = self.training.instances().map_err(unusable)?;
+        let rented = [
+            (deployment::SERVICE_INSTANCE, hosts),
+            (self.training.instance_type.as_str(), workers),
+        ];
+        let rented = rented.into_iter().filter(|(_, count)| *count > 0);
+        let rented = rented.map(|(kind, count)| Rented {
+            // Without a price there was no worst case and no consent.
+            usd_an_hour: count as f64 * self.aws.instance_hour_usd(kind),
+            since: self.since,
+        });
+        Ok(self.aws.spending(self.row.memory_mb, rented.collect()))
     }
 
-    fn job(&self) -> &Job {
+    pub(super) fn job(&self) -> &Job {
         &self.row.job
     }
 
@@ -112,7 +140,8 @@ impl<'a> Trial<'a> {
         self.place.to_string()
     }
 
-    fn specs(&self) -> Result<Vec<Spec>, PlatformError> {
+    /// What uses the services that there are.
+    fn specs(&self, services: &Services) -> Result<Vec<Spec>, PlatformError> {
         let scope = &self.aws.scope;
         let mut environment = self.row.sandbox.environment.clone();
         let objects = deployment::objects_bucket(scope);
@@ -121,6 +150,7 @@ impl<'a> Trial<'a> {
             format!("s3://{}/{objects}", scope.region),
         );
         environment.insert("EPOCHCOST_SCOPE".to_owned(), self.scope());
+        environment.extend(services.environment());
         if !self.row.faults.is_empty() {
             let faults = serde_json::to_string(&self.row.faults)
                 .map_err(|error| PlatformError::Worker(format!("unwritable faults: {error}")))?;
@@ -133,13 +163,18 @@ impl<'a> Trial<'a> {
             let precision = self.row.precision.name();
             environment.insert("EPOCHCOST_PRECISION".to_owned(), precision.to_owned());
         }
-        // On instances there is nothing to invoke.
-        let alone = (
-            "EPOCHCOST_CONTROL".to_owned(),
-            "http://127.0.0.1:9".to_owned(),
-        );
-        let of_instances: Vec<_> = environment.clone().into_iter().chain([alone]).collect();
-        let instances = workers::of_trial(scope, &self.training, self.place, &of_instances)?;
+        // Functions are told where they are made.
+        let names = deployment::names(scope, &self.training, self.place).map_err(unusable)?;
+        let names = ("EPOCHCOST_DEPLOYMENT".to_owned(), names);
+        let of_instances: Vec<_> = environment.clone().into_iter().chain([names]).collect();
+        let subnet = deployment::subnet(scope, &self.aws.rows).map_err(unusable)?;
+        let instances = workers::of_trial(
+            scope,
+            &self.training,
+            self.place,
+            &of_instances,
+            subnet.as_deref(),
+        )?;
         let package = Package {
             storage_mb: self.row.sandbox.ephemeral_storage_mb,
             environment,
@@ -151,8 +186,13 @@ impl<'a> Trial<'a> {
         Ok(specs)
     }
 
-    /// Puts the dataset into the bucket and makes the functions.
-    async fn make(&self, specs: &[Spec], data: &TrialData) -> Result<(), PlatformError> {
+    /// Puts the dataset into the bucket, starts the services, and makes what uses
+    /// them. Whatever may exist afterwards is in `made`.
+    async fn make(
+        &self,
+        data: &TrialData,
+        made: &mut BTreeSet<Address>,
+    ) -> Result<(), PlatformError> {
         let layout = self.system.data_layout(self.job()).map_err(unusable)?;
         let dataset = dataset_objects(self.job(), layout, &data.train, &data.test);
         let bucket = deployment::objects_bucket(&self.aws.scope);
@@ -160,9 +200,36 @@ impl<'a> Trial<'a> {
             let key = format!("{}/{DATASET_BUCKET}/{key}", self.scope());
             objects::put(&self.aws.clients, &bucket, &key, object).await?;
         }
+        let (scope, settings) = (&self.aws.scope, store_settings(self.row));
+        let hosts =
+            epochcost_aws::services::of_trial(scope, &self.training, self.place, &settings)?;
+        let services = match hosts.is_empty() {
+            true => Services::default(),
+            false => {
+                self.provision(&hosts, made).await?;
+                services::wait(self).await?
+            }
+        };
         instances::put_tasks(self).await?;
+        self.provision(&self.specs(&services)?, made).await
+    }
+
+    async fn provision(
+        &self,
+        specs: &[Spec],
+        made: &mut BTreeSet<Address>,
+    ) -> Result<(), PlatformError> {
+        made.extend(specs.iter().map(Spec::address));
         let mut journal = self.aws.journal.lock().await;
-        provision(specs, &self.aws.clients, &mut journal, &self.aws.approval).await?;
+        let made = provision(specs, &self.aws.clients, &mut journal, &self.aws.approval).await?;
+        let instances = made
+            .into_iter()
+            .filter(|(made, _)| made.kind == Kind::Instance);
+        let mut known = self
+            .instances
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.extend(instances.map(|(made, id)| (made.name, id)));
         Ok(())
     }
 
@@ -171,32 +238,26 @@ impl<'a> Trial<'a> {
         if self.system.worker_host() == Host::Instance {
             return instances::work(self, progress).await;
         }
-        let began = Timestamp::now();
-        let since = Timestamp::from_second(began.as_second() - SKEW_S).unwrap_or(began);
-        let mut watch = Watch {
-            reader: LogReader::default(),
-            groups: self.log_groups()?,
-            since,
-            deadline_s: self.training.deadline_s().map_err(unusable)?,
-            spending: self.spending(),
-            began: Instant::now(),
-        };
+        let mut watch = self.watch()?;
         let launch = self.system.launch(self.job()).map_err(unusable)?;
-        let Launch::Workers(first) = launch else {
-            return Err(PlatformError::Lacks {
-                what: "workflows on AWS".to_owned(),
-                remedy: "use --platform local or --platform sim".to_owned(),
-            });
+        let (first, is_workflow) = match launch {
+            Launch::Workers(workers) => (workers, false),
+            Launch::Workflow { bootstrap } => {
+                let peers = (0..self.job().workers).map(|rank| (bootstrap, rank));
+                (peers.collect(), true)
+            }
         };
         let mut starts: Vec<Start> = Vec::with_capacity(first.len());
         for (function, rank) in first {
             self.invoke(function, rank).await?;
             starts.push((function.to_owned(), rank, 0));
         }
-        let standing = watch.follow(self, &starts, progress).await?;
-        let (seen, repeated) = watch.complete(self).await?;
-        *self.aws.spent() = watch.spending.check(&seen)?;
-        progress.steps(steps(&seen));
+        watch.known = starts.len();
+        let mut standing = watch.follow(self, &starts, progress).await?;
+        let mut transitions = 0;
+        if is_workflow && standing == Standing::Ended {
+            (standing, transitions) = executions::follow(self, &mut watch, progress).await?;
+        }
         let failure = match standing {
             Standing::Ended => None,
             Standing::Failed(reason) => Some(reason),
@@ -205,7 +266,27 @@ impl<'a> Trial<'a> {
                 watch.deadline_s
             )),
         };
-        Ok(outcome(&seen, repeated, failure))
+        let mut outcome = watch.complete(self, failure, progress).await?;
+        outcome.transitions = transitions;
+        Ok(outcome)
+    }
+
+    /// A watch on the logs of this trial's functions, from now on.
+    ///
+    /// # Errors
+    /// When the row's settings are not its system's.
+    pub(super) fn watch(&self) -> Result<Watch, PlatformError> {
+        let began = Timestamp::now();
+        let since = Timestamp::from_second(began.as_second() - SKEW_S).unwrap_or(began);
+        Ok(Watch {
+            reader: LogReader::default(),
+            groups: self.log_groups()?,
+            since,
+            deadline_s: self.training.deadline_s().map_err(unusable)?,
+            spending: self.spending()?,
+            began: Instant::now(),
+            known: 0,
+        })
     }
 
     fn log_groups(&self) -> Result<Vec<String>, PlatformError> {
@@ -216,13 +297,19 @@ impl<'a> Trial<'a> {
         Ok(groups.collect())
     }
 
+    /// Names and ids of the instances that were made.
+    pub(super) fn instances(&self) -> Vec<(String, String)> {
+        let known = self.instances.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The name of a function on Lambda.
-    fn function(&self, function: &str) -> String {
+    pub(super) fn function(&self, function: &str) -> String {
         let system = &self.job().system;
         deployment::function_name(&self.aws.scope, system, function, self.place)
     }
 
-    fn task(&self, function: &str, rank: usize) -> Task {
+    pub(super) fn task(&self, function: &str, rank: usize) -> Task {
         Task {
             job: self.job().clone(),
             function: function.to_owned(),
@@ -244,10 +331,9 @@ impl<'a> Trial<'a> {
     }
 
     /// Removes what was made for this trial; what is still there, in words.
-    async fn put_away(&self, specs: &[Spec]) -> Result<Vec<String>, PlatformError> {
-        let addresses: BTreeSet<Address> = specs.iter().map(Spec::address).collect();
+    async fn put_away(&self, made: &BTreeSet<Address>) -> Result<Vec<String>, PlatformError> {
         let mut journal = self.aws.journal.lock().await;
-        let removed = remove(&self.aws.clients, &mut journal, &addresses).await?;
+        let removed = remove(&self.aws.clients, &mut journal, made).await?;
         let left = removed.left.iter();
         Ok(left
             .map(|(found, error)| format!("{} is still there: {error}", found.address))
@@ -256,22 +342,27 @@ impl<'a> Trial<'a> {
 }
 
 /// The logs of a trial, read over and over.
-struct Watch {
+pub(super) struct Watch {
     reader: LogReader,
     groups: Vec<String>,
     since: Timestamp,
     deadline_s: u64,
     spending: Spending,
     began: Instant,
+    /// Invocations that are known to have been made, whatever the log says.
+    pub(super) known: usize,
 }
 
 impl Watch {
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.began.elapsed() > Duration::from_secs(self.deadline_s)
     }
 
     /// Everything that is there.
-    async fn look(
+    ///
+    /// # Errors
+    /// When the logs cannot be read, or more is spent than may be.
+    pub(super) async fn look(
         &mut self,
         trial: &Trial<'_>,
         progress: &dyn Progress,
@@ -301,82 +392,34 @@ impl Watch {
         }
     }
 
-    /// Waits for the lines that are still missing of what has begun; every
-    /// invocation, and how many lines came more than once.
-    async fn complete(&mut self, trial: &Trial<'_>) -> Result<(Vec<Seen>, u64), AwsError> {
+    /// Waits for the lines that are still missing of what has begun, and makes
+    /// the trial's outcome of them.
+    ///
+    /// # Errors
+    /// When the logs cannot be read, or more is spent than may be.
+    pub(super) async fn complete(
+        &mut self,
+        trial: &Trial<'_>,
+        failure: Option<String>,
+        progress: &dyn Progress,
+    ) -> Result<TrialOutcome, AwsError> {
         let since = Instant::now();
         let patience = std::env::var(PATIENCE_VARIABLE).ok();
         let patience = patience.and_then(|seconds| seconds.parse().ok());
         let patience = Duration::from_secs(patience.unwrap_or(PATIENCE_S));
-        loop {
+        let seen = loop {
             let clients = &trial.aws.clients;
             self.reader.read(clients, &self.groups, self.since).await?;
             let seen = read(self.reader.streams());
-            let is_whole = seen.iter().all(|seen| seen.report.is_some());
+            let is_whole =
+                seen.len() >= self.known && seen.iter().all(|seen| seen.report.is_some());
             if is_whole || since.elapsed() > patience {
-                return Ok((seen, self.reader.repeated()));
+                break seen;
             }
             sleep(LOOK).await;
-        }
+        };
+        *trial.aws.spent() = self.spending.check(&seen)?;
+        progress.steps(steps(&seen));
+        Ok(outcome(&seen, self.known, self.reader.repeated(), failure))
     }
-}
-
-/// What the log makes of a trial.
-fn outcome(seen: &[Seen], repeated: u64, mut failure: Option<String>) -> TrialOutcome {
-    let (mut outcome, mut requests) = (TrialOutcome::default(), BTreeSet::new());
-    let (mut unreported, mut again) = (Vec::new(), Vec::new());
-    for one in seen {
-        if !requests.insert(one.request_id.as_str()) {
-            again.push(one.request_id.as_str());
-            // Paid for, but no second source of its records.
-            outcome.invocations.extend(one.invocation());
-            continue;
-        }
-        match one.invocation() {
-            Some(invocation) => outcome.invocations.push(invocation),
-            None => unreported.push(one.request_id.as_str()),
-        }
-        outcome.records.extend(one.records.iter().cloned());
-        if let Some(error) = &one.unreadable {
-            failure.get_or_insert_with(|| format!("a record cannot be read: {error}"));
-        }
-    }
-    let found = requests.len() - unreported.len();
-    let all = requests.len();
-    if found == all {
-        outcome.warnings.push(format!(
-            "REPORT lines of all {all} invocations were found in CloudWatch Logs"
-        ));
-    } else {
-        failure.get_or_insert_with(|| {
-            format!(
-                "CloudWatch Logs has REPORT lines of {found} of {all} invocations; not of [{}]",
-                unreported.join(", ")
-            )
-        });
-    }
-    if !again.is_empty() {
-        outcome.warnings.push(format!(
-            "Lambda ran again, under the same request: {}",
-            again.join(", ")
-        ));
-    }
-    if repeated > 0 {
-        outcome.warnings.push(format!(
-            "CloudWatch Logs delivered {repeated} lines more than once"
-        ));
-    }
-    outcome
-        .invocations
-        .sort_by(|a, b| a.ended_s.total_cmp(&b.ended_s));
-    let started_s = seen
-        .iter()
-        .map(|seen| seen.started_s)
-        .min_by(f64::total_cmp);
-    let ended_s = outcome.invocations.last().map(|last| last.ended_s);
-    outcome.started_s = started_s.unwrap_or_default();
-    outcome.wall_s = ended_s.unwrap_or_default() - outcome.started_s;
-    outcome.wall_s = outcome.wall_s.max(0.0);
-    outcome.failure = failure;
-    outcome
 }

@@ -31,7 +31,7 @@ pub(super) fn standing(first: &[Start], seen: &[Seen]) -> Standing {
     }
     let mut missing = expected.clone();
     let mut is_open = false;
-    for one in seen {
+    for one in seen.iter().filter(|one| !one.is_repeated()) {
         let start = (one.task.as_ref()).map(|task| (task.function.clone(), task.rank, task.epoch));
         is_open |= !one.has_ended();
         match (start, one.failure()) {
@@ -112,6 +112,7 @@ mod tests {
     }
 
     const FINISHED: &str = r#"{"Ok":"finished"}"#;
+    const REPEATED: &str = r#"{"Ok":"repeated"}"#;
     const CONTINUED: &str = r#"{"Ok":{"continued":{"epoch":1}}}"#;
 
     #[test]
@@ -131,6 +132,15 @@ mod tests {
         let second = |lines| invocation(2, 1, FINISHED, lines);
         assert_eq!(found(vec![first.clone(), second(2)]), Standing::Running);
         assert_eq!(found(vec![first, second(5)]), Standing::Ended);
+    }
+
+    /// The first delivery's log may come after that of the second, which did nothing.
+    #[test]
+    fn a_repeated_delivery_ends_nothing() {
+        let again = |lines| invocation(2, 0, REPEATED, lines);
+        assert_eq!(found(vec![again(5)]), Standing::Running);
+        let first = invocation(1, 0, FINISHED, 5);
+        assert_eq!(found(vec![first, again(5)]), Standing::Ended);
     }
 
     #[test]

@@ -80,6 +80,7 @@ pub(super) async fn run(
         invocations,
         records,
         transitions,
+        cloudwatch: Vec::new(),
         throttles: system
             .runs_on(HostKind::Function)
             .then_some(throttles.refused),

@@ -17,6 +17,7 @@ pub(super) fn of(simulated: Simulated) -> TrialOutcome {
         transitions: simulated.transitions,
         // Virtual callers wait for their turn.
         throttles: None,
+        cloudwatch: Vec::new(),
         failure: limit.or(simulated.failure),
         warnings: Vec::new(),
     }

@@ -12,6 +12,7 @@
 mod amqp;
 mod amqp_address;
 mod amqp_channel;
+mod claim;
 mod clear;
 mod lua;
 mod open;
@@ -25,6 +26,7 @@ mod signed;
 mod sqs;
 
 pub use amqp::RabbitQueue;
+pub use claim::claim;
 pub use clear::clear;
 pub use lua::LuaTensors;
 pub use open::{create_bucket, open_objects, open_queue, open_tensors};

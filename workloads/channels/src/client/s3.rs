@@ -9,7 +9,10 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::signer::Signer;
-use object_store::{ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, RetryConfig};
+use object_store::{
+    ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    RetryConfig,
+};
 
 use reqwest::Method;
 
@@ -141,6 +144,18 @@ impl S3Objects {
         }
         let said = response.text().await.map_err(unreachable)?;
         Err(refused(format!("{status}: {said}")))
+    }
+
+    /// Puts an empty object where there is none; whether there was none.
+    pub(super) async fn put_first(&self, bucket: &str, key: &str) -> Result<bool> {
+        let path = path(bucket, key)?;
+        let create = PutOptions::from(PutMode::Create);
+        let client = self.bucket(bucket)?;
+        match client.put_opts(&path, PutPayload::new(), create).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(self.error(bucket, key, error)),
+        }
     }
 
     /// What the service said, or that it could not be reached.

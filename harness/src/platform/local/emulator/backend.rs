@@ -1,5 +1,6 @@
 //! The emulated S3 and CloudWatch Logs behind the emulator.
 
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use bytes::Bytes;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
@@ -35,6 +36,26 @@ impl Backend {
             true => Ok(body),
             false => Err(format!("{status}: {}", String::from_utf8_lossy(&body))),
         }
+    }
+
+    /// The answer to somebody else's request.
+    pub(super) async fn pass(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(StatusCode, HeaderMap, Bytes), String> {
+        let failed = |error: reqwest::Error| error.to_string();
+        let request = self
+            .client
+            .request(method, format!("{}{uri}", self.endpoint))
+            .headers(without_framing(headers))
+            .body(body);
+        let response = request.send().await.map_err(failed)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes().await.map_err(failed)?;
+        Ok((status, without_framing(headers), body))
     }
 
     /// An object.
@@ -120,6 +141,20 @@ impl Backend {
         let query = format!("Action=TerminateInstances&InstanceId.1={id}");
         self.ec2(region, &query).await.map(drop)
     }
+}
+
+/// Headers but those that say how one connection carries a message.
+fn without_framing(mut headers: HeaderMap) -> HeaderMap {
+    for name in [
+        header::HOST,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::TRANSFER_ENCODING,
+        header::EXPECT,
+    ] {
+        headers.remove(name);
+    }
+    headers
 }
 
 /// A signature that nobody checks: the emulator reads service and region from

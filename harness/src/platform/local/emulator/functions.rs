@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::backend::Backend;
-use super::{ACCOUNT, Refusal, header, region};
+use super::{ACCOUNT, Endpoints, Refusal, header, region};
 use crate::plan::sandbox::Account;
 use crate::platform::local::account::{Admission, Caller};
 use crate::platform::local::collector::Collector;
@@ -88,7 +88,7 @@ impl Function {
     }
 
     /// One invocation with a task of the system's own words.
-    async fn run(&self, task: &Task, request_id: Uuid) -> Result<Outcome, String> {
+    pub(super) async fn run(&self, task: &Task, request_id: Uuid) -> Result<Outcome, String> {
         self.lambda.serve(task, request_id).await
     }
 }
@@ -97,7 +97,7 @@ impl Function {
 pub(super) struct FunctionStore {
     backend: Backend,
     limits: Arc<Limits>,
-    endpoint: OnceLock<String>,
+    endpoints: OnceLock<Endpoints>,
     functions: Mutex<HashMap<String, Arc<Function>>>,
     /// Workers by bucket and key, unpacked once.
     workers: tokio::sync::Mutex<HashMap<(String, String), Arc<Unpacked>>>,
@@ -113,16 +113,16 @@ impl FunctionStore {
         Self {
             backend,
             limits: Arc::new(Limits::detect()),
-            endpoint: OnceLock::new(),
+            endpoints: OnceLock::new(),
             functions: Mutex::default(),
             workers: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Where this API is, for the functions themselves.
-    pub(super) fn set_endpoint(&self, endpoint: String) {
-        // It is set once, by the server that it is the endpoint of.
-        let _ = self.endpoint.set(endpoint);
+    /// Where this cloud is, for the functions themselves.
+    pub(super) fn set_endpoints(&self, endpoints: Endpoints) {
+        // They are set once, by the emulator whose they are.
+        let _ = self.endpoints.set(endpoints);
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<String, Arc<Function>>> {
@@ -132,7 +132,7 @@ impl FunctionStore {
     }
 
     /// A function by its name or its ARN.
-    fn find(&self, name: &str) -> Result<Arc<Function>, Refusal> {
+    pub(super) fn find(&self, name: &str) -> Result<Arc<Function>, Refusal> {
         let name = name.rsplit(':').next().unwrap_or(name);
         self.locked().get(name).cloned().ok_or_else(|| {
             Refusal::new(
@@ -216,19 +216,19 @@ impl FunctionStore {
     /// What Lambda sets for a function in an account: its region and the keys
     /// of its role; and, by the SDK's own variables, where this cloud is.
     fn of_lambda(&self, name: &str, region: &str) -> Vec<(String, String)> {
-        let own = self.endpoint.get().cloned().unwrap_or_default();
-        [
+        let of_lambda = [
             ("AWS_REGION", region),
             ("AWS_DEFAULT_REGION", region),
             ("AWS_LAMBDA_FUNCTION_NAME", name),
             ("AWS_ACCESS_KEY_ID", "emulator"),
             ("AWS_SECRET_ACCESS_KEY", "emulator"),
             ("AWS_SESSION_TOKEN", "emulator"),
-            ("AWS_ENDPOINT_URL", self.backend.endpoint()),
-            ("AWS_ENDPOINT_URL_LAMBDA", &own),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
+        ];
+        let endpoints = self.endpoints.get().into_iter();
+        let endpoints = endpoints.flat_map(Endpoints::variables);
+        (of_lambda.into_iter().chain(endpoints))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     }
 
     /// Puts the lines of invocations into the log, one after another.
@@ -340,6 +340,13 @@ pub(super) async fn event_config(
     Ok(answered(StatusCode::OK, answer))
 }
 
+/// How often Lambda's queue delivers an event: once at least. More only where
+/// a test asks for it.
+fn deliveries(headers: &HeaderMap) -> usize {
+    let asked = header(headers, "x-emulator-deliveries");
+    asked.and_then(|count| count.parse().ok()).unwrap_or(1)
+}
+
 pub(super) async fn invoke(
     State(store): State<Arc<FunctionStore>>,
     Path(name): Path<String>,
@@ -355,7 +362,10 @@ pub(super) async fn invoke(
     let id = [("x-amzn-requestid", request_id.to_string())];
     match header(&headers, "x-amz-invocation-type") {
         Some("Event") => {
-            tokio::spawn(async move { function.run(&task, request_id).await });
+            for _ in 0..deliveries(&headers) {
+                let (function, task) = (function.clone(), task.clone());
+                tokio::spawn(async move { function.run(&task, request_id).await });
+            }
             Ok((StatusCode::ACCEPTED, id).into_response())
         }
         _ => Ok(match function.run(&task, request_id).await {

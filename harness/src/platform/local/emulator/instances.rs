@@ -1,7 +1,11 @@
 //! Instances of an emulated EC2, as processes of this machine: their user data
 //! runs when they do, and they are terminated when it ends, as by a shutdown.
+//!
+//! Each has a loopback address of its own, so that all can listen on the same
+//! ports. Programs that only their image has are stood in for by scripts.
 
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -9,11 +13,13 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use epochcost_servers::find;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::Endpoints;
 use super::backend::{Backend, authorization};
 
 /// From one look at the emulated EC2 to the next.
@@ -25,12 +31,63 @@ const HOME: &str = "/opt/epochcost";
 const AWS: &str = r#"#!/bin/bash
 signed=(-fsS -H "authorization: $EMULATOR_AUTHORIZATION")
 case "$4" in
-s3://*) exec curl "${signed[@]}" -o "$5" "$AWS_ENDPOINT_URL/${4#s3://}" ;;
+s3://*) exec curl "${signed[@]}" -o "$5" "$AWS_ENDPOINT_URL_S3/${4#s3://}" ;;
 esac
-exec curl "${signed[@]}" -T "$4" "$AWS_ENDPOINT_URL/${5#s3://}"
+exec curl "${signed[@]}" -T "$4" "$AWS_ENDPOINT_URL_S3/${5#s3://}"
 "#;
 /// The end of the script is the instance's end.
 const SHUTDOWN: &str = "#!/bin/bash\nexit 0\n";
+/// What is to be installed is here already.
+const INSTALLED: &str = "#!/bin/bash\nexit 0\n";
+/// The address that others reach this instance at.
+const HOSTNAME: &str = "#!/bin/bash\necho \"$EMULATOR_ADDRESS\"\n";
+/// Redis under the name that Amazon Linux gives it.
+const REDIS: &str = "#!/bin/bash\nexec redis-server \"$@\"\n";
+/// The one container that is run: RabbitMQ, on the host's network, whose image
+/// lets its default user in from anywhere.
+const DOCKER: &str = r#"#!/bin/bash
+set -euo pipefail
+here=$HOME/rabbitmq
+mkdir -p "$here"
+cat > "$here/rabbitmq.conf" <<CONF
+listeners.tcp.1 = $EMULATOR_ADDRESS:5672
+loopback_users = none
+log.console = true
+log.file = false
+CONF
+echo '[].' > "$here/plugins"
+export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT=$EMULATOR_PORT_MAPPER
+export RABBITMQ_NODENAME=emulated@localhost RABBITMQ_CONFIG_FILE=$here/rabbitmq
+export RABBITMQ_CONF_ENV_FILE=/dev/null RABBITMQ_ENABLED_PLUGINS_FILE=$here/plugins
+export RABBITMQ_MNESIA_BASE=$here/mnesia RABBITMQ_LOG_BASE=$here/log RABBITMQ_LOGS=-
+export RABBITMQ_DIST_PORT=$EMULATOR_PORT_NODES
+export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='-kernel inet_dist_use_interface {127,0,0,1}'
+# RabbitMQ starts one where there is none, and leaves it behind.
+epmd -address 127.0.0.1 -port "$ERL_EPMD_PORT" &
+trap "kill $!" EXIT
+until (exec 3<>"/dev/tcp/127.0.0.1/$ERL_EPMD_PORT") 2>/dev/null; do sleep 0.1; done
+"$EMULATOR_RABBITMQ"
+"#;
+/// Programs of an instance, by their names.
+const PROGRAMS: [(&str, &str); 7] = [
+    ("aws", AWS),
+    ("shutdown", SHUTDOWN),
+    ("dnf", INSTALLED),
+    ("systemctl", INSTALLED),
+    ("hostname", HOSTNAME),
+    ("redis6-server", REDIS),
+    ("docker", DOCKER),
+];
+
+/// What instances reach.
+pub(super) struct Surroundings {
+    /// S3, EC2 and the rest.
+    pub(super) backend: Backend,
+    /// Where all of it is.
+    pub(super) endpoints: Endpoints,
+    /// The region whose instances run here.
+    pub(super) region: String,
+}
 
 /// An instance that runs.
 struct Machine {
@@ -52,12 +109,20 @@ impl Drop for Machine {
     }
 }
 
+/// The instances of a region, by their ids.
+#[derive(Default)]
+struct Machines {
+    running: HashMap<String, Machine>,
+    /// How many were started.
+    started: u32,
+}
+
 /// Follows the instances of a region until it is dropped.
-pub(super) fn follow(backend: Backend, region: String) -> AbortOnDropHandle<()> {
+pub(super) fn follow(cloud: Surroundings) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
-        let mut machines: HashMap<String, Machine> = HashMap::new();
+        let mut machines = Machines::default();
         loop {
-            if let Err(error) = look(&backend, &region, &mut machines).await {
+            if let Err(error) = look(&cloud, &mut machines).await {
                 eprintln!("failed to follow the instances: {error}");
             }
             sleep(LOOK).await;
@@ -65,28 +130,24 @@ pub(super) fn follow(backend: Backend, region: String) -> AbortOnDropHandle<()> 
     }))
 }
 
-async fn look(
-    backend: &Backend,
-    region: &str,
-    machines: &mut HashMap<String, Machine>,
-) -> Result<(), String> {
+async fn look(cloud: &Surroundings, machines: &mut Machines) -> Result<(), String> {
+    let (backend, region) = (&cloud.backend, cloud.region.as_str());
     let running = backend.running_instances(region).await?;
-    machines.retain(|id, _| running.contains(id));
+    machines.running.retain(|id, _| running.contains(id));
     for id in running {
-        match machines.get_mut(&id) {
+        match machines.running.get_mut(&id) {
             None => {
                 let script = backend.user_data(region, &id).await?;
-                let machine = start(&script, backend.endpoint(), region);
-                machines.insert(id, machine.map_err(|error| error.to_string())?);
+                machines.started += 1;
+                let machine = start(&script, cloud, address(machines.started));
+                let machine = machine.map_err(|error| error.to_string())?;
+                machines.running.insert(id, machine);
             }
             Some(machine) => {
-                let ended = machine
-                    .process
-                    .try_wait()
-                    .map_err(|error| error.to_string())?;
-                if ended.is_some() {
+                let ended = machine.process.try_wait();
+                if ended.map_err(|error| error.to_string())?.is_some() {
                     backend.terminate(region, &id).await?;
-                    machines.remove(&id);
+                    machines.running.remove(&id);
                 }
             }
         }
@@ -94,32 +155,45 @@ async fn look(
     Ok(())
 }
 
+/// The loopback address of an instance: by this process, so that several
+/// emulators get on, and by its number.
+fn address(number: u32) -> Ipv4Addr {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    // 127.0.0.x is everybody's, and 0 and 255 are nobody's.
+    Ipv4Addr::new(127, high | 1, low, (1 + number % 253) as u8)
+}
+
 /// Runs encoded user data.
-fn start(user_data: &str, endpoint: &str, region: &str) -> std::io::Result<Machine> {
+fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::Result<Machine> {
     let script = STANDARD.decode(user_data).map_err(std::io::Error::other)?;
     let script = String::from_utf8(script).map_err(std::io::Error::other)?;
     let directory = TempDir::with_prefix("epochcost-instance-")?;
-    write(directory.path(), "aws", AWS)?;
-    write(directory.path(), "shutdown", SHUTDOWN)?;
+    for (name, text) in PROGRAMS {
+        write(directory.path(), name, text)?;
+    }
     let home = directory.path().join("home").display().to_string();
-    let process = Command::new("bash")
+    let path = directory.path().display();
+    let [mapper, nodes] = free_ports()?;
+    let mut command = Command::new("bash");
+    command
         .args(["-c", &script.replace(HOME, &home)])
         .env_clear()
-        .env(
-            "PATH",
-            format!(
-                "{}:/usr/local/bin:/usr/bin:/bin",
-                directory.path().display()
-            ),
-        )
+        .env("PATH", format!("{path}:/usr/local/bin:/usr/bin:/bin"))
         .env("HOME", directory.path())
-        .env("AWS_REGION", region)
+        .env("AWS_REGION", &cloud.region)
         // The keys of the instance's role.
         .env("AWS_ACCESS_KEY_ID", "emulator")
         .env("AWS_SECRET_ACCESS_KEY", "emulator")
         .env("AWS_SESSION_TOKEN", "emulator")
-        .env("AWS_ENDPOINT_URL", endpoint)
-        .env("EMULATOR_AUTHORIZATION", authorization("s3", region))
+        .envs(cloud.endpoints.variables())
+        .env("EMULATOR_AUTHORIZATION", authorization("s3", &cloud.region))
+        .env("EMULATOR_ADDRESS", address.to_string())
+        .env("EMULATOR_PORT_MAPPER", mapper.to_string())
+        .env("EMULATOR_PORT_NODES", nodes.to_string());
+    if let Ok(rabbitmq) = find::rabbitmq() {
+        command.env("EMULATOR_RABBITMQ", rabbitmq);
+    }
+    let process = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -129,6 +203,13 @@ fn start(user_data: &str, endpoint: &str, region: &str) -> std::io::Result<Machi
         process,
         _directory: directory,
     })
+}
+
+/// Two ports of loopback that nobody listens on.
+fn free_ports() -> std::io::Result<[u16; 2]> {
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let (one, other) = (listen()?, listen()?);
+    Ok([one.local_addr()?.port(), other.local_addr()?.port()])
 }
 
 fn write(directory: &Path, name: &str, text: &str) -> std::io::Result<()> {

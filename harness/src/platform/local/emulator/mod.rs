@@ -1,27 +1,33 @@
-//! AWS' Lambda on this machine, by its own HTTP API: what an AWS SDK deploys here
-//! runs in the local platform's sandboxes.
+//! Lambda and Step Functions of AWS on this machine, by their own HTTP APIs:
+//! what an AWS SDK deploys here runs in the local platform's sandboxes.
 //!
 //! Packages come from an emulated S3, REPORT lines go to an emulated CloudWatch
-//! Logs, and the instances of an emulated EC2 run as processes, so that a whole
-//! run on AWS can be made without an account.
+//! Logs, and the instances of an emulated EC2 run as processes, Redis and
+//! RabbitMQ on them, so that a whole run on AWS can be made without an account.
 //! Signatures are not checked; nothing but the loopback interface is served.
 
 mod backend;
 mod functions;
 mod instances;
+mod machines;
+mod objects;
+mod workflow;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use serde_json::json;
+use bytes::Bytes;
+use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::backend::Backend;
 use self::functions::FunctionStore;
+use self::instances::Surroundings;
+use self::machines::MachineStore;
 use super::http::{self, Server};
 
 /// The account that everything is in: the one that moto uses.
@@ -30,38 +36,88 @@ const ACCOUNT: &str = "123456789012";
 /// A running emulator; what it serves stops when it is dropped.
 pub struct Emulator {
     server: Server,
+    objects: Server,
     _instances: AbortOnDropHandle<()>,
 }
 
+/// Where an emulated cloud is.
+#[derive(Clone, Debug)]
+struct Endpoints {
+    /// The emulator behind, for everything else.
+    backend: String,
+    /// S3.
+    objects: String,
+    /// Lambda and Step Functions.
+    own: String,
+}
+
+impl Endpoints {
+    /// The SDK's own variables, for functions and instances.
+    fn variables(&self) -> [(&'static str, &str); 4] {
+        [
+            ("AWS_ENDPOINT_URL", &self.backend),
+            ("AWS_ENDPOINT_URL_S3", &self.objects),
+            ("AWS_ENDPOINT_URL_LAMBDA", &self.own),
+            ("AWS_ENDPOINT_URL_SFN", &self.own),
+        ]
+    }
+}
+
 impl Emulator {
-    /// Starts it on a free port of the loopback interface. `backend` is the
+    /// Starts it on free ports of the loopback interface. `backend` is the
     /// endpoint of an emulator of S3, CloudWatch Logs and EC2, such as moto,
     /// whose instances of `region` run here.
     ///
     /// # Errors
     /// When there is no port to be had.
     pub async fn start(backend: &str, region: &str) -> std::io::Result<Self> {
-        let instances = instances::follow(Backend::new(backend), region.to_owned());
-        let functions = Arc::new(FunctionStore::new(Backend::new(backend)));
-        let served = functions.clone();
-        let server = http::serve_with(|endpoint| {
-            functions.set_endpoint(endpoint);
-            routes(served)
-        });
+        let behind = || Backend::new(backend);
+        let objects = http::serve(objects::routes(behind())).await?;
+        let functions = Arc::new(FunctionStore::new(behind()));
+        let own = Own {
+            machines: Arc::new(MachineStore::new(functions.clone())),
+            functions: functions.clone(),
+        };
+        let server = http::serve(routes(own)).await?;
+        let endpoints = Endpoints {
+            backend: behind().endpoint().to_owned(),
+            objects: objects.endpoint(),
+            own: server.endpoint(),
+        };
+        functions.set_endpoints(endpoints.clone());
+        let cloud = Surroundings {
+            backend: behind(),
+            endpoints,
+            region: region.to_owned(),
+        };
         Ok(Self {
-            server: server.await?,
-            _instances: instances,
+            server,
+            objects,
+            _instances: instances::follow(cloud),
         })
     }
 
-    /// `http://HOST:PORT`: the value of `AWS_ENDPOINT_URL_LAMBDA`.
+    /// `http://HOST:PORT`: the value of `AWS_ENDPOINT_URL_LAMBDA` and
+    /// `AWS_ENDPOINT_URL_SFN`.
     pub fn endpoint(&self) -> String {
         self.server.endpoint()
     }
+
+    /// The value of `AWS_ENDPOINT_URL_S3`.
+    pub fn objects_endpoint(&self) -> String {
+        self.objects.endpoint()
+    }
 }
 
-fn routes(functions: Arc<FunctionStore>) -> Router {
-    Router::new()
+/// What is deployed.
+#[derive(Clone)]
+struct Own {
+    functions: Arc<FunctionStore>,
+    machines: Arc<MachineStore>,
+}
+
+fn routes(own: Own) -> Router {
+    let functions = Router::new()
         .route(
             "/2015-03-31/functions",
             post(functions::create).get(functions::list),
@@ -84,8 +140,45 @@ fn routes(functions: Arc<FunctionStore>) -> Router {
             put(functions::event_config),
         )
         .route("/2017-03-31/tags/{arn}", get(functions::tags))
-        .with_state(functions)
+        .with_state(own.functions.clone());
+    Router::new()
+        .route("/", post(step_functions))
+        .with_state(own.machines)
+        .merge(functions)
         .layer(DefaultBodyLimit::disable())
+}
+
+/// Step Functions' API: one path, and the operation in a header.
+async fn step_functions(
+    State(machines): State<Arc<MachineStore>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let target = header(&headers, "x-amz-target").unwrap_or_default();
+    let region = region(&headers);
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let answer = match target.strip_prefix("AWSStepFunctions.") {
+        Some("CreateStateMachine") => machines.create(&request, &region),
+        Some("DescribeStateMachine") => machines.describe(&request),
+        Some("ListStateMachines") => Ok(machines.list(&region)),
+        Some("ListTagsForResource") => machines.tags(&request),
+        Some("DeleteStateMachine") => Ok(machines.remove(&request)),
+        Some("StartExecution") => machines.start(&request),
+        Some("DescribeExecution") => machines.describe_execution(&request),
+        Some("GetExecutionHistory") => machines.history(&request),
+        _ => Err(Refusal::new(
+            "UnknownOperationException",
+            format!("{target:?} is not served here"),
+        )),
+    };
+    match answer {
+        Ok(answer) => (
+            [("content-type", "application/x-amz-json-1.0")],
+            answer.to_string(),
+        )
+            .into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
 }
 
 /// An error as AWS' services answer it.

@@ -7,7 +7,7 @@ use std::{env, fs};
 use epochcost_servers::{ServerError, find};
 
 use super::given::Given;
-use crate::plan::{Row, TensorStoreKind};
+use crate::plan::Row;
 use crate::platform::PlatformError;
 use crate::platform::local::checkout::{Artifact, Checkout};
 
@@ -130,7 +130,7 @@ pub fn requirements() -> Vec<Requirement> {
 /// [`PlatformError::Lacks`].
 pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
     Given::read()?;
-    let needs_module = rows.iter().any(needs_module);
+    let needs_module = rows.iter().any(Row::needs_module);
     let lacking: Vec<Missing> = requirements()
         .into_iter()
         .filter(|requirement| needs_module || requirement.what != "Redis module")
@@ -150,11 +150,6 @@ pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
             remedies.join("; ")
         ),
     })
-}
-
-/// Whether a row's tensors are computed on by the module.
-pub(super) fn needs_module(row: &Row) -> bool {
-    row.tensor_store.unwrap_or_default().kind == TensorStoreKind::Module
 }
 
 /// What a variable names; in a checkout, what cargo builds from it; else what

@@ -69,7 +69,7 @@ impl Servers {
     pub(super) fn prepare(rows: &[Row]) -> Result<Self, PlatformError> {
         programs::check(rows)?;
         let given = Given::read()?;
-        let needs_module = given.redis.is_empty() && rows.iter().any(programs::needs_module);
+        let needs_module = given.redis.is_empty() && rows.iter().any(Row::needs_module);
         Ok(Self {
             programs: Programs::find_or_build(needs_module, given.s3.is_none())?,
             given,
@@ -232,7 +232,7 @@ impl Servers {
 
 fn kind_of(row: &Row) -> RedisKind {
     RedisKind {
-        has_module: programs::needs_module(row),
+        has_module: row.needs_module(),
         allocator: row.tensor_store.unwrap_or_default().allocator,
     }
 }
@@ -261,11 +261,7 @@ fn not_started(error: ServerError) -> PlatformError {
 
 /// A Redis by what is to be spoken with it: the scheme tells the client.
 fn spoken(url: &str, kind: TensorStoreKind) -> String {
-    let scheme = match kind {
-        TensorStoreKind::Module => "redis",
-        TensorStoreKind::Plain => "redis+plain",
-        TensorStoreKind::Lua => "redis+lua",
-    };
+    let scheme = kind.scheme();
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     format!("{scheme}://{rest}")
 }

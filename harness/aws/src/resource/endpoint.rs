@@ -1,0 +1,221 @@
+//! VPC endpoints: how functions in a run's network, which have no way to the
+//! internet, reach AWS's services.
+
+use std::time::Duration;
+
+use aws_sdk_ec2::types::{ResourceType, VpcEndpoint, VpcEndpointType};
+
+use super::patience::{once_known, until};
+use super::security_group::{marks, named, tag_specification, tagged};
+use super::{Found, Holding, Kind, call, security_group, subnet, vpc};
+use crate::error::{Cause, if_there};
+use crate::{AwsError, Clients, Scope};
+
+/// An interface endpoint takes minutes to come and to go.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// What an endpoint leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndpointService {
+    /// S3, by a gateway endpoint: a route, which costs nothing.
+    Objects,
+    /// Lambda, by an interface endpoint.
+    Functions,
+    /// Step Functions, by an interface endpoint.
+    Workflows,
+}
+
+impl EndpointService {
+    /// Whether it is charged for by the hour and the gigabyte.
+    pub fn is_interface(self) -> bool {
+        self != Self::Objects
+    }
+
+    /// The last part of the service's name.
+    fn service(self) -> &'static str {
+        match self {
+            Self::Objects => "s3",
+            Self::Functions => "lambda",
+            Self::Workflows => "states",
+        }
+    }
+}
+
+/// An endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointSpec {
+    /// Its name.
+    pub name: String,
+    /// The name of its VPC.
+    pub vpc: String,
+    /// The name of the subnet that an interface endpoint is in.
+    pub subnet: String,
+    /// The name of the security group of an interface endpoint.
+    pub security_group: String,
+    /// What it leads to.
+    pub service: EndpointService,
+}
+
+pub(super) async fn ensure(
+    spec: &EndpointSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> Result<String, AwsError> {
+    let name = spec.name.as_str();
+    let doing = format!("create the VPC endpoint {name}");
+    let id = match find(name, clients).await? {
+        Some(endpoint) => endpoint.vpc_endpoint_id,
+        None => create(spec, clients, scope, &doing).await?.vpc_endpoint_id,
+    };
+    let id = id.ok_or_else(|| AwsError::Incomplete {
+        doing: doing.clone(),
+        what: "the endpoint's id",
+    })?;
+    // Before, the service's name leads to its public addresses.
+    let what = format!("the VPC endpoint {name}");
+    until(&what, PATIENCE, || is_available(name, clients)).await?;
+    Ok(id)
+}
+
+async fn create(
+    spec: &EndpointSpec,
+    clients: &Clients,
+    scope: &Scope,
+    doing: &str,
+) -> Result<VpcEndpoint, AwsError> {
+    let name = spec.name.as_str();
+    let vpc = vpc::required(&spec.vpc, clients, doing).await?;
+    let create = clients
+        .instances
+        .create_vpc_endpoint()
+        // A call that is sent again makes no second endpoint.
+        .client_token(name)
+        .vpc_id(&vpc)
+        .service_name(format!(
+            "com.amazonaws.{}.{}",
+            scope.region,
+            spec.service.service()
+        ))
+        .tag_specifications(tag_specification(ResourceType::VpcEndpoint, name, scope));
+    let create = if spec.service.is_interface() {
+        create
+            .vpc_endpoint_type(VpcEndpointType::Interface)
+            // The service's own name leads to the endpoint.
+            .private_dns_enabled(true)
+            .subnet_ids(subnet::required(&spec.subnet, clients, doing).await?)
+            .security_group_ids(
+                security_group::required(&spec.security_group, clients, doing).await?,
+            )
+    } else {
+        let table = vpc::main_route_table(&vpc, clients, doing).await?;
+        create
+            .vpc_endpoint_type(VpcEndpointType::Gateway)
+            .route_table_ids(table)
+    };
+    let created = once_known(|| async { call!(doing, create.clone()) }).await?;
+    created.vpc_endpoint.ok_or_else(|| AwsError::Incomplete {
+        doing: doing.to_owned(),
+        what: "the endpoint",
+    })
+}
+
+/// The state in lower case: EC2 writes it otherwise than its description says.
+fn state(endpoint: &VpcEndpoint) -> String {
+    let state = endpoint.state().map_or("", |state| state.as_str());
+    state.to_ascii_lowercase()
+}
+
+/// The endpoint of that name that is not on its way out.
+async fn find(name: &str, clients: &Clients) -> Result<Option<VpcEndpoint>, AwsError> {
+    let listing = clients
+        .instances
+        .describe_vpc_endpoints()
+        .filters(named(name));
+    let listed = call!(format!("look for the VPC endpoint {name}"), listing)?;
+    let listed = listed.vpc_endpoints.unwrap_or_default();
+    let mut alive = listed.into_iter();
+    Ok(alive.find(|one| !matches!(state(one).as_str(), "deleting" | "deleted")))
+}
+
+async fn is_available(name: &str, clients: &Clients) -> Result<bool, AwsError> {
+    let Some(endpoint) = find(name, clients).await? else {
+        return Ok(false);
+    };
+    match state(&endpoint).as_str() {
+        "available" => Ok(true),
+        "failed" | "rejected" | "expired" => Err(AwsError::Unusable {
+            problem: format!(
+                "the VPC endpoint {name} is {}: {}",
+                state(&endpoint),
+                (endpoint.last_error())
+                    .and_then(|error| error.message())
+                    .unwrap_or("EC2 does not say why")
+            ),
+            remedy: "look whether the region's availability zones have the service".to_owned(),
+        }),
+        _ => Ok(false),
+    }
+}
+
+pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let listing = clients.instances.describe_vpc_endpoints().filters(tagged());
+    let mut pages = listing.into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list VPC endpoints", error))?;
+        for endpoint in page.vpc_endpoints.unwrap_or_default() {
+            let Some(id) = endpoint.vpc_endpoint_id() else {
+                continue;
+            };
+            // One that is being removed still holds its subnet and its group.
+            if state(&endpoint) == "deleted" {
+                continue;
+            }
+            let holding = match endpoint.vpc_endpoint_type() {
+                Some(VpcEndpointType::Gateway) => Holding::Free,
+                _ => Holding::Endpoint,
+            };
+            let (marks, name) = marks(endpoint.tags());
+            let name = name.unwrap_or(id);
+            let ours = Found::of(Kind::Endpoint, name, id, clients.region(), marks);
+            found.extend(ours.map(|ours| ours.holding(holding)));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    let id = found.id.as_str();
+    let doing = format!("remove the VPC endpoint {}", found.address.name);
+    let delete = clients
+        .instances
+        .delete_vpc_endpoints()
+        .vpc_endpoint_ids(id);
+    let Some(answer) = if_there(call!(&doing, delete))? else {
+        return Ok(());
+    };
+    // What could not be removed is not the call's error.
+    for refused in answer.unsuccessful.unwrap_or_default() {
+        let Some(error) = refused.error else { continue };
+        let code = error.code.unwrap_or_else(|| "unnamed error".to_owned());
+        let message = error.message.unwrap_or_else(|| "no message".to_owned());
+        let error = AwsError::refused(&doing, code, message);
+        if error.cause() != Some(Cause::NotFound) {
+            return Err(error);
+        }
+    }
+    // Its network interface holds its subnet and its group.
+    let what = format!("the end of the VPC endpoint {id}");
+    until(&what, PATIENCE, || is_gone(id, clients)).await
+}
+
+async fn is_gone(id: &str, clients: &Clients) -> Result<bool, AwsError> {
+    let describe = clients
+        .instances
+        .describe_vpc_endpoints()
+        .vpc_endpoint_ids(id);
+    let found = if_there(call!(format!("look at the VPC endpoint {id}"), describe))?;
+    let found = found.and_then(|found| found.vpc_endpoints);
+    let found = found.unwrap_or_default().into_iter().next();
+    Ok(found.is_none_or(|endpoint| state(&endpoint) == "deleted"))
+}

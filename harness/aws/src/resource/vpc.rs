@@ -1,0 +1,145 @@
+//! VPCs: a run's own network, never the account's default one, whose routes an
+//! endpoint would change for everybody in it.
+
+use std::time::Duration;
+
+use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc, VpcState};
+
+use super::patience::{once_known, once_unused, until};
+use super::security_group::{marks, named, tag_specification, tagged};
+use super::{Found, Kind, call};
+use crate::error::if_there;
+use crate::{AwsError, Clients, Scope};
+
+/// Addresses of a run's network (RFC 1918).
+const ADDRESSES: &str = "10.0.0.0/16";
+/// A VPC is there within seconds, and can go when what was in it has.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A VPC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VpcSpec {
+    /// Its name.
+    pub name: String,
+}
+
+pub(super) async fn ensure(
+    spec: &VpcSpec,
+    clients: &Clients,
+    scope: &Scope,
+) -> Result<String, AwsError> {
+    let name = spec.name.as_str();
+    let doing = format!("create the VPC {name}");
+    let id = match id_of(name, clients).await? {
+        Some(id) => id,
+        None => {
+            let create = clients
+                .instances
+                .create_vpc()
+                .cidr_block(ADDRESSES)
+                .tag_specifications(tag_specification(ResourceType::Vpc, name, scope));
+            let created = call!(&doing, create)?.vpc;
+            created
+                .and_then(|vpc| vpc.vpc_id)
+                .ok_or_else(|| AwsError::Incomplete {
+                    doing: doing.clone(),
+                    what: "the VPC's id",
+                })?
+        }
+    };
+    let what = format!("the VPC {name}");
+    until(&what, PATIENCE, || is_available(name, clients)).await?;
+    // Names of endpoints lead to them only with both; one call takes one.
+    let on = || AttributeBooleanValue::builder().value(true).build();
+    let modify = || clients.instances.modify_vpc_attribute().vpc_id(&id);
+    once_known(|| async { call!(&doing, modify().enable_dns_support(on())) }).await?;
+    once_known(|| async { call!(&doing, modify().enable_dns_hostnames(on())) }).await?;
+    Ok(id)
+}
+
+async fn find(name: &str, clients: &Clients) -> Result<Option<Vpc>, AwsError> {
+    let listing = clients.instances.describe_vpcs().filters(named(name));
+    let listed = call!(format!("look for the VPC {name}"), listing)?;
+    Ok(listed.vpcs.unwrap_or_default().into_iter().next())
+}
+
+async fn is_available(name: &str, clients: &Clients) -> Result<bool, AwsError> {
+    let found = find(name, clients).await?;
+    Ok(found.is_some_and(|vpc| vpc.state == Some(VpcState::Available)))
+}
+
+/// The id of the VPC of that name.
+async fn id_of(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
+    Ok(find(name, clients).await?.and_then(|vpc| vpc.vpc_id))
+}
+
+/// The id of the VPC of that name, for something that is to be in it.
+pub(super) async fn required(
+    name: &str,
+    clients: &Clients,
+    doing: &str,
+) -> Result<String, AwsError> {
+    id_of(name, clients)
+        .await?
+        .ok_or_else(|| AwsError::Incomplete {
+            doing: doing.to_owned(),
+            what: "its VPC",
+        })
+}
+
+/// How many VPCs there are in the region, whosever they are.
+pub(crate) async fn count(clients: &Clients) -> Result<usize, AwsError> {
+    let mut pages = clients.instances.describe_vpcs().into_paginator().send();
+    let mut count = 0;
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list VPCs", error))?;
+        count += page.vpcs().len();
+    }
+    Ok(count)
+}
+
+/// The id of the route table of a VPC's subnets that have none of their own.
+pub(super) async fn main_route_table(
+    vpc: &str,
+    clients: &Clients,
+    doing: &str,
+) -> Result<String, AwsError> {
+    let filter = |name: &str, value: &str| Filter::builder().name(name).values(value).build();
+    let listing = clients
+        .instances
+        .describe_route_tables()
+        .filters(filter("vpc-id", vpc))
+        .filters(filter("association.main", "true"));
+    let listed = call!(doing, listing)?.route_tables.unwrap_or_default();
+    let table = listed.into_iter().next();
+    (table.and_then(|table| table.route_table_id)).ok_or_else(|| AwsError::Incomplete {
+        doing: doing.to_owned(),
+        what: "the VPC's main route table",
+    })
+}
+
+pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let listing = clients.instances.describe_vpcs().filters(tagged());
+    let mut pages = listing.into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("list VPCs", error))?;
+        for vpc in page.vpcs.unwrap_or_default() {
+            let Some(id) = vpc.vpc_id() else { continue };
+            let (marks, name) = marks(vpc.tags());
+            let name = name.unwrap_or(id);
+            found.extend(Found::of(Kind::Vpc, name, id, clients.region(), marks));
+        }
+    }
+    Ok(found)
+}
+
+/// Its main route table and its default security group go with it.
+pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
+    let doing = format!("remove the VPC {}", found.address.name);
+    let delete = || async {
+        let delete = clients.instances.delete_vpc().vpc_id(&found.id);
+        if_there(call!(&doing, delete))
+    };
+    once_unused(PATIENCE, delete).await.map(drop)
+}

@@ -1,0 +1,247 @@
+//! CloudWatch's metrics in the service's own format (Smithy RPC v2 CBOR), by
+//! hand: moto does not speak it.
+
+use std::sync::{Arc, Mutex};
+
+use aws_config::retry::RetryConfig;
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_s3::config::Credentials;
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use epochcost_aws::metrics::{Asked, Measured, read};
+use epochcost_aws::{AwsError, Cause, Clients};
+use tokio::net::TcpListener;
+
+const PATH: &str = "/service/GraniteServiceVersion20100801/operation/GetMetricData";
+
+/// A value of CBOR (RFC 8949), as far as answers need it.
+enum Cbor {
+    Text(String),
+    Float(f64),
+    List(Vec<Cbor>),
+    Map(Vec<(&'static str, Cbor)>),
+}
+
+fn text(text: &str) -> Cbor {
+    Cbor::Text(text.to_owned())
+}
+
+/// The head of an item: its major type and its length.
+fn head(kind: u8, length: usize, to: &mut Vec<u8>) {
+    match u8::try_from(length) {
+        Ok(short) if short < 24 => to.push(kind << 5 | short),
+        Ok(byte) => to.extend([kind << 5 | 24, byte]),
+        Err(_) => {
+            to.push(kind << 5 | 25);
+            to.extend(u16::try_from(length).unwrap().to_be_bytes());
+        }
+    }
+}
+
+fn put(value: &Cbor, to: &mut Vec<u8>) {
+    match value {
+        Cbor::Text(text) => {
+            head(3, text.len(), to);
+            to.extend(text.as_bytes());
+        }
+        Cbor::Float(number) => {
+            to.push(0xfb);
+            to.extend(number.to_be_bytes());
+        }
+        Cbor::List(items) => {
+            head(4, items.len(), to);
+            items.iter().for_each(|item| put(item, to));
+        }
+        Cbor::Map(items) => {
+            head(5, items.len(), to);
+            for (key, value) in items {
+                put(&text(key), to);
+                put(value, to);
+            }
+        }
+    }
+}
+
+/// A query's values, as one page has them.
+fn result(id: &str, status: &str, values: &[f64]) -> Cbor {
+    let values = values.iter().map(|value| Cbor::Float(*value)).collect();
+    Cbor::Map(vec![
+        ("Id", text(id)),
+        ("Label", text("a label")),
+        ("StatusCode", text(status)),
+        ("Values", Cbor::List(values)),
+        ("Messages", Cbor::List(Vec::new())),
+    ])
+}
+
+fn page(results: Vec<Cbor>, next: Option<&str>) -> Cbor {
+    let mut page = vec![("MetricDataResults", Cbor::List(results))];
+    page.extend(next.map(|token| ("NextToken", text(token))));
+    Cbor::Map(page)
+}
+
+/// What is answered, by how often was asked before.
+type Answers = fn(usize) -> (u16, Cbor);
+
+struct CloudWatch {
+    url: String,
+    asked: Arc<Mutex<Vec<Bytes>>>,
+}
+
+impl CloudWatch {
+    async fn start(answers: Answers) -> Self {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let requests = asked.clone();
+        let serve = move |uri: Uri, headers: HeaderMap, body: Bytes| async move {
+            assert_eq!(uri.path(), PATH);
+            assert_eq!(headers["smithy-protocol"], "rpc-v2-cbor");
+            let before = {
+                let mut requests = requests.lock().unwrap();
+                requests.push(body);
+                requests.len() - 1
+            };
+            let (status, answer) = answers(before);
+            let mut bytes = Vec::new();
+            put(&answer, &mut bytes);
+            let headers = [
+                (header::CONTENT_TYPE, "application/cbor"),
+                (
+                    header::HeaderName::from_static("smithy-protocol"),
+                    "rpc-v2-cbor",
+                ),
+            ];
+            let status = StatusCode::from_u16(status).unwrap();
+            (status, headers, bytes).into_response() as Response
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new().fallback(serve);
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { url, asked }
+    }
+
+    async fn read(&self, functions: &[&str]) -> Result<Vec<Measured>, AwsError> {
+        let retries =
+            RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+            .retry_config(retries)
+            .endpoint_url(&self.url);
+        let clients = Clients::new(config.load().await, None).unwrap();
+        let functions: Vec<String> = functions.iter().map(|name| (*name).to_owned()).collect();
+        let asked = Asked {
+            functions: &functions,
+            instances: &[("epochcost-worker-0".to_owned(), "i-0123".to_owned())],
+            since: "2026-11-21T10:02:00Z".parse().unwrap(),
+            until: "2026-11-21T10:07:00Z".parse().unwrap(),
+        };
+        read(&clients, &asked).await
+    }
+
+    /// Whether a request held these bytes.
+    fn held(&self, request: usize, text: &str) -> bool {
+        let asked = self.asked.lock().unwrap();
+        let mut windows = asked[request].windows(text.len());
+        windows.any(|window| window == text.as_bytes())
+    }
+}
+
+fn value(measured: &[Measured], of: &str, metric: &str) -> Option<f64> {
+    let one = measured
+        .iter()
+        .find(|one| one.of == of && one.metric == metric);
+    one.unwrap().value
+}
+
+#[tokio::test]
+async fn metrics_come_over_several_pages_and_periods() {
+    let cloud = CloudWatch::start(|before| match before {
+        // Of the first function: invocations of a period, and then of another.
+        0 => {
+            let results = vec![
+                result("m0", "PartialData", &[3.0, 1.0]),
+                result("m3", "Complete", &[250.5]),
+            ];
+            (200, page(results, Some("more")))
+        }
+        1 => {
+            let results = vec![
+                result("m0", "Complete", &[2.0]),
+                result("m2", "Complete", &[0.0, 5.0]),
+                result("m4", "Complete", &[4.0, 2.0]),
+                result("m14", "Complete", &[40.0, 60.0]),
+            ];
+            (200, page(results, None))
+        }
+        _ => panic!("nobody should ask again"),
+    })
+    .await;
+    let measured = cloud.read(&["f", "g"]).await.unwrap();
+    // Seven of each function, and the instance's one.
+    assert_eq!(measured.len(), 15);
+    assert_eq!(value(&measured, "f", "Invocations"), Some(6.0));
+    assert_eq!(value(&measured, "f", "Duration"), Some(250.5));
+    assert_eq!(value(&measured, "f", "Throttles"), Some(5.0));
+    assert_eq!(value(&measured, "f", "ConcurrentExecutions"), Some(4.0));
+    // What it knows nothing of is not 0.
+    assert_eq!(value(&measured, "f", "Errors"), None);
+    assert_eq!(value(&measured, "g", "Invocations"), None);
+    assert_eq!(
+        value(&measured, "epochcost-worker-0", "CPUUtilization"),
+        Some(50.0)
+    );
+    for text in [
+        "AWS/Lambda",
+        "FunctionName",
+        "AsyncEventsDropped",
+        "AWS/EC2",
+        "i-0123",
+    ] {
+        assert!(cloud.held(0, text), "{text}");
+    }
+    assert!(!cloud.held(0, "NextToken") && cloud.held(1, "more"));
+}
+
+/// One call takes 500 queries.
+#[tokio::test]
+async fn many_functions_are_asked_for_in_several_calls() {
+    let cloud = CloudWatch::start(|before| {
+        let id = ["m0", "m500"][before];
+        (200, page(vec![result(id, "Complete", &[1.0])], None))
+    })
+    .await;
+    let names: Vec<String> = (0..72).map(|index| format!("f{index}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let measured = cloud.read(&names).await.unwrap();
+    assert_eq!(measured.len(), 72 * 7 + 1);
+    let known = measured.iter().filter(|one| one.value.is_some());
+    assert_eq!(known.count(), 2);
+    assert_eq!(measured[500].value, Some(1.0));
+}
+
+fn refusal(kind: &str) -> Cbor {
+    let of = format!("com.amazonaws.cloudwatch#{kind}");
+    Cbor::Map(vec![("__type", text(&of)), ("message", text("told to"))])
+}
+
+#[tokio::test]
+async fn a_refusal_is_an_error_and_no_metric() {
+    let denied = CloudWatch::start(|_| (403, refusal("AccessDeniedException"))).await;
+    let error = denied.read(&["f"]).await.unwrap_err();
+    assert_eq!(error.cause(), Some(Cause::Permission), "{error}");
+    let throttled = CloudWatch::start(|_| (400, refusal("ThrottlingException"))).await;
+    let error = throttled.read(&["f"]).await.unwrap_err();
+    assert_eq!(error.cause(), Some(Cause::Throttled), "{error}");
+    assert_eq!(throttled.asked.lock().unwrap().len(), 3);
+    // Of one metric, in an answer that is none itself.
+    let partly =
+        CloudWatch::start(|_| (200, page(vec![result("m0", "InternalError", &[])], None))).await;
+    let error = partly.read(&["f"]).await.unwrap_err();
+    assert!(
+        error.to_string().contains("metric m0: InternalError"),
+        "{error}"
+    );
+}

@@ -1,0 +1,313 @@
+//! A run's network where AWS takes its time, which an emulator does not:
+//! endpoints that are not there at once, interfaces that hold what is removed.
+
+use epochcost_aws::resource::{
+    Address, Architecture, EndpointService, EndpointSpec, Found, FunctionNetwork, FunctionSpec,
+    Holding, Kind, Spec, SubnetSpec,
+};
+use epochcost_aws::{
+    Approval, AwsError, Clients, Consent, Journal, Removed, RunId, provision, remove_all,
+};
+
+use super::service::{Service, ec2_error, identity};
+
+/// An answer of EC2.
+pub fn ec2(operation: &str, content: &str) -> String {
+    format!(
+        "<{operation}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
+         <requestId>1</requestId>{content}</{operation}Response>"
+    )
+}
+
+fn run() -> RunId {
+    RunId::new(0xab)
+}
+
+async fn clients(service: &Service) -> Clients {
+    service.clients().await
+}
+
+/// Makes one thing.
+async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
+    let clients = clients(service).await;
+    let expires = "2099-01-01T00:00:00Z".parse().unwrap();
+    let scope = clients.scope(run(), expires).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::begin(&directory.path().join("j"), scope).unwrap();
+    let specs = [spec];
+    let addresses = specs.iter().map(Spec::address);
+    let approval = Approval::ask(addresses, 0.0, None, Consent::Given, || None).unwrap();
+    let made = provision(&specs, &clients, &mut journal, &approval).await?;
+    Ok(made[0].1.clone())
+}
+
+async fn remove(service: &Service, found: Vec<Found>) -> Removed {
+    remove_all(found, &clients(service).await).await
+}
+
+fn found(kind: Kind, id: &str) -> Found {
+    Found {
+        address: Address {
+            kind,
+            name: run().name("members"),
+        },
+        region: "eu-west-1".to_owned(),
+        id: id.to_owned(),
+        run: run(),
+        expires: None,
+        holding: Holding::Free,
+    }
+}
+
+fn endpoint() -> Spec {
+    Spec::Endpoint(EndpointSpec {
+        name: run().name("to-functions"),
+        vpc: run().name("network"),
+        subnet: run().name("network"),
+        security_group: run().name("members"),
+        service: EndpointService::Functions,
+    })
+}
+
+fn endpoints(state: &str) -> String {
+    let one = format!(
+        "<item><vpcEndpointId>vpce-1</vpcEndpointId><vpcEndpointType>Interface</vpcEndpointType>\
+         <state>{state}</state><lastError><message>no such zone</message></lastError></item>"
+    );
+    ec2(
+        "DescribeVpcEndpoints",
+        &format!("<vpcEndpointSet>{one}</vpcEndpointSet>"),
+    )
+}
+
+/// Where the network is there.
+fn network(operation: &str) -> (u16, String) {
+    let text = match operation {
+        "GetCallerIdentity" => identity(),
+        "DescribeVpcs" => ec2(
+            operation,
+            "<vpcSet><item><vpcId>vpc-1</vpcId></item></vpcSet>",
+        ),
+        "DescribeSubnets" => ec2(
+            operation,
+            "<subnetSet><item><subnetId>subnet-1</subnetId></item></subnetSet>",
+        ),
+        "DescribeSecurityGroups" => ec2(
+            operation,
+            "<securityGroupInfo><item><groupId>sg-1</groupId></item></securityGroupInfo>",
+        ),
+        other => panic!("nobody should ask for {other}"),
+    };
+    (200, text)
+}
+
+#[tokio::test]
+async fn an_endpoint_is_waited_for_until_it_answers() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        // Nothing is there; the VPC is not known at once; then it comes.
+        ("DescribeVpcEndpoints", 0) => (200, ec2(operation, "<vpcEndpointSet></vpcEndpointSet>")),
+        ("CreateVpcEndpoint", 0) => (400, ec2_error("InvalidVpcId.NotFound")),
+        ("CreateVpcEndpoint", _) => (
+            200,
+            ec2(
+                operation,
+                "<vpcEndpoint><vpcEndpointId>vpce-1</vpcEndpointId></vpcEndpoint>",
+            ),
+        ),
+        ("DescribeVpcEndpoints", 1) => (200, endpoints("pending")),
+        ("DescribeVpcEndpoints", _) => (200, endpoints("Available")),
+        (other, _) => network(other),
+    })
+    .await;
+    assert_eq!(make(&service, endpoint()).await.unwrap(), "vpce-1");
+    assert_eq!(service.asked("CreateVpcEndpoint"), 2);
+    assert_eq!(service.asked("DescribeVpcEndpoints"), 3);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_failed_says_why() {
+    let service = Service::start(|operation| match operation {
+        "DescribeVpcEndpoints" => (200, endpoints("failed")),
+        other => network(other),
+    })
+    .await;
+    let error = make(&service, endpoint()).await.unwrap_err().to_string();
+    assert!(error.contains("is failed: no such zone"), "{error}");
+    assert_eq!(service.asked("CreateVpcEndpoint"), 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_is_removed_when_its_interface_is() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        ("DeleteVpcEndpoints", _) => (200, ec2(operation, "<unsuccessful></unsuccessful>")),
+        ("DescribeVpcEndpoints", 0) => (200, endpoints("deleting")),
+        ("DescribeVpcEndpoints", _) => (400, ec2_error("InvalidVpcEndpointId.NotFound")),
+        (other, _) => network(other),
+    })
+    .await;
+    let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
+    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert_eq!(service.asked("DescribeVpcEndpoints"), 2);
+}
+
+/// The refusal stands in an answer with status 200.
+#[tokio::test]
+async fn an_endpoint_that_refuses_to_go_is_left_and_named() {
+    let service = Service::start(|operation| match operation {
+        "DeleteVpcEndpoints" => {
+            let refused = "<unsuccessful><item><resourceId>vpce-1</resourceId><error>\
+                           <code>UnauthorizedOperation</code><message>told to</message></error>\
+                           </item></unsuccessful>";
+            (200, ec2(operation, refused))
+        }
+        other => network(other),
+    })
+    .await;
+    let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
+    let (_, error) = &removed.left[0];
+    assert!(error.to_string().contains("docs/aws.md"), "{error}");
+}
+
+#[tokio::test]
+async fn interfaces_of_functions_are_waited_for() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        ("DeleteSecurityGroup" | "DeleteSubnet" | "DeleteVpc", 0) => {
+            (400, ec2_error("DependencyViolation"))
+        }
+        ("DeleteSecurityGroup" | "DeleteSubnet", _) => {
+            (200, ec2(operation, "<return>true</return>"))
+        }
+        ("DeleteVpc", _) => (400, ec2_error("InvalidVpcID.NotFound")),
+        (other, _) => network(other),
+    })
+    .await;
+    let all = vec![
+        found(Kind::SecurityGroup, "sg-1"),
+        found(Kind::Subnet, "subnet-1"),
+        found(Kind::Vpc, "vpc-1"),
+    ];
+    let removed = remove(&service, all).await;
+    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    for operation in ["DeleteSecurityGroup", "DeleteSubnet", "DeleteVpc"] {
+        assert_eq!(service.asked(operation), 2);
+    }
+}
+
+/// Lambda removes interfaces under the functions' role.
+#[tokio::test]
+async fn roles_stay_as_long_as_what_interfaces_hold() {
+    let service = Service::start(|operation| match operation {
+        "DeleteSecurityGroup" => (403, ec2_error("UnauthorizedOperation")),
+        other => network(other),
+    })
+    .await;
+    let all = vec![
+        found(Kind::SecurityGroup, "sg-1"),
+        found(Kind::Role, "arn:aws:iam::123456789012:role/x"),
+    ];
+    let removed = remove(&service, all).await;
+    let left: Vec<Kind> = (removed.left.iter())
+        .map(|(found, _)| found.address.kind)
+        .collect();
+    assert_eq!(left, [Kind::SecurityGroup, Kind::Role]);
+    assert!(removed.left[1].1.to_string().contains("network interfaces"));
+    assert_eq!(service.asked("DeleteRole"), 0);
+}
+
+fn offerings(zones: &[(&str, &str)]) -> String {
+    let items: String = (zones.iter())
+        .map(|(kind, zone)| {
+            format!(
+                "<item><instanceType>{kind}</instanceType>\
+                 <locationType>availability-zone</locationType><location>{zone}</location></item>"
+            )
+        })
+        .collect();
+    ec2(
+        "DescribeInstanceTypeOfferings",
+        &format!("<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"),
+    )
+}
+
+fn subnet() -> Spec {
+    Spec::Subnet(SubnetSpec {
+        name: run().name("network"),
+        vpc: run().name("network"),
+        instance_types: vec!["g4dn.xlarge".into(), "t2.medium".into()],
+    })
+}
+
+#[tokio::test]
+async fn a_region_where_no_zone_has_all_types_is_named() {
+    let service = Service::start(|operation| match operation {
+        "DescribeSubnets" => (200, ec2(operation, "<subnetSet></subnetSet>")),
+        "DescribeInstanceTypeOfferings" => (
+            200,
+            offerings(&[("g4dn.xlarge", "eu-west-1a"), ("t2.medium", "eu-west-1b")]),
+        ),
+        other => network(other),
+    })
+    .await;
+    let error = make(&service, subnet()).await.unwrap_err().to_string();
+    for part in ["eu-west-1", "g4dn.xlarge", "t2.medium"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(service.asked("CreateSubnet"), 0);
+}
+
+/// A process that died made it, and EC2 did not know of it when first asked.
+#[tokio::test]
+async fn a_subnet_that_was_made_before_is_taken() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        ("DescribeSubnets", 0) => (200, ec2(operation, "<subnetSet></subnetSet>")),
+        ("DescribeInstanceTypeOfferings", _) => (
+            200,
+            offerings(&[("t2.medium", "eu-west-1b"), ("g4dn.xlarge", "eu-west-1b")]),
+        ),
+        ("CreateSubnet", _) => (400, ec2_error("InvalidSubnet.Conflict")),
+        ("ModifySubnetAttribute", _) => (200, ec2(operation, "<return>true</return>")),
+        (other, _) => network(other),
+    })
+    .await;
+    assert_eq!(make(&service, subnet()).await.unwrap(), "subnet-1");
+}
+
+/// Lambda wants the role's permissions, which come late, and then takes its
+/// time to give the function its interface.
+#[tokio::test]
+async fn a_function_in_a_network_is_waited_for() {
+    let service = Service::start_counting(|operation, before| {
+        let configuration = |state: &str| format!("{{\"State\": \"{state}\"}}");
+        let refusal = "{\"Type\": \"User\", \"message\": \"The provided execution role does not \
+                       have permissions to call CreateNetworkInterface on EC2\", \
+                       \"__type\": \"InvalidParameterValueException\"}";
+        let created = operation == "POST /2015-03-31/functions";
+        let settings = operation.ends_with("/event-invoke-config");
+        match (operation, before) {
+            (_, 0) if created => (400, refusal.to_owned()),
+            _ if created => (201, configuration("Pending")),
+            _ if settings => (200, "{}".to_owned()),
+            (_, 0) if operation.ends_with("/configuration") => (200, configuration("Pending")),
+            _ if operation.ends_with("/configuration") => (200, configuration("Active")),
+            (other, _) => network(other),
+        }
+    })
+    .await;
+    let function = Spec::Function(FunctionSpec {
+        name: run().name("worker"),
+        role: run().name("functions"),
+        memory_mb: 2048,
+        timeout_s: 900,
+        storage_mb: 512,
+        architecture: Architecture::X86_64,
+        code_bucket: run().name("code"),
+        code_key: "worker.zip".into(),
+        environment: Default::default(),
+        network: Some(FunctionNetwork {
+            subnet: run().name("network"),
+            security_group: run().name("members"),
+        }),
+    });
+    make(&service, function).await.unwrap();
+    assert_eq!(service.asked("POST /2015-03-31/functions"), 2);
+}

@@ -1,0 +1,146 @@
+//! Executions of a trial's state machine.
+
+use std::time::Duration;
+
+use epochcost_aws::invoke::{self, Execution};
+use epochcost_aws::{deployment, states};
+use epochcost_systems::{State, Task, execution_name};
+use tokio::time::{Instant, sleep};
+
+use super::trial::{LOOK, Trial, Watch};
+use super::unusable;
+use super::watch::Standing;
+use crate::platform::{PlatformError, Progress};
+
+/// How long Step Functions may deny an execution that was started: what it says
+/// of executions is eventually consistent ("DescribeExecution").
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The state machine of a trial.
+struct Machine {
+    name: String,
+    states: Vec<State>,
+    /// Invocations of one execution.
+    invocations: u64,
+}
+
+impl Machine {
+    fn of(trial: &Trial<'_>) -> Result<Self, PlatformError> {
+        let (scope, job) = (&trial.aws.scope, trial.job());
+        let states = trial.system.states(job).map_err(unusable)?;
+        let invoked = states
+            .iter()
+            .map(|state| state.invocations(job.batches_per_worker));
+        Ok(Self {
+            name: deployment::state_machine_name(scope, &job.system, trial.place),
+            invocations: invoked.sum(),
+            states,
+        })
+    }
+
+    /// The ARN of the execution for a task.
+    fn execution(&self, trial: &Trial<'_>, task: &Task) -> String {
+        let name = format!("execution:{}:{}", self.name, execution_name(task));
+        trial.aws.scope.arn("states", &name)
+    }
+}
+
+/// Starts an execution of every peer and follows those that each starts for its
+/// next epoch. State transitions of those that succeeded; `watch` is told how
+/// many invocations they made.
+pub(super) async fn follow(
+    trial: &Trial<'_>,
+    watch: &mut Watch,
+    progress: &dyn Progress,
+) -> Result<(Standing, u64), PlatformError> {
+    let machine = Machine::of(trial)?;
+    let clients = &trial.aws.clients;
+    let Some(function) = machine.states.first().map(State::function) else {
+        return Ok((Standing::Ended, 0));
+    };
+    let arn = (trial.aws.scope).arn("states", &format!("stateMachine:{}", machine.name));
+    let mut running = Vec::new();
+    for rank in 0..trial.job().workers {
+        let task = trial.task(function, rank);
+        let input = states::input(&task).to_string();
+        let arn = invoke::execute(clients, &arn, &execution_name(&task), &input).await?;
+        running.push((task, arn));
+    }
+    let mut transitions = 0;
+    while let Some((task, arn)) = running.pop() {
+        match invoke::look_at_execution(clients, &arn).await? {
+            Execution::Succeeded => {
+                transitions += invoke::transitions(clients, &arn).await?;
+                watch.known += machine.invocations as usize;
+                running.extend(next(trial, &machine, task).await?);
+            }
+            Execution::Failed(reason) => {
+                let (rank, epoch) = (task.rank, task.epoch);
+                let text = format!("the workflow of peer {rank} failed in epoch {epoch}: {reason}");
+                return Ok((Standing::Failed(text), transitions));
+            }
+            Execution::Running | Execution::Absent => {
+                running.insert(0, (task, arn));
+                if watch.is_over() {
+                    return Ok((Standing::Running, transitions));
+                }
+                sleep(LOOK / 2).await;
+                watch.look(trial, progress).await?;
+            }
+        }
+    }
+    Ok((Standing::Ended, transitions))
+}
+
+/// What the last state of a task's execution started; nothing after the last
+/// epoch, or where training ended early.
+async fn next(
+    trial: &Trial<'_>,
+    machine: &Machine,
+    task: Task,
+) -> Result<Option<(Task, String)>, PlatformError> {
+    let next = Task {
+        epoch: task.epoch + 1,
+        ..task
+    };
+    if next.epoch >= trial.job().epochs {
+        return Ok(None);
+    }
+    let (arn, since) = (machine.execution(trial, &next), Instant::now());
+    while invoke::look_at_execution(&trial.aws.clients, &arn).await? == Execution::Absent {
+        if since.elapsed() > PATIENCE {
+            return Ok(None);
+        }
+        sleep(LOOK).await;
+    }
+    Ok(Some((next, arn)))
+}
+
+/// State transitions of the executions that workers on instances started, each
+/// for itself and an epoch; `watch` is told how many invocations those made that
+/// succeeded.
+pub(super) async fn count(trial: &Trial<'_>, watch: &mut Watch) -> Result<u64, PlatformError> {
+    let machine = Machine::of(trial)?;
+    let clients = &trial.aws.clients;
+    let Some(function) = machine.states.first().map(State::function) else {
+        return Ok(0);
+    };
+    let mut transitions = 0;
+    for rank in 0..trial.job().workers {
+        for epoch in 0..trial.job().epochs {
+            let task = Task {
+                epoch,
+                ..trial.task(function, rank)
+            };
+            let arn = machine.execution(trial, &task);
+            let execution = invoke::look_at_execution(clients, &arn).await?;
+            if execution != Execution::Absent {
+                transitions += invoke::transitions(clients, &arn).await?;
+            }
+            if execution == Execution::Succeeded {
+                watch.known += machine.invocations as usize;
+            }
+        }
+    }
+    Ok(transitions)
+}

@@ -1,0 +1,226 @@
+//! Step Functions' state machines and their executions.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::functions::FunctionStore;
+use super::workflow::{self, Machine};
+use super::{ACCOUNT, Refusal};
+
+type Answer = Result<Value, Refusal>;
+
+struct Deployed {
+    name: String,
+    definition: String,
+    machine: Arc<Machine>,
+    tags: Value,
+}
+
+#[derive(Clone)]
+struct Execution {
+    input: String,
+    /// `RUNNING`, `SUCCEEDED` or `FAILED`.
+    status: &'static str,
+    cause: Option<String>,
+    /// States entered, in order: of each its type.
+    entered: Vec<&'static str>,
+}
+
+/// Every state machine and every execution of one.
+pub(super) struct MachineStore {
+    functions: Arc<FunctionStore>,
+    machines: Mutex<BTreeMap<String, Deployed>>,
+    executions: Arc<Mutex<BTreeMap<String, Execution>>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs_f64()
+}
+
+fn text<'a>(request: &'a Value, field: &str) -> Result<&'a str, Refusal> {
+    request[field]
+        .as_str()
+        .ok_or_else(|| Refusal::new("ValidationException", format!("{field} must be a string")))
+}
+
+impl MachineStore {
+    pub(super) fn new(functions: Arc<FunctionStore>) -> Self {
+        Self {
+            functions,
+            machines: Mutex::default(),
+            executions: Arc::default(),
+        }
+    }
+
+    pub(super) fn create(&self, request: &Value, region: &str) -> Answer {
+        let (name, definition) = (text(request, "name")?, text(request, "definition")?);
+        let machine: Machine = serde_json::from_str(definition)
+            .map_err(|error| Refusal::new("InvalidDefinition", error.to_string()))?;
+        let arn = format!("arn:aws:states:{region}:{ACCOUNT}:stateMachine:{name}");
+        let deployed = Deployed {
+            name: name.to_owned(),
+            definition: definition.to_owned(),
+            machine: Arc::new(machine),
+            tags: request["tags"].clone(),
+        };
+        locked(&self.machines).insert(arn.clone(), deployed);
+        Ok(json!({ "stateMachineArn": arn, "creationDate": now() }))
+    }
+
+    fn absent(arn: &str) -> Refusal {
+        Refusal::new(
+            "StateMachineDoesNotExist",
+            format!("State Machine Does Not Exist: '{arn}'"),
+        )
+    }
+
+    pub(super) fn describe(&self, request: &Value) -> Answer {
+        let arn = text(request, "stateMachineArn")?;
+        let machines = locked(&self.machines);
+        let deployed = machines.get(arn).ok_or_else(|| Self::absent(arn))?;
+        Ok(json!({
+            "stateMachineArn": arn,
+            "name": deployed.name,
+            "definition": deployed.definition,
+            "roleArn": "",
+            "type": "STANDARD",
+            "status": "ACTIVE",
+            "creationDate": now(),
+        }))
+    }
+
+    pub(super) fn list(&self, region: &str) -> Value {
+        let in_region = format!(":{region}:");
+        let machines = locked(&self.machines);
+        let listed: Vec<Value> = (machines.iter())
+            .filter(|(arn, _)| arn.contains(&in_region))
+            .map(|(arn, deployed)| {
+                json!({
+                    "stateMachineArn": arn,
+                    "name": deployed.name,
+                    "type": "STANDARD",
+                    "creationDate": now(),
+                })
+            })
+            .collect();
+        json!({ "stateMachines": listed })
+    }
+
+    pub(super) fn tags(&self, request: &Value) -> Answer {
+        let arn = text(request, "resourceArn")?;
+        let machines = locked(&self.machines);
+        let deployed = machines.get(arn);
+        let deployed = deployed.ok_or_else(|| Refusal::new("ResourceNotFound", arn))?;
+        Ok(json!({ "tags": deployed.tags }))
+    }
+
+    pub(super) fn remove(&self, request: &Value) -> Value {
+        if let Ok(arn) = text(request, "stateMachineArn") {
+            locked(&self.machines).remove(arn);
+        }
+        json!({})
+    }
+
+    pub(super) fn start(&self, request: &Value) -> Answer {
+        let (arn, name) = (text(request, "stateMachineArn")?, text(request, "name")?);
+        let input = text(request, "input")?;
+        let machine = locked(&self.machines)
+            .get(arn)
+            .map(|known| known.machine.clone());
+        let machine = machine.ok_or_else(|| Self::absent(arn))?;
+        let execution = arn.replacen(":stateMachine:", ":execution:", 1) + ":" + name;
+        let value: Value = serde_json::from_str(input)
+            .map_err(|error| Refusal::new("InvalidExecutionInput", error.to_string()))?;
+        let mut executions = locked(&self.executions);
+        match executions.get(&execution) {
+            Some(known) if known.input == input && known.status == "RUNNING" => {}
+            Some(_) => {
+                return Err(Refusal::new(
+                    "ExecutionAlreadyExists",
+                    format!("Execution Already Exists: '{execution}'"),
+                ));
+            }
+            None => {
+                let begun = Execution {
+                    input: input.to_owned(),
+                    status: "RUNNING",
+                    cause: None,
+                    entered: Vec::new(),
+                };
+                executions.insert(execution.clone(), begun);
+                tokio::spawn(run(
+                    self.functions.clone(),
+                    self.executions.clone(),
+                    execution.clone(),
+                    machine,
+                    value,
+                ));
+            }
+        }
+        Ok(json!({ "executionArn": execution, "startDate": now() }))
+    }
+
+    fn execution(&self, request: &Value) -> Result<(String, Execution), Refusal> {
+        let arn = text(request, "executionArn")?;
+        let found = locked(&self.executions).get(arn).cloned();
+        let found = found.ok_or_else(|| {
+            Refusal::new(
+                "ExecutionDoesNotExist",
+                format!("Execution Does Not Exist: '{arn}'"),
+            )
+        })?;
+        Ok((arn.to_owned(), found))
+    }
+
+    pub(super) fn describe_execution(&self, request: &Value) -> Answer {
+        let (arn, execution) = self.execution(request)?;
+        Ok(json!({
+            "executionArn": arn,
+            "stateMachineArn": arn,
+            "status": execution.status,
+            "startDate": now(),
+            "input": execution.input,
+            "cause": execution.cause,
+        }))
+    }
+
+    pub(super) fn history(&self, request: &Value) -> Answer {
+        let (_, execution) = self.execution(request)?;
+        let events: Vec<Value> = (execution.entered.iter().enumerate())
+            .map(|(index, kind)| json!({ "id": index + 1, "type": kind, "timestamp": now() }))
+            .collect();
+        Ok(json!({ "events": events }))
+    }
+}
+
+async fn run(
+    functions: Arc<FunctionStore>,
+    executions: Arc<Mutex<BTreeMap<String, Execution>>>,
+    arn: String,
+    machine: Arc<Machine>,
+    input: Value,
+) {
+    let note = |kind: &'static str| {
+        if let Some(execution) = locked(&executions).get_mut(&arn) {
+            execution.entered.push(kind);
+        }
+    };
+    let ended = workflow::run(&machine, &input, &functions, &note).await;
+    if let Some(execution) = locked(&executions).get_mut(&arn) {
+        match ended {
+            Ok(()) => execution.status = "SUCCEEDED",
+            Err(cause) => {
+                execution.status = "FAILED";
+                execution.cause = Some(cause);
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The part of Amazon States Language that this program's state machines are
+//! written in: tasks that invoke functions, maps of one, and what follows what.
+
+use std::collections::BTreeMap;
+
+use epochcost_systems::Task;
+use futures_util::future::{BoxFuture, try_join_all};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::functions::FunctionStore;
+
+/// A state machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Machine {
+    start_at: String,
+    states: BTreeMap<String, State>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "Type")]
+enum State {
+    #[serde(rename_all = "PascalCase")]
+    Task {
+        parameters: Parameters,
+        next: Option<String>,
+    },
+    #[serde(rename_all = "PascalCase")]
+    Map {
+        items_path: String,
+        item_selector: Map<String, Value>,
+        item_processor: Machine,
+        next: Option<String>,
+    },
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Parameters {
+    function_name: String,
+    payload: Map<String, Value>,
+}
+
+/// Told of every state that is entered, by the type of its event in a history.
+pub(super) type Note<'a> = &'a (dyn Fn(&'static str) + Send + Sync);
+
+/// Runs a machine. Every state has its input, since results go nowhere.
+pub(super) fn run<'a>(
+    machine: &'a Machine,
+    input: &'a Value,
+    functions: &'a FunctionStore,
+    note: Note<'a>,
+) -> BoxFuture<'a, Result<(), String>> {
+    Box::pin(async move {
+        let mut at = Some(&machine.start_at);
+        while let Some(name) = at {
+            let state = machine.states.get(name);
+            let state = state.ok_or_else(|| format!("there is no state {name:?}"))?;
+            at = match state {
+                State::Task { parameters, next } => {
+                    note("TaskStateEntered");
+                    invoke(parameters, input, functions)
+                        .await
+                        .map_err(|reason| format!("{name}: {reason}"))?;
+                    next.as_ref()
+                }
+                State::Map {
+                    items_path,
+                    item_selector,
+                    item_processor,
+                    next,
+                } => {
+                    note("MapStateEntered");
+                    let items = at_path(input, items_path)?;
+                    let items = items
+                        .as_array()
+                        .ok_or("the items of a map must be an array")?;
+                    let inputs: Vec<Value> = (items.iter())
+                        .map(|item| filled(item_selector, input, Some(item)).map(Value::Object))
+                        .collect::<Result<_, _>>()?;
+                    let branches = inputs.iter();
+                    try_join_all(branches.map(|input| run(item_processor, input, functions, note)))
+                        .await?;
+                    next.as_ref()
+                }
+            };
+        }
+        Ok(())
+    })
+}
+
+async fn invoke(
+    parameters: &Parameters,
+    input: &Value,
+    functions: &FunctionStore,
+) -> Result<(), String> {
+    let payload = filled(&parameters.payload, input, None)?;
+    let task: Task = serde_json::from_value(Value::Object(payload))
+        .map_err(|error| format!("the payload is no task: {error}"))?;
+    let function = functions.find(&parameters.function_name);
+    let function = function.map_err(|refusal| refusal.message)?;
+    function.run(&task, Uuid::new_v4()).await.map(drop)
+}
+
+/// A template with the values of its paths: of a field whose name ends in `.$`.
+fn filled(
+    template: &Map<String, Value>,
+    input: &Value,
+    item: Option<&Value>,
+) -> Result<Map<String, Value>, String> {
+    let mut filled = Map::new();
+    for (name, value) in template {
+        match (name.strip_suffix(".$"), value) {
+            (Some(name), Value::String(path)) => {
+                let value = match (path.as_str(), item) {
+                    ("$$.Map.Item.Value", Some(item)) => item,
+                    (path, _) => at_path(input, path)?,
+                };
+                filled.insert(name.to_owned(), value.clone());
+            }
+            (Some(name), _) => return Err(format!("{name}.$ must be a path")),
+            (None, value) => {
+                filled.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    Ok(filled)
+}
+
+/// The value at `$.NAME`.
+fn at_path<'a>(input: &'a Value, path: &str) -> Result<&'a Value, String> {
+    let found = path.strip_prefix("$.").and_then(|name| input.get(name));
+    found.ok_or_else(|| format!("there is nothing at {path:?} of the input"))
+}

@@ -1,0 +1,19 @@
+//! What one of several does, told by an object that only the first can put.
+
+use super::S3Objects;
+use crate::endpoint::{Endpoint, Scheme};
+use crate::{Result, Scope};
+
+/// Puts an empty object at `key` of `scope` into the bucket of `endpoint`, if
+/// there is none: whether there was none. Of several at once, one is told so.
+///
+/// # Errors
+/// [`ChannelError`](crate::ChannelError), also where the service knows no
+/// conditional writes.
+pub async fn claim(endpoint: &Endpoint, scope: &Scope, key: &str) -> Result<bool> {
+    if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https | Scheme::S3) {
+        return Err(endpoint.unsuited("object store", "http, https or s3"));
+    }
+    let store = S3Objects::open(endpoint.clone());
+    store.put_first(&endpoint.path, &scope.name(key)).await
+}
