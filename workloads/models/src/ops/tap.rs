@@ -40,7 +40,7 @@ impl Watching {
         Self(())
     }
 
-    /// Whether the gradient of that place was not taken.
+    /// The places whose gradients were not taken.
     pub(crate) fn left(&self) -> Vec<usize> {
         WATCH.with_borrow(|watch| {
             let places = watch.iter().flat_map(|watch| watch.places.values());
