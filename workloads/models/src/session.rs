@@ -179,9 +179,9 @@ where
         parts: Parts<'_>,
     ) -> Result<StepOutput, ModelError> {
         B::at(self.precision, || {
-            let forward = self.forward(parameters, batch, draws)?;
             let (send, taken) = channel();
             let watching = Watching::begin(send.clone());
+            let forward = self.forward(parameters, batch, draws)?;
             let lengths = flat::watch(&forward.network);
             thread::scope(|scope| {
                 let assembled = scope.spawn(move || parts.assemble(&lengths, taken));
@@ -374,11 +374,11 @@ mod tests {
             labels: &[1, 2],
         };
         let parameters = session.start(Some(1)).parameters;
+        let (send, taken) = channel();
+        let watching = Watching::begin(send);
         let forward = session
             .forward(&parameters, batch, Draws::new(0, 0))
             .unwrap();
-        let (send, taken) = channel();
-        let watching = Watching::begin(send);
         let lengths = flat::watch(&forward.network);
         assert_eq!(watching.left().len(), lengths.len());
         forward.loss.backward();

@@ -99,7 +99,7 @@ fn equal_inputs_give_equal_bits() {
 
 /// Where a gradient is cut has nothing to do with tensors, and nothing to do with its bits.
 #[test]
-fn parts_come_from_the_last_and_are_the_whole() {
+fn parts_come_once_and_are_the_whole() {
     for info in small_models() {
         for micro_batch in [None, NonZeroUsize::new(2)] {
             let mut trainer = trainer(info.name);
@@ -130,11 +130,13 @@ fn parts_come_from_the_last_and_are_the_whole() {
                 )
                 .unwrap();
             assert!(step == whole && moved == statistics, "{}", info.name);
-            let order: Vec<usize> = given.iter().map(|(part, _)| *part).collect();
-            match micro_batch {
-                None => assert_eq!(order, [6, 5, 4, 3, 2, 1, 0], "{}", info.name),
-                Some(_) => assert_eq!(order, [0, 1, 2, 3, 4, 5, 6], "{}", info.name),
+            let mut order: Vec<usize> = given.iter().map(|(part, _)| *part).collect();
+            // Others have shortcuts, or biases that stand side by side in one tensor.
+            if micro_batch.is_none() && ["lenet5", "mobilenet"].contains(&info.name) {
+                assert_eq!(order, [6, 5, 4, 3, 2, 1, 0], "{}", info.name);
             }
+            order.sort_unstable();
+            assert_eq!(order, [0, 1, 2, 3, 4, 5, 6], "{}", info.name);
             for (part, values) in given {
                 assert!(
                     values == whole.gradient[cuts[part].clone()],

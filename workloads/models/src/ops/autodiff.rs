@@ -52,6 +52,9 @@ where
 {
     let output = held(output);
     let nodes = parents.map(|parent| parent.node);
+    for node in &nodes {
+        tap::read(node.id);
+    }
     let output = match step.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(step) => step.finish(state, output),
         OpsKind::UnTracked(step) => step.finish(output),

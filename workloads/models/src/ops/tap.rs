@@ -2,9 +2,9 @@
 //!
 //! burn gives all gradients when its backward pass is over. A step that wants them earlier
 //! watches its parameters: the operation of ours that finds the gradient of a watched one gives
-//! it here instead of to burn. What an operation of burn's finds is with burn's gradients in
-//! the end, as ever. So is a second gradient of the same parameter: whoever looks there finds
-//! that what was taken was not the whole.
+//! it here instead of to burn, where no other operation of ours reads that parameter. Everything
+//! else is with burn's gradients in the end, as ever: what operations of burn's find, and sums
+//! of several gradients.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,6 +20,8 @@ use crate::flat::Reading;
 pub(crate) type Taken = (usize, Reading);
 
 struct Watch {
+    /// How many operations of ours read each node.
+    readers: HashMap<NodeId, usize>,
     places: HashMap<NodeId, usize>,
     taken: Sender<Taken>,
 }
@@ -29,18 +31,22 @@ thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// As long as it lives, gradients of parameters that were added on this thread are taken.
+/// As long as it lives, from before the forward pass on, gradients of parameters that were added
+/// on this thread are taken.
 pub(crate) struct Watching(());
 
 impl Watching {
     /// Sends what is taken there.
     pub(crate) fn begin(taken: Sender<Taken>) -> Self {
-        let places = HashMap::new();
-        WATCH.set(Some(Watch { places, taken }));
+        WATCH.set(Some(Watch {
+            readers: HashMap::new(),
+            places: HashMap::new(),
+            taken,
+        }));
         Self(())
     }
 
-    /// Whether the gradient of that place was not taken.
+    /// The places whose gradients were not taken.
     pub(crate) fn left(&self) -> Vec<usize> {
         WATCH.with_borrow(|watch| {
             let places = watch.iter().flat_map(|watch| watch.places.values());
@@ -53,6 +59,15 @@ impl Drop for Watching {
     fn drop(&mut self) {
         WATCH.set(None);
     }
+}
+
+/// Notes that an operation reads a node.
+pub(super) fn read(node: NodeId) {
+    WATCH.with_borrow_mut(|watch| {
+        if let Some(watch) = watch {
+            *watch.readers.entry(node).or_default() += 1;
+        }
+    });
 }
 
 /// Adds a parameter, whose place is told with its gradient.
@@ -73,6 +88,9 @@ pub(super) fn take<B: LayerOps, const D: usize>(
         let Some(watch) = watch else {
             return Some(gradient);
         };
+        if watch.readers.get(&node) != Some(&1) {
+            return Some(gradient);
+        }
         let Some(place) = watch.places.remove(&node) else {
             return Some(gradient);
         };
