@@ -301,16 +301,16 @@ fn an_event_that_is_delivered_twice_counts_once() {
 }
 
 #[test]
-fn a_region_without_capacity_is_named_in_the_trials_row() {
+fn no_capacity_and_a_quota_too_small_are_named_in_the_trials_row() {
     let is_start = |asked: &Asked<'_>| asked.body.contains("Action=RunInstances");
-    let code = "InsufficientInstanceCapacity";
-    let Some((exit, said, trials)) =
-        run_system("gpu_baseline", first(usize::MAX, is_start, 400, code))
-    else {
-        return;
-    };
-    assert_eq!(exit, 3, "{said}");
-    assert!(trials.contains(code), "{trials}");
+    for code in ["InsufficientInstanceCapacity", "VcpuLimitExceeded"] {
+        let rule = first(usize::MAX, is_start, 400, code);
+        let Some((exit, said, trials)) = run_system("gpu_baseline", rule) else {
+            return;
+        };
+        assert_eq!(exit, 3, "{said}");
+        assert!(trials.contains(code), "{trials}");
+    }
 }
 
 #[test]

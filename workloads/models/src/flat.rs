@@ -1,11 +1,15 @@
 //! Modules as flat vectors, in field order, and tensors read to the host.
 
+use std::pin::Pin;
+use std::sync::mpsc::Sender;
+use std::task::{Context, Poll, Waker};
+
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::backend::AutodiffBackend;
-use burn::tensor::{Tensor, TensorData, Transaction};
+use burn::tensor::backend::{AutodiffBackend, ExecutionError};
+use burn::tensor::{Tensor, TensorData, Transaction, read_sync};
 
 use crate::ModelError;
-use crate::ops::LayerOps;
+use crate::ops::{LayerOps, Taken, Watching};
 
 /// The values of a tensor in row-major order.
 pub(crate) fn values<B: LayerOps, const D: usize>(
@@ -17,6 +21,41 @@ pub(crate) fn values<B: LayerOps, const D: usize>(
 fn of(data: TensorData) -> Result<Vec<f32>, ModelError> {
     data.into_vec::<f32>()
         .map_err(|error| ModelError::Backend(format!("{error:?}")))
+}
+
+/// A tensor's values, or what will give them.
+pub(crate) enum Reading {
+    Read(Result<Vec<f32>, ModelError>),
+    /// Asked for behind everything that the device has been asked for before.
+    Awaited(Pin<Box<dyn Future<Output = Result<TensorData, ExecutionError>> + Send>>),
+}
+
+impl Reading {
+    /// Asks for a tensor's values; waits for nothing that the device has not computed yet.
+    pub(crate) fn begin<B: LayerOps, const D: usize>(tensor: Tensor<B, D>) -> Self {
+        let mut reading: Pin<Box<dyn Future<Output = _> + Send>> =
+            Box::pin(tensor.into_data_async());
+        // The first poll asks; a device that has the values at once gives them.
+        match reading
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(data) => Self::Read(read(data)),
+            Poll::Pending => Self::Awaited(reading),
+        }
+    }
+
+    /// The values, on any thread.
+    pub(crate) fn wait(self) -> Result<Vec<f32>, ModelError> {
+        match self {
+            Self::Read(values) => values,
+            Self::Awaited(reading) => read(read_sync(reading)),
+        }
+    }
+}
+
+fn read(data: Result<TensorData, ExecutionError>) -> Result<Vec<f32>, ModelError> {
+    of(data.map_err(|error| ModelError::Backend(format!("{error:?}")))?)
 }
 
 /// Tensors to be read, in order: each at once where the host holds it already, all of them in
@@ -118,6 +157,86 @@ where
                 }
             }
         }
+    }
+}
+
+/// Watches a module's parameters, their places in field order; the length of each.
+pub(crate) fn watch<B: LayerOps>(module: &impl Module<B>) -> Vec<usize> {
+    let mut visitor = Watched { lengths: vec![] };
+    module.visit(&mut visitor);
+    visitor.lengths
+}
+
+struct Watched {
+    lengths: Vec<usize>,
+}
+
+impl<B: LayerOps> ModuleVisitor<B> for Watched {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        let parameter = param.val();
+        let place = self.lengths.len();
+        self.lengths.push(parameter.shape().num_elements());
+        B::watch(parameter, place);
+    }
+}
+
+/// Sends the gradients of a module's parameters that were not taken when they were found.
+pub(crate) fn send_left<B>(
+    module: &impl Module<B>,
+    gradients: B::Gradients,
+    watching: &Watching,
+    send: &Sender<Taken>,
+) -> Result<(), ModelError>
+where
+    B: AutodiffBackend,
+    B::InnerBackend: LayerOps,
+{
+    let mut visitor = Left::<B> {
+        gradients,
+        left: watching.left(),
+        send,
+        place: 0,
+        failed: Ok(()),
+    };
+    module.visit(&mut visitor);
+    visitor.failed
+}
+
+struct Left<'a, B: AutodiffBackend> {
+    gradients: B::Gradients,
+    left: Vec<usize>,
+    send: &'a Sender<Taken>,
+    place: usize,
+    failed: Result<(), ModelError>,
+}
+
+impl<B: AutodiffBackend> ModuleVisitor<B> for Left<'_, B>
+where
+    B::InnerBackend: LayerOps,
+{
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        let parameter = param.val();
+        let is_left = self.left.contains(&self.place);
+        let reading = match parameter.grad_remove(&mut self.gradients) {
+            Some(gradient) if is_left => Some(Reading::begin(gradient)),
+            None if is_left => {
+                let length = parameter.shape().num_elements();
+                Some(Reading::Read(Ok(vec![0.0; length])))
+            }
+            None => None,
+            Some(_) => {
+                self.failed = Err(ModelError::Backend(format!(
+                    "parameter {} has a gradient besides the one that was taken",
+                    self.place
+                )));
+                None
+            }
+        };
+        if let Some(reading) = reading {
+            // Whoever takes them has an error of its own to tell of, if it takes none.
+            let _ = self.send.send((self.place, reading));
+        }
+        self.place += 1;
     }
 }
 

@@ -70,6 +70,7 @@ mod mobilenet;
 mod mobilenet_v3;
 mod network;
 mod ops;
+mod parts;
 mod residual;
 mod resnet;
 mod resnet50;

@@ -1,18 +1,22 @@
 //! One network on one burn backend, behind a trait that does not show which.
 
 use std::marker::PhantomData;
+use std::panic::resume_unwind;
+use std::sync::mpsc::channel;
+use std::thread;
 
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{ElementConversion, Tensor, TensorData};
 
 use crate::catalog::Architecture;
 use crate::fit::image_tensor;
-use crate::layers::{Draws, Pass, update_running};
+use crate::layers::{Draws, Noted, Pass, update_running};
 use crate::lenet5::LeNet5;
 use crate::mobilenet::MobileNet;
 use crate::mobilenet_v3::MobileNetV3Small;
 use crate::network::Network;
-use crate::ops::LayerOps;
+use crate::ops::{LayerOps, Watching};
+use crate::parts::Parts;
 use crate::resnet::{RESNET18, RESNET32, RESNET34, ResNet};
 use crate::resnet50::ResNet50;
 use crate::source::{ParameterSource, Start};
@@ -51,6 +55,16 @@ pub(crate) trait Session: Send {
         statistics: &mut [f32],
         batch: Batch<'_>,
         draws: Draws,
+    ) -> Result<StepOutput, ModelError>;
+
+    /// As [`Session::gradient`], with its parts given as soon as they are known.
+    fn gradient_in_parts(
+        &self,
+        parameters: &[f32],
+        statistics: &mut [f32],
+        batch: Batch<'_>,
+        draws: Draws,
+        parts: Parts<'_>,
     ) -> Result<StepOutput, ModelError>;
 
     fn evaluate(
@@ -142,7 +156,49 @@ where
         draws: Draws,
     ) -> Result<StepOutput, ModelError> {
         B::at(self.precision, || {
-            self.precise_gradient(parameters, statistics, batch, draws)
+            let forward = self.forward(parameters, batch, draws)?;
+            let gradients = forward.loss.backward();
+            let mut reads = forward.reads()?;
+            flat::push_gradients(&forward.network, gradients, &mut reads)?;
+            let mut values = reads.finish()?;
+            let (loss, correct) = forward.finish(&mut values, batch, statistics);
+            Ok(StepOutput {
+                loss,
+                gradient: flat::joined(values, self.info.parameters),
+                correct,
+            })
+        })
+    }
+
+    fn gradient_in_parts(
+        &self,
+        parameters: &[f32],
+        statistics: &mut [f32],
+        batch: Batch<'_>,
+        draws: Draws,
+        parts: Parts<'_>,
+    ) -> Result<StepOutput, ModelError> {
+        B::at(self.precision, || {
+            let forward = self.forward(parameters, batch, draws)?;
+            let (send, taken) = channel();
+            let watching = Watching::begin(send.clone());
+            let lengths = flat::watch(&forward.network);
+            thread::scope(|scope| {
+                let assembled = scope.spawn(move || parts.assemble(&lengths, taken));
+                let gradients = forward.loss.backward();
+                flat::send_left(&forward.network, gradients, &watching, &send)?;
+                drop((watching, send));
+                let mut values = forward.reads()?.finish()?;
+                let (loss, correct) = forward.finish(&mut values, batch, statistics);
+                let gradient = assembled
+                    .join()
+                    .unwrap_or_else(|panic| resume_unwind(panic))?;
+                Ok(StepOutput {
+                    loss,
+                    gradient,
+                    correct,
+                })
+            })
         })
     }
 
@@ -165,41 +221,22 @@ where
     N: Network<B>,
     E: Network<B::InnerBackend, Layout = N::Layout>,
 {
-    fn precise_gradient(
+    fn forward(
         &self,
         parameters: &[f32],
-        statistics: &mut [f32],
         batch: Batch<'_>,
         draws: Draws,
-    ) -> Result<StepOutput, ModelError> {
+    ) -> Result<Forward<B, N>, ModelError> {
         let source = &mut ParameterSource::given(parameters);
         let network = N::new(source, self.layout, &self.device);
         let mut pass = Pass::<B>::training(draws);
         let images = self.images(batch);
         let scores = network.forward(images, &mut pass);
-        let mut reads = flat::Reads::new();
-        reads.push(scores.clone().inner())?;
-        let loss = B::cross_entropy(scores, batch.labels);
-        let noted = pass.into_noted()?;
-        let gradients = loss.backward();
-        reads.push(loss.inner())?;
-        for noted in &noted {
-            noted.push(&mut reads)?;
-        }
-        flat::push_gradients(&network, gradients, &mut reads)?;
-        let mut values = reads.finish()?;
-        let correct = count_correct(&values.next().unwrap_or_default(), batch.labels);
-        let loss = values.next().and_then(|loss| loss.first().copied());
-        let noted = noted
-            .iter()
-            .flat_map(|noted| noted.statistics([values.next(), values.next()]))
-            .collect::<Vec<f32>>();
-        let gradient = flat::joined(values, self.info.parameters);
-        update_running(statistics, &noted, N::MOMENTUM);
-        Ok(StepOutput {
-            loss: loss.unwrap_or(f32::NAN),
-            gradient,
-            correct,
+        Ok(Forward {
+            network,
+            scores: scores.clone().inner(),
+            loss: B::cross_entropy(scores, batch.labels),
+            noted: pass.into_noted()?,
         })
     }
 
@@ -247,6 +284,50 @@ impl<B: AutodiffBackend + LayerOps, N: Network<B>, E> BurnSession<B, N, E> {
     }
 }
 
+/// What a training step's forward pass found.
+struct Forward<B: AutodiffBackend, N> {
+    network: N,
+    scores: Tensor<B::InnerBackend, 2>,
+    loss: Tensor<B, 1>,
+    noted: Vec<Noted<B>>,
+}
+
+impl<B, N> Forward<B, N>
+where
+    B: AutodiffBackend + LayerOps,
+    B::InnerBackend: LayerOps,
+    N: Network<B>,
+{
+    /// Scores, loss and moments, to be read.
+    fn reads(&self) -> Result<flat::Reads<B::InnerBackend>, ModelError> {
+        let mut reads = flat::Reads::new();
+        reads.push(self.scores.clone())?;
+        reads.push(self.loss.clone().inner())?;
+        for noted in &self.noted {
+            noted.push(&mut reads)?;
+        }
+        Ok(reads)
+    }
+
+    /// Loss and correct images of what was read, and the statistics moved.
+    fn finish(
+        &self,
+        values: &mut impl Iterator<Item = Vec<f32>>,
+        batch: Batch<'_>,
+        statistics: &mut [f32],
+    ) -> (f32, usize) {
+        let correct = count_correct(&values.next().unwrap_or_default(), batch.labels);
+        let loss = values.next().and_then(|loss| loss.first().copied());
+        let noted = self
+            .noted
+            .iter()
+            .flat_map(|noted| noted.statistics([values.next(), values.next()]))
+            .collect::<Vec<f32>>();
+        update_running(statistics, &noted, N::MOMENTUM);
+        (loss.unwrap_or(f32::NAN), correct)
+    }
+}
+
 /// How many rows of scores have their greatest, the first of equals, at the label.
 fn count_correct(scores: &[f32], labels: &[u8]) -> usize {
     let classes = scores.len() / labels.len();
@@ -269,7 +350,44 @@ fn first_greatest(row: &[f32]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use burn::backend::Autodiff;
+    use burn_flex::{Flex, FlexDevice};
+
     use super::*;
+
+    /// By the operations that find them, from the last layer to the first.
+    #[test]
+    fn gradients_are_taken_when_they_are_known() {
+        type Graph = Autodiff<Flex>;
+        let info = ModelInfo::find("lenet5").unwrap();
+        let session = BurnSession::<Graph, LeNet5<Graph>, LeNet5<Flex>> {
+            info,
+            layout: (),
+            device: FlexDevice,
+            precision: Precision::default(),
+            networks: PhantomData,
+        };
+        let images = vec![0.5; 2 * info.image_values()];
+        let batch = Batch {
+            images: &images,
+            shape: info.input,
+            labels: &[1, 2],
+        };
+        let parameters = session.start(Some(1)).parameters;
+        let forward = session
+            .forward(&parameters, batch, Draws::new(0, 0))
+            .unwrap();
+        let (send, taken) = channel();
+        let watching = Watching::begin(send);
+        let lengths = flat::watch(&forward.network);
+        assert_eq!(watching.left().len(), lengths.len());
+        forward.loss.backward();
+        assert_eq!(watching.left(), [0; 0]);
+        drop(watching);
+        let order: Vec<usize> = taken.iter().map(|(place, _)| place).collect();
+        assert_eq!(order.len(), lengths.len());
+        assert!(order[0] >= lengths.len() - 2 && order[lengths.len() - 1] < 2);
+    }
 
     #[test]
     fn ties_go_to_the_first_class() {

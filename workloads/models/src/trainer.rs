@@ -1,6 +1,7 @@
 //! The training step as the rest of the project sees it.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use burn::backend::Autodiff;
 use burn_flex::{Flex, FlexDevice};
@@ -9,6 +10,7 @@ use crate::fit::fits;
 #[cfg(feature = "cuda")]
 use crate::gpu::cuda;
 use crate::layers::Draws;
+use crate::parts::Parts;
 use crate::session::{Batch, Session, session};
 use crate::{Device, ModelError, ModelInfo, Precision};
 
@@ -180,6 +182,41 @@ impl Trainer {
                 self.session.gradient(parameters, statistics, batch, draws)
             }
         }
+    }
+
+    /// As [`Trainer::gradient`], bit for bit, and gives each of the gradient's `cuts`, with its
+    /// position among them, to `ready` as soon as it is known, while the rest is still
+    /// computed: the last layers' come first. In micro-batches, all come at the end.
+    ///
+    /// # Errors
+    /// As [`Trainer::gradient`]; parts may have been given before.
+    ///
+    /// # Panics
+    /// When a cut reaches beyond the gradient.
+    #[allow(clippy::too_many_arguments)] // Those of `gradient`, and where parts go.
+    pub fn gradient_in_parts(
+        &mut self,
+        parameters: &[f32],
+        statistics: &mut [f32],
+        images: &[f32],
+        labels: &[u8],
+        seed: u64,
+        cuts: &[Range<usize>],
+        ready: &mut (dyn FnMut(usize, &[f32]) + Send),
+    ) -> Result<StepOutput, ModelError> {
+        let mut parts = Parts { cuts, ready };
+        if self
+            .micro_batch
+            .is_some_and(|size| size.get() < labels.len())
+        {
+            let step = self.gradient(parameters, statistics, images, labels, seed)?;
+            parts.give(&step.gradient);
+            return Ok(step);
+        }
+        let batch = self.check(parameters, statistics, images, labels)?;
+        let draws = Draws::new(seed, 0);
+        let session = &self.session;
+        session.gradient_in_parts(parameters, statistics, batch, draws, parts)
     }
 
     fn micro_batches(

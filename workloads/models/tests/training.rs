@@ -97,6 +97,55 @@ fn equal_inputs_give_equal_bits() {
     }
 }
 
+/// Where a gradient is cut has nothing to do with tensors, and nothing to do with its bits.
+#[test]
+fn parts_come_from_the_last_and_are_the_whole() {
+    for info in small_models() {
+        for micro_batch in [None, NonZeroUsize::new(2)] {
+            let mut trainer = trainer(info.name);
+            if let Some(images) = micro_batch {
+                trainer = trainer.with_micro_batch(images);
+            }
+            let parameters = trainer.initial_parameters(3);
+            let (images, labels) = batch(&trainer, 4, 4);
+            let start = trainer.initial_statistics();
+            let (mut statistics, mut moved) = (start.clone(), start);
+            let whole = trainer
+                .gradient(&parameters, &mut statistics, &images, &labels, 5)
+                .unwrap();
+            let cuts: Vec<_> = (0..7)
+                .map(|part| part * info.parameters / 7..(part + 1) * info.parameters / 7)
+                .collect();
+            let mut given = vec![];
+            let mut ready = |part: usize, values: &[f32]| given.push((part, values.to_vec()));
+            let step = trainer
+                .gradient_in_parts(
+                    &parameters,
+                    &mut moved,
+                    &images,
+                    &labels,
+                    5,
+                    &cuts,
+                    &mut ready,
+                )
+                .unwrap();
+            assert!(step == whole && moved == statistics, "{}", info.name);
+            let order: Vec<usize> = given.iter().map(|(part, _)| *part).collect();
+            match micro_batch {
+                None => assert_eq!(order, [6, 5, 4, 3, 2, 1, 0], "{}", info.name),
+                Some(_) => assert_eq!(order, [0, 1, 2, 3, 4, 5, 6], "{}", info.name),
+            }
+            for (part, values) in given {
+                assert!(
+                    values == whole.gradient[cuts[part].clone()],
+                    "{}",
+                    info.name
+                );
+            }
+        }
+    }
+}
+
 /// Work is cut by shapes alone, and its sums run in a fixed order.
 #[test]
 fn the_number_of_threads_changes_no_bit() {

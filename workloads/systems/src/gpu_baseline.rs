@@ -12,17 +12,23 @@
 //!
 //! `tuned` cuts a gradient into parts and moves them at once, in both
 //! directions, since one stream does not fill an instance's network; with k
-//! parts, k times as many puts and gets and as many bytes. A gradient comes
-//! whole out of the backward pass, so that nothing of it could be uploaded
-//! while it is computed.
+//! parts, k times as many puts and gets and as many bytes. A part is uploaded as
+//! soon as the backward pass has all of it, while earlier layers' gradients are
+//! still computed: what is sent is the same, bit for bit, it is only sent
+//! earlier. The time of a put counts as one only from when the gradient is done.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::Traffic;
+use epochcost_channels::{ObjectStore, Traffic};
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use futures_util::future::{Either, select};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::data::Shard;
 use crate::lambdaml::published_sgd;
@@ -32,8 +38,9 @@ use crate::technique::Monitor;
 use crate::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::waiting::Looks;
 use crate::{
-    DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau,
-    Replicas, Result, SettingsError, Sizes, Stage, System, SystemError, Vector, World, settings,
+    Batch, DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, SystemError, Vector,
+    World, settings,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -61,6 +68,8 @@ struct Settings {
     parts: usize,
     /// How many requests of an instance may be under way at once.
     transfers_at_once: usize,
+    /// Whether a part is put while the rest of the gradient is computed.
+    uploads_while_computing: bool,
 }
 
 impl Settings {
@@ -77,6 +86,7 @@ impl Settings {
             early_stopping: None,
             parts: if tuned { 4 } else { 1 },
             transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
+            uploads_while_computing: tuned,
         }
     }
 }
@@ -94,8 +104,73 @@ struct AllToAll {
     settings: Settings,
 }
 
+/// Puts the parts that come, each under its key; an error if some never came.
+async fn put_as_ready(
+    objects: Arc<dyn ObjectStore>,
+    keys: Vec<String>,
+    ready: UnboundedReceiver<(usize, Vector)>,
+    at_once: usize,
+) -> Result<()> {
+    let awaited = keys.len();
+    let ready = stream::unfold(ready, |mut ready| async move {
+        ready.recv().await.map(|part| (part, ready))
+    });
+    let puts = ready.map(|(part, vector): (usize, Vector)| {
+        let (objects, key) = (objects.clone(), keys.get(part).cloned());
+        async move {
+            let Some(key) = key else { return Ok(0) };
+            put(objects.as_ref(), BUCKET, key, vector.encode()).await?;
+            Ok::<usize, SystemError>(1)
+        }
+    });
+    let put: usize = puts
+        .buffer_unordered(at_once.max(1))
+        .try_fold(0, |sum, put| async move { Ok::<_, SystemError>(sum + put) })
+        .await?;
+    match put == awaited {
+        true => Ok(()),
+        false => Err(SystemError::Compute(format!(
+            "{put} of a gradient's {awaited} parts were computed"
+        ))),
+    }
+}
+
 #[async_trait]
 impl Exchange for AllToAll {
+    async fn gradient(
+        &mut self,
+        world: &mut World,
+        replica: &mut Replica,
+        batch: &Batch,
+        at: Iteration,
+    ) -> Result<Vector> {
+        if !self.settings.uploads_while_computing {
+            return replica.gradient(world, batch).await;
+        }
+        let parts = Parts::of(self.settings.parts, world.compute.parameters());
+        let keys = parts.keys(&key(world, world.rank(), at)).collect();
+        let objects = world.exchange.objects.clone();
+        let (send, ready) = unbounded_channel();
+        let at_once = self.settings.transfers_at_once;
+        let mut uploaded = pin!(put_as_ready(objects, keys, ready, at_once));
+        let cuts = parts.cuts();
+        let computed = {
+            let computed = pin!(replica.gradient_in_parts(world, batch, &cuts, send));
+            match select(computed, uploaded.as_mut()).await {
+                Either::Left((gradient, _)) => Either::Left(gradient?),
+                Either::Right((uploaded, computed)) => {
+                    uploaded?;
+                    Either::Right(computed.await?)
+                }
+            }
+        };
+        world.enter(Stage::Put);
+        match computed {
+            Either::Left(gradient) => uploaded.await.map(|()| gradient),
+            Either::Right(gradient) => Ok(gradient),
+        }
+    }
+
     async fn exchange(
         &mut self,
         world: &mut World,
@@ -105,13 +180,15 @@ impl Exchange for AllToAll {
         let objects = world.exchange.objects.clone();
         let (rank, workers) = (world.rank(), world.workers());
         let parts = Parts::of(self.settings.parts, gradient.len());
-        world.enter(Stage::Serialise);
-        let bodies = parts.encode(&key(world, rank, at), &gradient)?;
-        world.enter(Stage::Put);
-        let puts = bodies
-            .into_iter()
-            .map(|(key, body)| put(objects.as_ref(), BUCKET, key, body));
-        at_once(self.settings.transfers_at_once, puts).await?;
+        if !self.settings.uploads_while_computing {
+            world.enter(Stage::Serialise);
+            let bodies = parts.encode(&key(world, rank, at), &gradient)?;
+            world.enter(Stage::Put);
+            let puts = bodies
+                .into_iter()
+                .map(|(key, body)| put(objects.as_ref(), BUCKET, key, body));
+            at_once(self.settings.transfers_at_once, puts).await?;
+        }
         let others = (0..workers).filter(|other| *other != rank);
         let keys: Vec<String> = others
             .flat_map(|other| parts.keys(&key(world, other, at)))

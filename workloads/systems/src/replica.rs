@@ -1,6 +1,9 @@
+use std::ops::Range;
+
 use epochcost_channels::Payload;
 use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::technique::Monitor;
 use crate::{Batch, Result, SystemError, Vector, World, arithmetic, data};
@@ -35,6 +38,22 @@ impl Replica {
         let output = world
             .compute
             .gradient(&self.parameters, &mut self.statistics, batch)
+            .await?;
+        world.note_loss(output.loss);
+        Ok(output.gradient)
+    }
+
+    /// As [`Self::gradient`], with its parts sent when they are known.
+    pub(crate) async fn gradient_in_parts(
+        &mut self,
+        world: &mut World,
+        batch: &Batch,
+        cuts: &[Range<usize>],
+        ready: UnboundedSender<(usize, Vector)>,
+    ) -> Result<Vector> {
+        let output = world
+            .compute
+            .gradient_in_parts(&self.parameters, &mut self.statistics, batch, cuts, ready)
             .await?;
         world.note_loss(output.loss);
         Ok(output.gradient)

@@ -14,7 +14,8 @@ use crate::data::Shard;
 use crate::replica::Replica;
 use crate::technique::Monitor;
 use crate::{
-    DataLayout, Job, Outcome, Replicas, Result, Stage, SystemError, Task, Vector, World, published,
+    Batch, DataLayout, Job, Outcome, Replicas, Result, Stage, SystemError, Task, Vector, World,
+    published,
 };
 
 /// The one function of these systems.
@@ -62,6 +63,18 @@ impl Iteration {
 /// One way to exchange gradients.
 #[async_trait]
 pub(crate) trait Exchange: Send {
+    /// This worker's gradient of a batch; parts of it may be on their way to the others
+    /// when it is there.
+    async fn gradient(
+        &mut self,
+        world: &mut World,
+        replica: &mut Replica,
+        batch: &Batch,
+        _at: Iteration,
+    ) -> Result<Vector> {
+        replica.gradient(world, batch).await
+    }
+
     /// Gives this worker's gradient, returns the one to step with.
     async fn exchange(
         &mut self,
@@ -243,12 +256,12 @@ impl Epoch<'_> {
             world.enter(Stage::FetchDataset);
             let batch = shard.batch(&order, index)?;
             world.enter(Stage::ComputeGradients);
-            let gradient = replica.gradient(world, &batch).await?;
-            log(world, options, "gradient computed").await?;
             let at = Iteration {
                 epoch,
                 batch: index,
             };
+            let gradient = exchange.gradient(world, replica, &batch, at).await?;
+            log(world, options, "gradient computed").await?;
             let is_last = index + 1 == batches;
             if options.exchanges == Exchanged::Gradients {
                 let gradient = exchange.exchange(world, gradient, at).await?;

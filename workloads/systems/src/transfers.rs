@@ -1,6 +1,7 @@
 //! Several requests at once, with a bound.
 
 use std::future::Future;
+use std::ops::Range;
 
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_kernels::chunk::chunk_range;
@@ -80,6 +81,13 @@ impl Parts {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Where each part lies in the vector.
+    pub(crate) fn cuts(&self) -> Vec<Range<usize>> {
+        (0..self.count)
+            .map(|part| chunk_range(self.elements, self.count, part))
+            .collect()
     }
 
     /// The keys of the parts of the object `key`: itself, if there is one.

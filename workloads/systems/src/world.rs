@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -5,6 +6,7 @@ use async_trait::async_trait;
 use epochcost_channels::metered::Metered;
 use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::record::ChannelTraffic;
 use crate::waiting::{LeftOut, Pause};
@@ -96,6 +98,25 @@ pub trait Compute: Send + Sync {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput>;
+    /// As [`Compute::gradient`], and sends each of the gradient's `cuts`, with its
+    /// position among them, as soon as nothing is added to it any more: a backward
+    /// pass goes from the last layer to the first. Where nothing is known before the
+    /// end, all are sent there.
+    async fn gradient_in_parts(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+        cuts: &[Range<usize>],
+        ready: UnboundedSender<(usize, Vector)>,
+    ) -> Result<GradientOutput> {
+        let output = self.gradient(parameters, statistics, batch).await?;
+        for (part, cut) in cuts.iter().enumerate() {
+            // Whoever no longer takes parts has an error of its own to tell of.
+            let _ = ready.send((part, output.gradient.slice(cut.clone())?));
+        }
+        Ok(output)
+    }
     /// Losses and gradients of several batches at the same `parameters`, each
     /// with `statistics` of its own, on devices that work at the same time
     /// where there are several.

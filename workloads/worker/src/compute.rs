@@ -1,15 +1,17 @@
 //! The models of this worker as a training system sees them.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use epochcost_datasets::DatasetInfo;
 use epochcost_kernels::hash;
-use epochcost_models::{ModelError, Precision, Trainer, input};
+use epochcost_models::{ModelError, Precision, StepOutput, Trainer, input};
 use epochcost_systems::{
     Batch, Compute, DataPlan, Device, Evaluation, GradientOutput, Job, Result, SystemError, Vector,
 };
 use serde::Serialize;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::spawn_blocking;
 
 /// Keeps the seeds of augmentation apart from others drawn from the job's:
@@ -180,6 +182,19 @@ impl JobModel {
         input::decode(batch.records.bytes()?, self.dataset, augment).map_err(failed)
     }
 
+    /// All that a training step depends on.
+    fn step(&self, parameters: &Vector, statistics: &Vector, batch: &Batch) -> Result<Step> {
+        let augment = self.augment.then(|| self.seed(AUGMENT_STREAM, batch));
+        let (images, labels) = self.decode(batch, augment)?;
+        Ok(Step {
+            parameters: real(parameters)?.to_vec(),
+            statistics: real(statistics)?.to_vec(),
+            images,
+            labels,
+            seed: self.seed(DROPOUT_STREAM, batch),
+        })
+    }
+
     /// Another seed for every batch of every worker and epoch.
     fn seed(&self, stream: u64, batch: &Batch) -> u64 {
         [
@@ -190,6 +205,55 @@ impl JobModel {
         ]
         .into_iter()
         .fold(self.seed, hash::mix)
+    }
+}
+
+/// A training step's arguments.
+struct Step {
+    parameters: Vec<f32>,
+    statistics: Vec<f32>,
+    images: Vec<f32>,
+    labels: Vec<u8>,
+    seed: u64,
+}
+
+impl Step {
+    /// What the step found, and the statistics after it.
+    fn gradient(mut self, trainer: &mut Trainer) -> Result<(StepOutput, Vec<f32>), ModelError> {
+        let output = trainer.gradient(
+            &self.parameters,
+            &mut self.statistics,
+            &self.images,
+            &self.labels,
+            self.seed,
+        )?;
+        Ok((output, self.statistics))
+    }
+
+    /// As [`Step::gradient`], its parts given as soon as they are known.
+    fn gradient_in_parts(
+        mut self,
+        trainer: &mut Trainer,
+        cuts: &[Range<usize>],
+        ready: &mut (dyn FnMut(usize, &[f32]) + Send),
+    ) -> Result<(StepOutput, Vec<f32>), ModelError> {
+        let output = trainer.gradient_in_parts(
+            &self.parameters,
+            &mut self.statistics,
+            &self.images,
+            &self.labels,
+            self.seed,
+            cuts,
+            ready,
+        )?;
+        Ok((output, self.statistics))
+    }
+}
+
+fn gradient_output(output: StepOutput) -> GradientOutput {
+    GradientOutput {
+        loss: Some(f64::from(output.loss)),
+        gradient: Vector::Real(output.gradient),
     }
 }
 
@@ -219,26 +283,32 @@ impl Compute for JobModel {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput> {
-        let (images, labels) = self.decode(
-            batch,
-            self.augment.then(|| self.seed(AUGMENT_STREAM, batch)),
-        )?;
-        let seed = self.seed(DROPOUT_STREAM, batch);
-        let parameters = real(parameters)?.to_vec();
-        let mut moved = real(statistics)?.to_vec();
-        let (output, moved) = self
-            .model
-            .compute(move |trainer| {
-                let output = trainer.gradient(&parameters, &mut moved, &images, &labels, seed)?;
-                Ok((output, moved))
-            })
-            .await?;
+        let step = self.step(parameters, statistics, batch)?;
+        let compute = move |trainer: &mut Trainer| step.gradient(trainer);
+        let (output, moved) = self.model.compute(compute).await?;
         *statistics = Vector::Real(moved);
-        let loss = f64::from(output.loss);
-        Ok(GradientOutput {
-            loss: Some(loss),
-            gradient: Vector::Real(output.gradient),
-        })
+        Ok(gradient_output(output))
+    }
+
+    async fn gradient_in_parts(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+        cuts: &[Range<usize>],
+        ready: UnboundedSender<(usize, Vector)>,
+    ) -> Result<GradientOutput> {
+        let step = self.step(parameters, statistics, batch)?;
+        let cuts = cuts.to_vec();
+        let compute = move |trainer: &mut Trainer| {
+            step.gradient_in_parts(trainer, &cuts, &mut |part, values: &[f32]| {
+                // Whoever no longer takes parts has an error of its own to tell of.
+                let _ = ready.send((part, Vector::Real(values.to_vec())));
+            })
+        };
+        let (output, moved) = self.model.compute(compute).await?;
+        *statistics = Vector::Real(moved);
+        Ok(gradient_output(output))
     }
 
     async fn evaluate(

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_sdk_ec2::types::{ResourceType, VpcEndpoint, VpcEndpointType};
 
+use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
 use super::patience::{once_known, until};
-use super::security_group::{marks, named, tag_specification, tagged};
 use super::{Found, Holding, Kind, call, security_group, subnet, vpc};
 use crate::error::{Cause, if_there};
 use crate::{AwsError, Clients, Scope};
@@ -159,29 +159,19 @@ async fn is_available(name: &str, clients: &Clients) -> Result<bool, AwsError> {
 
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients.instances.describe_vpc_endpoints().filters(tagged());
-    let mut pages = listing.into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| AwsError::of("list VPC endpoints", error))?;
-        for endpoint in page.vpc_endpoints.unwrap_or_default() {
-            let Some(id) = endpoint.vpc_endpoint_id() else {
-                continue;
-            };
-            // One that is being removed still holds its subnet and its group.
-            if state(&endpoint) == "deleted" {
-                continue;
-            }
-            let holding = match endpoint.vpc_endpoint_type() {
-                Some(VpcEndpointType::Gateway) => Holding::Free,
-                _ => Holding::Endpoint,
-            };
-            let (marks, name) = marks(endpoint.tags());
-            let name = name.unwrap_or(id);
-            let ours = Found::of(Kind::Endpoint, name, id, clients.region(), marks);
-            found.extend(ours.map(|ours| ours.holding(holding)));
-        }
-    }
-    Ok(found)
+    let endpoints = pages!(listing, "list VPC endpoints", vpc_endpoints);
+    // One that is being removed still holds its subnet and its group.
+    let there = endpoints.iter().filter(|one| state(one) != "deleted");
+    let ours = there.filter_map(|endpoint| {
+        let holding = match endpoint.vpc_endpoint_type() {
+            Some(VpcEndpointType::Gateway) => Holding::Free,
+            _ => Holding::Endpoint,
+        };
+        let id = endpoint.vpc_endpoint_id();
+        let found = found_by_tags(Kind::Endpoint, id, endpoint.tags(), clients)?;
+        Some(found.holding(holding))
+    });
+    Ok(ours.collect())
 }
 
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {

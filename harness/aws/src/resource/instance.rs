@@ -12,7 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tokio::time::{Instant, sleep};
 
-use super::security_group::{marks, named, required, tag_specification, tagged};
+use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
+use super::security_group::required;
 use super::{Found, Holding, Kind, call, subnet};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
@@ -132,32 +133,22 @@ async fn all(clients: &Clients, filter: Filter) -> Result<Vec<Instance>, AwsErro
         .describe_instances()
         .filters(filter)
         .filters(alive);
-    let mut pages = listing.into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| AwsError::of("list instances", error))?;
-        for reservation in page.reservations.unwrap_or_default() {
-            found.extend(reservation.instances.unwrap_or_default());
-        }
-    }
-    Ok(found)
+    let reservations = pages!(listing, "list instances", reservations);
+    let instances = reservations.into_iter().filter_map(|one| one.instances);
+    Ok(instances.flatten().collect())
 }
 
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
-    let mut found = Vec::new();
-    for instance in all(clients, tagged()).await? {
-        let Some(id) = instance.instance_id() else {
-            continue;
-        };
-        let (marks, name) = marks(instance.tags());
+    let instances = all(clients, tagged()).await?;
+    let ours = instances.iter().filter_map(|instance| {
         let kind = instance
             .instance_type()
             .map_or("unknown", InstanceType::as_str);
-        let name = name.unwrap_or(id);
-        let ours = Found::of(Kind::Instance, name, id, clients.region(), marks);
-        found.extend(ours.map(|ours| ours.holding(Holding::Instance(kind.to_owned()))));
-    }
-    Ok(found)
+        let id = instance.instance_id();
+        let found = found_by_tags(Kind::Instance, id, instance.tags(), clients)?;
+        Some(found.holding(Holding::Instance(kind.to_owned())))
+    });
+    Ok(ours.collect())
 }
 
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {

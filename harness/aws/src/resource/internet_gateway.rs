@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_sdk_ec2::types::{InternetGateway, ResourceType};
 
+use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
 use super::patience::{once_known, once_unused};
-use super::security_group::{marks, named, tag_specification, tagged};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
@@ -93,26 +93,12 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         .instances
         .describe_internet_gateways()
         .filters(tagged());
-    let mut pages = listing.into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| AwsError::of("list internet gateways", error))?;
-        for gateway in page.internet_gateways.unwrap_or_default() {
-            let Some(id) = gateway.internet_gateway_id() else {
-                continue;
-            };
-            let (marks, name) = marks(gateway.tags());
-            let name = name.unwrap_or(id);
-            found.extend(Found::of(
-                Kind::InternetGateway,
-                name,
-                id,
-                clients.region(),
-                marks,
-            ));
-        }
-    }
-    Ok(found)
+    let gateways = pages!(listing, "list internet gateways", internet_gateways);
+    let ours = |gateway: &InternetGateway| {
+        let id = gateway.internet_gateway_id();
+        found_by_tags(Kind::InternetGateway, id, gateway.tags(), clients)
+    };
+    Ok(gateways.iter().filter_map(ours).collect())
 }
 
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {

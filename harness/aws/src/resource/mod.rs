@@ -2,6 +2,7 @@
 //! found and removed. Nothing else in this crate creates.
 
 mod bucket;
+mod ec2;
 mod endpoint;
 mod function;
 mod instance;

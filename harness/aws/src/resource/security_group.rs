@@ -1,13 +1,11 @@
 //! Security groups that admit their own members and nobody else.
 
-use aws_sdk_ec2::types::{
-    Filter, IpPermission, ResourceType, Tag, TagSpecification, UserIdGroupPair,
-};
+use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup, UserIdGroupPair};
 
+use super::ec2::{found_by_tags, needed, pages, tag_specification, tagged};
 use super::patience::{INTERFACES, once_known, once_unused};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
-use crate::run::{Marks, PROJECT_TAG};
 use crate::{AwsError, Clients, Scope};
 
 /// A security group.
@@ -84,49 +82,7 @@ pub(super) async fn required(
     clients: &Clients,
     doing: &str,
 ) -> Result<String, AwsError> {
-    id_of(name, clients)
-        .await?
-        .ok_or_else(|| AwsError::Incomplete {
-            doing: doing.to_owned(),
-            what: "its security group",
-        })
-}
-
-/// The run's tags and the name, as EC2 takes them for a new resource.
-pub(super) fn tag_specification(kind: ResourceType, name: &str, scope: &Scope) -> TagSpecification {
-    let named = ("Name".to_owned(), name.to_owned());
-    let tags = (scope.tags().into_iter().chain([named]))
-        .map(|(key, value)| Tag::builder().key(key).value(value).build())
-        .collect();
-    TagSpecification::builder()
-        .resource_type(kind)
-        .set_tags(Some(tags))
-        .build()
-}
-
-/// What tags of EC2 say, and the name among them.
-pub(super) fn marks(tags: &[Tag]) -> (Marks, Option<&str>) {
-    let pairs = || {
-        tags.iter()
-            .filter_map(|tag| Some((tag.key()?, tag.value()?)))
-    };
-    let name = pairs()
-        .find(|(key, _)| *key == "Name")
-        .map(|(_, value)| value);
-    (Marks::of(pairs()), name)
-}
-
-/// What has that name.
-pub(super) fn named(name: &str) -> Filter {
-    Filter::builder().name("tag:Name").values(name).build()
-}
-
-/// What has this project's tag.
-pub(super) fn tagged() -> Filter {
-    Filter::builder()
-        .name(format!("tag:{}", PROJECT_TAG.0))
-        .values(PROJECT_TAG.1)
-        .build()
+    needed(id_of(name, clients).await?, doing, "its security group")
 }
 
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
@@ -134,25 +90,11 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         .instances
         .describe_security_groups()
         .filters(tagged());
-    let mut pages = listing.into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| AwsError::of("list security groups", error))?;
-        for group in page.security_groups.unwrap_or_default() {
-            let (Some(name), Some(id)) = (group.group_name(), group.group_id()) else {
-                continue;
-            };
-            let (marks, _) = marks(group.tags());
-            found.extend(Found::of(
-                Kind::SecurityGroup,
-                name,
-                id,
-                clients.region(),
-                marks,
-            ));
-        }
-    }
-    Ok(found)
+    let groups = pages!(listing, "list security groups", security_groups);
+    let ours = |group: &SecurityGroup| {
+        found_by_tags(Kind::SecurityGroup, group.group_id(), group.tags(), clients)
+    };
+    Ok(groups.iter().filter_map(ours).collect())
 }
 
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, LocationType, ResourceType};
+use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, LocationType, ResourceType, Subnet};
 
+use super::ec2::{found_by_tags, named, needed, pages, tag_specification, tagged};
 use super::patience::{INTERFACES, once_known, once_unused};
-use super::security_group::{marks, named, tag_specification, tagged};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there};
 use crate::{AwsError, Clients, Scope};
@@ -133,30 +133,15 @@ pub(super) async fn required(
     clients: &Clients,
     doing: &str,
 ) -> Result<String, AwsError> {
-    id_of(name, clients)
-        .await?
-        .ok_or_else(|| AwsError::Incomplete {
-            doing: doing.to_owned(),
-            what: "its subnet",
-        })
+    needed(id_of(name, clients).await?, doing, "its subnet")
 }
 
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients.instances.describe_subnets().filters(tagged());
-    let mut pages = listing.into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| AwsError::of("list subnets", error))?;
-        for subnet in page.subnets.unwrap_or_default() {
-            let Some(id) = subnet.subnet_id() else {
-                continue;
-            };
-            let (marks, name) = marks(subnet.tags());
-            let name = name.unwrap_or(id);
-            found.extend(Found::of(Kind::Subnet, name, id, clients.region(), marks));
-        }
-    }
-    Ok(found)
+    let subnets = pages!(listing, "list subnets", subnets);
+    let ours =
+        |subnet: &Subnet| found_by_tags(Kind::Subnet, subnet.subnet_id(), subnet.tags(), clients);
+    Ok(subnets.iter().filter_map(ours).collect())
 }
 
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {

@@ -3,7 +3,7 @@
 
 use aws_sdk_ec2::types::{Filter, VolumeState};
 
-use super::security_group::{marks, tagged};
+use super::ec2::{found_by_tags, pages, tagged};
 use super::{Found, Holding, Kind, call};
 use crate::error::{Cause, unless};
 use crate::{AwsError, Clients};
@@ -21,22 +21,13 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         .describe_volumes()
         .filters(tagged())
         .filters(left);
-    let mut pages = listing.into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| AwsError::of("list volumes", error))?;
-        for volume in page.volumes.unwrap_or_default() {
-            let Some(id) = volume.volume_id() else {
-                continue;
-            };
-            let (marks, name) = marks(volume.tags());
-            let gb = u64::try_from(volume.size().unwrap_or(0)).unwrap_or(0);
-            let name = name.unwrap_or(id);
-            let ours = Found::of(Kind::Volume, name, id, clients.region(), marks);
-            found.extend(ours.map(|ours| ours.holding(Holding::VolumeGb(gb))));
-        }
-    }
-    Ok(found)
+    let volumes = pages!(listing, "list volumes", volumes);
+    let ours = volumes.iter().filter_map(|volume| {
+        let gb = u64::try_from(volume.size().unwrap_or(0)).unwrap_or(0);
+        let found = found_by_tags(Kind::Volume, volume.volume_id(), volume.tags(), clients)?;
+        Some(found.holding(Holding::VolumeGb(gb)))
+    });
+    Ok(ours.collect())
 }
 
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {

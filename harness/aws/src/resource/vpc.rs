@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc, VpcState};
 
+use super::ec2::{found_by_tags, named, needed, pages, tag_specification, tagged};
 use super::patience::{once_known, once_unused, until};
-use super::security_group::{marks, named, tag_specification, tagged};
 use super::{Found, Kind, call};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
@@ -79,12 +79,7 @@ pub(super) async fn required(
     clients: &Clients,
     doing: &str,
 ) -> Result<String, AwsError> {
-    id_of(name, clients)
-        .await?
-        .ok_or_else(|| AwsError::Incomplete {
-            doing: doing.to_owned(),
-            what: "its VPC",
-        })
+    needed(id_of(name, clients).await?, doing, "its VPC")
 }
 
 /// How many VPCs there are in the region, whosever they are.
@@ -120,18 +115,9 @@ pub(super) async fn main_route_table(
 
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients.instances.describe_vpcs().filters(tagged());
-    let mut pages = listing.into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| AwsError::of("list VPCs", error))?;
-        for vpc in page.vpcs.unwrap_or_default() {
-            let Some(id) = vpc.vpc_id() else { continue };
-            let (marks, name) = marks(vpc.tags());
-            let name = name.unwrap_or(id);
-            found.extend(Found::of(Kind::Vpc, name, id, clients.region(), marks));
-        }
-    }
-    Ok(found)
+    let vpcs = pages!(listing, "list VPCs", vpcs);
+    let ours = |vpc: &Vpc| found_by_tags(Kind::Vpc, vpc.vpc_id(), vpc.tags(), clients);
+    Ok(vpcs.iter().filter_map(ours).collect())
 }
 
 /// Its main route table and its default security group go with it.

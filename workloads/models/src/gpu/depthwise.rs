@@ -9,6 +9,7 @@ use cubecl::prelude::*;
 
 use super::launch::{Blocks, empty, grid};
 use super::sums::joined;
+use super::window::{place, seen, seer};
 use crate::ops::Window;
 
 /// One unit an output: the sum over the taps.
@@ -25,27 +26,16 @@ fn depthwise_forward(
         terminate!();
     }
     let channels = images.shape(3);
-    let (height, width) = (images.shape(1), images.shape(2));
-    let channel = ABSOLUTE_POS % channels;
-    let pixel = ABSOLUTE_POS / channels;
-    let x = pixel % output.shape(2);
-    let y = (pixel / output.shape(2)) % output.shape(1);
-    let image = pixel / (output.shape(2) * output.shape(1));
+    let at = place(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
     let mut sum = 0.0f32;
     #[unroll]
     for tap_y in 0..kernel {
-        let from_y = y * stride + tap_y;
         #[unroll]
         for tap_x in 0..kernel {
-            let from_x = x * stride + tap_x;
-            if from_y >= padding
-                && from_y < height + padding
-                && from_x >= padding
-                && from_x < width + padding
-            {
-                let row = (image * height + from_y - padding) * width + from_x - padding;
-                sum += images[row * channels + channel]
-                    * weight[(channel * kernel + tap_y) * kernel + tap_x];
+            let pixel = seen(images, &at, tap_y, tap_x, stride, padding);
+            if pixel.is_there {
+                sum += images[pixel.row * channels + at.channel]
+                    * weight[(at.channel * kernel + tap_y) * kernel + tap_x];
             }
         }
     }
@@ -66,29 +56,17 @@ fn depthwise_images(
         terminate!();
     }
     let channels = output.shape(3);
+    let at = place(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
     let (height, width) = (gradient.shape(1), gradient.shape(2));
-    let channel = ABSOLUTE_POS % channels;
-    let pixel = ABSOLUTE_POS / channels;
-    let x = pixel % output.shape(2) + padding;
-    let y = (pixel / output.shape(2)) % output.shape(1) + padding;
-    let image = pixel / (output.shape(2) * output.shape(1));
     let mut sum = 0.0f32;
     #[unroll]
     for tap_y in 0..kernel {
         #[unroll]
         for tap_x in 0..kernel {
-            if y >= tap_y && x >= tap_x {
-                let (from_y, from_x) = (y - tap_y, x - tap_x);
-                let (at_y, at_x) = (from_y / stride, from_x / stride);
-                if at_y * stride == from_y
-                    && at_x * stride == from_x
-                    && at_y < height
-                    && at_x < width
-                {
-                    let row = (image * height + at_y) * width + at_x;
-                    sum += gradient[row * channels + channel]
-                        * weight[(channel * kernel + tap_y) * kernel + tap_x];
-                }
+            let pixel = seer(&at, height, width, tap_y, tap_x, stride, padding);
+            if pixel.is_there {
+                sum += gradient[pixel.row * channels + at.channel]
+                    * weight[(at.channel * kernel + tap_y) * kernel + tap_x];
             }
         }
     }
@@ -111,12 +89,12 @@ fn depthwise_weight(
         terminate!();
     }
     let channels = images.shape(3);
-    let (height, width) = (images.shape(1), images.shape(2));
+    let (height, width) = (gradient.shape(1), gradient.shape(2));
     let channel = ABSOLUTE_POS % channels;
     let tap = (ABSOLUTE_POS / channels) % (kernel * kernel);
     let block = ABSOLUTE_POS / (channels * kernel * kernel);
     let (tap_y, tap_x) = (tap / kernel, tap % kernel);
-    let rows = gradient.shape(0) * gradient.shape(1) * gradient.shape(2);
+    let rows = gradient.shape(0) * height * width;
     let start = block * length;
     let mut end = start + length;
     if end > rows {
@@ -124,17 +102,10 @@ fn depthwise_weight(
     }
     let mut sum = 0.0f32;
     for row in start..end {
-        let from_x = (row % gradient.shape(2)) * stride + tap_x;
-        let line = row / gradient.shape(2);
-        let from_y = (line % gradient.shape(1)) * stride + tap_y;
-        let image = line / gradient.shape(1);
-        if from_y >= padding
-            && from_y < height + padding
-            && from_x >= padding
-            && from_x < width + padding
-        {
-            let pixel = (image * height + from_y - padding) * width + from_x - padding;
-            sum += images[pixel * channels + channel] * gradient[row * channels + channel];
+        let at = place(row, height, width, 1);
+        let pixel = seen(images, &at, tap_y, tap_x, stride, padding);
+        if pixel.is_there {
+            sum += images[pixel.row * channels + channel] * gradient[row * channels + channel];
         }
     }
     sums[(block * channels + channel) * kernel * kernel + tap] = sum;

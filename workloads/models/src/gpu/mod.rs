@@ -18,6 +18,7 @@ mod product;
 mod sums;
 #[cfg(all(test, feature = "vulkan"))]
 mod tests;
+mod window;
 
 use burn::tensor::Tensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, IntElement};

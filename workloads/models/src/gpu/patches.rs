@@ -7,6 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::launch::{empty, grid};
+use super::window::{place, seen, seer};
 use crate::ops::Window;
 
 /// One unit a value of the patches, `[batch, height', width', taps · channels]`.
@@ -22,17 +23,14 @@ fn gather_patches(
         terminate!();
     }
     let channels = images.shape(3);
-    let (height, width) = (images.shape(1), images.shape(2));
     let channel = ABSOLUTE_POS % channels;
     let tap = (ABSOLUTE_POS / channels) % (kernel * kernel);
-    let pixel = ABSOLUTE_POS / (channels * kernel * kernel);
-    let x = (pixel % output.shape(2)) * stride + tap % kernel;
-    let y = ((pixel / output.shape(2)) % output.shape(1)) * stride + tap / kernel;
-    let image = pixel / (output.shape(2) * output.shape(1));
+    let row = ABSOLUTE_POS / (channels * kernel * kernel);
+    let at = place(row, output.shape(1), output.shape(2), 1);
+    let pixel = seen(images, &at, tap / kernel, tap % kernel, stride, padding);
     let mut value = 0.0f32;
-    if y >= padding && y < height + padding && x >= padding && x < width + padding {
-        let row = (image * height + y - padding) * width + x - padding;
-        value = images[row * channels + channel];
+    if pixel.is_there {
+        value = images[pixel.row * channels + channel];
     }
     output[ABSOLUTE_POS] = value;
 }
@@ -53,28 +51,16 @@ fn fold_patches(
         terminate!();
     }
     let channels = output.shape(3);
-    let channel = ABSOLUTE_POS % channels;
-    let pixel = ABSOLUTE_POS / channels;
-    let x = pixel % output.shape(2) + padding;
-    let y = (pixel / output.shape(2)) % output.shape(1) + padding;
-    let image = pixel / (output.shape(2) * output.shape(1));
+    let at = place(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
     let mut sum = 0.0f32;
     #[unroll]
     for tap_y in 0..kernel {
         #[unroll]
         for tap_x in 0..kernel {
-            if y >= tap_y && x >= tap_x {
-                let (from_y, from_x) = (y - tap_y, x - tap_x);
-                let (at_y, at_x) = (from_y / stride, from_x / stride);
-                if at_y * stride == from_y
-                    && at_x * stride == from_x
-                    && at_y < height
-                    && at_x < width
-                {
-                    let row = (image * height + at_y) * width + at_x;
-                    let tap = tap_y * kernel + tap_x;
-                    sum += patches[(row * (kernel * kernel) + tap) * channels + channel];
-                }
+            let pixel = seer(&at, height, width, tap_y, tap_x, stride, padding);
+            if pixel.is_there {
+                let tap = tap_y * kernel + tap_x;
+                sum += patches[(pixel.row * (kernel * kernel) + tap) * channels + at.channel];
             }
         }
     }

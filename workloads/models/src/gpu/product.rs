@@ -1,20 +1,20 @@
 //! Matrix products in the step's precision.
 //!
-//! burn's own product picks the fastest kernel by trying them, and those on tensor cores round
-//! `f32` to TF32 (10 bits of mantissa in place of 23). So `fp32` takes a kernel without tensor
-//! cores by name, and `tf32` is burn's choice.
+//! Kernels are taken by name. burn's own product tries them and takes the fastest: those on tensor
+//! cores round `f32` to TF32 (10 bits of mantissa in place of 23), so that bits would depend on
+//! times, and some are wrong for some lengths of the sum ([`without_tensor_cores`]).
 
 use std::cell::Cell;
 
 use burn::tensor::{DType, Shape, Tensor};
 use burn_cubecl::kernel::cast;
-use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
 use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, IntElement};
 use cubek::matmul::definition::{MatmulElems, MatmulGlobalElems};
 use cubek::matmul::launch::{Strategy, launch_ref};
 use cubek::matmul::routines::double_unit::DoubleUnitSelectionArgs;
+use cubek::matmul::routines::simple_unit::SimpleUnitSelectionArgs;
 use cubek::matmul::routines::{BlueprintStrategy, TileSizeSelection};
 use cubek::std::InputBinding;
 
@@ -30,6 +30,9 @@ const PARTS: usize = 64;
 
 /// Fewest rows of a part.
 const PART_ROWS: usize = 256;
+
+/// Longest part of a sum that cubek's kernels without tensor cores take at once.
+const LONGEST_PART: usize = 16;
 
 thread_local! {
     /// Of the step that this thread is in: the operations of a backend have no other argument.
@@ -58,50 +61,68 @@ pub(super) fn product<R: CubeRuntime, I: IntElement, B: BoolElement, const D: us
         let primitive = side.clone().into_primitive();
         primitive.tensor()
     });
-    let found = match PRECISION.get() {
-        Precision::Fp32 => without_tensor_cores(of_left, of_right),
-        Precision::Tf32 => None,
-        Precision::Bf16 => rounded(of_left, of_right),
+    let precision = PRECISION.get();
+    let [of_left, of_right] = match precision {
+        Precision::Fp32 | Precision::Tf32 => [of_left, of_right],
+        Precision::Bf16 => [of_left, of_right].map(|side| cast(side, DType::BF16)),
     };
-    found.map_or_else(|| left.matmul(right), tensor)
+    let axis = D - 1;
+    let (m, k) = (of_left.meta.shape()[axis - 1], of_left.meta.shape()[axis]);
+    let n = of_right.meta.shape()[axis];
+    let kernels = match precision {
+        Precision::Fp32 => vec![without_tensor_cores(m, k, n)],
+        _ => vec![on_tensor_cores(), without_tensor_cores(m, k, n)],
+    };
+    kernels
+        .iter()
+        .find_map(|kernel| launched::<R, D>(kernel, &of_left, &of_right))
+        .map_or_else(|| left.matmul(right), tensor)
 }
 
-/// None where the kernel does not take these shapes.
-fn without_tensor_cores<R: CubeRuntime>(
-    left: CubeTensor<R>,
-    right: CubeTensor<R>,
+/// None where the kernel does not take these shapes or types, or not on this device.
+fn launched<R: CubeRuntime, const D: usize>(
+    kernel: &Strategy,
+    left: &CubeTensor<R>,
+    right: &CubeTensor<R>,
 ) -> Option<CubeTensor<R>> {
-    let mut shape = left.meta.shape().clone();
-    let last = shape.num_dims() - 1;
-    shape[last] = right.meta.shape()[last];
-    let output = match last {
-        1 => empty(&left, shape.dims::<2>()),
-        _ => empty(&left, shape.dims::<3>()),
-    };
-    let strategy = Strategy::DoubleUnit(BlueprintStrategy::Inferred(DoubleUnitSelectionArgs {
-        tile_size: TileSizeSelection::MaxTileSize,
-    }));
-    let f32 = DType::F32.into();
+    let mut shape: [usize; D] = left.meta.shape().dims();
+    shape[D - 1] = right.meta.shape()[D - 1];
+    let output = empty(left, shape);
+    let [of_left, of_right, of_output] = [left, right, &output].map(|side| side.dtype.into());
     let mut types = MatmulElems::from_globals(&MatmulGlobalElems {
-        lhs: f32,
-        rhs: f32,
-        out: f32,
+        lhs: of_left,
+        rhs: of_right,
+        out: of_output,
     });
     let launched = launch_ref(
-        &strategy,
+        kernel,
         &output.client,
-        InputBinding::new(left.binding(), f32),
-        InputBinding::new(right.binding(), f32),
+        InputBinding::new(left.clone().binding(), of_left),
+        InputBinding::new(right.clone().binding(), of_right),
         output.clone().binding(),
         &mut types,
     );
     launched.is_ok().then_some(output)
 }
 
-/// Factors rounded to bf16, their products added in `f32`.
-fn rounded<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> Option<CubeTensor<R>> {
-    let [left, right] = [left, right].map(|side| cast(side, DType::BF16));
-    matmul(left, right, None, MatmulStrategy::default(), DType::F32).ok()
+/// One part of the sum at a time; see [`without_tensor_cores`].
+fn on_tensor_cores() -> Strategy {
+    Strategy::SimpleCyclicCmma(BlueprintStrategy::default())
+}
+
+/// cubek's kernel that reads the next part of the sum while it adds this one, where it is right.
+///
+/// In cubek 0.2 it takes an even number of parts (of 8 or 16 here), and looks whether the last
+/// lies within the sum only where the length of a part does not divide the sum's: to a sum of
+/// one part, or of three, it adds what lies beyond. That with one part at a time does not.
+fn without_tensor_cores(m: usize, k: usize, n: usize) -> Strategy {
+    let tile_size = TileSizeSelection::MaxTileSize;
+    if m > 1 && n > 1 && k.is_multiple_of(2 * LONGEST_PART) {
+        let arguments = DoubleUnitSelectionArgs { tile_size };
+        return Strategy::DoubleUnit(BlueprintStrategy::Inferred(arguments));
+    }
+    let arguments = SimpleUnitSelectionArgs { tile_size };
+    Strategy::SimpleUnit(BlueprintStrategy::Inferred(arguments))
 }
 
 /// `leftᵀ · right` of rows `[rows, m]` and `[rows, n]`.

@@ -14,5 +14,5 @@ pub(crate) use batch_norm::{BatchNorm, update_running};
 pub(crate) use bias::{Bias, RectifiedConvolution};
 pub(crate) use convolution::Convolution;
 pub(crate) use linear::Linear;
-pub(crate) use pass::{Draws, Pass};
+pub(crate) use pass::{Draws, Noted, Pass};
 pub(crate) use pool::BiasedPool;

@@ -19,6 +19,7 @@ use burn::tensor::{Tensor, TensorPrimitive};
 use crate::Precision;
 
 use super::kept::{Kept, Origin, Recipe};
+use super::tap;
 use super::{FeatureGradients, Features, LayerOps, Moments, Norm, PoolWindow, Scale, Window};
 
 /// A tensor in the graph, which a step is made from.
@@ -107,19 +108,21 @@ fn split_values<B: LayerOps, C: CheckpointStrategy>(
     )
 }
 
-/// Registers a gradient where its node wants it.
-fn pass_on<B: Backend, const D: usize>(
+/// Registers a gradient where its node wants it, unless it is taken.
+fn pass_on<B: LayerOps, const D: usize>(
     gradient: Tensor<B, D>,
     node: Option<NodeId>,
     gradients: &mut Gradients,
 ) {
-    if let Some(node) = node {
+    if let Some(node) = node
+        && let Some(gradient) = tap::take(node, gradient)
+    {
         gradients.register::<B>(node, held(gradient));
     }
 }
 
 /// As [`pass_on`], of features and of their norm's weight and bias.
-fn pass_on_features<B: Backend>(
+fn pass_on_features<B: LayerOps>(
     found: FeatureGradients<B>,
     [values, weight, bias]: [Option<NodeId>; 3],
     gradients: &mut Gradients,
@@ -292,6 +295,10 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
 
     fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
         B::at(precision, work)
+    }
+
+    fn watch<const D: usize>(parameter: Tensor<Self, D>, place: usize) {
+        tap::watch(split(parameter).0.node.id, place);
     }
 
     fn convolution(

@@ -17,11 +17,13 @@ mod generic;
 mod kept;
 mod max_pool;
 mod reference;
+mod tap;
 mod window;
 
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
+pub(crate) use tap::{Taken, Watching};
 pub(crate) use window::{PoolWindow, Window};
 
 use crate::Precision;
@@ -146,6 +148,10 @@ pub(crate) trait LayerOps: Backend {
     fn at<T>(_precision: Precision, work: impl FnOnce() -> T) -> T {
         work()
     }
+
+    /// Where this thread is [`Watching`], has the parameter's gradient taken when it is known,
+    /// and its place told.
+    fn watch<const D: usize>(_parameter: Tensor<Self, D>, _place: usize) {}
 
     /// The product of two matrices.
     fn product(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {

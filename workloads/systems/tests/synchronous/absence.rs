@@ -64,7 +64,7 @@ impl Recorder for Nowhere {
     fn record(&self, _record: Record) {}
 }
 
-fn short_job(system: &str, workers: usize, settings: Value) -> Job {
+pub(crate) fn short_job(system: &str, workers: usize, settings: Value) -> Job {
     Job {
         evaluate: Evaluate::Never,
         ..job(system, Fidelity::Paper, workers, settings)
@@ -72,7 +72,7 @@ fn short_job(system: &str, workers: usize, settings: Value) -> Job {
 }
 
 /// Channels that hold the shards of `job`.
-async fn channels(job: &Job) -> Channels {
+pub(crate) async fn channels(job: &Job) -> Channels {
     let channels = Channels {
         objects: Arc::new(MemoryObjects::default()),
         tensors: Arc::new(Vec::<Arc<dyn TensorStore>>::new()),
@@ -90,6 +90,16 @@ async fn channels(job: &Job) -> Channels {
 
 /// Starts worker `rank` on a clock of its own.
 fn start(job: &Job, channels: &Channels, rank: usize) -> JoinHandle<Result<Outcome>> {
+    start_with(job, channels, rank, testing::compute())
+}
+
+/// Likewise, with what it computes with.
+pub(crate) fn start_with(
+    job: &Job,
+    channels: &Channels,
+    rank: usize,
+    compute: Box<dyn Compute>,
+) -> JoinHandle<Result<Outcome>> {
     let task = Task {
         job: job.clone(),
         function: "train".into(),
@@ -98,7 +108,6 @@ fn start(job: &Job, channels: &Channels, rank: usize) -> JoinHandle<Result<Outco
         batch: None,
     };
     let (nowhere, clock) = (Arc::new(Nowhere), Arc::new(Sleeping::default()));
-    let compute = testing::compute();
     let mut world = World::new(task, channels, compute, nowhere.clone(), clock, nowhere);
     let system = find(&job.system).unwrap();
     tokio::spawn(async move { system.run(&mut world).await })

@@ -4,6 +4,7 @@
 
 mod absence;
 mod common;
+mod overlap;
 mod steps;
 mod traffic;
 mod vectors;

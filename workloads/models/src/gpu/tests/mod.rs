@@ -1,22 +1,21 @@
-//! The GPU's operations on a Vulkan device against the CPU's kernels, over random sizes, and
-//! whole training steps.
+//! The GPU's operations on a Vulkan device against the CPU's kernels, over random sizes.
 //!
 //! Mesa's llvmpipe is a Vulkan device that needs no GPU: what it runs are the kernels that CUDA
 //! runs, from the same source.
 
-use burn::backend::Autodiff;
 use burn::backend::wgpu::WgpuDevice;
 use burn_cubecl::CubeBackend;
 use burn_flex::{Flex, FlexDevice};
 use cubecl::wgpu::WgpuRuntime;
 
-use crate::ModelInfo;
-use crate::layers::Draws;
 use crate::ops::tests::{Draw, sizes};
 use crate::ops::*;
-use crate::session::{Batch, Session, session};
 
 use super::*;
+
+mod launches;
+mod products;
+mod steps;
 
 type Gpu = CubeBackend<WgpuRuntime, f32, i32, u32>;
 
@@ -162,118 +161,4 @@ fn moments_of_many_rows_keep_their_digits() {
         let found = f64::from(variance.as_slice::<f32>().unwrap()[channel]);
         assert!((found / squares - 1.0).abs() < 1e-5, "{found} {squares}");
     }
-}
-
-/// A training step of a model on so many images: loss, gradient and statistics.
-fn step(session: &dyn Session, info: &ModelInfo, size: usize) -> (f32, Vec<f32>, Vec<f32>) {
-    let draw = &mut Draw::new(11);
-    let parameters = session.start(Some(3)).parameters;
-    let mut statistics = session.start(None).statistics;
-    let images: Vec<f32> = (0..size * info.image_values())
-        .map(|_| 4.0 * draw.unit() - 2.0)
-        .collect();
-    let labels: Vec<u8> = (0..size).map(|index| (index % 10) as u8).collect();
-    let batch = Batch {
-        images: &images,
-        shape: info.input,
-        labels: &labels,
-    };
-    let step = session.gradient(&parameters, &mut statistics, batch, Draws::new(5, 0));
-    let step = step.unwrap();
-    (step.loss, step.gradient, statistics)
-}
-
-fn norm(values: impl Iterator<Item = f32>) -> f64 {
-    let squares = values.map(|value| f64::from(value).powi(2));
-    squares.sum::<f64>().sqrt()
-}
-
-/// A value that falls on the other side of a ReLU moves a gradient by a thousandth, as in the
-/// golden tests.
-#[test]
-fn steps_are_those_of_the_cpu() {
-    for model in [
-        "lenet5",
-        "mobilenet",
-        "resnet18",
-        "squeezenet1_1",
-        "mobilenet_v3_small",
-    ] {
-        let info = ModelInfo::find(model).unwrap();
-        let (loss, gradient, statistics) =
-            step(session::<Autodiff<Gpu>>(info, device()).as_ref(), info, 4);
-        let (expected_loss, expected, expected_statistics) = step(
-            session::<Autodiff<Flex>>(info, FlexDevice).as_ref(),
-            info,
-            4,
-        );
-        assert!(
-            (loss - expected_loss).abs() < 1e-4,
-            "{model}: {loss} {expected_loss}"
-        );
-        let apart = |ours: &[f32], theirs: &[f32]| {
-            assert_eq!(ours.len(), theirs.len(), "{model}");
-            let pairs = ours.iter().zip(theirs);
-            norm(pairs.map(|(ours, theirs)| ours - theirs)) / norm(theirs.iter().copied()).max(1e-9)
-        };
-        let (gradient, statistics) = (
-            apart(&gradient, &expected),
-            apart(&statistics, &expected_statistics),
-        );
-        println!("{model}: gradient {gradient:.1e}, statistics {statistics:.1e}");
-        assert!(gradient < 1e-2, "{model}: {gradient:e}");
-        assert!(statistics < 1e-4, "{model}: {statistics:e}");
-    }
-}
-
-/// Sums are in an order that depends on shapes alone.
-#[test]
-fn equal_steps_give_equal_bits() {
-    let info = ModelInfo::find("mobilenet").unwrap();
-    let session = session::<Autodiff<Gpu>>(info, device());
-    let step = || step(session.as_ref(), info, 4);
-    assert_eq!(step(), step());
-}
-
-/// Takes `EPOCHCOST_STEPS` steps; of the next test.
-#[test]
-#[ignore = "runs in a process of its own, with a log of what is launched"]
-fn steps_to_be_counted() {
-    let variable = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
-    let (steps, size) = (variable("EPOCHCOST_STEPS"), variable("EPOCHCOST_BATCH"));
-    let info = ModelInfo::find("mobilenet").unwrap();
-    let session = session::<Autodiff<Gpu>>(info, device());
-    for _ in 0..steps {
-        step(session.as_ref(), info, size);
-    }
-}
-
-/// Kernels launched by so many MobileNet steps, as CubeCL logs them.
-fn launches(steps: usize, size: &str) -> usize {
-    let directory = tempfile::tempdir().unwrap();
-    let log = directory.path().join("launched");
-    let settings = format!(
-        "[profiling]\nlogger = {{ level = \"minimal\", file = \"{}\" }}\n",
-        log.display()
-    );
-    std::fs::write(directory.path().join("cubecl.toml"), settings).unwrap();
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "gpu::tests::steps_to_be_counted", "--ignored"])
-        .current_dir(directory.path())
-        .env("EPOCHCOST_STEPS", steps.to_string())
-        .env("EPOCHCOST_BATCH", size)
-        .stdout(std::process::Stdio::null())
-        .status();
-    assert!(status.unwrap().success());
-    std::fs::read_to_string(log).unwrap().lines().count()
-}
-
-/// Of any batch: larger ones need a join more where blocks are many. With
-/// `EPOCHCOST_LAUNCHES_BATCH=512` it takes minutes in software.
-#[test]
-fn a_mobilenet_step_launches_fewer_than_400_kernels() {
-    let size = std::env::var("EPOCHCOST_LAUNCHES_BATCH").unwrap_or("8".into());
-    let a_step = launches(2, &size) - launches(1, &size);
-    println!("{a_step} kernels a step of {size}");
-    assert!((100..400).contains(&a_step), "{a_step}");
 }
