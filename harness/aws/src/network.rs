@@ -128,3 +128,116 @@ fn endpoint(service: EndpointService) -> &'static str {
         EndpointService::Workflows => "to-workflows",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::deployment::tests::{rows, scope};
+    use crate::deployment::{Package, Place, addresses, of_trial, shared};
+    use crate::resource::{Architecture, Kind};
+
+    fn of_systems(systems: &[&str]) -> Vec<Training> {
+        let mut rows = rows();
+        rows.retain(|row| systems.contains(&row.row.as_str()));
+        assert_eq!(rows.len(), systems.len());
+        rows
+    }
+
+    fn endpoints(rows: &[Training]) -> Vec<EndpointService> {
+        let specs = shared(&scope(), rows, Vec::new()).unwrap();
+        let services = specs.iter().filter_map(|spec| match spec {
+            Spec::Endpoint(endpoint) => Some(endpoint.service),
+            _ => None,
+        });
+        services.collect()
+    }
+
+    /// Functions must reach hosts; what needs no hosts needs no network.
+    #[test]
+    fn only_runs_with_hosts_of_services_have_a_network() {
+        use EndpointService::{Functions, Objects, Workflows};
+        let kinds = |systems: &[&str]| -> Vec<Kind> {
+            let specs = shared(&scope(), &of_systems(systems), Vec::new()).unwrap();
+            specs.iter().map(|spec| spec.address().kind).collect()
+        };
+        let without = kinds(&["allreduce", "gpu_baseline"]);
+        for kind in [
+            Kind::Vpc,
+            Kind::InternetGateway,
+            Kind::Subnet,
+            Kind::Endpoint,
+        ] {
+            assert!(!without.contains(&kind), "{kind}");
+            assert!(kinds(&["allreduce", "spirt"]).contains(&kind), "{kind}");
+        }
+        assert_eq!(endpoints(&of_systems(&["allreduce"])), []);
+        let spirt = of_systems(&["spirt"]);
+        assert_eq!(endpoints(&spirt), [Objects, Functions, Workflows]);
+        assert!(addresses(&scope(), &spirt).unwrap().iter().any(|address| {
+            address.kind == Kind::Vpc && address.name == scope().run.name("network")
+        }));
+    }
+
+    /// Functions of rows with hosts are in the network, those of others are
+    /// not: nothing there would lead them to S3's other buckets or out.
+    #[test]
+    fn functions_are_where_their_hosts_are() {
+        let package = Package {
+            architecture: Architecture::X86_64,
+            key: "worker.zip".into(),
+            storage_mb: 512,
+            environment: BTreeMap::new(),
+        };
+        let place = Place { row: 0, trial: 0 };
+        for (system, inside) in [("spirt", true), ("mlless", true), ("allreduce", false)] {
+            let mut row = of_systems(&[system]).remove(0);
+            row.uses_tensor_store = inside;
+            row.uses_queue = inside;
+            let specs = of_trial(&scope(), &row, place, &package).unwrap();
+            let networks: Vec<_> = specs
+                .iter()
+                .filter_map(|spec| match spec {
+                    Spec::Function(function) => Some(&function.network),
+                    _ => None,
+                })
+                .collect();
+            assert!(!networks.is_empty());
+            for network in networks {
+                let subnet = network.as_ref().map(|network| network.subnet.clone());
+                assert_eq!(
+                    subnet,
+                    inside.then(|| scope().run.name("network")),
+                    "{system}"
+                );
+            }
+        }
+    }
+
+    /// The one security group is in the network, and so must all instances be.
+    #[test]
+    fn all_instances_of_a_run_with_a_network_are_in_it() {
+        let rows = of_systems(&["spirt", "gpu_baseline"]);
+        let within = subnet(&scope(), &rows).unwrap();
+        assert_eq!(within, Some(scope().run.name("network")));
+        let place = Place { row: 1, trial: 0 };
+        let instances =
+            crate::workers::of_trial(&scope(), &rows[1], place, &[], within.as_deref()).unwrap();
+        assert!(!instances.is_empty());
+        for spec in instances {
+            assert!(matches!(spec, Spec::Instance(instance) if instance.subnet == within));
+        }
+        let specs = shared(&scope(), &rows, Vec::new()).unwrap();
+        let types = specs.iter().find_map(|spec| match spec {
+            Spec::Subnet(subnet) => Some(subnet.instance_types.clone()),
+            _ => None,
+        });
+        assert_eq!(types.unwrap(), ["g4dn.xlarge", SERVICE_INSTANCE]);
+        assert_eq!(
+            subnet(&scope(), &of_systems(&["gpu_baseline"])).unwrap(),
+            None
+        );
+    }
+}
