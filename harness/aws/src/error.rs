@@ -258,11 +258,17 @@ impl AwsError {
         let status = error.raw_response().map(|raw| raw.status().as_u16());
         if let Some(service) = error.as_service_error() {
             let code = service.code().unwrap_or("unnamed error").to_owned();
+            let message = service.message().unwrap_or("no message").to_owned();
+            let cause = match Cause::of_code(&code, status) {
+                // EC2 has no code of its own for a profile that it does not know yet.
+                Cause::Other if message.contains("IAM Instance Profile") => Cause::NotFound,
+                cause => cause,
+            };
             return Self::Call {
                 doing: doing.into(),
-                cause: Cause::of_code(&code, status),
-                message: service.message().unwrap_or("no message").to_owned(),
+                cause,
                 code,
+                message,
             };
         }
         let text = causes(&error);

@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::time::{Instant, sleep};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
+use super::patience::once_known;
 use super::security_group::required;
 use super::{Found, Holding, Kind, call, subnet};
 use crate::error::if_there;
@@ -76,7 +77,9 @@ pub(super) async fn ensure(
         .user_data(STANDARD.encode(&spec.user_data))
         .tag_specifications(tag_specification(ResourceType::Instance, name, scope))
         .tag_specifications(tag_specification(ResourceType::Volume, name, scope));
-    let started = call!(&doing, run)?.instances.unwrap_or_default();
+    // A profile that was just made is unknown for some seconds.
+    let started = once_known(|| async { call!(&doing, run.clone()) }).await?;
+    let started = started.instances.unwrap_or_default();
     let instance = started.into_iter().next();
     let state = instance
         .as_ref()

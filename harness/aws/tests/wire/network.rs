@@ -3,7 +3,7 @@
 
 use epochcost_aws::resource::{
     Address, Architecture, EndpointService, EndpointSpec, Found, FunctionNetwork, FunctionSpec,
-    Holding, Kind, Spec, SubnetSpec,
+    Holding, InstanceSpec, Kind, Spec, SubnetSpec,
 };
 use epochcost_aws::{
     Approval, AwsError, Clients, Consent, Journal, Removed, RunId, provision, remove_all,
@@ -310,4 +310,35 @@ async fn a_function_in_a_network_is_waited_for() {
     });
     make(&service, function).await.unwrap();
     assert_eq!(service.asked("POST /2015-03-31/functions"), 2);
+}
+
+/// EC2 learns of an instance profile some seconds after IAM made it.
+#[tokio::test]
+async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        ("DescribeInstances", _) => (200, ec2(operation, "<reservationSet/>")),
+        ("RunInstances", 0) => {
+            let unknown = "for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance \
+                           Profile name";
+            let error = ec2_error("InvalidParameterValue").replace("told to", unknown);
+            (400, error)
+        }
+        ("RunInstances", _) => {
+            let started = "<instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>";
+            (200, ec2(operation, started))
+        }
+        (other, _) => network(other),
+    })
+    .await;
+    let spec = Spec::Instance(InstanceSpec {
+        name: run().name("x"),
+        instance_type: "t2.medium".into(),
+        image: "ami-1".into(),
+        profile: run().name("instances"),
+        security_group: run().name("members"),
+        subnet: None,
+        user_data: String::new(),
+    });
+    assert_eq!(make(&service, spec).await.unwrap(), "i-1");
+    assert_eq!(service.asked("RunInstances"), 2);
 }
