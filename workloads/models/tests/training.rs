@@ -131,11 +131,10 @@ fn parts_come_once_and_are_the_whole() {
                 .unwrap();
             assert!(step == whole && moved == statistics, "{}", info.name);
             let mut order: Vec<usize> = given.iter().map(|(part, _)| *part).collect();
-            // From the last layer to the first; parts of one tensor come with it. Others have
-            // shortcuts, or biases that stand side by side in one tensor.
+            // From the last layer to the first; parts of one tensor come together, the earlier
+            // first. Others have shortcuts, or biases that stand side by side in one tensor.
             if micro_batch.is_none() && ["lenet5", "mobilenet"].contains(&info.name) {
-                let ends = (order.first(), order.last());
-                assert_eq!(ends, (Some(&6), Some(&0)), "{}: {order:?}", info.name);
+                assert!(order[0] >= 5 && order[6] == 0, "{}: {order:?}", info.name);
             }
             order.sort_unstable();
             assert_eq!(order, [0, 1, 2, 3, 4, 5, 6], "{}", info.name);
