@@ -26,6 +26,7 @@ pub mod resource;
 mod run;
 pub mod services;
 pub mod states;
+mod training;
 pub mod user_data;
 pub mod workers;
 mod worst_case;
