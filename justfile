@@ -42,9 +42,9 @@ bench-gpu *ARGS:
 
 # AWS against an emulated account: pip install 'moto[server,all]' and apt-get install redis-server rabbitmq-server libclang-dev first. Builds EC2's client, which takes 8 GB of memory.
 test-aws *ARGS:
-    cargo build --release --workspace --exclude epochcost-tensordb --features epochcost/aws --bin bootstrap
+    cargo build --release --bin bootstrap
     cargo build --release -p epochcost-tensordb
-    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release --workspace --exclude epochcost-tensordb --features epochcost/aws --test lifecycle --test wire --test pricing --test aws --test aws_run {{ARGS}}
+    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release -p epochcost -p epochcost-aws -p epochcost-worker --features epochcost/aws --test lifecycle --test wire --test pricing --test aws --test aws_run {{ARGS}}
 
 # The papers' own arithmetic, done again.
 audit *ARGS:

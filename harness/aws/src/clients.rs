@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
 use aws_sdk_s3::config::interceptors::{
     BeforeSerializationInterceptorContextRef, FinalizerInterceptorContextRef,
 };
 use aws_sdk_s3::config::{Intercept, RuntimeComponents};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_types::config_bag::ConfigBag;
@@ -57,6 +59,14 @@ pub struct Identity {
     pub arn: String,
 }
 
+/// The SDK's own conventions, over the TLS that the rest of this program speaks:
+/// its default would bring a second cryptography library.
+pub fn configuration() -> ConfigLoader {
+    let tls = Provider::Rustls(CryptoMode::Ring);
+    let http = aws_smithy_http_client::Builder::new().tls_provider(tls);
+    aws_config::defaults(BehaviorVersion::latest()).http_client(http.build_https())
+}
+
 macro_rules! client {
     ($service:ident, $config:expr, $watch:expr) => {{
         let mut builder = $service::config::Builder::from($config);
@@ -74,7 +84,7 @@ impl Clients {
     /// # Errors
     /// When no region is known.
     pub async fn load(region: Option<&str>) -> Result<Self, AwsError> {
-        let mut loader = aws_config::defaults(BehaviorVersion::latest());
+        let mut loader = configuration();
         if let Some(region) = region {
             loader = loader.region(Region::new(region.to_owned()));
         }

@@ -32,7 +32,7 @@ pub mod workers;
 mod worst_case;
 
 pub use approval::{Approval, Consent};
-pub use clients::{Call, Clients, Identity, Observer};
+pub use clients::{Call, Clients, Identity, Observer, configuration};
 pub use error::{AwsError, Cause};
 pub use journal::{Event, Journal, Written};
 pub use provision::provision;

@@ -1,12 +1,12 @@
 //! Asks the Pricing API.
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{Region, SdkConfig};
 use aws_sdk_pricing::types::{Filter, FilterType};
 use futures_util::stream::{self, StreamExt};
 
 use super::{PriceError, Query, Refreshed, read};
-use crate::AwsError;
 use crate::resource::built;
+use crate::{AwsError, configuration};
 
 /// Where the API is; it knows the prices of every region.
 const HOME: &str = "us-east-1";
@@ -43,8 +43,8 @@ pub async fn fetch_as_configured(
     region: &str,
     queries: &[Query],
 ) -> Result<Vec<Result<Refreshed, PriceError>>, AwsError> {
-    let loader = aws_config::defaults(BehaviorVersion::latest()).region(HOME);
-    fetch(&loader.load().await, region, queries).await
+    let config = configuration().region(HOME).load().await;
+    fetch(&config, region, queries).await
 }
 
 async fn one(

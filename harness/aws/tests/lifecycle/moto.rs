@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::Credentials;
 
 /// Names the program, where it is not on the path.
@@ -74,7 +74,7 @@ pub fn start() -> Option<Moto> {
 }
 
 pub async fn config(url: &str, region: &str) -> SdkConfig {
-    aws_config::defaults(BehaviorVersion::latest())
+    epochcost_aws::configuration()
         .region(Region::new(region.to_owned()))
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
         .endpoint_url(url)

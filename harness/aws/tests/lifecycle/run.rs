@@ -6,14 +6,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aws_config::BehaviorVersion;
 use epochcost_aws::resource::{
     Architecture, BucketSpec, EndpointService, EndpointSpec, FunctionNetwork, FunctionSpec,
     InstanceProfileSpec, InstanceSpec, InternetGatewaySpec, LogGroupSpec, ObjectSpec, RoleSpec,
     SecurityGroupSpec, Spec, StateMachineSpec, SubnetSpec, VpcSpec,
 };
 use epochcost_aws::{
-    Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, policy, provision,
+    Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, configuration, policy,
+    provision,
 };
 
 pub const RUN: u64 = 0x00c0_ffee;
@@ -174,7 +174,7 @@ pub async fn provision_until_killed() {
         steps: AtomicUsize::new(0),
         at,
     });
-    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let config = configuration().load().await;
     let clients = Clients::new(config, Some(killer.clone())).unwrap();
     let expires = "2099-01-01T00:00:00Z".parse().unwrap();
     let scope = clients.scope(RunId::new(RUN), expires).await.unwrap();

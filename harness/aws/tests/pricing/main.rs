@@ -7,7 +7,7 @@ mod documents;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::Credentials;
 use axum::Router;
 use axum::http::HeaderMap;
@@ -163,7 +163,7 @@ fn two_products_are_one_price_only_where_they_cost_the_same() {
 }
 
 async fn config(url: &str) -> SdkConfig {
-    aws_config::defaults(BehaviorVersion::latest())
+    epochcost_aws::configuration()
         .region(Region::new("eu-south-2"))
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
         .endpoint_url(url)

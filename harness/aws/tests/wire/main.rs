@@ -96,7 +96,7 @@ async fn no_capacity_is_no_quota() {
 async fn nobody_at_the_other_end_is_no_refusal() {
     let service = Service::start(|_| (200, String::new())).await;
     let mut clients = service.clients().await;
-    let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
+    let config = epochcost_aws::configuration()
         .region("eu-west-1")
         .credentials_provider(aws_sdk_s3::config::Credentials::new(
             "a", "b", None, None, "test",

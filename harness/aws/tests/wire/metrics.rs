@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use aws_config::Region;
 use aws_config::retry::RetryConfig;
-use aws_config::{BehaviorVersion, Region};
 use aws_sdk_s3::config::Credentials;
 use axum::Router;
 use axum::body::Bytes;
@@ -125,7 +125,7 @@ impl CloudWatch {
     async fn read(&self, functions: &[&str]) -> Result<Vec<Measured>, AwsError> {
         let retries =
             RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
-        let config = aws_config::defaults(BehaviorVersion::latest())
+        let config = epochcost_aws::configuration()
             .region(Region::new("eu-west-1"))
             .credentials_provider(Credentials::new("test", "test", None, None, "test"))
             .retry_config(retries)

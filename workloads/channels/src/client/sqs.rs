@@ -13,6 +13,8 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::Credentials;
 use aws_sdk_sqs::error::{DisplayErrorContext, SdkError};
 use aws_sdk_sqs::types::{Message, QueueAttributeName};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use epochcost_kernels::hash;
@@ -66,7 +68,11 @@ impl SqsQueue {
             .connect_timeout(endpoint.connect_timeout())
             .operation_timeout(endpoint.options.timeout)
             .build();
+        // The TLS that every other client here speaks.
+        let http =
+            aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
         let mut config = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http.build_https())
             .retry_config(RetryConfig::disabled())
             .timeout_config(timeouts);
         config = match endpoint.scheme {
