@@ -16,7 +16,8 @@ const MODULE: Artifact = Artifact {
     file: find::MODULE,
 };
 const OBJECT_SERVER: Artifact = Artifact {
-    selection: &["-p", "epochcost-s3-server"],
+    // As the whole workspace builds it.
+    selection: &["--bin", find::S3_PROGRAM],
     file: find::S3_PROGRAM,
 };
 const LIBCLANG_REMEDY: &str = "apt-get install libclang-dev";
