@@ -14,7 +14,7 @@ mod faults;
 
 use epochcost_servers::find;
 
-use cloud::{Cloud, REGION, digests, experiment, said, written};
+use cloud::{Cloud, REGION, assert_metrics_agree, digests, experiment, said, written};
 
 #[test]
 fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
@@ -44,6 +44,7 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     assert_eq!(found, expected);
     let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
     assert_eq!(trials.matches("REPORT lines of all").count(), 3, "{trials}");
+    assert_eq!(assert_metrics_agree(&aws), 3);
     cloud.assert_empty();
     // Nothing of the keys that the harness was given is anywhere.
     assert!(!written(&aws).contains("c4n4ry"));
@@ -85,6 +86,7 @@ fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
     let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
     // All but the two whose workers are instances that call nobody, and P2P.
     assert_eq!(trials.matches("REPORT lines of all").count(), 9, "{trials}");
+    assert_eq!(assert_metrics_agree(&aws), 9);
 }
 
 /// A host that cannot serve says why, in the row of the trial that needed it.

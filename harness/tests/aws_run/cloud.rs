@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use epochcost::results::RunDirectory;
 use epochcost_servers::find;
+use epochcost_systems::Host;
 use serde_json::Value;
 
 pub const REGION: &str = "eu-west-1";
@@ -130,8 +131,8 @@ impl Cloud {
             .env("AWS_ENDPOINT_URL_S3", &self.objects)
             .env("AWS_ENDPOINT_URL_LAMBDA", &self.emulator.url)
             .env("AWS_ENDPOINT_URL_SFN", &self.emulator.url)
-            // moto does not speak CloudWatch's format.
-            .env("EPOCHCOST_METRICS_PATIENCE_S", "0");
+            .env("AWS_ENDPOINT_URL_CLOUDWATCH", &self.emulator.url)
+            .env("EPOCHCOST_METRICS_PATIENCE_S", "10");
         command
     }
 
@@ -242,6 +243,30 @@ pub fn digests(run: &Path) -> BTreeMap<String, String> {
         }
     }
     digests
+}
+
+/// CloudWatch's metrics of each trial count what its REPORT lines say, and nothing that
+/// was refused; of how many trials with functions.
+pub fn assert_metrics_agree(run: &Path) -> usize {
+    let run = RunDirectory::open_whole(run).unwrap();
+    let (trials, invocations) = (run.trials().unwrap(), run.invocations().unwrap());
+    let of_functions = trials.iter().filter(|trial| {
+        let ran = invocations
+            .iter()
+            .filter(|row| row.trial == trial.id && row.invocation.host == Host::Function)
+            .map(|row| row.invocation.duration_ms);
+        let (count, ran_ms) = (ran.clone().count(), ran.sum::<f64>());
+        let all = |metric: &str| {
+            let of_it = trial.cloudwatch.iter().filter(|one| one.metric == metric);
+            of_it.filter_map(|one| one.value).sum::<f64>()
+        };
+        assert_eq!(all("Invocations"), count as f64, "{:?}", trial.id);
+        assert!((all("Duration") - ran_ms).abs() < 1e-6, "{:?}", trial.id);
+        assert_eq!(all("Errors"), 0.0, "{:?}", trial.id);
+        assert_eq!(trial.throttles, (count > 0).then_some(0), "{:?}", trial.id);
+        count > 0
+    });
+    of_functions.count()
 }
 
 /// Everything written under a directory.

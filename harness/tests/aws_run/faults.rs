@@ -298,6 +298,8 @@ fn an_event_that_is_delivered_twice_counts_once() {
     assert_eq!(exit, 0, "{said}");
     assert!(trials.contains("ran again"), "{trials}");
     assert!(trials.contains("of all 3 invocations"), "{trials}");
+    // Both are paid for, and CloudWatch counts both.
+    assert!(!trials.contains("CloudWatch counts"), "{trials}");
 }
 
 #[test]

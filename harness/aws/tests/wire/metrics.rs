@@ -10,80 +10,36 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use ciborium::{Value, cbor};
 use epochcost_aws::metrics::{Asked, Measured, read};
 use epochcost_aws::{AwsError, Cause, Clients};
 use tokio::net::TcpListener;
 
 const PATH: &str = "/service/GraniteServiceVersion20100801/operation/GetMetricData";
 
-/// A value of CBOR (RFC 8949), as far as answers need it.
-enum Cbor {
-    Text(String),
-    Float(f64),
-    List(Vec<Cbor>),
-    Map(Vec<(&'static str, Cbor)>),
-}
-
-fn text(text: &str) -> Cbor {
-    Cbor::Text(text.to_owned())
-}
-
-/// The head of an item: its major type and its length.
-fn head(kind: u8, length: usize, to: &mut Vec<u8>) {
-    match u8::try_from(length) {
-        Ok(short) if short < 24 => to.push(kind << 5 | short),
-        Ok(byte) => to.extend([kind << 5 | 24, byte]),
-        Err(_) => {
-            to.push(kind << 5 | 25);
-            to.extend(u16::try_from(length).unwrap().to_be_bytes());
-        }
-    }
-}
-
-fn put(value: &Cbor, to: &mut Vec<u8>) {
-    match value {
-        Cbor::Text(text) => {
-            head(3, text.len(), to);
-            to.extend(text.as_bytes());
-        }
-        Cbor::Float(number) => {
-            to.push(0xfb);
-            to.extend(number.to_be_bytes());
-        }
-        Cbor::List(items) => {
-            head(4, items.len(), to);
-            items.iter().for_each(|item| put(item, to));
-        }
-        Cbor::Map(items) => {
-            head(5, items.len(), to);
-            for (key, value) in items {
-                put(&text(key), to);
-                put(value, to);
-            }
-        }
-    }
-}
-
 /// A query's values, as one page has them.
-fn result(id: &str, status: &str, values: &[f64]) -> Cbor {
-    let values = values.iter().map(|value| Cbor::Float(*value)).collect();
-    Cbor::Map(vec![
-        ("Id", text(id)),
-        ("Label", text("a label")),
-        ("StatusCode", text(status)),
-        ("Values", Cbor::List(values)),
-        ("Messages", Cbor::List(Vec::new())),
-    ])
+fn result(id: &str, status: &str, values: &[f64]) -> Value {
+    let none: [Value; 0] = [];
+    let result = cbor!({
+        "Id" => id,
+        "Label" => "a label",
+        "StatusCode" => status,
+        "Values" => values,
+        "Messages" => none,
+    });
+    result.unwrap()
 }
 
-fn page(results: Vec<Cbor>, next: Option<&str>) -> Cbor {
-    let mut page = vec![("MetricDataResults", Cbor::List(results))];
-    page.extend(next.map(|token| ("NextToken", text(token))));
-    Cbor::Map(page)
+fn page(results: Vec<Value>, next: Option<&str>) -> Value {
+    let page = match next {
+        Some(token) => cbor!({ "MetricDataResults" => results, "NextToken" => token }),
+        None => cbor!({ "MetricDataResults" => results }),
+    };
+    page.unwrap()
 }
 
 /// What is answered, by how often was asked before.
-type Answers = fn(usize) -> (u16, Cbor);
+type Answers = fn(usize) -> (u16, Value);
 
 struct CloudWatch {
     url: String,
@@ -104,7 +60,7 @@ impl CloudWatch {
             };
             let (status, answer) = answers(before);
             let mut bytes = Vec::new();
-            put(&answer, &mut bytes);
+            ciborium::into_writer(&answer, &mut bytes).unwrap();
             let headers = [
                 (header::CONTENT_TYPE, "application/cbor"),
                 (
@@ -222,9 +178,9 @@ async fn many_functions_are_asked_for_in_several_calls() {
     assert_eq!(measured[500].value, Some(1.0));
 }
 
-fn refusal(kind: &str) -> Cbor {
+fn refusal(kind: &str) -> Value {
     let of = format!("com.amazonaws.cloudwatch#{kind}");
-    Cbor::Map(vec![("__type", text(&of)), ("message", text("told to"))])
+    cbor!({ "__type" => of, "message" => "told to" }).unwrap()
 }
 
 #[tokio::test]

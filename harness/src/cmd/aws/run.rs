@@ -184,7 +184,7 @@ pub(super) async fn emulate(args: &EmulateArgs, output: Output) -> Result<Exit, 
     output.json(&serde_json::json!({ "endpoint": endpoint, "objects": objects }));
     output.text(format_args!(
         "export AWS_ENDPOINT_URL={} AWS_ENDPOINT_URL_S3={objects} AWS_ENDPOINT_URL_SFN={endpoint} \
-         AWS_ENDPOINT_URL_LAMBDA={endpoint}",
+         AWS_ENDPOINT_URL_LAMBDA={endpoint} AWS_ENDPOINT_URL_CLOUDWATCH={endpoint}",
         args.backend
     ));
     stop.await;

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::backend::Backend;
+use super::metrics::MetricStore;
 use super::{ACCOUNT, Endpoints, Refusal, header, region};
 use crate::plan::sandbox::Account;
 use crate::platform::local::account::{Admission, Caller};
@@ -98,6 +99,7 @@ pub(super) struct FunctionStore {
     backend: Backend,
     limits: Arc<Limits>,
     endpoints: OnceLock<Endpoints>,
+    metrics: Arc<MetricStore>,
     functions: Mutex<HashMap<String, Arc<Function>>>,
     /// Workers by bucket and key, unpacked once.
     workers: tokio::sync::Mutex<HashMap<(String, String), Arc<Unpacked>>>,
@@ -114,6 +116,7 @@ impl FunctionStore {
             backend,
             limits: Arc::new(Limits::detect()),
             endpoints: OnceLock::new(),
+            metrics: Arc::default(),
             functions: Mutex::default(),
             workers: tokio::sync::Mutex::default(),
         }
@@ -123,6 +126,11 @@ impl FunctionStore {
     pub(super) fn set_endpoints(&self, endpoints: Endpoints) {
         // They are set once, by the emulator whose they are.
         let _ = self.endpoints.set(endpoints);
+    }
+
+    /// What CloudWatch knows of every function that ever ran.
+    pub(super) fn metrics(&self) -> Arc<MetricStore> {
+        self.metrics.clone()
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<String, Arc<Function>>> {
@@ -231,19 +239,24 @@ impl FunctionStore {
             .collect()
     }
 
-    /// Puts the lines of invocations into the log, one after another.
+    /// Counts invocations, and puts their lines into the log, one after another.
     fn log_sink(&self, name: &str, region: &str) -> crate::platform::local::host::LogSink {
         let (sender, mut lines) = mpsc::unbounded_channel::<InvocationLines>();
-        let (backend, region) = (self.backend.clone(), region.to_owned());
-        let group = format!("/aws/lambda/{name}");
+        let (backend, group) = (self.backend.clone(), format!("/aws/lambda/{name}"));
+        let (metrics, name, region) = (self.metrics.clone(), name.to_owned(), region.to_owned());
+        let of_log = region.clone();
         tokio::spawn(async move {
             while let Some(lines) = lines.recv().await {
-                if let Err(error) = backend.put_lines(&region, &group, &lines).await {
+                if let Err(error) = backend.put_lines(&of_log, &group, &lines).await {
                     eprintln!("failed to put lines into {group}: {error}");
                 }
             }
         });
-        Arc::new(move |lines| {
+        Arc::new(move |lines: InvocationLines| {
+            let mut reports = lines.lines.iter().rev().map(|line| line.parse());
+            if let Some(report) = reports.find_map(Result::ok) {
+                metrics.ran(&region, &name, (lines.started_s, lines.ended_s), &report);
+            }
             // The receiver ends with the last sender.
             let _ = sender.send(lines);
         })

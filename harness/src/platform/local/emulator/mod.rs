@@ -1,5 +1,6 @@
 //! Lambda and Step Functions of AWS on this machine, by their own HTTP APIs:
-//! what an AWS SDK deploys here runs in the local platform's sandboxes.
+//! what an AWS SDK deploys here runs in the local platform's sandboxes, and has
+//! metrics in CloudWatch.
 //!
 //! Packages come from an emulated S3, REPORT lines go to an emulated CloudWatch
 //! Logs, and the instances of an emulated EC2 run as processes, Redis and
@@ -10,6 +11,7 @@ mod backend;
 mod functions;
 mod instances;
 mod machines;
+mod metrics;
 mod objects;
 mod workflow;
 
@@ -28,6 +30,7 @@ use self::backend::Backend;
 use self::functions::FunctionStore;
 use self::instances::Surroundings;
 use self::machines::MachineStore;
+use self::metrics::MetricStore;
 use super::http::{self, Server};
 
 /// The account that everything is in: the one that moto uses.
@@ -74,7 +77,9 @@ impl Emulator {
         let behind = || Backend::new(backend);
         let objects = http::serve(objects::routes(behind())).await?;
         let functions = Arc::new(FunctionStore::new(behind()));
+        let metrics = functions.metrics();
         let own = Own {
+            metrics,
             machines: Arc::new(MachineStore::new(functions.clone())),
             functions: functions.clone(),
         };
@@ -97,8 +102,8 @@ impl Emulator {
         })
     }
 
-    /// `http://HOST:PORT`: the value of `AWS_ENDPOINT_URL_LAMBDA` and
-    /// `AWS_ENDPOINT_URL_SFN`.
+    /// `http://HOST:PORT`: the value of `AWS_ENDPOINT_URL_LAMBDA`,
+    /// `AWS_ENDPOINT_URL_SFN` and `AWS_ENDPOINT_URL_CLOUDWATCH`.
     pub fn endpoint(&self) -> String {
         self.server.endpoint()
     }
@@ -114,6 +119,7 @@ impl Emulator {
 struct Own {
     functions: Arc<FunctionStore>,
     machines: Arc<MachineStore>,
+    metrics: Arc<MetricStore>,
 }
 
 fn routes(own: Own) -> Router {
@@ -141,10 +147,14 @@ fn routes(own: Own) -> Router {
         )
         .route("/2017-03-31/tags/{arn}", get(functions::tags))
         .with_state(own.functions.clone());
+    let metrics = Router::new()
+        .route(metrics::PATH, post(metrics::get))
+        .with_state(own.metrics);
     Router::new()
         .route("/", post(step_functions))
         .with_state(own.machines)
         .merge(functions)
+        .merge(metrics)
         .layer(DefaultBodyLimit::disable())
 }
 
