@@ -130,10 +130,13 @@ fn a_cell_must_be_there_and_hold_what_is_quoted() {
     );
     refused(
         &with("table.csv:2:minutes"),
-        &["column `minutes`", "system, seconds, note"],
+        &["no column \"minutes\"", "system, seconds, note"],
     );
     refused(&with("table.csv:9:seconds"), &["figures in line 9"]);
-    refused(&with("table.csv:3:seconds"), &["\"\", not a number"]);
+    refused(
+        &with("table.csv:3:seconds"),
+        &["table.csv:3:", "\"\", and must be a finite number"],
+    );
     refused(&with("table.csv:2"), &["item.yaml:11:", "FILE:LINE:COLUMN"]);
     refused(
         &NOTHING.replace(

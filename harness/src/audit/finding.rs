@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Paper;
-use super::published::Quantity;
+use crate::published::Quantity;
 
 /// Up to this share, a recomputed figure agrees with the printed one even where
 /// rounding does not explain the difference: no conclusion of the papers hangs

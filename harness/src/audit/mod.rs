@@ -23,10 +23,11 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::cost::{PriceBook, PriceBookError};
+use crate::published::PublishedError;
 use crate::results::SchemaVersion;
 
 pub use finding::{Finding, Input, Outcome, Printed, TOLERANCE};
-pub use published::{Published, PublishedError};
+pub use published::Published;
 
 /// The version of what `audit --json` prints.
 pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };

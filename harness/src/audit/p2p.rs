@@ -1,8 +1,8 @@
 //! Barrak et al. 2023: times and resources.
 
 use super::finding::{Check, Finding, Input, Outcome};
-use super::published::Row;
 use super::{AuditError, Findings, Paper, Sources};
+use crate::published::Row;
 use crate::report::format;
 
 /// An update of the same number of parameters may differ by this factor

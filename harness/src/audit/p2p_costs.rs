@@ -2,9 +2,9 @@
 
 use super::finding::{Input, Outcome};
 use super::p2p::check;
-use super::published::{Quantity, Row};
 use super::ranking::Ranking;
 use super::{AuditError, Findings, Paper, Sources};
+use crate::published::{Quantity, Row};
 use crate::report::format;
 
 const SECONDS_PER_HOUR: f64 = 3600.0;

@@ -2,8 +2,8 @@
 
 use super::finding::{Check, Finding, Input};
 use super::layers::{Stem, mobilenet, resnet18, vgg11};
-use super::published::Quantity;
 use super::{Findings, Paper, Sources};
+use crate::published::Quantity;
 use crate::report::format;
 
 /// Bytes of one scalar of a gradient.

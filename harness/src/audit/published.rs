@@ -1,9 +1,9 @@
-//! The papers' figures, from `experiments/published/*.csv`, each with the place
-//! where it stands.
+//! The tables that the audit takes its figures from, as this program brings them
+//! along or from a directory.
 
 use std::path::Path;
 
-use thiserror::Error;
+use crate::published::{PublishedError, Quantity, Table};
 
 /// A file of published figures, by name and shipped text.
 macro_rules! shipped {
@@ -27,87 +27,10 @@ const SHIPPED: [(&str, &str); 8] = shipped![
 /// The file that holds only ratios, of which nothing can be recomputed.
 const KUBEML: (&str, &str) = shipped!["kubeml_text.csv"][0];
 
-/// Why published figures could not be read.
-#[derive(Debug, Error)]
-pub enum PublishedError {
-    /// A file could not be read at all.
-    #[error(
-        "failed to read {path}: {source}; --published names a directory with the files of \
-         experiments/published/"
-    )]
-    Io {
-        /// The file.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A file is no table.
-    #[error("failed to read {place}: {reason}")]
-    Table {
-        /// The file, with the line where it is known.
-        place: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A column or a row that is needed is missing.
-    #[error("failed to read {file}: {missing}")]
-    Missing {
-        /// The file.
-        file: String,
-        /// What is missing.
-        missing: String,
-    },
-    /// A cell is not a number.
-    #[error("failed to read {place}: {column} is {text:?}, and must be a finite number")]
-    Number {
-        /// File, line and column.
-        place: String,
-        /// The column's name.
-        column: String,
-        /// What stands there.
-        text: String,
-    },
-}
-
 /// Every table of published figures.
 #[derive(Clone, Debug)]
 pub struct Published {
     tables: Vec<Table>,
-}
-
-/// One file: rows of cells under names.
-#[derive(Clone, Debug)]
-pub struct Table {
-    /// What the file is called in places.
-    file: String,
-    header: Vec<String>,
-    lines: Vec<Line>,
-}
-
-#[derive(Clone, Debug)]
-struct Line {
-    number: u64,
-    cells: Vec<String>,
-    /// Where each cell begins, counted in characters from 1.
-    columns: Vec<usize>,
-}
-
-/// A row of a table.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    table: &'a Table,
-    line: &'a Line,
-}
-
-/// A published number, with the digits in which it is printed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Quantity {
-    /// The number.
-    pub value: f64,
-    /// Half a unit of its last printed digit: how far rounding may have moved it.
-    pub half_digit: f64,
-    /// Its cell: `file:line:column`, the column by its name.
-    pub place: String,
 }
 
 impl Published {
@@ -129,14 +52,7 @@ impl Published {
     /// When one is missing or is no table.
     pub fn read(directory: &Path) -> Result<Self, PublishedError> {
         let files = SHIPPED.into_iter().chain([KUBEML]);
-        let tables = files.map(|(name, _)| {
-            let path = directory.join(name);
-            let text = std::fs::read_to_string(&path).map_err(|source| PublishedError::Io {
-                path: path.display().to_string(),
-                source,
-            })?;
-            Table::parse(&path.display().to_string(), &text)
-        });
+        let tables = files.map(|(name, _)| Table::read(&directory.join(name)));
         Ok(Self {
             tables: tables.collect::<Result<_, _>>()?,
         })
@@ -147,7 +63,7 @@ impl Published {
     /// # Errors
     /// [`PublishedError::Missing`] if it is none of the files read.
     pub fn table(&self, name: &str) -> Result<&Table, PublishedError> {
-        let found = self.tables.iter().find(|table| table.is_named(name));
+        let found = self.tables.iter().find(|table| table.name() == name);
         found.ok_or_else(|| PublishedError::Missing {
             file: name.to_owned(),
             missing: "there is no such table".to_owned(),
@@ -165,161 +81,6 @@ impl Published {
     }
 }
 
-impl Table {
-    /// Reads a table whose first line names its columns.
-    fn parse(file: &str, text: &str) -> Result<Self, PublishedError> {
-        let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let damaged = |error: csv::Error| {
-            let line = error.position().map(csv::Position::line);
-            PublishedError::Table {
-                place: line.map_or(file.to_owned(), |line| format!("{file}:{line}:1")),
-                reason: reason(error.kind()),
-            }
-        };
-        let header = reader.headers().map_err(damaged)?;
-        let header: Vec<String> = header.iter().map(str::to_owned).collect();
-        let mut lines = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(damaged)?;
-            let number = record.position().map_or(0, csv::Position::line);
-            let raw = usize::try_from(number).ok().and_then(|number| {
-                let before = number.checked_sub(1)?;
-                text.lines().nth(before)
-            });
-            lines.push(Line {
-                number,
-                cells: record.iter().map(|cell| cell.trim().to_owned()).collect(),
-                columns: columns(raw.unwrap_or_default()),
-            });
-        }
-        Ok(Self {
-            file: file.to_owned(),
-            header,
-            lines,
-        })
-    }
-
-    fn is_named(&self, name: &str) -> bool {
-        Path::new(&self.file)
-            .file_name()
-            .is_some_and(|file| file == name)
-    }
-
-    /// Every row, from the top.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.lines.iter().map(|line| Row { table: self, line })
-    }
-
-    /// The first row with these texts in these columns.
-    ///
-    /// # Errors
-    /// [`PublishedError::Missing`] if there is none.
-    pub fn row(&self, wanted: &[(&str, &str)]) -> Result<Row<'_>, PublishedError> {
-        let is_it = |row: &Row<'_>| {
-            let mut all = wanted.iter();
-            all.all(|(name, text)| row.text(name).is_ok_and(|cell| cell == *text))
-        };
-        self.rows().find(is_it).ok_or_else(|| {
-            let told: Vec<String> = wanted
-                .iter()
-                .map(|(name, text)| format!("{name} {text:?}"))
-                .collect();
-            PublishedError::Missing {
-                file: self.file.clone(),
-                missing: format!("there is no row with {}", told.join(", ")),
-            }
-        })
-    }
-}
-
-impl<'a> Row<'a> {
-    /// The text under a column's name.
-    ///
-    /// # Errors
-    /// [`PublishedError::Missing`] if there is no such column.
-    pub fn text(self, name: &str) -> Result<&'a str, PublishedError> {
-        self.index(name)
-            .map(|index| self.line.cells[index].as_str())
-    }
-
-    /// The number under a column's name.
-    ///
-    /// # Errors
-    /// When there is no such column, or no finite number in it.
-    pub fn number(self, name: &str) -> Result<Quantity, PublishedError> {
-        let index = self.index(name)?;
-        let text = self.line.cells[index].as_str();
-        let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-        match value {
-            Some(value) => Ok(Quantity {
-                value,
-                half_digit: half_digit(text),
-                place: format!("{}:{}:{name}", self.table.file, self.line.number),
-            }),
-            None => Err(PublishedError::Number {
-                place: self.place(index),
-                column: name.to_owned(),
-                text: text.to_owned(),
-            }),
-        }
-    }
-
-    fn index(self, name: &str) -> Result<usize, PublishedError> {
-        let found = self.table.header.iter().position(|column| column == name);
-        found.ok_or_else(|| PublishedError::Missing {
-            file: self.table.file.clone(),
-            missing: format!(
-                "there is no column {name:?}; its columns are {}",
-                self.table.header.join(", ")
-            ),
-        })
-    }
-
-    /// Where a cell begins, as editors take it: `file:line:character`.
-    fn place(self, index: usize) -> String {
-        let column = self.line.columns.get(index).copied().unwrap_or(1);
-        format!("{}:{}:{column}", self.table.file, self.line.number)
-    }
-}
-
-/// What is wrong with a table, in a sentence.
-fn reason(kind: &csv::ErrorKind) -> String {
-    match kind {
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => format!("it has {len} cells, and the first line names {expected_len} columns"),
-        csv::ErrorKind::Utf8 { err, .. } => format!("it is not UTF-8: {err}"),
-        _ => "it is not a table of comma-separated values".to_owned(),
-    }
-}
-
-/// Where each cell of a line begins, in characters from 1. Commas inside
-/// quotes belong to a cell.
-fn columns(line: &str) -> Vec<usize> {
-    let mut is_quoted = false;
-    let mut starts = vec![1];
-    for (index, character) in line.chars().enumerate() {
-        match character {
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => starts.push(index + 2),
-            _ => {}
-        }
-    }
-    starts
-}
-
-/// Half a unit of the last digit of a decimal number.
-fn half_digit(text: &str) -> f64 {
-    let (digits, exponent) = match text.split_once(['e', 'E']) {
-        Some((digits, exponent)) => (digits, exponent.parse().unwrap_or(0)),
-        None => (text, 0),
-    };
-    let decimals = digits
-        .split_once('.')
-        .map_or(0, |(_, decimals)| decimals.len());
-    0.5 * 10f64.powi(exponent - i32::try_from(decimals).unwrap_or(i32::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,41 +95,5 @@ mod tests {
         let seconds = row.number("seconds_per_batch").unwrap();
         assert_eq!((seconds.value, seconds.half_digit), (14.382, 0.0005));
         assert_eq!(seconds.place, "cp_table2.csv:4:seconds_per_batch");
-    }
-
-    #[test]
-    fn the_last_digit_counts_whatever_it_is() {
-        assert_eq!(half_digit("92.00"), 0.005);
-        assert_eq!(half_digit("2685"), 0.5);
-        assert_eq!(half_digit("1.5e3"), 50.0);
-    }
-
-    #[test]
-    fn commas_in_quotes_move_no_column() {
-        assert_eq!(columns(r#"a,"b,c",d"#), [1, 3, 9]);
-    }
-
-    fn message(text: &str) -> String {
-        let table = Table::parse("t.csv", text);
-        let number = table.and_then(|table| table.rows().next().unwrap().number("b"));
-        number.unwrap_err().to_string()
-    }
-
-    #[test]
-    fn damage_is_located() {
-        let word = message("a,b\nx,y\n");
-        assert!(word.contains(r#"t.csv:2:3: b is "y""#), "{word}");
-        let endless = message("a,b\nx,inf\n");
-        assert!(endless.contains("finite"), "{endless}");
-        let short = message("a,b\nx\n");
-        assert!(
-            short.contains("t.csv:2:1") && short.contains("1 cells"),
-            "{short}"
-        );
-        let renamed = message("a,c\nx,1\n");
-        assert!(
-            renamed.contains(r#"no column "b""#) && renamed.contains("a, c"),
-            "{renamed}"
-        );
     }
 }

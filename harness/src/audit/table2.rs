@@ -1,9 +1,9 @@
 //! Table 2 of Barrak et al. 2025: epochs, and seconds.
 
 use super::finding::{Check, Input, Outcome};
-use super::published::{Quantity, Row};
 use super::ranking::Ranking;
 use super::{AuditError, Findings, Paper, Sources};
+use crate::published::{Quantity, Row};
 use crate::report::format;
 
 /// The table's models, in its order.

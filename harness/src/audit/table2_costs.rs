@@ -3,10 +3,10 @@
 use epochcost_systems::{DataPlan, Device, Evaluate, Fidelity, Job, find, find_model};
 
 use super::finding::{Finding, Input, Outcome};
-use super::published::{Quantity, Row};
 use super::ranking::{Ranking, percent};
 use super::table2::{GPU, MODELS, check, function_rows, rows, setting};
 use super::{AuditError, Findings, Sources};
+use crate::published::{Quantity, Row};
 use crate::report::format;
 
 const SECONDS_PER_HOUR: f64 = 3600.0;

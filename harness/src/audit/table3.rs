@@ -1,10 +1,10 @@
 //! Table 3 of Barrak et al. 2025: time to accuracy.
 
 use super::finding::{Check, Input, Outcome};
-use super::published::{Quantity, Row};
 use super::ranking::Ranking;
 use super::table2;
 use super::{AuditError, Findings, Paper, Sources};
+use crate::published::{Quantity, Row};
 use crate::report::format;
 
 const SECONDS_PER_MINUTE: f64 = 60.0;

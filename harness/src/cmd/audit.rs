@@ -38,10 +38,13 @@ struct Audited<'a> {
 /// When published figures are missing or are no numbers.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let published = match &args.published {
-        Some(directory) => Published::read(directory),
-        None => Published::shipped(),
+        Some(directory) => Published::read(directory).map_err(|error| Error::Usage {
+            problem: error.to_string(),
+            remedy: "--published names a directory with the files of experiments/published/"
+                .to_owned(),
+        })?,
+        None => Published::shipped().map_err(audit::AuditError::from)?,
     };
-    let published = published.map_err(audit::AuditError::from)?;
     let prices = PriceBook::shipped().map_err(ResultsError::from)?;
     let mut papers = args.papers.clone();
     if papers.is_empty() {

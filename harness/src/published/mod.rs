@@ -1,0 +1,85 @@
+//! Published figures: the CSV files that lie in a directory `published` beside
+//! the experiments that quote them.
+
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub use self::table::{Quantity, Row, Table};
+use crate::analysis::cell::Cell;
+
+/// The directory's name.
+pub const DIRECTORY: &str = "published";
+
+/// Why published figures could not be read.
+#[derive(Debug, Error)]
+pub enum PublishedError {
+    /// There is no such directory.
+    #[error("there is no directory `{DIRECTORY}` beside {} or above it", experiment.display())]
+    NoDirectory {
+        /// The experiment that quotes a cell.
+        experiment: PathBuf,
+    },
+    /// A file could not be read at all.
+    #[error("failed to read {path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is no table.
+    #[error("failed to read {place}: {reason}")]
+    Table {
+        /// The file, with the line where it is known.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A column or a row that is needed is missing.
+    #[error("failed to read {file}: {missing}")]
+    Missing {
+        /// The file.
+        file: String,
+        /// What is missing.
+        missing: String,
+    },
+    /// A cell is not a number.
+    #[error("failed to read {place}: {column} is {text:?}, and must be a finite number")]
+    Number {
+        /// File, line and column.
+        place: String,
+        /// The column's name.
+        column: String,
+        /// What stands there.
+        text: String,
+    },
+}
+
+/// The directory `published` nearest to an experiment: in the directory of its
+/// file, or in one above.
+///
+/// # Errors
+/// When there is none.
+pub fn directory(experiment: &Path) -> Result<PathBuf, PublishedError> {
+    let absolute = std::path::absolute(experiment).unwrap_or_else(|_| experiment.to_owned());
+    let mut candidates = absolute
+        .ancestors()
+        .skip(1)
+        .map(|above| above.join(DIRECTORY));
+    candidates
+        .find(|candidate| candidate.is_dir())
+        .ok_or_else(|| PublishedError::NoDirectory {
+            experiment: experiment.to_owned(),
+        })
+}
+
+/// The number in a cell of the tables beside an experiment.
+///
+/// # Errors
+/// When the table, the cell or a number in it is not there.
+pub fn number(experiment: &Path, cell: &Cell) -> Result<f64, PublishedError> {
+    Table::read(&directory(experiment)?.join(&cell.file))?.number(cell)
+}
