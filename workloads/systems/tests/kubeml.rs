@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use async_trait::async_trait;
 use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
-use epochcost_systems::testing::{self, SIZES, Trial};
+use epochcost_systems::testing::{self, Before, SIZES, Trial};
 use epochcost_systems::{
-    Batch, Compute, Evaluation, Fidelity, GradientOutput, Job, Result, SettingsError, SystemError,
-    Vector, find, kubeml,
+    Batch, Compute, Fidelity, Job, Result, SettingsError, SystemError, Vector, find, kubeml,
 };
 use serde_json::{Map, Value, json};
 
@@ -327,67 +326,33 @@ fn settings_that_do_not_exist_or_fit_are_named() {
 /// What is computed when: rank, epoch, mini-batch.
 type When = (usize, usize, usize);
 
-/// Computes but for what is to fail, as often as it is to.
+/// What is to fail, as often as it is to.
 struct Failing {
-    formula: Box<dyn Compute>,
     fails: fn(When) -> bool,
     left: Arc<AtomicUsize>,
 }
 
-/// Makes them.
+/// Models that do.
 fn failing(
     fails: fn(When) -> bool,
     times: usize,
 ) -> impl Fn() -> Box<dyn Compute> + Send + Sync + 'static {
     let left = Arc::new(AtomicUsize::new(times));
     move || {
-        Box::new(Failing {
-            formula: testing::compute(),
-            fails,
-            left: left.clone(),
-        })
+        let left = left.clone();
+        testing::after(Failing { fails, left }, testing::compute())
     }
 }
 
 #[async_trait]
-impl Compute for Failing {
-    fn parameters(&self) -> usize {
-        self.formula.parameters()
-    }
-
-    fn statistics(&self) -> usize {
-        self.formula.statistics()
-    }
-
-    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        self.formula.initial_parameters(seed).await
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        self.formula.initial_statistics()
-    }
-
-    async fn gradient(
-        &mut self,
-        parameters: &Vector,
-        statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
+impl Before for Failing {
+    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
         let one_less = |left: usize| left.checked_sub(1);
         let is_to = (self.fails)((batch.rank, batch.epoch, batch.index));
         if is_to && self.left.fetch_update(Relaxed, Relaxed, one_less).is_ok() {
             return Err(SystemError::Compute("the device is gone".into()));
         }
-        self.formula.gradient(parameters, statistics, batch).await
-    }
-
-    async fn evaluate(
-        &mut self,
-        parameters: &Vector,
-        statistics: &Vector,
-        test: &Batch,
-    ) -> Result<Option<Evaluation>> {
-        self.formula.evaluate(parameters, statistics, test).await
+        Ok(())
     }
 }
 

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::Optimizer;
 use epochcost_systems::p2p::{Compression, EPOCH_BYTES, KEY_BYTES, Method, TOKEN_BYTES};
-use epochcost_systems::testing::{self, Trial};
+use epochcost_systems::testing::{self, Before, Trial};
 use epochcost_systems::{
-    Batch, Compute, DriveError, Evaluation, Fidelity, GradientOutput, Job, Replicas, Result,
-    StepRecord, SystemError, Vector, find,
+    Batch, Compute, DriveError, Fidelity, Job, Replicas, Result, StepRecord, SystemError, Vector,
+    find,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -101,9 +101,8 @@ impl Course {
 /// Before a gradient of an epoch a peer waits for this.
 type Gate = fn(usize, usize) -> Option<Event>;
 
-/// A model that goes on only when others have.
+/// Goes on only when others have.
 struct Gated {
-    model: Box<dyn Compute>,
     course: Arc<Course>,
     gate: Gate,
     /// Milliseconds that a gradient takes: the published barrier needs more
@@ -113,9 +112,8 @@ struct Gated {
 }
 
 impl Gated {
-    fn new(model: Box<dyn Compute>, course: &Arc<Course>, gate: Gate) -> Self {
+    fn new(course: &Arc<Course>, gate: Gate) -> Self {
         Self {
-            model,
             course: course.clone(),
             gate,
             milliseconds: 0,
@@ -125,29 +123,8 @@ impl Gated {
 }
 
 #[async_trait]
-impl Compute for Gated {
-    fn parameters(&self) -> usize {
-        self.model.parameters()
-    }
-
-    fn statistics(&self) -> usize {
-        self.model.statistics()
-    }
-
-    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        self.model.initial_parameters(seed).await
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        self.model.initial_statistics()
-    }
-
-    async fn gradient(
-        &mut self,
-        parameters: &Vector,
-        statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
+impl Before for Gated {
+    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
         let (rank, epoch) = (batch.rank, batch.epoch);
         if self.fails {
             return Err(SystemError::Compute("no gradient".into()));
@@ -159,26 +136,21 @@ impl Compute for Gated {
             }
         }
         tokio::time::sleep(Duration::from_millis(self.milliseconds)).await;
-        self.model.gradient(parameters, statistics, batch).await
+        Ok(())
     }
 
-    async fn evaluate(
-        &mut self,
-        parameters: &Vector,
-        statistics: &Vector,
-        test: &Batch,
-    ) -> Result<Option<Evaluation>> {
+    fn evaluation(&mut self, test: &Batch) {
         let (rank, epoch) = (test.rank, test.epoch);
         self.course.note(Event::Evaluates { rank, epoch });
-        self.model.evaluate(parameters, statistics, test).await
     }
 }
 
 fn slow_of(model: fn() -> Box<dyn Compute>) -> Box<dyn Compute> {
-    Box::new(Gated {
+    let slow = Gated {
         milliseconds: 15,
-        ..Gated::new(model(), &Arc::default(), |_, _| None)
-    })
+        ..Gated::new(&Arc::default(), |_, _| None)
+    };
+    testing::after(slow, model())
 }
 
 fn slow() -> Box<dyn Compute> {
@@ -197,7 +169,7 @@ async fn run_gated(
 ) -> (Result<Trial, DriveError>, Arc<Course>) {
     let course = Arc::new(Course::default());
     let peers = course.clone();
-    let make = move || -> Box<dyn Compute> { Box::new(Gated::new(model(), &peers, gate)) };
+    let make = move || testing::after(Gated::new(&peers, gate), model());
     (testing::run_with(job, make).await, course)
 }
 
@@ -539,11 +511,12 @@ async fn synchronous_peers_wait_with_a_bound() {
 /// A function that fails ends its execution; the peer asks, and says so.
 #[tokio::test]
 async fn a_peer_learns_that_its_execution_failed() {
-    let failing = || -> Box<dyn Compute> {
-        Box::new(Gated {
+    let failing = || {
+        let fails = Gated {
             fails: true,
-            ..Gated::new(testing::compute(), &Arc::default(), |_, _| None)
-        })
+            ..Gated::new(&Arc::default(), |_, _| None)
+        };
+        testing::after(fails, testing::compute())
     };
     let job = job("p2p_lambda", Fidelity::Paper, 2, json!({}));
     let Err(DriveError::Invoke(error)) = testing::run_with(&job, failing).await else {

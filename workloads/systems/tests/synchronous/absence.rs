@@ -8,11 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use epochcost_channels::TensorStore;
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
-use epochcost_systems::testing;
+use epochcost_systems::testing::{self, Before};
 use epochcost_systems::{
-    Batch, Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, Evaluation,
-    ExecutionStatus, Fidelity, GradientOutput, Invoke, Job, Outcome, Record, Recorder, Result,
-    SystemError, Task, Vector, World, find, shard_key,
+    Batch, Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, ExecutionStatus,
+    Fidelity, Invoke, Job, Outcome, Record, Recorder, Result, SystemError, Task, World, find,
+    shard_key,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
@@ -201,46 +201,16 @@ async fn keys_beyond_the_first_page_stay_hidden() {
     }
 }
 
-/// Computes until the last of three workers comes to its second mini-batch.
-struct Failing(Box<dyn Compute>);
+/// The last of three workers fails at its second mini-batch.
+struct Failing;
 
 #[async_trait]
-impl Compute for Failing {
-    fn parameters(&self) -> usize {
-        self.0.parameters()
-    }
-
-    fn statistics(&self) -> usize {
-        self.0.statistics()
-    }
-
-    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        self.0.initial_parameters(seed).await
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        self.0.initial_statistics()
-    }
-
-    async fn gradient(
-        &mut self,
-        parameters: &Vector,
-        statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
-        if (batch.rank, batch.index) == (2, 1) {
-            return Err(SystemError::Compute("the device is gone".into()));
+impl Before for Failing {
+    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
+        match (batch.rank, batch.index) {
+            (2, 1) => Err(SystemError::Compute("the device is gone".into())),
+            _ => Ok(()),
         }
-        self.0.gradient(parameters, statistics, batch).await
-    }
-
-    async fn evaluate(
-        &mut self,
-        parameters: &Vector,
-        statistics: &Vector,
-        test: &Batch,
-    ) -> Result<Option<Evaluation>> {
-        self.0.evaluate(parameters, statistics, test).await
     }
 }
 
@@ -249,7 +219,7 @@ impl Compute for Failing {
 async fn a_worker_that_fails_ends_the_job() {
     for system in SYSTEMS {
         let job = job(system, Fidelity::Paper, 3, json!({}));
-        let compute = || -> Box<dyn Compute> { Box::new(Failing(testing::compute())) };
+        let compute = || testing::after(Failing, testing::compute());
         match testing::run_with(&job, compute).await.err() {
             Some(DriveError::Invoke(error)) => {
                 assert_eq!(error.rank, 2, "{system}");
