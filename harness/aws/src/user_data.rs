@@ -153,7 +153,10 @@ fn serve(service: &Service) -> Result<(Vec<String>, u16), AwsError> {
                 load = " --loadmodule /opt/epochcost/module.so";
             }
             if let Some(value) = malloc_conf {
-                lines.push(format!("export MALLOC_CONF={}", quoted(value)?));
+                // The distribution's allocator reads one name, Redis' own copy of it the other.
+                for name in ["MALLOC_CONF", "JE_MALLOC_CONF"] {
+                    lines.push(format!("export {name}={}", quoted(value)?));
+                }
             }
             // The security group admits members of the run alone.
             lines.push(format!(

@@ -90,7 +90,10 @@ impl Redis {
         let mut command = start::command(&program, directory.path())?;
         command.arg(&file);
         if let Some(value) = settings.allocator.malloc_conf() {
-            command.env("MALLOC_CONF", value);
+            // Debian's Redis reads one name, one built from Redis' own sources the other.
+            command
+                .env("MALLOC_CONF", value)
+                .env("JE_MALLOC_CONF", value);
         }
         let mut group = Group::new(directory.path()).map_err(ServerError::io("run /bin/sh"))?;
         group
