@@ -9,6 +9,7 @@
 
 mod allreduce;
 mod arithmetic;
+mod before;
 mod compression;
 mod continuation;
 mod data;
@@ -58,6 +59,7 @@ mod workflow;
 mod world;
 
 pub use arithmetic::take_arithmetic_bytes;
+pub use before::{Before, after};
 pub use data::{DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key};
 pub use dataset::{dataset_objects, phantom_objects};
 pub use drive::{ByHost, DriveError, Driven, Functions, InvokeError, drive};

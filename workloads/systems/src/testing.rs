@@ -360,65 +360,6 @@ impl Compute for Formula {
     }
 }
 
-/// What happens before a model computes.
-#[async_trait]
-pub trait Before: Send + Sync {
-    /// Before a gradient, whose outcome an error is.
-    async fn gradient(&mut self, batch: &Batch) -> Result<()>;
-
-    /// Before an evaluation.
-    fn evaluation(&mut self, _test: &Batch) {}
-}
-
-/// `model`, before which something happens.
-pub fn after(before: impl Before + 'static, model: Box<dyn Compute>) -> Box<dyn Compute> {
-    Box::new(After { before, model })
-}
-
-struct After<B> {
-    before: B,
-    model: Box<dyn Compute>,
-}
-
-#[async_trait]
-impl<B: Before> Compute for After<B> {
-    fn parameters(&self) -> usize {
-        self.model.parameters()
-    }
-
-    fn statistics(&self) -> usize {
-        self.model.statistics()
-    }
-
-    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        self.model.initial_parameters(seed).await
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        self.model.initial_statistics()
-    }
-
-    async fn gradient(
-        &mut self,
-        parameters: &Vector,
-        statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
-        self.before.gradient(batch).await?;
-        self.model.gradient(parameters, statistics, batch).await
-    }
-
-    async fn evaluate(
-        &mut self,
-        parameters: &Vector,
-        statistics: &Vector,
-        test: &Batch,
-    ) -> Result<Option<Evaluation>> {
-        self.before.evaluation(test);
-        self.model.evaluate(parameters, statistics, test).await
-    }
-}
-
 struct Platform {
     system: &'static dyn System,
     channels: Channels,

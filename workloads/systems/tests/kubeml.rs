@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use async_trait::async_trait;
 use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
-use epochcost_systems::testing::{self, Before, SIZES, Trial};
+use epochcost_systems::testing::{self, SIZES, Trial};
 use epochcost_systems::{
-    Batch, Compute, Fidelity, Job, Result, SettingsError, SystemError, Vector, find, kubeml,
+    Batch, Before, Compute, Fidelity, Job, Result, SettingsError, SystemError, Vector, after, find,
+    kubeml,
 };
 use serde_json::{Map, Value, json};
 
@@ -340,7 +341,7 @@ fn failing(
     let left = Arc::new(AtomicUsize::new(times));
     move || {
         let left = left.clone();
-        testing::after(Failing { fails, left }, testing::compute())
+        after(Failing { fails, left }, testing::compute())
     }
 }
 

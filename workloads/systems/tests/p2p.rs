@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::Optimizer;
 use epochcost_systems::p2p::{Compression, EPOCH_BYTES, KEY_BYTES, Method, TOKEN_BYTES};
-use epochcost_systems::testing::{self, Before, Trial};
+use epochcost_systems::testing::{self, Trial};
 use epochcost_systems::{
-    Batch, Compute, DriveError, Fidelity, Job, Replicas, Result, StepRecord, SystemError, Vector,
-    find,
+    Batch, Before, Compute, DriveError, Fidelity, Job, Replicas, Result, StepRecord, SystemError,
+    Vector, after, find,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -150,7 +150,7 @@ fn slow_of(model: fn() -> Box<dyn Compute>) -> Box<dyn Compute> {
         milliseconds: 15,
         ..Gated::new(&Arc::default(), |_, _| None)
     };
-    testing::after(slow, model())
+    after(slow, model())
 }
 
 fn slow() -> Box<dyn Compute> {
@@ -169,7 +169,7 @@ async fn run_gated(
 ) -> (Result<Trial, DriveError>, Arc<Course>) {
     let course = Arc::new(Course::default());
     let peers = course.clone();
-    let make = move || testing::after(Gated::new(&peers, gate), model());
+    let make = move || after(Gated::new(&peers, gate), model());
     (testing::run_with(job, make).await, course)
 }
 
@@ -516,7 +516,7 @@ async fn a_peer_learns_that_its_execution_failed() {
             fails: true,
             ..Gated::new(&Arc::default(), |_, _| None)
         };
-        testing::after(fails, testing::compute())
+        after(fails, testing::compute())
     };
     let job = job("p2p_lambda", Fidelity::Paper, 2, json!({}));
     let Err(DriveError::Invoke(error)) = testing::run_with(&job, failing).await else {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use std::{env, process};
 
 use async_trait::async_trait;
-use epochcost_systems::{Batch, Compute, Evaluation, GradientOutput, Result, SystemError, Vector};
+use epochcost_systems::{Batch, Before, Result, SystemError};
 use serde::Deserialize;
 use tokio::time::sleep;
 
@@ -36,59 +36,19 @@ pub enum FaultKind {
     OutOfMemory,
 }
 
-/// A model that meets faults on its way.
-pub struct Faulty<C> {
-    model: C,
-    faults: Vec<Fault>,
-}
-
-impl<C> Faulty<C> {
-    /// Computes on `model`, faults apart.
-    pub fn new(model: C, faults: Vec<Fault>) -> Self {
-        Self { model, faults }
-    }
-}
+/// Faults that a model meets on its way.
+pub struct Faults(pub Vec<Fault>);
 
 #[async_trait]
-impl<C: Compute> Compute for Faulty<C> {
-    fn parameters(&self) -> usize {
-        self.model.parameters()
-    }
-
-    fn statistics(&self) -> usize {
-        self.model.statistics()
-    }
-
-    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        self.model.initial_parameters(seed).await
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        self.model.initial_statistics()
-    }
-
-    async fn gradient(
-        &mut self,
-        parameters: &Vector,
-        statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
+impl Before for Faults {
+    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
         let here = |fault: &&Fault| {
             (fault.rank, fault.epoch, fault.batch) == (batch.rank, batch.epoch, batch.index)
         };
-        for fault in self.faults.iter().filter(here) {
+        for fault in self.0.iter().filter(here) {
             happen(fault.kind).await?;
         }
-        self.model.gradient(parameters, statistics, batch).await
-    }
-
-    async fn evaluate(
-        &mut self,
-        parameters: &Vector,
-        statistics: &Vector,
-        test: &Batch,
-    ) -> Result<Option<Evaluation>> {
-        self.model.evaluate(parameters, statistics, test).await
+        Ok(())
     }
 }
 

@@ -9,14 +9,14 @@ use epochcost_channels::{
 };
 use epochcost_models::GpuWatch;
 use epochcost_systems::{
-    Channels, GpuUsage, Job, Launch, Outcome, Record, Recorder, Task, World, find,
+    Channels, GpuUsage, Job, Launch, Outcome, Record, Recorder, Task, World, after, find,
 };
 use tokio::sync::Mutex;
 
 use crate::compute::{JobModel, Loaded, Model};
 use crate::control::Control;
 use crate::environment::{Environment, Platform};
-use crate::faults::Faulty;
+use crate::faults::Faults;
 use crate::host::{HostClock, WorkerError};
 use crate::output::Output;
 use crate::process::OwnProcess;
@@ -86,7 +86,7 @@ impl Worker {
         let model = self.model(&task.job, rank)?;
         let on_gpu = model.is_on_gpu();
         let model = JobModel::new(model, &task.job)?;
-        let compute = Box::new(Faulty::new(model, self.environment.faults.clone()));
+        let compute = after(Faults(self.environment.faults.clone()), Box::new(model));
         let mut world = World::new(
             task,
             &channels,

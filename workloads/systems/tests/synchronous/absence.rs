@@ -8,11 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use epochcost_channels::TensorStore;
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
-use epochcost_systems::testing::{self, Before};
+use epochcost_systems::testing;
 use epochcost_systems::{
-    Batch, Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, ExecutionStatus,
-    Fidelity, Invoke, Job, Outcome, Record, Recorder, Result, SystemError, Task, World, find,
-    shard_key,
+    Batch, Before, Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, ExecutionStatus,
+    Fidelity, Invoke, Job, Outcome, Record, Recorder, Result, SystemError, Task, World, after,
+    find, shard_key,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
@@ -219,7 +219,7 @@ impl Before for Failing {
 async fn a_worker_that_fails_ends_the_job() {
     for system in SYSTEMS {
         let job = job(system, Fidelity::Paper, 3, json!({}));
-        let compute = || testing::after(Failing, testing::compute());
+        let compute = || after(Failing, testing::compute());
         match testing::run_with(&job, compute).await.err() {
             Some(DriveError::Invoke(error)) => {
                 assert_eq!(error.rank, 2, "{system}");

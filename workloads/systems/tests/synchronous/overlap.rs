@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use epochcost_channels::ObjectStore;
 use epochcost_systems::testing;
 use epochcost_systems::{
-    Batch, Compute, Evaluation, Fidelity, GradientOutput, Job, Outcome, Result, SystemError,
-    Vector, find,
+    Batch, Before, Compute, Evaluation, Fidelity, GradientOutput, Job, Outcome, Result,
+    SystemError, Vector, after, find,
 };
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
@@ -119,6 +119,15 @@ fn tuned(workers: usize) -> Job {
     }
 }
 
+struct Nothing;
+
+#[async_trait]
+impl Before for Nothing {
+    async fn gradient(&mut self, _batch: &Batch) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// The workers' outcomes.
 async fn run_in_parts(workers: usize, course: Course) -> Vec<Result<Outcome>> {
     let job = tuned(workers);
@@ -129,7 +138,8 @@ async fn run_in_parts(workers: usize, course: Course) -> Vec<Result<Outcome>> {
             objects: channels.objects.clone(),
             course,
         };
-        start_with(&job, &channels, rank, Box::new(compute))
+        // A worker's model is wrapped like this, to meet faults.
+        start_with(&job, &channels, rank, after(Nothing, Box::new(compute)))
     };
     let mut outcomes = vec![];
     for worker in (0..workers).map(start).collect::<Vec<_>>() {
