@@ -1,14 +1,14 @@
 //! The command line.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::cmd::{self, Output};
-use crate::error::{Error, Exit};
-use crate::experiment::{Options, PlatformKind, Services};
+use crate::cmd;
+use crate::error::{Error, rendered};
+use crate::exit::Exit;
+use crate::ui::{Output, eprint_line};
 
 /// When does serverless training pay? Runs training systems side by side and
 /// reports time, cost, communication and accuracy.
@@ -45,9 +45,9 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run experiments.
-    Run(RunArgs),
+    Run(cmd::run::Args),
     /// Validate experiments and show what they expand to.
-    Check(CheckArgs),
+    Check(cmd::check::Args),
     /// Say what an experiment would take, before anything runs.
     ///
     /// Simulates every row with sizes only, on the platform profile and the
@@ -97,108 +97,16 @@ enum Verb {
     ///
     /// Asks before it removes anything. Fails if any service could not be
     /// asked: a list with a gap would read as "nothing is left".
-    Clean(cmd::aws::CleanArgs),
+    Clean(cmd::clean::Args),
     /// Serve AWS' Lambda on this machine and run its instances, for runs on AWS
     /// without an account; the rest is moto's.
     #[command(hide = true)]
-    Emulate(cmd::aws::EmulateArgs),
+    Emulate(cmd::emulate::Args),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
         shell: Shell,
     },
-}
-
-/// Experiments, and what is laid over them.
-#[derive(Debug, Args)]
-pub struct Selection {
-    /// Experiment files.
-    #[arg(required = true, value_name = "EXPERIMENT.yaml")]
-    pub experiments: Vec<PathBuf>,
-    /// Set a field: a dotted path, `=` and a YAML value, as in
-    /// `--set epochs=1 --set systems.0.batch_size=16 --set 'systems.*.epochs=2'`.
-    #[arg(long, value_name = "A.B=C")]
-    pub set: Vec<String>,
-    /// Repetitions of each row.
-    #[arg(long, value_name = "N")]
-    pub trials: Option<usize>,
-    /// Where to run.
-    #[arg(long, value_enum)]
-    pub platform: Option<PlatformKind>,
-    /// What serves the channels of the local platform.
-    #[arg(long, value_enum)]
-    pub services: Option<Services>,
-}
-
-impl Selection {
-    /// What is laid over each file.
-    pub fn options(&self) -> Options {
-        Options {
-            set: self.set.clone(),
-            trials: self.trials,
-            platform: self.platform,
-            services: self.services,
-            quick: false,
-        }
-    }
-}
-
-/// `run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// What to run.
-    #[command(flatten)]
-    pub selection: Selection,
-    /// The run directory; by default a new one under `results/`.
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Go on with the run in `--out`: finished trials are not run again.
-    #[arg(long, requires = "out")]
-    pub resume: bool,
-    /// Check everything and show what would be run, then stop.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Spend at most this; the local platform spends nothing.
-    #[arg(long, value_name = "USD", value_parser = non_negative)]
-    pub max_usd: Option<f64>,
-    /// On AWS: agree to the worst case without being asked.
-    #[arg(long)]
-    pub yes: bool,
-}
-
-/// `check`.
-#[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// What to check.
-    #[command(flatten)]
-    pub selection: Selection,
-}
-
-impl ValueEnum for PlatformKind {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Local, Self::Sim, Self::Aws]
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(self.as_str().into())
-    }
-}
-
-impl ValueEnum for Services {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Embedded, Self::Real]
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(self.as_str().into())
-    }
-}
-
-fn non_negative(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
-        _ => Err("give dollars, 0 or more".to_owned()),
-    }
 }
 
 /// Parses the command line, does what it says, and renders whatever went wrong.
@@ -216,24 +124,10 @@ pub async fn main() -> ExitCode {
     match dispatch(cli.verb, output).await {
         Ok(exit) => exit.into(),
         Err(error) => {
-            cmd::complain(format_args!("error: {}", rendered(&error)));
+            eprint_line(format_args!("error: {}", rendered(&error)));
             error.exit().into()
         }
     }
-}
-
-/// An error's text; where it does not end in it, the cause.
-pub(crate) fn rendered(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(&format!(": {inner_text}"));
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
@@ -251,8 +145,8 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Prices(args) => cmd::prices::run(&args, output).await,
         Verb::List(args) => cmd::list::run(&args, output),
         Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
-        Verb::Clean(args) => cmd::aws::clean(&args, output).await,
-        Verb::Emulate(args) => cmd::aws::emulate(&args, output).await,
+        Verb::Clean(args) => cmd::clean::run(&args, output).await,
+        Verb::Emulate(args) => cmd::emulate::run(&args, output).await,
         Verb::Completions { shell } => {
             clap_complete::generate(
                 shell,

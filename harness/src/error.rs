@@ -1,43 +1,15 @@
-//! The exit codes, and every error a verb can end with.
+//! Every error that a verb can end with, and the exit code of each.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use epochcost_datasets::DatasetError;
 use thiserror::Error;
 
 use crate::audit::AuditError;
-use crate::experiment::ExperimentError;
+use crate::exit::Exit;
+use crate::experiment::{ExperimentError, UnreadableDirectory};
 use crate::platform::PlatformError;
 use crate::results::ResultsError;
-
-/// How the program ends. Scripts and CI stand on these numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Exit {
-    /// Everything asked for was done, and every expectation met.
-    Done = 0,
-    /// A fault of this program or of the machine under it.
-    Internal = 1,
-    /// A wrong option, experiment, data file or directory.
-    Usage = 2,
-    /// A trial failed, or a verdict is not the one expected.
-    Failed = 3,
-    /// Nothing was selected.
-    NothingSelected = 4,
-    /// The platform lacks something; `epochcost doctor` says what.
-    Lacks = 5,
-    /// A spending limit would be or was passed.
-    SpendingLimit = 6,
-    /// Interrupted; finished trials are kept.
-    Interrupted = 7,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
 
 /// Why a verb could not do its work.
 #[derive(Debug, Error)]
@@ -109,6 +81,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the refusal of a build without the feature `aws`, and how to get
+    /// one that has it.
+    #[cfg(not(feature = "aws"))]
+    pub(crate) fn no_aws() -> Self {
+        Self::Lacks {
+            what: "this build has no AWS clients".to_owned(),
+            remedy: "build it with them, which takes minutes and 8 GB of memory: \
+                     cargo run --release --features aws -- …"
+                .to_owned(),
+        }
+    }
+
     /// The exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
@@ -129,6 +113,29 @@ impl Error {
             Self::Aws(error) => of_aws(error),
         }
     }
+}
+
+impl From<UnreadableDirectory> for Error {
+    fn from(error: UnreadableDirectory) -> Self {
+        Self::Usage {
+            problem: error.to_string(),
+            remedy: "name another directory with --directory".to_owned(),
+        }
+    }
+}
+
+/// Returns an error's text, followed by the causes that it does not name itself.
+pub(crate) fn rendered(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(&format!(": {inner_text}"));
+        }
+        cause = inner.source();
+    }
+    text
 }
 
 /// What the account lacks is the platform's lack; a service's fault is nobody's

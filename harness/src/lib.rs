@@ -8,14 +8,24 @@
 
 pub mod analysis;
 pub mod audit;
+pub mod claims;
 pub mod cli;
 pub mod cmd;
 pub mod cost;
 pub mod error;
+pub mod exit;
 pub mod experiment;
+pub mod forecast;
+pub mod format;
+pub mod hash;
 pub mod metering;
-pub mod plan;
 pub mod platform;
+pub mod profiles;
+pub mod profiling;
 pub mod published;
 pub mod report;
 pub mod results;
+pub mod rows;
+pub mod run;
+pub mod suggest;
+pub mod ui;

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use epochcost::analysis::claims::Metric;
 use epochcost::analysis::comparison::{
     Change, Comparison, Guard, Repeats, RowFigures, Rules, Value,
 };
-use epochcost::analysis::ratio::independent;
+use epochcost::claims::Metric;
+use epochcost::claims::ratio::independent;
 use epochcost_kernels::hash;
 
 const RULES: Rules = Rules {

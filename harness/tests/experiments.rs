@@ -3,8 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use epochcost::cmd::list::yaml_files;
-use epochcost::experiment::{Experiment, Options};
+use epochcost::experiment::{Experiment, Options, yaml_files};
 
 fn shipped() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
@@ -66,7 +65,7 @@ fn every_claim_of_a_shipped_experiment_selects_a_row() {
             .filter(|claim| claim.not_run.is_none())
         {
             let mut rows = experiment.rows.iter();
-            let selects = rows.any(|row| epochcost::analysis::matches(&claim.select, row));
+            let selects = rows.any(|row| epochcost::claims::matches(&claim.select, row));
             assert!(
                 selects,
                 "{}: {:?} selects no row",

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use epochcost::metering::TrialOutcome;
-use epochcost::plan::{Fault, FaultKind, Row, TrialPlan};
 use epochcost::platform::local::{Local, Worker, worker};
 use epochcost::platform::{Platform, PlatformError, Progress, TrialData};
+use epochcost::rows::{Fault, FaultKind, Row, TrialPlan};
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
 use epochcost_systems::{

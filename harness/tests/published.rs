@@ -4,10 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use epochcost::analysis::cell::Cell;
-use epochcost::analysis::claims::Claim;
-use epochcost::cmd::list::yaml_files;
-use epochcost::experiment::{Experiment, Options};
+use epochcost::claims::{Cell, Claim};
+use epochcost::experiment::{Experiment, Options, yaml_files};
 use epochcost::published::Table;
 
 /// Says of every column of the other tables whether its numbers are results.

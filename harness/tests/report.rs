@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::analysis::claims::{Metric, Word};
 use epochcost::analysis::{self, Analysis};
-use epochcost::error::Exit;
+use epochcost::claims::{Metric, Word};
+use epochcost::exit::Exit;
 use epochcost::report;
 use epochcost::results::{ResultsError, RunDirectory};
 use epochcost_systems::{Record, StageSeconds};

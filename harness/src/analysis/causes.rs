@@ -1,22 +1,9 @@
-//! What accounts for the distance between a published figure and the observed
-//! one: the same figure of rows that differ from the claim's in one switch.
+//! Effects of a claim's causes: how far each moves the observed figure towards
+//! the published one.
 
 use serde::{Deserialize, Serialize};
 
-use super::claims::Claim;
-use super::selector::Selector;
-use super::statistics::Estimate;
-
-/// One thing that may be behind a published figure, and the row that has it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cause {
-    /// What that row does otherwise, in a few words.
-    pub cause: String,
-    /// The row: the claim's own but for this one thing. Fields left out are
-    /// those of the claim's row, unless the row's id is given.
-    pub select: Selector,
-}
+use crate::claims::{Cause, Claim, Estimate};
 
 /// What one cause does to the claim's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::claims::Selector;
 
     fn effect(published: f64, base: f64, with: f64) -> Effect {
         let claim = format!(

@@ -2,15 +2,9 @@
 //! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
 
 mod causes;
-pub mod cell;
-pub mod claims;
 mod columns;
 pub mod comparison;
-mod metric;
 pub mod overview;
-pub mod ratio;
-mod selector;
-pub mod statistics;
 pub mod summary;
 mod trial;
 mod usage;
@@ -23,20 +17,18 @@ use std::collections::BTreeMap;
 use epochcost_channels::Traffic;
 use epochcost_systems::{Host, StageSeconds, find};
 
-use self::claims::{Claim, Metric};
-use self::statistics::Estimate;
 use self::summary::{
     RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans, Verdict,
 };
 use self::verdicts::Judge;
-use crate::error::Exit;
+use crate::claims::{Claim, Estimate, Metric, ratio};
+use crate::exit::Exit;
 use crate::metering::Invocation;
 use crate::results::{Manifest, PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
 
-pub use causes::{Cause, Effect};
+pub use causes::Effect;
 pub use columns::Columns;
 pub(crate) use columns::machine_epochs;
-pub use selector::{fill, matches};
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub(crate) use trial::{epochs, total_seconds};
 pub use usage::Usages;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::claims::Word;
 use super::summary::Verdict;
 use super::{Analysis, summarise, verdicts};
-use crate::error::Exit;
+use crate::claims::Word;
+use crate::exit::Exit;
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.

@@ -5,12 +5,10 @@ use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::causes::Effect;
-use super::cell::Cell;
-use super::claims::{Metric, Word};
-use super::statistics::Estimate;
-use crate::error::Exit;
-use crate::plan::TensorStoreChoice;
+use crate::claims::{Cell, Estimate, Metric, Word};
+use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
+use crate::rows::TensorStoreChoice;
 
 /// The version of `summary.json`.
 pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };

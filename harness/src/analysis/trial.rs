@@ -7,13 +7,13 @@ use epochcost_systems::{
     Host, Job, PaperAccount, PurposeTraffic, QueueService, Stage, StageSeconds, StepRecord, find,
 };
 
-use super::claims::Metric;
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
+use crate::claims::Metric;
 use crate::cost::{self, Bill, PriceBook, Usage};
 use crate::metering::Invocation;
-use crate::plan::Row;
 use crate::results::{EvaluationRow, ResultsError, TrialRow};
+use crate::rows::Row;
 
 /// The figures of one trial.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::fmt;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::RowAnalysis;
-use super::claims::Metric;
+use crate::claims::Metric;
 use crate::results::TrialId;
 
 /// A modified z-score beyond this is an outlier (Iglewicz and Hoaglin 1993).

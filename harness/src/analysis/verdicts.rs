@@ -3,11 +3,9 @@
 use epochcost_simulator::profile::ComputeOrigin;
 
 use super::RowAnalysis;
-use super::causes::{Cause, Effect};
-use super::claims::{Claim, Metric, Scale, Selector, Word};
-use super::selector::{fill, matches};
-use super::statistics::Estimate;
+use super::causes::Effect;
 use super::summary::Verdict;
+use crate::claims::{Cause, Claim, Estimate, Metric, Scale, Selector, Word, fill, matches};
 use crate::results::{Manifest, SimulationRecord};
 
 /// The rows of a run, as the claims see them.

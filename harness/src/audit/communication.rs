@@ -3,8 +3,8 @@
 use super::finding::{Check, Input, Outcome};
 use super::layers::{Stem, mobilenet, resnet18, resnet50};
 use super::{AuditError, Findings, Paper, Sources};
+use crate::format;
 use crate::published::{Quantity, Row};
-use crate::report::format;
 
 const SECONDS_PER_MINUTE: f64 = 60.0;
 

@@ -2,8 +2,8 @@
 
 use super::finding::{Check, Finding, Input, Outcome};
 use super::{AuditError, Findings, Paper, Sources};
+use crate::format;
 use crate::published::Row;
-use crate::report::format;
 
 /// An update of the same number of parameters may differ by this factor
 /// between datasets without a remark.

@@ -4,8 +4,8 @@ use super::finding::{Input, Outcome};
 use super::p2p::check;
 use super::ranking::Ranking;
 use super::{AuditError, Findings, Paper, Sources};
+use crate::format;
 use crate::published::{Quantity, Row};
-use crate::report::format;
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 

@@ -3,8 +3,8 @@
 use super::finding::{Check, Finding, Input};
 use super::layers::{Stem, mobilenet, resnet18, vgg11};
 use super::{Findings, Paper, Sources};
+use crate::format;
 use crate::published::Quantity;
-use crate::report::format;
 
 /// Bytes of one scalar of a gradient.
 const SCALAR_BYTES: f64 = 4.0;

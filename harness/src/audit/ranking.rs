@@ -1,6 +1,6 @@
 //! Who comes first, and whether a recomputed figure changes that.
 
-use crate::report::format;
+use crate::format;
 
 /// Names with a figure each, the smallest first; equal figures keep their order.
 pub(super) struct Ranking(Vec<(String, f64)>);

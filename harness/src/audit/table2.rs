@@ -3,8 +3,8 @@
 use super::finding::{Check, Input, Outcome};
 use super::ranking::Ranking;
 use super::{AuditError, Findings, Paper, Sources};
+use crate::format;
 use crate::published::{Quantity, Row};
-use crate::report::format;
 
 /// The table's models, in its order.
 pub(super) const MODELS: [&str; 2] = ["MobileNet", "ResNet-18"];

@@ -6,8 +6,8 @@ use super::finding::{Finding, Input, Outcome};
 use super::ranking::{Ranking, percent};
 use super::table2::{GPU, MODELS, check, function_rows, rows, setting};
 use super::{AuditError, Findings, Sources};
+use crate::format;
 use crate::published::{Quantity, Row};
-use crate::report::format;
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 

@@ -2,10 +2,9 @@
 
 use super::finding::{Check, Input, Outcome};
 use super::ranking::Ranking;
-use super::table2;
-use super::{AuditError, Findings, Paper, Sources};
+use super::{AuditError, Findings, Paper, Sources, table2};
+use crate::format;
 use crate::published::{Quantity, Row};
-use crate::report::format;
 
 const SECONDS_PER_MINUTE: f64 = 60.0;
 

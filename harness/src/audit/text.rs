@@ -2,7 +2,7 @@
 //! Markdown.
 
 use super::{Finding, Outcome, Paper};
-use crate::report::format::{self, wrapped};
+use crate::format::{self, wrapped};
 
 /// Findings of one check, in one paper.
 struct Group<'a> {
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use crate::audit::{Published, audit};
     use crate::cost::PriceBook;
-    use crate::report::format::COLUMNS;
+    use crate::format::COLUMNS;
 
     fn shipped() -> Vec<Finding> {
         let published = Published::shipped().unwrap();

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::Output;
 use crate::audit::{self, AUDIT_VERSION, Finding, Paper, Published};
 use crate::cost::PriceBook;
-use crate::error::{Error, Exit};
+use crate::error::Error;
+use crate::exit::Exit;
 use crate::results::{ResultsError, SchemaVersion};
+use crate::ui::Output;
 
 /// `audit`.
 #[derive(Debug, clap::Args)]

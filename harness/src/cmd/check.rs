@@ -1,50 +1,27 @@
 //! `check`: validate experiments and show what they expand to.
 
-use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::OptimizerSpec;
-use epochcost_systems::{Host, find};
-use serde::Serialize;
+use super::Selection;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::{Experiment, describe, expanded};
+use crate::ui::{Output, eprint_line};
 
-use super::Output;
-use super::table::{bytes, table};
-use crate::analysis::claims::Claim;
-use crate::cli::CheckArgs;
-use crate::error::{Error, Exit};
-use crate::experiment::{Data, Experiment, PlatformKind, Services};
-use crate::plan::Row;
-
-/// What an experiment expands to.
-#[derive(Serialize)]
-struct Expanded<'a> {
-    file: String,
-    name: &'a str,
-    description: &'a str,
-    platform: PlatformKind,
-    services: Services,
-    seed: u64,
-    trials: usize,
-    data: &'a Data,
-    rows: Vec<ExpandedRow<'a>>,
-    claims: &'a [Claim],
-}
-
-#[derive(Serialize)]
-struct ExpandedRow<'a> {
-    row: &'a Row,
-    parameters: usize,
-    gradient_bytes: u64,
-    /// The exchange of one trial by the system's closed form.
-    traffic: Option<Traffic>,
+/// `check`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to check.
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// Checks every file, and reports every one that is wrong.
 ///
 /// # Errors
 /// The last file's error; those before it were reported.
-pub fn run(args: &CheckArgs, output: Output) -> Result<Exit, Error> {
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let options = args.selection.options();
     let mut failed = None;
-    let mut expanded = Vec::new();
+    let mut experiments = Vec::new();
     for file in &args.selection.experiments {
         let loaded = Experiment::load(file, &options).and_then(|experiment| {
             if experiment.needs_data() {
@@ -53,120 +30,17 @@ pub fn run(args: &CheckArgs, output: Output) -> Result<Exit, Error> {
             Ok(experiment)
         });
         match loaded {
-            Ok(experiment) => expanded.push(experiment),
+            Ok(experiment) => experiments.push(experiment),
             Err(error) => {
                 if let Some(earlier) = failed.replace(error) {
-                    super::complain(format_args!("error: {earlier}"));
+                    eprint_line(format_args!("error: {earlier}"));
                 }
             }
         }
     }
-    for experiment in &expanded {
+    for experiment in &experiments {
         output.text(describe(experiment));
     }
-    output.json(&expanded.iter().map(expand).collect::<Vec<_>>());
+    output.json(&experiments.iter().map(expanded).collect::<Vec<_>>());
     failed.map_or(Ok(Exit::Done), |error| Err(error.into()))
-}
-
-pub(super) fn expand(experiment: &Experiment) -> impl Serialize + use<'_> {
-    Expanded {
-        file: experiment.document.file.display().to_string(),
-        name: &experiment.name,
-        description: &experiment.description,
-        platform: experiment.platform,
-        services: experiment.services,
-        seed: experiment.seed,
-        trials: experiment.trials,
-        data: &experiment.data,
-        rows: experiment.rows.iter().map(expand_row).collect(),
-        claims: &experiment.claims,
-    }
-}
-
-fn expand_row(row: &Row) -> ExpandedRow<'_> {
-    let sizes = row.sizes();
-    ExpandedRow {
-        row,
-        parameters: sizes.parameters,
-        gradient_bytes: sizes.gradient_bytes(),
-        traffic: find(&row.job.system).and_then(|system| system.traffic(&row.job, sizes).ok()),
-    }
-}
-
-/// The experiment in a few lines and a table of its rows.
-pub fn describe(experiment: &Experiment) -> String {
-    let data = &experiment.data;
-    let head = format!(
-        "{}: {} rows x {} trials on {} ({} services), seed {}\n\
-         data: {} in {} ({} training, {} test samples)\n",
-        experiment.name,
-        experiment.rows.len(),
-        experiment.trials,
-        experiment.platform.as_str(),
-        experiment.services.as_str(),
-        experiment.seed,
-        data.name,
-        data.directory.display(),
-        data.train,
-        data.test,
-    );
-    let rows: Vec<[String; 11]> = experiment.rows.iter().map(describe_row).collect();
-    let heading = [
-        "row",
-        "W",
-        "b",
-        "B",
-        "E",
-        "memory",
-        "optimizer",
-        "puts",
-        "gets",
-        "up",
-        "down",
-    ];
-    let legend = "W workers, b batch size, B batches a worker an epoch, E epochs; \
-                  puts, gets and bytes: the exchange of one trial by closed form";
-    let claims = match experiment.claims.len() {
-        0 => String::new(),
-        count => format!("\n{count} claims"),
-    };
-    format!("{head}\n{}\n\n{legend}{claims}\n", table(heading, &rows))
-}
-
-fn describe_row(row: &Row) -> [String; 11] {
-    let job = &row.job;
-    let traffic = expand_row(row).traffic;
-    let count = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| of(t).to_string());
-    let size = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| bytes(of(t)));
-    let runs_on = |host| find(&job.system).is_none_or(|system| system.runs_on(host));
-    let memory = match (runs_on(Host::Instance), runs_on(Host::Function)) {
-        (true, false) => row.instance_type.clone(),
-        (false, _) => format!("{} MB", row.memory_mb),
-        (true, true) => format!("{}, {} MB", row.instance_type, row.memory_mb),
-    };
-    [
-        row.id.clone(),
-        job.workers.to_string(),
-        job.batch_size.to_string(),
-        job.batches_per_worker.to_string(),
-        job.epochs.to_string(),
-        memory,
-        optimizer(&job.optimizer),
-        count(|t| t.puts),
-        count(|t| t.gets),
-        size(|t| t.bytes_up),
-        size(|t| t.bytes_down),
-    ]
-}
-
-fn optimizer(spec: &OptimizerSpec) -> String {
-    match spec {
-        OptimizerSpec::Sgd(sgd) => format!(
-            "sgd {} momentum {} decay {}",
-            sgd.learning_rate, sgd.momentum, sgd.weight_decay
-        ),
-        OptimizerSpec::Adam(adam) => {
-            format!("adam {} decay {}", adam.learning_rate, adam.weight_decay)
-        }
-    }
 }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::Output;
-use super::table::table;
-use crate::analysis::claims::Metric;
 use crate::analysis::comparison::{Change, Comparison, MetricComparison, RowComparison};
 use crate::analysis::{self, Analysis};
-use crate::error::{Error, Exit};
-use crate::report::format::{self, wrapped};
+use crate::claims::Metric;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::format::{self, wrapped};
 use crate::results::{RunDirectory, SchemaVersion};
+use crate::ui::{Output, table};
 
 /// The version of what `compare --json` prints.
 const COMPARE_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };

@@ -6,9 +6,10 @@ use clap::Subcommand;
 use epochcost_datasets::{self as datasets, Generate, Origin, Outcome};
 use serde::Serialize;
 
-use super::Output;
-use crate::error::{Error, Exit};
+use crate::error::Error;
+use crate::exit::Exit;
 use crate::experiment::data::default_directory;
+use crate::ui::Output;
 
 /// `data`.
 #[derive(Debug, clap::Args)]

@@ -9,10 +9,10 @@ use epochcost_systems::{Fidelity, Host, models, systems};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Output;
-use super::table::table;
-use crate::error::{Error, Exit};
-use crate::experiment::{Experiment, Options};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::{Experiment, Options, yaml_files};
+use crate::ui::{Output, table};
 
 /// `list`.
 #[derive(Debug, clap::Args)]
@@ -251,29 +251,4 @@ fn experiment_line(file: PathBuf) -> ExperimentLine {
             error: Some(error.to_string()),
         },
     }
-}
-
-/// Every `.yaml` file below a directory, sorted.
-///
-/// # Errors
-/// When a directory cannot be read.
-pub fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let failed = |source| Error::Usage {
-        problem: format!("failed to read {}: {source}", directory.display()),
-        remedy: "name another directory with --directory".to_owned(),
-    };
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_dir() {
-            files.extend(yaml_files(&path)?);
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Output;
-use super::run::probe;
 use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::analysis::summary::Summary;
-use crate::error::{Error, Exit};
+use crate::error::Error;
+use crate::exit::Exit;
 use crate::report;
-use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory};
+use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory, probe};
+use crate::ui::Output;
 
 /// `report`.
 #[derive(Debug, clap::Args)]

@@ -2,27 +2,57 @@
 
 use std::path::{Path, PathBuf};
 
-use super::aws::Terms;
-use super::execute::{Destination, Ended, Stop, execute, runnable, stop_signal};
-use super::{Output, check};
+use super::Selection;
 use crate::analysis::{self, Analysis};
-use crate::cli::RunArgs;
-use crate::error::{Error, Exit};
-use crate::experiment::Experiment;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::{Experiment, describe, expanded};
 use crate::report;
-use crate::results::{ResultsError, RunDirectory};
+use crate::results::{RunDirectory, probe};
+use crate::run::{Destination, Ended, Stop, Terms, execute, runnable, stop_signal};
+use crate::ui::Output;
+
+/// `run`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to run.
+    #[command(flatten)]
+    selection: Selection,
+    /// The run directory; by default a new one under `results/`.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the run in `--out`: finished trials are not run again.
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Check everything and show what would be run, then stop.
+    #[arg(long)]
+    dry_run: bool,
+    /// Spend at most this; the local platform spends nothing.
+    #[arg(long, value_name = "USD", value_parser = non_negative)]
+    max_usd: Option<f64>,
+    /// On AWS: agree to the worst case without being asked.
+    #[arg(long)]
+    yes: bool,
+}
+
+fn non_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
+        _ => Err("give dollars, 0 or more".to_owned()),
+    }
+}
 
 /// Runs every experiment, each into a directory of its own.
 ///
 /// # Errors
 /// Whatever kept an experiment from being run; trials that had ended are kept.
-pub async fn run(args: &RunArgs, output: Output) -> Result<Exit, Error> {
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let experiments = load(args)?;
     if args.dry_run {
         experiments
             .iter()
-            .for_each(|experiment| output.text(check::describe(experiment)));
-        output.json(&experiments.iter().map(check::expand).collect::<Vec<_>>());
+            .for_each(|experiment| output.text(describe(experiment)));
+        output.json(&experiments.iter().map(expanded).collect::<Vec<_>>());
         return Ok(Exit::Done);
     }
     probe(args.out.as_deref().unwrap_or(Path::new("results")))?;
@@ -35,7 +65,7 @@ pub async fn run(args: &RunArgs, output: Output) -> Result<Exit, Error> {
 }
 
 /// Everything that can be refused before any work starts, but the directory.
-fn load(args: &RunArgs) -> Result<Vec<Experiment>, Error> {
+fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
     let files = &args.selection.experiments;
     if args.out.is_some() && files.len() > 1 {
         return Err(Error::Usage {
@@ -58,21 +88,9 @@ fn load(args: &RunArgs) -> Result<Vec<Experiment>, Error> {
     files.iter().map(load).collect()
 }
 
-/// Refuses a directory that cannot be written to, before any work starts.
-pub(super) fn probe(directory: &Path) -> Result<(), ResultsError> {
-    let unwritable = |source| ResultsError::Unwritable {
-        path: directory.to_path_buf(),
-        source,
-    };
-    std::fs::create_dir_all(directory).map_err(unwritable)?;
-    tempfile::tempfile_in(directory)
-        .map(drop)
-        .map_err(unwritable)
-}
-
 /// One experiment, until it ends or a signal comes.
 async fn one(
-    args: &RunArgs,
+    args: &Args,
     experiment: &Experiment,
     output: Output,
     stop: &mut Stop,
@@ -88,7 +106,7 @@ async fn one(
     };
     match execute(experiment, destination, terms, output, stop).await {
         Ended::Whole(directory, analysis) => {
-            tell(&directory, &analysis, output);
+            print_summary(&directory, &analysis, output);
             Ok(analysis.exit_status())
         }
         Ended::Failed(_, error) => Err(error),
@@ -96,7 +114,7 @@ async fn one(
     }
 }
 
-fn tell(directory: &RunDirectory, analysis: &Analysis, output: Output) {
+fn print_summary(directory: &RunDirectory, analysis: &Analysis, output: Output) {
     for warning in &analysis.warnings {
         output.message(format_args!("warning: {warning}"));
     }
@@ -109,7 +127,7 @@ fn tell(directory: &RunDirectory, analysis: &Analysis, output: Output) {
 }
 
 /// Reports what was kept, if anything was.
-fn interrupted(args: &RunArgs, directory: Option<RunDirectory>) -> Result<Error, Error> {
+fn interrupted(args: &Args, directory: Option<RunDirectory>) -> Result<Error, Error> {
     let kept = match &directory {
         Some(directory) => directory.finished_trials()?.len(),
         None => 0,

@@ -47,6 +47,16 @@ pub enum Account {
     Full,
 }
 
+impl Account {
+    /// The word for it, as options and tables write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Full => "full",
+        }
+    }
+}
+
 /// What a trial used.
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {

@@ -14,10 +14,10 @@ use super::document::{Document, Node};
 use super::error::ExperimentError;
 use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
-use super::simulation::{self, OwnModel, Simulation};
-use super::suggest::did_you_mean;
+use super::simulation;
 use crate::cost::PriceBook;
-use crate::plan::{Precision, Row, TensorStoreChoice};
+use crate::rows::{OwnModel, Precision, Row, Simulation, TensorStoreChoice};
+use crate::suggest::did_you_mean;
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
 const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;

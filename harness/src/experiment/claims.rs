@@ -5,11 +5,9 @@ use epochcost_systems as systems;
 use super::decode::decode;
 use super::document::{Document, Node, Value};
 use super::error::ExperimentError;
-use super::simulation::OwnModel;
-use crate::analysis::claims::{Claim, Selector};
-use crate::analysis::{fill, matches};
-use crate::plan::Row;
+use crate::claims::{Claim, Selector, fill, matches};
 use crate::published;
+use crate::rows::{OwnModel, Row};
 
 /// Reads and checks the claims of a document, but for their cells.
 ///

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::document::{Document, Node, Origin};
 use super::error::ExperimentError;
 use super::raw::DatasetChoice;
-use super::suggest::did_you_mean;
+use crate::suggest::did_you_mean;
 
 /// Where datasets lie unless an experiment names another directory.
 pub const DATA_DIRECTORY: &str = "data";

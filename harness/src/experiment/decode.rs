@@ -10,7 +10,7 @@ use serde::de::{
 
 use super::document::{Document, Entry, Node, Origin, Value, join};
 use super::error::ExperimentError;
-use super::suggest::{did_you_mean, listed};
+use crate::suggest::{did_you_mean, listed};
 
 /// Reads `node`, a part of `document`, as a `T`.
 ///

@@ -5,7 +5,7 @@ use super::document::{Document, Entry, Node, Origin, Value, join};
 use super::error::ExperimentError;
 use super::overrides::{assign, system_entry};
 use super::raw::Training;
-use super::suggest::did_you_mean;
+use crate::suggest::did_you_mean;
 
 /// More rows than anybody means to run.
 const MOST_ROWS: usize = 10_000;

@@ -9,15 +9,16 @@ pub mod check;
 mod claims;
 pub mod data;
 pub mod decode;
+mod describe;
 pub mod document;
 pub mod error;
 pub mod expand;
+mod files;
 pub mod overrides;
 mod quick;
 pub mod raw;
 mod sandbox;
 mod simulation;
-pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -26,14 +27,16 @@ use std::path::Path;
 use epochcost_kernels::hash;
 
 pub use data::Data;
+pub use describe::{describe, expanded};
 pub use document::Document;
 pub use error::ExperimentError;
+pub use files::{UnreadableDirectory, yaml_files};
 pub use quick::Quick;
 pub use raw::{PlatformKind, Services};
-pub use simulation::{OwnModel, STATED_BY_EXPERIMENT, Simulation, SimulationChoice};
+pub use simulation::SimulationChoice;
 
-use crate::analysis::claims::Claim;
-use crate::plan::{Row, TrialPlan};
+use crate::claims::Claim;
+use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use check::Checker;
 use decode::decode_with;
 use document::Value;

@@ -8,9 +8,9 @@ use epochcost_systems::{Device, Evaluate, Fidelity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::simulation::{OwnModel, SimulationChoice};
-use crate::plan::sandbox::Account;
-use crate::plan::{Fault, Precision, TensorStoreChoice};
+use super::simulation::SimulationChoice;
+use crate::rows::sandbox::Account;
+use crate::rows::{Fault, OwnModel, Precision, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -240,7 +240,7 @@ pub struct DeviceChoice {
 
 mod defaults {
     use super::{Evaluate, Fidelity};
-    use crate::plan::sandbox::EPHEMERAL_STORAGE_MB;
+    use crate::rows::sandbox::EPHEMERAL_STORAGE_MB;
 
     pub fn seed() -> u64 {
         42

@@ -2,13 +2,16 @@
 
 #[cfg(feature = "aws")]
 pub mod aws;
+mod finding;
 pub mod local;
 pub mod sim;
 
 use async_trait::async_trait;
 
+pub use finding::Finding;
+
 use crate::metering::TrialOutcome;
-use crate::plan::TrialPlan;
+use crate::rows::TrialPlan;
 
 /// Follows a trial while it runs.
 pub trait Progress: Send + Sync {

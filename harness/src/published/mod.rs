@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub use self::table::{Quantity, Row, Table};
-use crate::analysis::cell::Cell;
+use crate::claims::Cell;
 
 /// The directory's name.
 pub const DIRECTORY: &str = "published";

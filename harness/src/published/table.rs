@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::PublishedError;
-use crate::analysis::cell::Cell;
+use crate::claims::Cell;
 
 /// One file: rows of cells under names.
 #[derive(Clone, Debug)]

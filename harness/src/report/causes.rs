@@ -1,7 +1,7 @@
 //! What accounts for a gap, in words.
 
-use super::format::{self, UNKNOWN};
 use crate::analysis::Effect;
+use crate::format::{self, UNKNOWN};
 
 /// One line of a verdict's causes: the figure with the cause, what it changes,
 /// and how much of the gap that is.

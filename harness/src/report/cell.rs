@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::format;
+use crate::format;
 
 /// A figure as people read it, and exactly, so that tables can be sorted.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::Serialize;
 
-use super::format;
+use crate::format;
 use crate::results::RunDirectory;
 
 /// A file of the run directory, by its relative name.

@@ -1,7 +1,7 @@
 //! What a run was made with, for the report's end.
 
-use super::format;
 use super::view::Fact;
+use crate::format;
 use crate::results::{RunDirectory, Server};
 
 /// Every fact of the manifest, the machine and the price book.

@@ -8,7 +8,6 @@ mod chart;
 mod charts;
 mod downloads;
 mod facts;
-pub(crate) mod format;
 mod names;
 mod overview;
 mod provenance;

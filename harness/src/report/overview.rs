@@ -10,9 +10,9 @@ use super::facts::facts;
 use super::names::names;
 use super::render;
 use super::view::{Fact, StripItem, VerdictLine, strip_of, verdict_line};
-use crate::analysis::claims::Word;
 use crate::analysis::overview::{AnalysedRun, Counts, How, ItemOverview, JudgedClaim, Overview};
-use crate::error::Exit;
+use crate::claims::Word;
+use crate::exit::Exit;
 use crate::results::{ItemState, ResultsError, pretty, write_whole};
 
 const HTML: &str = include_str!("../../../templates/overview.html");

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::charts::{Labelled, STAGES};
-use super::format;
 use super::tables::mean_items;
 use crate::analysis::TrialAnalysis;
-use crate::analysis::claims::Metric;
 use crate::analysis::summary::{RowSummary, TrafficMeans};
+use crate::claims::Metric;
 use crate::cost::Bill;
+use crate::format;
 
 #[derive(Debug, Serialize)]
 pub(super) struct SummaryLine {

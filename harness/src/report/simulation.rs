@@ -4,8 +4,8 @@ use epochcost_simulator::profile::{ComputeOrigin, FunctionDevice, ModelCost};
 use epochcost_systems::Device;
 use serde::Serialize;
 
-use super::format;
 use super::view::Fact;
+use crate::format;
 use crate::results::{ComputeRecord, ConstantRecord, SimulationRecord};
 
 /// The section; texts are not yet escaped.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::format;
 use super::names::names;
 use super::view::look;
 use crate::analysis::Analysis;
-use crate::analysis::claims::Word;
 use crate::analysis::overview::{Counts, Overview};
 use crate::analysis::summary::RowSummary;
+use crate::claims::Word;
+use crate::format;
 
 /// A column: its heading, and its cell of a row.
 type Column = (&'static str, fn(&RowSummary) -> String);

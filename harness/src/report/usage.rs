@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::charts::Labelled;
-use super::format;
-use crate::analysis::statistics::Estimate;
 use crate::analysis::{TrialAnalysis, machine_epochs};
+use crate::claims::Estimate;
+use crate::format;
 
 #[derive(Debug, Serialize)]
 pub(super) struct UsageLine {

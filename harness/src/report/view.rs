@@ -8,7 +8,6 @@ use super::causes;
 use super::chart::{Band, band as band_image};
 use super::charts::{Chart, Labelled};
 use super::downloads::Download;
-use super::format::{self, UNKNOWN};
 use super::names::system_title;
 use super::provenance::{self, Provenance};
 use super::rows::{
@@ -18,8 +17,9 @@ use super::rows::{
 use super::simulation::SimulationView;
 use super::usage::{UsageLine, usage_lines};
 use crate::analysis::Analysis;
-use crate::analysis::claims::Word;
 use crate::analysis::summary::{RowSummary, Verdict};
+use crate::claims::Word;
+use crate::format::{self, UNKNOWN};
 use crate::results::RunDirectory;
 
 /// Everything that the templates show; texts are not yet escaped.

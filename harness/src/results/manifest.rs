@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::simulation::{ComputeUsed, SimulationRecord};
-use crate::plan::Row;
+use crate::hash::sha256_of;
+use crate::rows::Row;
 
 /// The version of the run directory's format.
 ///
@@ -257,20 +257,6 @@ impl FileHash {
             sha256: sha256_of(path)?,
         })
     }
-}
-
-/// SHA-256 of a file, lower-case hexadecimal.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn sha256_of(path: &Path) -> std::io::Result<String> {
-    let mut hasher = Sha256::new();
-    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
-    Ok(hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
 }
 
 /// What a command printed, if it ended well and printed something.

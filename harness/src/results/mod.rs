@@ -25,19 +25,20 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::analysis::claims::Claim;
+use crate::claims::Claim;
 use crate::cost::PriceBook;
+use crate::hash::sha256_of;
 use crate::metering::TrialOutcome;
-use crate::plan::TrialPlan;
+use crate::rows::TrialPlan;
 use place::{make_empty, make_unused};
 
 pub use currency::Makings;
 pub use error::{ResultsError, SchemaText};
 pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
-    SchemaVersion, Server, sha256_of,
+    SchemaVersion, Server,
 };
-pub use place::set_aside;
+pub use place::{probe, set_aside};
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
 pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};

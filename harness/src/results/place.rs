@@ -50,3 +50,18 @@ pub fn set_aside(path: &Path, parent: &Path, name: &str) -> Result<PathBuf, Resu
     fs::rename(path, &place).map_err(ResultsError::io("set aside", path))?;
     Ok(place)
 }
+
+/// Refuses a directory that cannot be written to, before any work starts.
+///
+/// # Errors
+/// When it cannot be made or written to.
+pub fn probe(directory: &Path) -> Result<(), ResultsError> {
+    let unwritable = |source| ResultsError::Unwritable {
+        path: directory.to_path_buf(),
+        source,
+    };
+    fs::create_dir_all(directory).map_err(unwritable)?;
+    tempfile::tempfile_in(directory)
+        .map(drop)
+        .map_err(unwritable)
+}

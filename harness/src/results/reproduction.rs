@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{ResultsError, SchemaVersion, jsonl, read_json, versioned};
-use crate::analysis::claims::Claim;
+use crate::claims::Claim;
 
 /// The file's name.
 const FILE: &str = "reproduction.json";

@@ -8,7 +8,7 @@ use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord
 use serde::{Deserialize, Serialize};
 
 use crate::metering::{CloudWatchMetric, Invocation, TrialOutcome};
-use crate::plan::TrialPlan;
+use crate::rows::TrialPlan;
 
 /// Which trial of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

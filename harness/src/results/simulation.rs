@@ -4,9 +4,7 @@ use epochcost_simulator::profile::{ComputeOrigin, FunctionDevice, ModelCost};
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{STATED_BY_EXPERIMENT, Simulation};
-use crate::plan::Row;
-use crate::platform::sim::device;
+use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, device};
 
 /// Under which name the costs of an experiment's own `models` stand.
 const OWN_MODELS: &str = "the experiment's own models";

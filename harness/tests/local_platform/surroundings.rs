@@ -1,6 +1,6 @@
 //! The account that functions are invoked in, their network and environment.
 
-use epochcost::plan::sandbox::Network;
+use epochcost::rows::sandbox::Network;
 use epochcost_channels::{LatencyMs, NetworkShape};
 
 use super::*;

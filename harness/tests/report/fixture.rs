@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use epochcost::analysis::claims::Claim;
+use epochcost::claims::Claim;
 use epochcost::metering::{Invocation, TrialOutcome};
-use epochcost::plan::{Row, TrialPlan};
 use epochcost::results::{DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory};
+use epochcost::rows::{Row, TrialPlan};
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Evaluation, Fidelity, Host, Job, PurposeTraffic, Record, Sizes,
     StageSeconds, StepRecord, find, find_model,

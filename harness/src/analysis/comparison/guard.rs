@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Guard, Repeats};
 use crate::analysis::Analysis;
-use crate::plan::sandbox::Network;
 use crate::results::{Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord};
+use crate::rows::sandbox::Network;
 
 /// Memory of one machine, as its kernel tells it, may differ by this share.
 const SAME_MEMORY: f64 = 0.02;

@@ -1,8 +1,8 @@
 //! One metric of one row: same, less, more, or undecided.
 
 use super::{Change, MetricComparison, Repeats, Rules, Value};
-use crate::analysis::claims::Metric;
-use crate::analysis::ratio::{self, Ratio};
+use crate::claims::Metric;
+use crate::claims::ratio::{self, Ratio};
 
 /// More trials than this are no advice.
 const MOST_ADVISED: f64 = 1000.0;

@@ -11,8 +11,8 @@ mod judge;
 
 use serde::Serialize;
 
-use super::claims::Metric;
 use super::{Analysis, RowAnalysis};
+use crate::claims::Metric;
 use crate::results::RunDirectory;
 use judge::Judgement;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::experiment::document::Document;
 use crate::experiment::{Experiment, Options, PlatformKind};
-use crate::plan::Row;
+use crate::rows::Row;
 
 const BASE: &str = "\
 schema: 1

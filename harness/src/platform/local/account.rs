@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::plan::sandbox::Account;
+use crate::rows::sandbox::Account;
 
 /// Why an invocation was refused: HTTP status 429.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -91,7 +91,7 @@ fn owned<const N: usize>(variables: [(&str, &str); N]) -> Vec<(String, String)> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::sandbox::is_reserved;
+    use crate::rows::sandbox::is_reserved;
 
     /// What a function finds that is Lambda's, an experiment cannot set.
     #[test]

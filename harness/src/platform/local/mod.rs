@@ -39,7 +39,7 @@ use async_trait::async_trait;
 
 use super::{Platform, PlatformError, Progress, TrialData};
 use crate::metering::TrialOutcome;
-use crate::plan::{Row, TrialPlan};
+use crate::rows::{Row, TrialPlan};
 use limits::Limits;
 use services::{Provider, Real};
 use worker::Description;

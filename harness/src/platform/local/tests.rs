@@ -20,8 +20,8 @@ use super::runtime_api::RuntimeApi;
 use super::services::{Provider, Services};
 use super::{control, worker};
 use crate::metering::Invocation;
-use crate::plan::{Fault, FaultKind, Row};
 use crate::platform::TrialData;
+use crate::rows::{Fault, FaultKind, Row};
 
 const RECORD_BYTES: usize = 785;
 const BATCHES: usize = 4;

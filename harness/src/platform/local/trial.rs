@@ -9,7 +9,6 @@ use epochcost_systems::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::Local;
 use super::account::{Admission, Caller};
 use super::collector::{Collector, unix_s};
 use super::host::Host;
@@ -18,9 +17,9 @@ use super::lambda::{FunctionSpec, Lambda};
 use super::limits::{Enforced, vcpus};
 use super::runtime_api::RuntimeApi;
 use super::services::Services;
-use super::{PlatformError, Progress, TrialData, control};
+use super::{Local, PlatformError, Progress, TrialData, control};
 use crate::metering::TrialOutcome;
-use crate::plan::{Row, TrialPlan};
+use crate::rows::{Row, TrialPlan};
 
 /// Runs one trial.
 pub(super) async fn run(

@@ -7,28 +7,26 @@
 
 mod compute;
 mod outcome;
-pub mod profiles;
 
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use epochcost_simulator::profile::{FunctionDevice, ModelCost};
+use epochcost_simulator::profile::ModelCost;
 use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
-use epochcost_systems::{Device, Host, find};
+use epochcost_systems::Device;
 use tokio::sync::watch;
 
 pub(crate) use outcome::invocation;
 
 use super::local::Worker;
 use super::{Platform, PlatformError, Progress, TrialData};
-use crate::experiment;
 use crate::metering::TrialOutcome;
-use crate::plan::{Row, TrialPlan};
+use crate::rows::{self, Row, TrialPlan, device};
 
 /// A platform that exists in a profile only.
 #[derive(Debug)]
 pub struct Sim {
-    simulation: experiment::Simulation,
+    simulation: rows::Simulation,
     real: Option<RealCompute>,
 }
 
@@ -43,7 +41,7 @@ pub struct RealCompute {
 
 impl Sim {
     /// Simulates on what the experiment says.
-    pub fn new(simulation: experiment::Simulation, real: Option<RealCompute>) -> Self {
+    pub fn new(simulation: rows::Simulation, real: Option<RealCompute>) -> Self {
         Self { simulation, real }
     }
 
@@ -118,17 +116,6 @@ impl Sim {
             return Ok(known);
         }
         Ok(phantom(simulation, false, &|_| {}).await?.infeasible)
-    }
-}
-
-/// What a row computes on: functions, where a system has some, on what the
-/// platform gives them.
-pub fn device(simulation: &experiment::Simulation, row: &Row) -> Device {
-    let is_function = find(&row.job.system).is_some_and(|s| s.runs_on(Host::Function));
-    match (is_function, simulation.profile.function_device) {
-        (true, FunctionDevice::Cpu) => Device::Cpu,
-        (true, FunctionDevice::Cuda) => Device::Cuda,
-        (false, _) => row.job.device,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Stacked bars: where time, money and bytes go.
 
 use super::{Chart, Labelled, STAGES};
-use crate::analysis::claims::Metric;
+use crate::claims::Metric;
+use crate::format;
 use crate::report::chart::{Bar, Bars, Segment, bars};
-use crate::report::format;
 use crate::report::tables::mean_items;
 
 /// Families of price dimensions, by the beginning of their names.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Chart, Labelled};
-use crate::analysis::claims::{Claim, Metric};
 use crate::analysis::{EpochAnalysis, TrialAnalysis};
+use crate::claims::{Claim, Metric};
+use crate::format;
 use crate::report::chart::{Axis, End, Line, Lines, lines};
-use crate::report::format;
 use crate::report::provenance::Provenance;
 
 /// What an epoch of a trial had taken when it ended, from the trial's start.

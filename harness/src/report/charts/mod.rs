@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::names::system_title;
 use super::provenance::Provenance;
-use crate::analysis::claims::Claim;
 use crate::analysis::{Analysis, RowAnalysis};
+use crate::claims::Claim;
 
 pub(super) use timelines::timelines;
 

@@ -3,11 +3,10 @@
 use epochcost_systems::{Host, find};
 
 use super::{Chart, Labelled};
-use crate::analysis::claims::Metric;
-use crate::analysis::statistics::Estimate;
 use crate::analysis::summary::Verdict;
+use crate::claims::{Estimate, Metric};
+use crate::format;
 use crate::report::chart::{Floor, Mark, Scatter, scatter};
-use crate::report::format;
 use crate::report::provenance::Provenance;
 
 /// More floors than these would hide the points.

@@ -3,9 +3,9 @@
 use epochcost_systems::{StepRecord, find};
 
 use super::{Chart, Labelled, STAGES};
+use crate::format;
 use crate::report::activity::{Call, Worker, ended_s, workers};
 use crate::report::chart::{Lane, Piece, Span, Timeline, timeline};
-use crate::report::format;
 use crate::report::samples::Sample;
 
 /// Lanes of a chart: workers whose functions run in parallel take several.

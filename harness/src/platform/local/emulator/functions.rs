@@ -21,13 +21,13 @@ use uuid::Uuid;
 use super::backend::Backend;
 use super::metrics::MetricStore;
 use super::{ACCOUNT, Endpoints, Refusal, header, region};
-use crate::plan::sandbox::Account;
 use crate::platform::local::account::{Admission, Caller};
 use crate::platform::local::collector::Collector;
 use crate::platform::local::host::{Host, InvocationLines};
 use crate::platform::local::lambda::{FunctionSpec, Lambda};
 use crate::platform::local::limits::Limits;
 use crate::platform::local::runtime_api::RuntimeApi;
+use crate::rows::sandbox::Account;
 
 type Answer = Result<Response, Refusal>;
 

@@ -5,8 +5,8 @@ mod real;
 
 use epochcost_systems::DataLayout;
 
-use crate::plan::Row;
 use crate::platform::{PlatformError, TrialData};
+use crate::rows::Row;
 
 pub(super) use real::Real;
 pub use real::{Missing, Programs, Requirement, ServerUsed, check, requirements};

@@ -16,8 +16,8 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use self::servers::{Addresses, Servers};
-use crate::plan::Row;
 use crate::platform::{PlatformError, TrialData};
+use crate::rows::Row;
 
 pub use self::programs::{Missing, Programs, Requirement, check, requirements};
 pub use self::servers::ServerUsed;

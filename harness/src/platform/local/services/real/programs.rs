@@ -7,9 +7,9 @@ use std::{env, fs};
 use epochcost_servers::{ServerError, find};
 
 use super::given::Given;
-use crate::plan::Row;
 use crate::platform::PlatformError;
 use crate::platform::local::checkout::{Artifact, Checkout};
+use crate::rows::Row;
 
 const MODULE: Artifact = Artifact {
     selection: &["-p", "epochcost-tensordb"],

@@ -11,9 +11,9 @@ use epochcost_servers::{
 
 use super::given::Given;
 use super::programs::{self, Programs};
-use crate::plan::{Row, TensorStoreKind};
+use crate::hash::sha256_of;
 use crate::platform::PlatformError;
-use crate::results::sha256_of;
+use crate::rows::{Row, TensorStoreKind};
 
 /// Settings of a server that was not started here.
 const GIVEN: &str = "given, settings unknown";

@@ -1,0 +1,17 @@
+//! The language of claims: which rows a claim speaks of, which figure it
+//! observes there, and what that figure is compared with.
+
+mod cause;
+mod cell;
+mod claim;
+mod estimate;
+mod metric;
+pub mod ratio;
+mod selector;
+
+pub use cause::Cause;
+pub use cell::Cell;
+pub use claim::{Band, Claim, ClaimError, Word};
+pub use estimate::Estimate;
+pub use metric::{Metric, RATIO_UNITS, Scale};
+pub use selector::{Selector, fill, matches};

@@ -1,0 +1,73 @@
+//! Which rows a claim speaks of.
+
+use epochcost_systems::Fidelity;
+use serde::{Deserialize, Serialize};
+
+use crate::rows::Row;
+
+/// Which rows a claim speaks of: those that agree with every field given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selector {
+    /// The row's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
+    /// The training system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The dataset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// The description followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
+    /// Data-parallel replicas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<usize>,
+    /// Samples in a mini-batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_size: Option<usize>,
+    /// Memory size of the functions, MB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<u32>,
+}
+
+/// Whether `row` agrees with every field that `selector` gives.
+pub fn matches(selector: &Selector, row: &Row) -> bool {
+    let job = &row.job;
+    agrees(selector.row.as_ref(), &row.id)
+        && agrees(selector.system.as_ref(), &job.system)
+        && agrees(selector.model.as_ref(), &job.model)
+        && agrees(selector.dataset.as_ref(), &job.data.dataset)
+        && agrees(selector.fidelity.as_ref(), &job.fidelity)
+        && agrees(selector.workers.as_ref(), &job.workers)
+        && agrees(selector.batch_size.as_ref(), &job.batch_size)
+        && agrees(selector.memory_mb.as_ref(), &row.memory_mb)
+}
+
+fn agrees<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
+    wanted.is_none_or(|wanted| wanted == value)
+}
+
+/// `selector` with what it leaves out taken from `row`; the memory size is
+/// left open, since every system has its own.
+pub fn fill(selector: &Selector, row: &Row) -> Selector {
+    if selector.row.is_some() {
+        return selector.clone();
+    }
+    let job = &row.job;
+    let filled = selector.clone();
+    Selector {
+        row: None,
+        system: filled.system.or_else(|| Some(job.system.clone())),
+        model: filled.model.or_else(|| Some(job.model.clone())),
+        dataset: filled.dataset.or_else(|| Some(job.data.dataset.clone())),
+        fidelity: filled.fidelity.or(Some(job.fidelity)),
+        workers: filled.workers.or(Some(job.workers)),
+        batch_size: filled.batch_size.or(Some(job.batch_size)),
+        memory_mb: filled.memory_mb,
+    }
+}

@@ -1,0 +1,24 @@
+//! `doctor --aws`: what the account allows.
+
+use epochcost_aws::Clients;
+use epochcost_aws::doctor::{Needs, look as look_at};
+
+use crate::error::Error;
+use crate::platform::Finding;
+
+/// What the largest comparison needs (Barrak et al. 2025, Table 2): four peers
+/// with 24 mini-batches each at a time, or four workers with a GPU.
+const NEEDS: Needs = Needs {
+    concurrency: 96,
+    gpu_workers: 4,
+};
+
+pub(super) async fn look() -> Result<Vec<Finding>, Error> {
+    let clients = Clients::load(None).await?;
+    let looks = look_at(&clients, NEEDS).await;
+    let findings = looks.into_iter().map(|look| match look.found {
+        Ok(found) => Finding::there(look.what, found),
+        Err(found) => Finding::lacking(look.what, found, look.remedy),
+    });
+    Ok(findings.collect())
+}

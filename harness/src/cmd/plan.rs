@@ -1,0 +1,115 @@
+//! `plan`: what an experiment would take, before anything runs.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+
+use crate::cost::Account;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::PlatformKind;
+use crate::forecast::{self, Request, Sampling};
+use crate::ui::Output;
+
+/// `plan`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The experiment file.
+    #[arg(value_name = "EXPERIMENT.yaml")]
+    experiment: PathBuf,
+    /// Set a field, as for `run`.
+    #[arg(long, value_name = "A.B=C")]
+    set: Vec<String>,
+    /// Plan every value of a field, and every combination with other sweeps:
+    /// `--sweep workers=2,4,8 --sweep memory_mb=1024,2048`.
+    #[arg(long, value_name = "FIELD=VALUES")]
+    sweep: Vec<String>,
+    /// The platform profile: a name or a file; by default the experiment's, or
+    /// aws-us-east-1.
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
+    /// A compute profile, by name or file. More than once: the first that knows
+    /// a model counts. By default the experiment's, or stated-flops.
+    #[arg(long, value_name = "NAME|FILE")]
+    compute: Vec<String>,
+    /// The account that the frontier and the cheapest memory are judged by.
+    #[arg(long, value_enum, default_value = "full")]
+    account: Account,
+    /// Find the memory size of the least dollars for each row's functions.
+    #[arg(long)]
+    cheapest_memory: bool,
+    /// Find the number of workers at which each row meets a limit of the platform.
+    #[arg(long)]
+    limits: bool,
+    /// Most workers that `--limits` looks at, up to a million.
+    #[arg(long, value_name = "W", default_value = "10000", requires = "limits",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    up_to: u32,
+    /// Simulate every row on so many samples of the constants' ranges, and give
+    /// percentiles. Compute times have no ranges.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    uncertainty: Option<u32>,
+    /// What the samples are drawn from.
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value = "42",
+        requires = "uncertainty"
+    )]
+    seed: u64,
+    /// Repetitions of each row on AWS. Without `--platform aws` of no effect:
+    /// a simulation repeats itself exactly.
+    #[arg(long, value_name = "N", hide = true)]
+    trials: Option<usize>,
+    /// Where the experiment would run. `aws` lists every resource that it would
+    /// make, and the most that it can cost.
+    #[arg(long, value_enum)]
+    platform: Option<PlatformKind>,
+    /// The price book, by default the one that this program brings along.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+}
+
+impl ValueEnum for Account {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Paper, Self::Full]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.as_str()))
+    }
+}
+
+impl Args {
+    fn request(&self) -> Request<'_> {
+        Request {
+            experiment: &self.experiment,
+            set: &self.set,
+            sweep: &self.sweep,
+            profile: self.profile.as_deref(),
+            compute: &self.compute,
+            account: self.account,
+            cheapest_memory: self.cheapest_memory,
+            limits_up_to: self.limits.then_some(self.up_to),
+            sampling: self.uncertainty.map(|samples| Sampling {
+                samples,
+                seed: self.seed,
+            }),
+            on_aws: self.platform == Some(PlatformKind::Aws),
+            trials: self.trials,
+            prices: self.prices.as_deref(),
+        }
+    }
+}
+
+/// Plans an experiment. Infeasible rows are part of the result.
+///
+/// # Errors
+/// When the experiment or a profile cannot be used.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let plan = forecast::forecast(&args.request(), output)?;
+    output.text(plan.text(output.verbosity > 0));
+    output.json(&plan);
+    Ok(Exit::Done)
+}

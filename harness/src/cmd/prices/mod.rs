@@ -1,0 +1,115 @@
+//! `prices`: what things cost.
+
+#[cfg(feature = "aws")]
+mod refresh;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::cost::{Price, PriceBook};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::results::ResultsError;
+use crate::ui::{Output, table};
+
+/// `prices`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show every price, its unit and its source.
+    Show,
+    /// Write a price book from the Pricing API, and show what differs.
+    Refresh(RefreshArgs),
+}
+
+/// `prices refresh`.
+#[derive(Debug, clap::Args)]
+pub struct RefreshArgs {
+    /// The region that is priced.
+    #[arg(long, value_name = "REGION", default_value = "us-east-1")]
+    pub region: String,
+    /// Where the price book goes; a file that is there is not overwritten.
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+}
+
+/// The price book as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    region: &'a str,
+    date: String,
+    note: &'a str,
+    prices: &'a [Price],
+}
+
+/// Shows the price book that bills are made with, or writes another.
+///
+/// # Errors
+/// When the price book is unusable, or the Pricing API cannot be asked.
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    match &args.action {
+        Action::Show => show(output),
+        Action::Refresh(args) => refresh(args, output).await,
+    }
+}
+
+/// Writes a price book from the Pricing API.
+///
+/// # Errors
+/// When a price could not be had or read.
+#[cfg(feature = "aws")]
+async fn refresh(args: &RefreshArgs, output: Output) -> Result<Exit, Error> {
+    refresh::run(args, output).await
+}
+
+/// Writes a price book from the Pricing API.
+///
+/// # Errors
+/// Always, in this build.
+#[cfg(not(feature = "aws"))]
+async fn refresh(_: &RefreshArgs, _: Output) -> Result<Exit, Error> {
+    Err(Error::no_aws())
+}
+
+fn show(output: Output) -> Result<Exit, Error> {
+    let book = PriceBook::shipped().map_err(ResultsError::from)?;
+    let rows: Vec<[String; 5]> = book
+        .prices()
+        .iter()
+        .map(|price| {
+            [
+                price.dimension.clone(),
+                price.usd.to_string(),
+                price.unit.clone(),
+                price.about.clone(),
+                price.source.clone(),
+            ]
+        })
+        .collect();
+    output.text(table(["dimension", "USD", "unit", "what", "source"], &rows));
+    output.message(format_args!(
+        "{}, {}: {}",
+        book.region(),
+        book.date(),
+        book.note()
+    ));
+    let today = jiff::Zoned::now().date();
+    if let Some(warning) = book.stale(today) {
+        output.message(format_args!("warning: {warning}"));
+    }
+    output.json(&Shown {
+        region: book.region(),
+        date: book.date().to_string(),
+        note: book.note(),
+        prices: book.prices(),
+    });
+    Ok(Exit::Done)
+}

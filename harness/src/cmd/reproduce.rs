@@ -1,0 +1,56 @@
+//! `reproduce`: the papers' tables and figures, each a run of its own, and one
+//! page over all of them.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::PlatformKind;
+use crate::run::reproduction::{Request, reproduce};
+use crate::ui::Output;
+
+/// `reproduce`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Papers and items, as `cost-performance` or `cost-performance/table2`; by
+    /// default all.
+    #[arg(value_name = "PAPER[/ITEM]")]
+    items: Vec<String>,
+    /// Reduce long items, or leave them out, as their files say.
+    #[arg(long)]
+    quick: bool,
+    /// Only items that run on this platform. An item's claims are written for
+    /// its platform; `run --platform` runs one elsewhere.
+    #[arg(long, value_enum)]
+    platform: Option<PlatformKind>,
+    /// Where the runs and the page over them go.
+    #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
+    out: PathBuf,
+    /// Run everything anew; what is there is set aside.
+    #[arg(long)]
+    fresh: bool,
+    /// Show what would be run and what is done already, then stop.
+    #[arg(long)]
+    dry_run: bool,
+    /// Where papers' directories are looked for.
+    #[arg(long, default_value = "experiments", value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// Runs what is not recorded yet, and writes the page over all items.
+///
+/// # Errors
+/// For a name that is none, where nothing is selected, and when results cannot
+/// be written. What goes wrong with an item is reported on the page.
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let request = Request {
+        items: &args.items,
+        quick: args.quick,
+        platform: args.platform,
+        out: &args.out,
+        fresh: args.fresh,
+        dry_run: args.dry_run,
+        directory: &args.directory,
+    };
+    reproduce(&request, output).await
+}

@@ -1,0 +1,61 @@
+//! The experiments that a verb works on, and what options lay over them.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::experiment::{Options, PlatformKind, Services};
+
+/// Experiments, and what is laid over them.
+#[derive(Debug, clap::Args)]
+pub struct Selection {
+    /// Experiment files.
+    #[arg(required = true, value_name = "EXPERIMENT.yaml")]
+    pub experiments: Vec<PathBuf>,
+    /// Set a field: a dotted path, `=` and a YAML value, as in
+    /// `--set epochs=1 --set systems.0.batch_size=16 --set 'systems.*.epochs=2'`.
+    #[arg(long, value_name = "A.B=C")]
+    pub set: Vec<String>,
+    /// Repetitions of each row.
+    #[arg(long, value_name = "N")]
+    pub trials: Option<usize>,
+    /// Where to run.
+    #[arg(long, value_enum)]
+    pub platform: Option<PlatformKind>,
+    /// What serves the channels of the local platform.
+    #[arg(long, value_enum)]
+    pub services: Option<Services>,
+}
+
+impl Selection {
+    /// What is laid over each file.
+    pub fn options(&self) -> Options {
+        Options {
+            set: self.set.clone(),
+            trials: self.trials,
+            platform: self.platform,
+            services: self.services,
+            quick: false,
+        }
+    }
+}
+
+impl ValueEnum for PlatformKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Local, Self::Sim, Self::Aws]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(self.as_str().into())
+    }
+}
+
+impl ValueEnum for Services {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Embedded, Self::Real]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(self.as_str().into())
+    }
+}

@@ -1,0 +1,139 @@
+//! What an experiment expands to, for people and for machines.
+
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::OptimizerSpec;
+use epochcost_systems::{Host, find};
+use serde::Serialize;
+
+use super::{Data, Experiment, PlatformKind, Services};
+use crate::claims::Claim;
+use crate::rows::Row;
+use crate::ui::{bytes, table};
+
+/// What an experiment expands to.
+#[derive(Serialize)]
+struct Expanded<'a> {
+    file: String,
+    name: &'a str,
+    description: &'a str,
+    platform: PlatformKind,
+    services: Services,
+    seed: u64,
+    trials: usize,
+    data: &'a Data,
+    rows: Vec<ExpandedRow<'a>>,
+    claims: &'a [Claim],
+}
+
+#[derive(Serialize)]
+struct ExpandedRow<'a> {
+    row: &'a Row,
+    parameters: usize,
+    gradient_bytes: u64,
+    /// The exchange of one trial by the system's closed form.
+    traffic: Option<Traffic>,
+}
+
+/// Returns what the experiment expands to, for machines.
+pub fn expanded(experiment: &Experiment) -> impl Serialize + use<'_> {
+    Expanded {
+        file: experiment.document.file.display().to_string(),
+        name: &experiment.name,
+        description: &experiment.description,
+        platform: experiment.platform,
+        services: experiment.services,
+        seed: experiment.seed,
+        trials: experiment.trials,
+        data: &experiment.data,
+        rows: experiment.rows.iter().map(expand_row).collect(),
+        claims: &experiment.claims,
+    }
+}
+
+fn expand_row(row: &Row) -> ExpandedRow<'_> {
+    let sizes = row.sizes();
+    ExpandedRow {
+        row,
+        parameters: sizes.parameters,
+        gradient_bytes: sizes.gradient_bytes(),
+        traffic: find(&row.job.system).and_then(|system| system.traffic(&row.job, sizes).ok()),
+    }
+}
+
+/// Returns the experiment in a few lines and a table of its rows.
+pub fn describe(experiment: &Experiment) -> String {
+    let data = &experiment.data;
+    let head = format!(
+        "{}: {} rows x {} trials on {} ({} services), seed {}\n\
+         data: {} in {} ({} training, {} test samples)\n",
+        experiment.name,
+        experiment.rows.len(),
+        experiment.trials,
+        experiment.platform.as_str(),
+        experiment.services.as_str(),
+        experiment.seed,
+        data.name,
+        data.directory.display(),
+        data.train,
+        data.test,
+    );
+    let rows: Vec<[String; 11]> = experiment.rows.iter().map(describe_row).collect();
+    let heading = [
+        "row",
+        "W",
+        "b",
+        "B",
+        "E",
+        "memory",
+        "optimizer",
+        "puts",
+        "gets",
+        "up",
+        "down",
+    ];
+    let legend = "W workers, b batch size, B batches a worker an epoch, E epochs; \
+                  puts, gets and bytes: the exchange of one trial by closed form";
+    let claims = match experiment.claims.len() {
+        0 => String::new(),
+        count => format!("\n{count} claims"),
+    };
+    format!("{head}\n{}\n\n{legend}{claims}\n", table(heading, &rows))
+}
+
+fn describe_row(row: &Row) -> [String; 11] {
+    let job = &row.job;
+    let traffic = expand_row(row).traffic;
+    let count = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| of(t).to_string());
+    let size = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| bytes(of(t)));
+    let runs_on = |host| find(&job.system).is_none_or(|system| system.runs_on(host));
+    let memory = match (runs_on(Host::Instance), runs_on(Host::Function)) {
+        (true, false) => row.instance_type.clone(),
+        (false, _) => format!("{} MB", row.memory_mb),
+        (true, true) => format!("{}, {} MB", row.instance_type, row.memory_mb),
+    };
+    [
+        row.id.clone(),
+        job.workers.to_string(),
+        job.batch_size.to_string(),
+        job.batches_per_worker.to_string(),
+        job.epochs.to_string(),
+        memory,
+        optimizer(&job.optimizer),
+        count(|t| t.puts),
+        count(|t| t.gets),
+        size(|t| t.bytes_up),
+        size(|t| t.bytes_down),
+    ]
+}
+
+fn optimizer(spec: &OptimizerSpec) -> String {
+    match spec {
+        OptimizerSpec::Sgd(sgd) => format!(
+            "sgd {} momentum {} decay {}",
+            sgd.learning_rate, sgd.momentum, sgd.weight_decay
+        ),
+        OptimizerSpec::Adam(adam) => {
+            format!("adam {} decay {}", adam.learning_rate, adam.weight_decay)
+        }
+    }
+}

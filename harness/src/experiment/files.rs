@@ -1,0 +1,40 @@
+//! Experiment files below a directory.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A directory that could not be searched for experiments.
+#[derive(Debug, Error)]
+#[error("failed to read {}: {source}", directory.display())]
+pub struct UnreadableDirectory {
+    /// The directory.
+    pub directory: PathBuf,
+    /// What the system said.
+    pub source: std::io::Error,
+}
+
+/// Returns every `.yaml` file below a directory, sorted.
+///
+/// # Errors
+/// When a directory cannot be read.
+pub fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory> {
+    let failed = |source| UnreadableDirectory {
+        directory: directory.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            files.extend(yaml_files(&path)?);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

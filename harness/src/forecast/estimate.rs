@@ -1,0 +1,217 @@
+//! One setting in virtual time: its seconds, dollars, traffic and memory.
+
+use std::time::{Duration, Instant};
+
+use epochcost_channels::Traffic;
+use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
+use epochcost_systems::{
+    ChannelTraffic, Host, PaperAccount, QueueService, Record, StageSeconds, StepRecord, find,
+};
+use serde::Serialize;
+
+use crate::analysis::summary::StageMeans;
+use crate::analysis::{epochs, machine_epochs};
+use crate::cost::{self, Account, Bill, PriceBook, Usage};
+use crate::error::Error;
+use crate::platform::sim::{invocation, package_mb, unusable};
+use crate::results::ResultsError;
+use crate::rows::Row;
+
+/// What came of a simulation.
+#[derive(Debug)]
+pub(super) enum Outcome<T> {
+    /// It ran to its end.
+    Feasible(T),
+    /// A limit of the platform makes it impossible.
+    Infeasible(Infeasible),
+    /// The system failed, and no limit is to blame.
+    Failed(String),
+}
+
+impl<T> Outcome<T> {
+    pub(super) fn feasible(self) -> Option<T> {
+        match self {
+            Self::Feasible(estimate) => Some(estimate),
+            Self::Infeasible(_) | Self::Failed(_) => None,
+        }
+    }
+}
+
+/// What a setting is expected to take. Means nothing but simulated figures.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Estimate {
+    /// From the first step's start to the last one's end, a mean epoch.
+    pub(super) seconds_per_epoch: f64,
+    /// From the first request to the last end: starts and boots included.
+    pub(super) seconds: f64,
+    /// Seconds a worker an epoch.
+    pub(super) stage_seconds: StageMeans,
+    /// Billed milliseconds of all functions and instances.
+    pub(super) billed_ms: u64,
+    /// Peak memory of any of them, MB.
+    pub(super) peak_memory_mb: u32,
+    /// By the paper's formula.
+    pub(super) cost_paper_usd: f64,
+    /// With everything counted.
+    pub(super) cost_full_usd: f64,
+    /// Both accounts by line item.
+    pub(super) bills: [Bill; 2],
+    /// The exchange's traffic.
+    pub(super) traffic: Traffic,
+    /// Traffic for fetching data.
+    pub(super) dataset_traffic: Traffic,
+    /// Traffic of checkpoints, statistics and logs.
+    pub(super) state_traffic: Traffic,
+    /// Whether anything went over a tensor store.
+    #[serde(skip)]
+    pub(super) uses_tensor_store: bool,
+    /// Whether anything went over a queue.
+    #[serde(skip)]
+    pub(super) uses_queue: bool,
+    /// Events that the simulation went through.
+    pub(super) events: u64,
+    /// How long that took: real time, the only one here.
+    #[serde(skip)]
+    pub(super) took: Duration,
+}
+
+impl Estimate {
+    /// A count over all purposes.
+    pub(super) fn writes(&self, of: fn(&Traffic) -> u64) -> u64 {
+        of(&self.traffic) + of(&self.dataset_traffic) + of(&self.state_traffic)
+    }
+
+    /// Its cost by one account, US dollars.
+    pub(super) fn usd(&self, account: Account) -> f64 {
+        match account {
+            Account::Paper => self.cost_paper_usd,
+            Account::Full => self.cost_full_usd,
+        }
+    }
+}
+
+/// Simulates sizes only, unless the setting is refused before anything runs.
+///
+/// # Errors
+/// When the setting is none of a known system.
+pub(super) fn probe(
+    simulation: &Simulation,
+    keeps_steps: bool,
+) -> Result<Outcome<Simulated>, Error> {
+    if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
+        return Ok(Outcome::Infeasible(infeasible));
+    }
+    let options = Options {
+        keeps_steps,
+        ..Options::default()
+    };
+    let simulated = simulate(simulation, options).map_err(unusable)?;
+    Ok(match (&simulated.infeasible, &simulated.failure) {
+        (Some(infeasible), _) => Outcome::Infeasible(infeasible.clone()),
+        (None, Some(failure)) => Outcome::Failed(failure.clone()),
+        (None, None) => Outcome::Feasible(simulated),
+    })
+}
+
+/// What `row` takes under `simulation`, which describes it or a variant of it.
+///
+/// # Errors
+/// When the row is none of a known system, or something has no price.
+pub(super) fn estimate(
+    row: &Row,
+    simulation: &Simulation,
+    prices: &PriceBook,
+) -> Result<Outcome<Estimate>, Error> {
+    let began = Instant::now();
+    let probed = probe(simulation, true)?;
+    let took = began.elapsed();
+    Ok(match probed {
+        Outcome::Feasible(simulated) => {
+            let estimate = figures(row, simulation, simulated, prices)?;
+            Outcome::Feasible(Estimate { took, ..estimate })
+        }
+        Outcome::Infeasible(infeasible) => Outcome::Infeasible(infeasible),
+        Outcome::Failed(reason) => Outcome::Failed(reason),
+    })
+}
+
+fn figures(
+    row: &Row,
+    simulation: &Simulation,
+    simulated: Simulated,
+    prices: &PriceBook,
+) -> Result<Estimate, ResultsError> {
+    let job = &simulation.job;
+    let system = find(&job.system);
+    let traffic = simulated.totals.traffic;
+    let steps: Vec<StepRecord> = (simulated.records.into_iter())
+        .filter_map(|record| match record {
+            Record::Step(step) => Some(*step),
+            _ => None,
+        })
+        .collect();
+    let calls: Vec<_> = (simulated.invocations.into_iter())
+        .map(invocation)
+        .collect();
+    let usage = Usage {
+        paper_account: system.map_or(PaperAccount::Comparison, |system| system.paper_account()),
+        queue_service: system.map_or(QueueService::RabbitMq, |system| system.queue_service()),
+        tensor_store_hosts: system.map_or(1, |system| system.tensor_store_hosts(job.workers)),
+        instance_type: &row.instance_type,
+        function_price: simulation.profile.function_price.as_deref(),
+        invocations: calls.iter().collect(),
+        transitions: simulated.transitions,
+        traffic,
+        wall_s: simulated.wall_s,
+    };
+    let moved = |of: fn(&ChannelTraffic) -> Traffic| {
+        let purposes = [traffic.exchange, traffic.dataset, traffic.state];
+        (purposes.iter()).any(|channels| of(channels) != Traffic::default())
+    };
+    let bills = [cost::paper(&usage, prices)?, cost::full(&usage, prices)?];
+    let [cost_paper_usd, cost_full_usd] = [bills[0].total_usd(), bills[1].total_usd()];
+    let epochs = epochs(&steps, &[]);
+    let seconds: f64 = epochs.iter().map(|epoch| epoch.seconds).sum();
+    Ok(Estimate {
+        seconds_per_epoch: seconds / epochs.len().max(1) as f64,
+        seconds: simulated.wall_s,
+        stage_seconds: stages(&steps, system.map_or(&[][..], |s| s.coordinators()), job),
+        billed_ms: calls.iter().map(|call| call.billed_ms).sum(),
+        peak_memory_mb: (calls.iter())
+            .filter_map(|call| call.peak_memory_mb)
+            .max()
+            .unwrap_or(0),
+        cost_paper_usd,
+        cost_full_usd,
+        bills,
+        uses_tensor_store: moved(|channels| channels.tensors),
+        uses_queue: moved(|channels| channels.queue),
+        traffic: traffic.exchange.total(),
+        dataset_traffic: traffic.dataset.total(),
+        state_traffic: traffic.state.total(),
+        events: simulated.events,
+        took: Duration::ZERO,
+    })
+}
+
+/// Seconds a worker an epoch, without those who only wait for workers.
+fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::Job) -> StageMeans {
+    let mut seconds = StageSeconds::default();
+    let workers = |step: &&StepRecord| !coordinators.contains(&step.function.as_str());
+    for step in steps.iter().filter(workers) {
+        seconds += step.seconds;
+    }
+    let mean = |seconds: f64| Some(seconds / machine_epochs(job));
+    StageMeans {
+        fetch_dataset: mean(seconds.fetch_dataset),
+        compute_gradients: mean(seconds.compute_gradients),
+        synchronise: mean(seconds.synchronise()),
+        update_model: mean(seconds.update_model),
+        detect_convergence: mean(seconds.detect_convergence),
+    }
+}
+
+/// Whether functions, whose memory has a size, run some of the row's code.
+pub(super) fn has_functions(row: &Row) -> bool {
+    find(&row.job.system).is_some_and(|system| system.runs_on(Host::Function))
+}

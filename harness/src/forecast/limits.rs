@@ -1,0 +1,185 @@
+//! At how many workers each system meets a limit of the platform.
+
+use epochcost_simulator::{Infeasible, Simulation, refused};
+use epochcost_systems::find;
+use serde::Serialize;
+
+use super::estimate::{Outcome, has_functions, probe};
+use super::rows::Candidate;
+use crate::error::Error;
+use crate::platform::sim::{package_mb, unusable};
+
+/// Requests of an exchange, by closed form, above which a size is not
+/// simulated. ScatterReduce sends 3 W² a step, one after another: at 0.1 s each
+/// it meets 15 minutes, or 1,000 functions, before it gets there.
+const MOST_REQUESTS: u64 = 6_000_000;
+
+/// How far a row's system scales.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Boundary {
+    /// The row; its own number of workers plays no part.
+    pub(super) id: String,
+    /// Most workers at which it is feasible; 0 if it never is.
+    pub(super) feasible_up_to: usize,
+    /// What it meets with one worker more; null if nothing was met.
+    pub(super) then: Option<Obstacle>,
+    /// Why larger sizes were not looked at, where they were asked for and
+    /// nothing was met.
+    pub(super) not_simulated: Option<String>,
+}
+
+/// What keeps a system from a number of workers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Obstacle {
+    /// A limit of the platform.
+    Infeasible(Infeasible),
+    /// It failed, and no limit is to blame.
+    Failed(String),
+}
+
+/// Finds the number of workers, up to `up_to`, from which on the row's setting
+/// is infeasible: its batch size, batches a worker, epochs and memory stay.
+///
+/// Every limit weighs more on more workers, so sizes are feasible up to one:
+/// it is found by doubling, then bisection. What is refused before anything
+/// runs costs nothing to know and bounds the search; each probe below is a
+/// simulation, which ends with the first limit that it meets. Nothing beyond
+/// twice the boundary is simulated.
+///
+/// Where calls of a workflow are throttled, more workers can fall into step and
+/// be quicker than fewer. What is found is then one crossing: the setting is
+/// feasible with that many workers and not with one more.
+///
+/// # Errors
+/// When the row is none of a known system.
+pub(super) fn boundary(
+    candidate: &Candidate,
+    train_samples: usize,
+    up_to: usize,
+) -> Result<Boundary, Error> {
+    let at = |workers: usize| resized(candidate, train_samples, workers);
+    let refusal = |workers| -> Result<Option<Infeasible>, Error> {
+        Ok(refused(&at(workers), package_mb()).map_err(unusable)?)
+    };
+    let admitted = largest(up_to, |workers| Ok(refusal(workers)?.is_none()))?;
+    let affordable = largest(admitted, |workers| {
+        Ok(requests(&at(workers))? <= MOST_REQUESTS)
+    })?;
+    // Of the probes that met something, that of the fewest workers came last.
+    let mut met = None;
+    let feasible_up_to = largest(affordable, |workers| {
+        let obstacle = match probe(&at(workers), false)? {
+            Outcome::Feasible(_) => return Ok(true),
+            Outcome::Infeasible(infeasible) => Obstacle::Infeasible(infeasible),
+            Outcome::Failed(reason) => Obstacle::Failed(reason),
+        };
+        met = Some(obstacle);
+        Ok(false)
+    })?;
+    let mut boundary = Boundary {
+        id: candidate.row.id.clone(),
+        feasible_up_to,
+        then: None,
+        not_simulated: None,
+    };
+    if feasible_up_to < affordable {
+        boundary.then = met;
+    } else if affordable < admitted {
+        boundary.not_simulated = Some(format!(
+            "larger ones exchange more than {} million requests",
+            MOST_REQUESTS / 1_000_000
+        ));
+    } else if admitted < up_to {
+        boundary.then = refusal(admitted + 1)?.map(Obstacle::Infeasible);
+    }
+    Ok(boundary)
+}
+
+/// The largest number from 1 to `most` of which `holds` is true, if it is true
+/// up to one number and false from there on; 0 if it is never true. Asks about
+/// nothing beyond twice that number.
+fn largest(
+    most: usize,
+    mut holds: impl FnMut(usize) -> Result<bool, Error>,
+) -> Result<usize, Error> {
+    let (mut yes, mut no) = (0, most.saturating_add(1));
+    while yes < most && no > most {
+        let next = (2 * yes).clamp(1, most);
+        match holds(next)? {
+            true => yes = next,
+            false => no = next,
+        }
+    }
+    while no - yes > 1 {
+        let middle = yes + (no - yes) / 2;
+        match holds(middle)? {
+            true => yes = middle,
+            false => no = middle,
+        }
+    }
+    Ok(yes)
+}
+
+/// The row's setting with that many workers, under the platform's limits.
+///
+/// Instances have no limit of time or memory here, and sizes of values are the
+/// same in every step: one step says it all.
+fn resized(candidate: &Candidate, train_samples: usize, workers: usize) -> Simulation {
+    let mut simulation = candidate.simulation.clone();
+    simulation.has_limits = true;
+    let job = &mut simulation.job;
+    job.workers = workers;
+    if !has_functions(&candidate.row) {
+        (job.batches_per_worker, job.epochs) = (1, 1);
+    }
+    let used = workers * job.batches_per_worker * job.batch_size;
+    job.data.train_samples = train_samples.max(used);
+    simulation
+}
+
+/// Reads, writes and messages of the exchange, by the system's closed form.
+fn requests(simulation: &Simulation) -> Result<u64, Error> {
+    let Some(system) = find(&simulation.job.system) else {
+        return Ok(0);
+    };
+    let traffic = system.traffic(&simulation.job, simulation.sizes);
+    let traffic = traffic.map_err(|error| unusable(error.into()))?;
+    Ok(traffic.puts + traffic.gets + traffic.messages + traffic.deliveries + traffic.in_store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_is_found_and_nothing_beyond_twice_it_is_asked() {
+        for most in [1, 2, 3, 7, 8, 100] {
+            for boundary in 0..=most {
+                let mut asked = Vec::new();
+                let found = largest(most, |number| {
+                    asked.push(number);
+                    Ok(number <= boundary)
+                });
+                assert_eq!(found.unwrap(), boundary, "of {most}");
+                let furthest = asked.iter().copied().max().unwrap();
+                assert!(furthest <= most.min((2 * boundary).max(1)), "{asked:?}");
+            }
+        }
+        assert_eq!(largest(0, |_| Ok(true)).unwrap(), 0);
+    }
+
+    /// The last question answered with no is that of the fewest workers, which
+    /// is whose obstacle is reported.
+    #[test]
+    fn the_last_no_is_one_above_the_largest() {
+        let mut last_no = 0;
+        let found = largest(10_000, |number| {
+            if number > 137 {
+                last_no = number;
+            }
+            Ok(number <= 137)
+        });
+        assert_eq!((found.unwrap(), last_no), (137, 138));
+    }
+}

@@ -1,0 +1,319 @@
+//! Forecasts: what an experiment would take, before anything runs.
+//!
+//! Every row is simulated with sizes only, whatever platform the experiment
+//! names: no dataset, no worker and no account is needed. [`replay`] simulates
+//! a recorded run again.
+
+mod aws;
+mod estimate;
+mod frontier;
+mod limits;
+mod memory;
+mod parallel;
+pub mod replay;
+mod rows;
+mod sweep;
+mod text;
+mod uncertainty;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use self::estimate::has_functions;
+use self::limits::Boundary;
+use self::memory::Cheapest;
+use self::rows::{Candidate, PlannedRow};
+use self::uncertainty::Uncertainty;
+use crate::cost::{Account, PriceBook};
+use crate::error::Error;
+use crate::experiment::{Document, Experiment, Options, PlatformKind};
+use crate::results::{ResultsError, SchemaVersion, SimulationRecord};
+use crate::ui::Output;
+
+#[cfg(feature = "aws")]
+pub(crate) use self::aws::training;
+
+/// The version of the format of a forecast.
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// What is forecast, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The experiment file.
+    pub experiment: &'a Path,
+    /// Assignments to its fields, as `--set` takes them.
+    pub set: &'a [String],
+    /// Fields and the values that they are swept over, as `FIELD=VALUES`.
+    pub sweep: &'a [String],
+    /// The platform profile, by name or file, in the place of the experiment's.
+    pub profile: Option<&'a str>,
+    /// Compute profiles, by name or file, in the place of the experiment's.
+    pub compute: &'a [String],
+    /// The account that the frontier and the cheapest memory are judged by.
+    pub account: Account,
+    /// Whether the cheapest memory size of each row's functions is searched for.
+    pub cheapest_memory: bool,
+    /// Most workers that limits are searched for on; none where they are not.
+    pub limits_up_to: Option<u32>,
+    /// Samples of the constants' ranges, if intervals are asked for.
+    pub sampling: Option<Sampling>,
+    /// Whether resources and the worst case on AWS are part of it.
+    pub on_aws: bool,
+    /// Repetitions of each row on AWS, in the place of the experiment's.
+    pub trials: Option<usize>,
+    /// The price book, in the place of the shipped one.
+    pub prices: Option<&'a Path>,
+}
+
+/// Samples of the constants' ranges.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampling {
+    /// Simulations of each row.
+    pub samples: u32,
+    /// Seed that the samples are drawn from.
+    pub seed: u64,
+}
+
+/// What an experiment would take. Every figure in it is simulated.
+#[derive(Serialize)]
+pub struct Forecast {
+    /// The format's version.
+    schema_version: SchemaVersion,
+    /// The experiment's name.
+    experiment: String,
+    /// The account that the frontier and the cheapest memory are judged by.
+    account: Account,
+    /// Whether rows train different numbers of samples, so that the frontier
+    /// compares seconds and dollars a sample.
+    frontier_by_sample: bool,
+    /// What every figure stands on.
+    simulation: SimulationRecord,
+    /// One for each system and combination of swept values.
+    rows: Vec<PlannedRow>,
+    /// The cheapest memory sizes, if they were asked for.
+    cheapest_memory: Option<Vec<Cheapest>>,
+    /// How far rows scale, if it was asked for.
+    limits: Option<Vec<Boundary>>,
+    /// Intervals, if they were asked for.
+    uncertainty: Option<Uncertainty>,
+    /// What it would make on AWS and cost at most, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aws: Option<serde_json::Value>,
+    /// The same of AWS, for people.
+    #[serde(skip)]
+    on_aws: Option<String>,
+    /// Most workers that limits were looked for on.
+    #[serde(skip)]
+    limits_up_to: Option<u32>,
+}
+
+/// Forecasts an experiment. Infeasible rows are part of the result.
+///
+/// # Errors
+/// When the experiment or a profile cannot be used.
+pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error> {
+    let experiment = load(request)?;
+    let Some(stands) = &experiment.simulation else {
+        // It was loaded for the platform `sim`.
+        return Err(Error::NothingSelected("no simulation".into()));
+    };
+    let prices = price_book(request)?;
+    let candidates = rows::candidates(&experiment, stands)?;
+    let planned = parallel::map(&candidates, |candidate| {
+        rows::plan(candidate, stands, &prices)
+    });
+    let mut rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
+    let on_aws = match request.on_aws {
+        true => Some(on_aws(request, &experiment, &rows, &prices, output)?),
+        false => None,
+    };
+    let forecast = Forecast {
+        schema_version: FORECAST_VERSION,
+        experiment: experiment.name.clone(),
+        account: request.account,
+        frontier_by_sample,
+        simulation: SimulationRecord::of(stands, &experiment.rows),
+        cheapest_memory: cheapest_memory(request, &candidates, &rows, &prices)?,
+        limits: boundaries(request, &experiment, &candidates, output)?,
+        limits_up_to: request.limits_up_to,
+        uncertainty: (request.sampling)
+            .map(|sampling| {
+                let Sampling { samples, seed } = sampling;
+                uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
+            })
+            .transpose()?,
+        aws: on_aws.as_ref().map(|on_aws| on_aws.json.clone()),
+        on_aws: on_aws.map(|on_aws| on_aws.text),
+        rows,
+    };
+    say_pace(&forecast, output);
+    Ok(forecast)
+}
+
+impl Forecast {
+    /// Returns the forecast as tables for people; with `verbose`, every line
+    /// item of both bills.
+    pub fn text(&self, verbose: bool) -> String {
+        let text = text::of(self, verbose);
+        match &self.on_aws {
+            Some(on_aws) => format!("{text}\n\n{on_aws}"),
+            None => text,
+        }
+    }
+}
+
+fn price_book(request: &Request<'_>) -> Result<PriceBook, Error> {
+    let Some(path) = request.prices else {
+        return Ok(PriceBook::shipped().map_err(ResultsError::from)?);
+    };
+    let unusable = |reason: String| Error::Usage {
+        problem: format!("failed to read the price book {}: {reason}", path.display()),
+        remedy: "write one with `epochcost prices refresh --out FILE`".to_owned(),
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    PriceBook::parse(&text).map_err(|error| unusable(error.to_string()))
+}
+
+/// The rows that are possible, on AWS.
+fn on_aws(
+    request: &Request<'_>,
+    experiment: &Experiment,
+    rows: &[PlannedRow],
+    prices: &PriceBook,
+    output: Output,
+) -> Result<aws::OnAws, Error> {
+    let trials = request.trials.unwrap_or(experiment.trials);
+    aws::plan(&to_deploy(experiment, rows, trials, output), prices)
+}
+
+fn to_deploy(
+    experiment: &Experiment,
+    rows: &[PlannedRow],
+    trials: usize,
+    output: Output,
+) -> Vec<aws::ToDeploy> {
+    let mut deployed = Vec::with_capacity(rows.len());
+    for (row, planned) in experiment.rows.iter().zip(rows) {
+        let Some(estimate) = &planned.estimate else {
+            output.message(format_args!("left out on AWS: {} is impossible", row.id));
+            continue;
+        };
+        deployed.push(aws::ToDeploy {
+            row: row.clone(),
+            trials,
+            uses_tensor_store: estimate.uses_tensor_store,
+            uses_queue: estimate.uses_queue,
+            puts: estimate.writes(|traffic| traffic.puts),
+            bytes_up: estimate.writes(|traffic| traffic.bytes_up),
+        });
+    }
+    deployed
+}
+
+/// The possible rows of an experiment that is to run on AWS, with what a
+/// simulation says that each of them uses.
+///
+/// # Errors
+/// When a row cannot be simulated.
+#[cfg(feature = "aws")]
+pub(crate) fn deployments(
+    experiment: &Experiment,
+    prices: &PriceBook,
+    output: Output,
+) -> Result<Vec<aws::ToDeploy>, Error> {
+    let options = Options {
+        platform: Some(PlatformKind::Sim),
+        ..Options::default()
+    };
+    let simulated = Experiment::from_document(experiment.document.clone(), &options)?;
+    let Some(stands) = &simulated.simulation else {
+        return Err(Error::NothingSelected("no simulation".into()));
+    };
+    let candidates = rows::candidates(&simulated, stands)?;
+    let planned = parallel::map(&candidates, |candidate| {
+        rows::plan(candidate, stands, prices)
+    });
+    let rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(to_deploy(experiment, &rows, experiment.trials, output))
+}
+
+/// How fast simulations went, on one core each.
+fn say_pace(forecast: &Forecast, output: Output) {
+    let known = || forecast.rows.iter().filter_map(|row| row.estimate.as_ref());
+    let events: u64 = known().map(|estimate| estimate.events).sum();
+    let took: f64 = known().map(|estimate| estimate.took.as_secs_f64()).sum();
+    output.message(format_args!(
+        "simulated {events} events in {took:.2} s, {:.1} million a second on one core",
+        events as f64 / took.max(1e-9) / 1e6
+    ));
+}
+
+/// The experiment as it would be simulated, with the options laid over it.
+fn load(request: &Request<'_>) -> Result<Experiment, Error> {
+    let mut document = Document::read(request.experiment)?;
+    for sweep in request.sweep {
+        sweep::lay(&mut document, sweep)?;
+    }
+    let quoted = |name: &str| serde_json::Value::from(name).to_string();
+    if let Some(profile) = request.profile {
+        let option = format!("--profile {profile}");
+        document.set_option(&option, "simulation.profile", &quoted(profile))?;
+    }
+    if !request.compute.is_empty() {
+        let names: Vec<String> = request.compute.iter().map(|name| quoted(name)).collect();
+        let option = format!("--compute {}", request.compute.join(" --compute "));
+        let list = format!("[{}]", names.join(", "));
+        document.set_option(&option, "simulation.compute", &list)?;
+    }
+    let trains = (document.root.get("simulation")).and_then(|node| node.get("real_compute"));
+    if trains.is_some() {
+        // Planning is about sizes, whatever the experiment trains for later.
+        document.set_option("plan", "simulation.real_compute", "false")?;
+    }
+    let options = Options {
+        set: request.set.to_vec(),
+        platform: Some(PlatformKind::Sim),
+        ..Options::default()
+    };
+    Ok(Experiment::from_document(document, &options)?)
+}
+
+fn cheapest_memory(
+    request: &Request<'_>,
+    candidates: &[Candidate],
+    rows: &[PlannedRow],
+    prices: &PriceBook,
+) -> Result<Option<Vec<Cheapest>>, Error> {
+    if !request.cheapest_memory {
+        return Ok(None);
+    }
+    let functions: Vec<_> = (candidates.iter().zip(rows))
+        .filter(|(candidate, _)| has_functions(&candidate.row))
+        .collect();
+    let found = parallel::map(&functions, |(candidate, planned)| {
+        let Candidate { row, simulation } = candidate;
+        let smallest = planned.smallest_memory_mb;
+        memory::cheapest(row, simulation, smallest, request.account, prices)
+    });
+    found.into_iter().collect::<Result<_, _>>().map(Some)
+}
+
+fn boundaries(
+    request: &Request<'_>,
+    experiment: &Experiment,
+    candidates: &[Candidate],
+    output: Output,
+) -> Result<Option<Vec<Boundary>>, Error> {
+    let Some(up_to) = request.limits_up_to else {
+        return Ok(None);
+    };
+    output.message(format_args!(
+        "looking for limits on up to {up_to} workers: a minute, where systems go far"
+    ));
+    let found = parallel::map(candidates, |candidate| {
+        limits::boundary(candidate, experiment.data.train, up_to as usize)
+    });
+    found.into_iter().collect::<Result<_, _>>().map(Some)
+}

@@ -1,0 +1,170 @@
+//! A comparison as text and as a file.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::compare::{Comparison, Figures, RowComparison};
+use crate::error::Error;
+use crate::format;
+use crate::results::probe;
+use crate::ui::table;
+
+const HEADING: [&str; 14] = [
+    "row",
+    "figures",
+    "wall s",
+    "fetch s",
+    "compute s",
+    "serialise s",
+    "put s",
+    "wait s",
+    "get s",
+    "aggregate s",
+    "update s",
+    "converge s",
+    "paper $",
+    "full $",
+];
+
+/// Refuses a file that is there or cannot be written, before any work.
+///
+/// # Errors
+/// When it is there and not to be replaced, or its directory cannot be written to.
+pub fn check(out: &Path, force: bool) -> Result<(), Error> {
+    if out.exists() && !force {
+        return Err(Error::Usage {
+            problem: format!("{} is there already", out.display()),
+            remedy: "replace it with --force, or name another file with --out".into(),
+        });
+    }
+    // An empty parent is the current directory.
+    let parent = out.parent().filter(|path| *path != Path::new(""));
+    Ok(probe(parent.unwrap_or(Path::new(".")))?)
+}
+
+/// Writes the comparison so that a reader sees all of it or none.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(comparison: &Comparison, out: &Path) -> Result<(), Error> {
+    let failed = |source: io::Error| Error::Io {
+        doing: format!("write {}", out.display()),
+        source,
+    };
+    let mut text = serde_json::to_vec_pretty(comparison).map_err(|error| failed(error.into()))?;
+    text.push(b'\n');
+    let temporary = out.with_extension("partial");
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(&text)?;
+        file.sync_all()
+    });
+    written
+        .and_then(|()| fs::rename(&temporary, out))
+        .map_err(failed)
+}
+
+/// The comparison for people.
+pub fn text(comparison: &Comparison) -> String {
+    let replay = &comparison.replay;
+    let steps = match &replay.compute {
+        Some(compute) => format!("steps of the compute profile {compute}"),
+        None => "steps as the run recorded them".into(),
+    };
+    let machine = match replay.is_same_machine {
+        true => "the run's machine",
+        false => "another platform",
+    };
+    let mut text = format!(
+        "{} replayed on {} ({machine}), {steps}; stages are seconds a worker\n\n",
+        comparison.run.run_id, replay.profile
+    );
+    let rows: Vec<_> = comparison.rows.iter().flat_map(lines).collect();
+    text.push_str(&table(HEADING, &rows));
+    for row in &comparison.rows {
+        if let Some(note) = &row.note {
+            text.push_str(&format!("\n{}: {note}", row.id));
+        }
+    }
+    if let Some(within) = comparison.within {
+        let off = comparison.rows.iter().filter(|row| row.is_off(within));
+        let off: Vec<&str> = off.map(|row| row.id.as_str()).collect();
+        let share = format::percent(within);
+        text.push_str(&match off.is_empty() {
+            true => format!("\nevery simulated wall time is within {share} of the recorded one"),
+            false => format!(
+                "\noff by more than {share} of the recorded wall time: {}",
+                off.join(", ")
+            ),
+        });
+    }
+    text
+}
+
+/// What was recorded, what was simulated, and the one over the other.
+fn lines(row: &RowComparison) -> Vec<[String; 14]> {
+    let mut lines = Vec::new();
+    if let Some(recorded) = &row.recorded {
+        lines.push(line(&row.id, "recorded", recorded));
+    }
+    if let Some(simulated) = &row.simulated {
+        lines.push(line(&row.id, "simulated", simulated));
+    }
+    if let (Some(recorded), Some(simulated)) = (&row.recorded, &row.simulated) {
+        lines.push(ratios(&row.id, recorded, simulated));
+    }
+    lines
+}
+
+fn line(id: &str, what: &str, figures: &Figures) -> [String; 14] {
+    let wall = format::estimate(figures.wall_s);
+    let wall = match figures.wall_s.n {
+        1 => wall,
+        n => format!("{wall} (n = {n})"),
+    };
+    cells(id, what, wall, numbers(figures).map(format::number))
+}
+
+fn ratios(id: &str, recorded: &Figures, simulated: &Figures) -> [String; 14] {
+    /// Stages shorter than this share of the whole say nothing by their ratio.
+    const VISIBLE: f64 = 0.005;
+    let wall = |figures: &Figures| figures.wall_s.mean.unwrap_or(f64::NAN);
+    let least = VISIBLE * wall(recorded);
+    let (recorded_s, simulated_s) = (numbers(recorded), numbers(simulated));
+    let ratio = |index: usize| {
+        let (simulated, recorded) = (simulated_s[index], recorded_s[index]);
+        let is_stage = index < 9;
+        match is_stage && simulated.max(recorded) < least || recorded == 0.0 {
+            true => "-".to_owned(),
+            false => format!("{:.2}", simulated / recorded),
+        }
+    };
+    let total = format!("{:.3}", wall(simulated) / wall(recorded));
+    cells(id, "ratio", total, std::array::from_fn(ratio))
+}
+
+/// Stages in the order of the heading, and both accounts.
+fn numbers(figures: &Figures) -> [f64; 11] {
+    let stages = &figures.stage_seconds;
+    [
+        stages.fetch_dataset,
+        stages.compute_gradients,
+        stages.serialise,
+        stages.put,
+        stages.wait,
+        stages.get,
+        stages.aggregate,
+        stages.update_model,
+        stages.detect_convergence,
+        figures.cost_paper_usd,
+        figures.cost_full_usd,
+    ]
+}
+
+fn cells(id: &str, what: &str, wall: String, rest: [String; 11]) -> [String; 14] {
+    let mut all = [id.to_owned(), what.to_owned(), wall]
+        .into_iter()
+        .chain(rest);
+    // As many as there are places.
+    std::array::from_fn(|_| all.next().unwrap_or_default())
+}

@@ -1,0 +1,347 @@
+//! A forecast as tables for people.
+
+use epochcost_simulator::profile::ComputeOrigin;
+
+use super::Forecast;
+use super::estimate::Estimate;
+use super::limits::{Boundary, Obstacle};
+use super::memory::Cheapest;
+use super::rows::PlannedRow;
+use super::uncertainty::{Percentiles, Uncertainty};
+use crate::format::{number, usd};
+use crate::ui::{bytes, table};
+
+/// Everything that the forecast says; with `verbose`, every line item of both bills.
+pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
+    let mut parts = vec![
+        times_and_dollars(&plan.rows),
+        legend(plan),
+        traffic_and_memory(&plan.rows),
+        bills(&plan.rows, verbose),
+    ];
+    parts.extend(
+        plan.cheapest_memory
+            .as_deref()
+            .map(|found| cheapest(found, plan)),
+    );
+    parts.extend(
+        plan.limits
+            .as_deref()
+            .zip(plan.limits_up_to)
+            .map(|(found, up_to)| limits(found, up_to)),
+    );
+    parts.extend(
+        plan.uncertainty
+            .as_ref()
+            .map(|found| uncertainty(found, plan)),
+    );
+    parts.push(stands_on(plan));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n")
+}
+
+/// A figure of a row's estimate.
+fn figure(row: &PlannedRow, of: impl Fn(&Estimate) -> String) -> String {
+    row.estimate.as_ref().map_or("-".to_owned(), of)
+}
+
+fn times_and_dollars(rows: &[PlannedRow]) -> String {
+    let heading = [
+        "",
+        "row",
+        "W",
+        "b",
+        "memory",
+        "s/epoch",
+        "total s",
+        "compute s",
+        "sync s",
+        "$ paper",
+        "$ full",
+    ];
+    let lines: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let stage = |seconds: Option<f64>| seconds.map_or("-".to_owned(), number);
+            [
+                if row.on_frontier { "*" } else { "" }.to_owned(),
+                row.id.clone(),
+                row.workers.to_string(),
+                row.batch_size.to_string(),
+                memory(row),
+                figure(row, |e| number(e.seconds_per_epoch)),
+                figure(row, |e| number(e.seconds)),
+                figure(row, |e| stage(e.stage_seconds.compute_gradients)),
+                figure(row, |e| stage(e.stage_seconds.synchronise)),
+                figure(row, |e| number(e.cost_paper_usd)),
+                figure(row, |e| number(e.cost_full_usd)),
+            ]
+        })
+        .collect();
+    let mut text = table(heading, &lines);
+    for row in rows {
+        if let Some(infeasible) = &row.infeasible {
+            text.push_str(&format!("\n{}: {infeasible}", row.id));
+        }
+        if let Some(failure) = &row.failure {
+            text.push_str(&format!("\n{}: fails: {failure}", row.id));
+        }
+    }
+    text
+}
+
+fn memory(row: &PlannedRow) -> String {
+    match (&row.instance_type, row.memory_mb) {
+        (Some(instance), None) => instance.clone(),
+        (Some(instance), Some(memory_mb)) => format!("{instance}, {memory_mb} MB"),
+        (None, Some(memory_mb)) => format!("{memory_mb} MB"),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+fn legend(plan: &Forecast) -> String {
+    let each = if plan.frontier_by_sample {
+        " a sample (rows train different numbers of them)"
+    } else {
+        ""
+    };
+    format!(
+        "* on the Pareto frontier of total seconds against {} dollars{each}; compute and sync: \
+         seconds a worker an epoch; smallest MB: the smallest functions that have the memory and \
+         the time",
+        plan.account.as_str()
+    )
+}
+
+fn traffic_and_memory(rows: &[PlannedRow]) -> String {
+    let heading = [
+        "exchange",
+        "puts",
+        "gets",
+        "lists",
+        "messages",
+        "up",
+        "down",
+        "peak MB",
+        "smallest MB",
+    ];
+    let lines: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            [
+                row.id.clone(),
+                figure(row, |e| e.traffic.puts.to_string()),
+                figure(row, |e| e.traffic.gets.to_string()),
+                figure(row, |e| e.traffic.lists.to_string()),
+                figure(row, |e| e.traffic.messages.to_string()),
+                figure(row, |e| bytes(e.traffic.bytes_up)),
+                figure(row, |e| bytes(e.traffic.bytes_down)),
+                figure(row, |e| e.peak_memory_mb.to_string()),
+                (row.smallest_memory_mb).map_or("-".to_owned(), |mb| mb.to_string()),
+            ]
+        })
+        .collect();
+    table(heading, &lines)
+}
+
+fn bills(rows: &[PlannedRow], verbose: bool) -> String {
+    let estimated = rows
+        .iter()
+        .filter_map(|row| Some((row, row.estimate.as_ref()?)));
+    let of = |(row, estimate): (&PlannedRow, &Estimate)| match verbose {
+        true => itemised(row, estimate),
+        false => compact(row, estimate),
+    };
+    estimated.map(of).collect::<Vec<_>>().join("\n")
+}
+
+/// One line: the sum and what it is made of, largest first.
+fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
+    let [_, full] = &estimate.bills;
+    // Deletes are requests that cost nothing.
+    let mut items: Vec<_> = full.items.iter().filter(|item| item.usd > 0.0).collect();
+    items.sort_by(|a, b| b.usd.total_cmp(&a.usd));
+    let parts = items
+        .iter()
+        .map(|item| format!("{} {}", item.dimension, usd(item.usd)));
+    let parts: Vec<String> = parts.collect();
+    let total = usd(estimate.cost_full_usd);
+    format!("{}: {total} = {}", row.id, parts.join(" + "))
+}
+
+fn itemised(row: &PlannedRow, estimate: &Estimate) -> String {
+    let lines: Vec<_> = (estimate.bills.iter())
+        .flat_map(|bill| bill.items.iter().map(move |item| (bill.account, item)))
+        .map(|(of, item)| {
+            [
+                of.as_str().to_owned(),
+                item.dimension.clone(),
+                number(item.quantity),
+                item.unit.clone(),
+                number(item.unit_price_usd),
+                number(item.usd),
+            ]
+        })
+        .collect();
+    let heading = ["account", "line item", "quantity", "unit", "$ a unit", "$"];
+    format!("{}\n{}\n", row.id, table(heading, &lines))
+}
+
+fn cheapest(found: &[Cheapest], plan: &Forecast) -> String {
+    let own = |id: &str| plan.rows.iter().find(|row| row.id == id);
+    let lines: Vec<_> = found
+        .iter()
+        .map(|cheapest| {
+            let figure = |of: fn(&Estimate) -> f64| {
+                let estimate = cheapest.estimate.as_ref();
+                estimate.map_or("-".to_owned(), |estimate| number(of(estimate)))
+            };
+            let here = own(&cheapest.id).and_then(|row| row.estimate.as_ref());
+            [
+                cheapest.id.clone(),
+                (cheapest.memory_mb).map_or("-".to_owned(), |mb| mb.to_string()),
+                figure(|e| e.seconds_per_epoch),
+                figure(|e| e.seconds),
+                figure(|e| e.cost_paper_usd),
+                figure(|e| e.cost_full_usd),
+                here.map_or("-".to_owned(), |e| number(e.usd(plan.account))),
+                cheapest.simulated_sizes.to_string(),
+            ]
+        })
+        .collect();
+    let heading = [
+        "cheapest memory",
+        "MB",
+        "s/epoch",
+        "total s",
+        "$ paper",
+        "$ full",
+        "$ as it is",
+        "sizes",
+    ];
+    format!(
+        "{}\nby the {} account, on a grid of 64 MB, over sizes that are feasible",
+        table(heading, &lines),
+        plan.account.as_str()
+    )
+}
+
+fn limits(found: &[Boundary], up_to: u32) -> String {
+    let mut lines = vec![
+        "limits, with batch size, batches a worker, epochs and memory as they are:".to_owned(),
+    ];
+    lines.extend(found.iter().map(|boundary| limit(boundary, up_to)));
+    lines.join("\n")
+}
+
+fn limit(boundary: &Boundary, up_to: u32) -> String {
+    let (id, workers) = (&boundary.id, boundary.feasible_up_to);
+    let feasible = match workers {
+        0 => "at no number of workers".to_owned(),
+        1 => "up to 1 worker".to_owned(),
+        _ => format!("up to {workers} workers"),
+    };
+    match (&boundary.then, &boundary.not_simulated) {
+        (Some(obstacle), _) => {
+            let obstacle = match obstacle {
+                Obstacle::Infeasible(met) => format!("{}: {}", met.limit.as_str(), met.reason),
+                Obstacle::Failed(reason) => format!("fails: {reason}"),
+            };
+            format!("{id}: feasible {feasible}; at {}: {obstacle}", workers + 1)
+        }
+        (None, Some(why)) => format!("{id}: feasible {feasible}; not simulated beyond: {why}"),
+        (None, None) => format!("{id}: feasible up to {up_to} workers, the most asked for"),
+    }
+}
+
+fn uncertainty(found: &Uncertainty, plan: &Forecast) -> String {
+    let interval = |percentiles: Option<Percentiles>| match percentiles {
+        None => "-".to_owned(),
+        Some(p) => format!("{} [{}, {}]", number(p.p50), number(p.p5), number(p.p95)),
+    };
+    let lines: Vec<_> = (found.rows.iter())
+        .map(|row| {
+            let others = row.infeasible_samples.iter();
+            let others = others.map(|(why, count)| format!(", {why} {count}"));
+            [
+                row.id.clone(),
+                interval(row.seconds_per_epoch),
+                interval(row.seconds),
+                interval(row.cost_paper_usd),
+                interval(row.cost_full_usd),
+                format!("{}{}", row.feasible_samples, others.collect::<String>()),
+            ]
+        })
+        .collect();
+    let heading = [
+        "median [5 %, 95 %]",
+        "s/epoch",
+        "total s",
+        "$ paper",
+        "$ full",
+        "feasible",
+    ];
+    let constants = plan.simulation.constants.iter();
+    let ranged: Vec<_> = constants
+        .filter(|constant| found.ranged.contains(&constant.path))
+        .map(|constant| {
+            [
+                constant.path.clone(),
+                number(constant.low.unwrap_or(constant.value)),
+                number(constant.value),
+                number(constant.high.unwrap_or(constant.value)),
+            ]
+        })
+        .collect();
+    format!(
+        "{}\nover {} samples of seed {}; compute times have no ranges. Sampled constants, each \
+         on its own, log-uniform:\n{}",
+        table(heading, &lines),
+        found.samples,
+        found.seed,
+        table(["constant", "low", "value", "high"], &ranged)
+    )
+}
+
+/// What the figures are worth.
+fn stands_on(plan: &Forecast) -> String {
+    let simulation = &plan.simulation;
+    let stated = simulation.constants.iter().filter(|c| c.stated).count();
+    let stated = match stated {
+        0 => String::new(),
+        count => format!(", {count} of them stated by the experiment"),
+    };
+    let mut lines = vec![
+        "every figure is simulated; nothing was run".to_owned(),
+        format!(
+            "platform profile: {} ({} constants with their sources{stated}), limits {}",
+            simulation.profile,
+            simulation.constants.len(),
+            if simulation.limits { "on" } else { "off" }
+        ),
+    ];
+    for compute in &simulation.compute {
+        let costs = compute.costs.iter();
+        let models: Vec<String> = costs
+            .map(|cost| format!("{} on {:?}", cost.model, cost.device).to_lowercase())
+            .collect();
+        lines.push(format!(
+            "compute profile: {} ({}), for {}",
+            compute.name,
+            origin(compute.origin),
+            models.join(", ")
+        ));
+    }
+    lines.join("\n")
+}
+
+fn origin(origin: ComputeOrigin) -> &'static str {
+    match origin {
+        ComputeOrigin::Measured => "measured",
+        ComputeOrigin::Published => {
+            "published durations: what follows from them is true by construction"
+        }
+        ComputeOrigin::Stated => "stated rates of operations",
+        ComputeOrigin::Scaled => "measured on another device and scaled",
+    }
+}

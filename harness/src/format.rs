@@ -1,0 +1,236 @@
+//! Numbers as people read them.
+
+use crate::claims::Estimate;
+
+/// What stands where a figure is unknown.
+pub const UNKNOWN: &str = "–";
+
+/// No line of text on a terminal is longer, where it can be broken.
+pub const COLUMNS: usize = 100;
+
+/// Three significant digits, with thousands set apart.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.into();
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    if value.abs() < 1e-5 {
+        return format!("{value:.2e}");
+    }
+    let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.decimals$}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let whole = thousands(whole);
+    if fraction.is_empty() {
+        whole
+    } else {
+        format!("{whole}.{fraction}")
+    }
+}
+
+/// A count: whole if it is, else with three significant digits or more.
+pub fn count(value: f64) -> String {
+    if value.fract() == 0.0 {
+        thousands(&format!("{value:.0}"))
+    } else {
+        number(value)
+    }
+}
+
+/// Every digit of a number that somebody stated.
+pub fn exact(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-4 {
+        format!("{value:e}")
+    } else if value.fract() == 0.0 {
+        thousands(&format!("{value:.0}"))
+    } else {
+        value.to_string()
+    }
+}
+
+fn thousands(digits: &str) -> String {
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", digits),
+    };
+    let mut text = String::from(sign);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// US dollars.
+pub fn usd(value: f64) -> String {
+    format!("${}", number(value))
+}
+
+/// Seconds, or milliseconds below a tenth of one.
+pub fn seconds(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.1 {
+        format!("{} ms", number(value * 1e3))
+    } else {
+        format!("{} s", number(value))
+    }
+}
+
+/// Bytes in decimal units.
+pub fn bytes(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        size if size < 1e3 => return format!("{} B", count(value)),
+        size if size < 1e6 => (1e3, "kB"),
+        size if size < 1e9 => (1e6, "MB"),
+        _ => (1e9, "GB"),
+    };
+    format!("{} {unit}", number(value / scale))
+}
+
+/// A share in percent.
+pub fn percent(value: f64) -> String {
+    format!("{:.1} %", value * 100.0)
+}
+
+/// Yes, no, or unknown.
+pub fn yes(value: Option<bool>) -> String {
+    match value {
+        Some(true) => "yes".into(),
+        Some(false) => "no".into(),
+        None => UNKNOWN.into(),
+    }
+}
+
+/// A value, or the sign for an unknown one.
+pub fn or_unknown(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.into(), format)
+}
+
+/// A mean with half its interval: `12.3 ± 0.4`; with both ends where the mean
+/// is not in the middle: `12.3 (11.9 to 14.0)`.
+pub fn estimate(estimate: Estimate) -> String {
+    let Some(mean) = estimate.mean else {
+        return UNKNOWN.into();
+    };
+    match (estimate.ci95, estimate.half_width()) {
+        (Some([low, high]), Some(half)) => {
+            let is_centred = (f64::midpoint(low, high) - mean).abs() <= 1e-6 * mean.abs();
+            match is_centred {
+                true => format!("{} ± {}", number(mean), number_like(half)),
+                false => format!("{} ({} to {})", number(mean), number(low), number(high)),
+            }
+        }
+        _ => number(mean),
+    }
+}
+
+/// Text broken at spaces, but not before a percent sign; `first` stands before
+/// the first line, as many spaces before the others.
+pub fn wrapped(first: &str, text: &str) -> String {
+    let indent = " ".repeat(first.chars().count());
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = first.to_owned();
+    let mut is_empty = true;
+    for word in text.replace(" %", "\u{a0}%").split(' ') {
+        let word = word.replace('\u{a0}', " ");
+        let width = line.chars().count() + 1 + word.chars().count();
+        if !is_empty && width > COLUMNS {
+            lines.push(std::mem::replace(&mut line, indent.clone()));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.join("\n")
+}
+
+/// Half an interval needs no more than two digits.
+fn number_like(half: f64) -> String {
+    if half == 0.0 {
+        return "0".into();
+    }
+    let decimals = (1.0 - half.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{half:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_broken_under_its_beginning() {
+        let text = wrapped("- ", &"word ".repeat(30));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines[0].starts_with("- word") && lines[1].starts_with("  word"));
+        assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS));
+        let percent = format!("{} 5 %", "x".repeat(97));
+        assert!(wrapped("", &percent).ends_with("\n5 %"));
+    }
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        let texts = [0.0, 1.0, 12.345, 0.000_442_1, 1234.5, 12_868_904.0, -0.05].map(number);
+        assert_eq!(
+            texts,
+            [
+                "0",
+                "1.00",
+                "12.3",
+                "0.000442",
+                "1,234",
+                "12,868,904",
+                "-0.0500"
+            ]
+        );
+        assert_eq!(number(7.29e-8), "7.29e-8");
+        assert_eq!(number(f64::NAN), UNKNOWN);
+    }
+
+    #[test]
+    fn units_follow_the_size() {
+        assert_eq!(seconds(0.0123), "12.3 ms");
+        assert_eq!(seconds(92.0), "92.0 s");
+        assert_eq!(bytes(167_295_752.0), "167 MB");
+        assert_eq!(bytes(12.0), "12 B");
+        assert_eq!(count(20.0), "20");
+        assert_eq!(percent(0.8321), "83.2 %");
+    }
+
+    #[test]
+    fn what_was_stated_keeps_its_digits() {
+        let texts = [0.0945, 90e6, 1769.0, 2.5e-10, 0.0, 12.3456].map(exact);
+        let expected = ["0.0945", "90,000,000", "1,769", "2.5e-10", "0", "12.3456"];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn an_interval_follows_its_mean() {
+        let known = Estimate {
+            mean: Some(12.34),
+            ci95: Some([11.9, 12.78]),
+            n: 3,
+        };
+        assert_eq!(estimate(known), "12.3 ± 0.44");
+        let skewed = Estimate {
+            ci95: Some([11.9, 14.0]),
+            ..known
+        };
+        assert_eq!(estimate(skewed), "12.3 (11.9 to 14.0)");
+        assert_eq!(
+            estimate(Estimate {
+                ci95: None,
+                ..known
+            }),
+            "12.3"
+        );
+        assert_eq!(estimate(Estimate::default()), UNKNOWN);
+    }
+}

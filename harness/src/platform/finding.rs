@@ -1,0 +1,49 @@
+//! What a check of a platform found.
+
+use serde::Serialize;
+
+/// One thing that was checked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub what: String,
+    /// Whether it is there.
+    pub ok: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do where it is not.
+    pub remedy: Option<String>,
+    /// The limit that was asked for, vCPUs or MB, where one was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<f64>,
+    /// What was seen of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+}
+
+impl Finding {
+    /// Returns the finding that something is there.
+    pub fn there(what: &str, found: impl Into<String>) -> Self {
+        Self {
+            what: what.to_owned(),
+            ok: true,
+            found: found.into(),
+            remedy: None,
+            asked: None,
+            measured: None,
+        }
+    }
+
+    /// Returns the finding that something is not there, and what to do.
+    pub fn lacking(what: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let remedy = Some(remedy.into());
+        Self {
+            what: what.to_owned(),
+            ok: false,
+            found: found.into(),
+            remedy,
+            asked: None,
+            measured: None,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Platform and compute profiles: those shipped with this program, and files.
+
+use std::path::Path;
+
+use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
+use serde::de::DeserializeOwned;
+
+use crate::suggest::did_you_mean;
+
+/// The platform profiles of this program, by name.
+const PLATFORMS: [(&str, &str); 3] = [
+    (
+        "aws-us-east-1",
+        include_str!("../profiles/aws-us-east-1.yaml"),
+    ),
+    ("laptop", include_str!("../profiles/laptop.yaml")),
+    (
+        "serverless-gpu",
+        include_str!("../profiles/serverless-gpu.yaml"),
+    ),
+];
+
+/// The compute profiles of this program, by name.
+const COMPUTE: [(&str, &str); 5] = [
+    ("laptop", include_str!("../profiles/compute/laptop.yaml")),
+    (
+        "published-cost-performance",
+        include_str!("../profiles/compute/published-cost-performance.yaml"),
+    ),
+    (
+        "published-p2p-instance",
+        include_str!("../profiles/compute/published-p2p-instance.yaml"),
+    ),
+    (
+        "published-p2p-lambda",
+        include_str!("../profiles/compute/published-p2p-lambda.yaml"),
+    ),
+    (
+        "stated-flops",
+        include_str!("../profiles/compute/stated-flops.yaml"),
+    ),
+];
+
+/// Why a profile cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}; {remedy}")]
+pub struct ProfileError {
+    /// What is wrong, and where.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// The platform profile of that name, or in that file.
+///
+/// # Errors
+/// When there is none, or its numbers make no sense.
+pub fn platform(name: &str) -> Result<Profile<Constant>, ProfileError> {
+    let profile: Profile<Constant> = find(name, &PLATFORMS, "platform")?;
+    refuse(name, profile.faults())?;
+    Ok(profile)
+}
+
+/// The compute profile of that name, or in that file.
+///
+/// # Errors
+/// As [`platform`].
+pub fn compute(name: &str) -> Result<ComputeProfile, ProfileError> {
+    let profile: ComputeProfile = find(name, &COMPUTE, "compute")?;
+    refuse(name, profile.faults())?;
+    Ok(profile)
+}
+
+/// The names of the shipped platform and compute profiles.
+pub fn shipped() -> (Vec<&'static str>, Vec<&'static str>) {
+    let names = |shipped: &'static [(&'static str, &'static str)]| {
+        shipped.iter().map(|(name, _)| *name).collect()
+    };
+    (names(&PLATFORMS), names(&COMPUTE))
+}
+
+fn find<T: DeserializeOwned>(
+    name: &str,
+    shipped: &[(&str, &str)],
+    kind: &str,
+) -> Result<T, ProfileError> {
+    if let Some((_, text)) = shipped.iter().find(|(known, _)| *known == name) {
+        return parse(name, text);
+    }
+    let is_file = name.contains(['/', '.']);
+    if !is_file {
+        let known: Vec<&str> = shipped.iter().map(|(known, _)| *known).collect();
+        return Err(ProfileError {
+            problem: format!("there is no {kind} profile `{name}`"),
+            remedy: format!(
+                "{}, or name a file (./{name}.yaml)",
+                did_you_mean(name, &known)
+            ),
+        });
+    }
+    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| ProfileError {
+        problem: format!("failed to read the {kind} profile {name}: {error}"),
+        remedy: "give the path of a profile from where the program is started".into(),
+    })?;
+    parse(name, &text)
+}
+
+fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ProfileError> {
+    serde_yaml::from_str(text).map_err(|error| ProfileError {
+        problem: format!("failed to read the profile {name}: {error}"),
+        remedy: "docs/PROFILES.md describes the format".into(),
+    })
+}
+
+fn refuse(name: &str, faults: Vec<(String, String)>) -> Result<(), ProfileError> {
+    match faults.into_iter().next() {
+        None => Ok(()),
+        Some((path, reason)) => Err(ProfileError {
+            problem: format!("the profile {name} cannot be used: {path}: {reason}"),
+            remedy: "correct it there".into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_shipped_profile_can_be_used_and_has_its_name() {
+        let (platforms, computes) = shipped();
+        for name in platforms {
+            assert_eq!(platform(name).unwrap().name, name);
+        }
+        for name in computes {
+            assert_eq!(compute(name).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_suggested() {
+        let error = platform("aws-us-east").unwrap_err();
+        assert!(error.remedy.contains("aws-us-east-1"), "{error}");
+    }
+}

@@ -1,0 +1,119 @@
+//! The profile's file: a header of comments that says how it came about, and
+//! the profile.
+
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use epochcost_simulator::profile::ComputeProfile;
+
+use super::measure::method;
+use super::plan::Plan;
+use super::summary::{Point, points_table};
+use crate::error::Error;
+use crate::platform::local::worker::Worker;
+use crate::results::{Build, Git, Machine};
+
+/// Writes the file so that a reader sees all of it or none.
+pub(super) fn write(
+    plan: &Plan,
+    worker: &Worker,
+    profile: &ComputeProfile,
+    points: &[Point],
+    warnings: &[String],
+) -> Result<(), Error> {
+    let failed = |source| Error::Io {
+        doing: format!("write {}", plan.out.display()),
+        source,
+    };
+    let yaml = serde_yaml::to_string(profile).map_err(|error| failed(io::Error::other(error)))?;
+    let header = header(plan, worker, points, warnings);
+    replace(&plan.out, &format!("{header}\n{yaml}")).map_err(failed)
+}
+
+/// The machine, the conditions, the versions, and what was measured.
+fn header(plan: &Plan, worker: &Worker, points: &[Point], warnings: &[String]) -> String {
+    let Machine { load_average, .. } = &plan.machine;
+    let build = Build::current();
+    let unknown = || "unknown".to_owned();
+    let mut lines = vec![
+        "A compute profile, measured by `epochcost profile`.".to_owned(),
+        format!("date: {}", jiff::Timestamp::now().strftime("%FT%TZ")),
+        format!("machine: {}", machine(&plan.machine)),
+        format!(
+            "kernel: {}",
+            plan.machine.kernel.clone().unwrap_or_else(unknown)
+        ),
+        format!(
+            "load average: {} before the first process, {} after the last",
+            shown(*load_average),
+            shown(Machine::here(Vec::new()).load_average)
+        ),
+        format!("epochcost: {}, {}", build.version, commit(Git::here())),
+        format!("toolchain: {}", build.toolchain.unwrap_or_else(unknown)),
+        format!("worker: SHA-256 {}", worker.sha256),
+        format!("method: {}", method(plan.steps, plan.rounds)),
+        "fit: least squares, weighted by 1 / time²; of medians on one thread".to_owned(),
+        String::new(),
+    ];
+    lines.extend(points_table(points).lines().map(str::to_owned));
+    lines.extend(warnings.iter().map(|text| format!("warning: {text}")));
+    let comment = |line: String| format!("# {line}").trim_end().to_owned() + "\n";
+    lines.into_iter().map(comment).collect()
+}
+
+fn shown(number: Option<f64>) -> String {
+    number.map_or("unknown".into(), |number| number.to_string())
+}
+
+fn commit(git: Option<Git>) -> String {
+    let commit = |git: Git| {
+        let state = if git.dirty { ", with changes" } else { "" };
+        Some(format!("commit {}{state}", git.commit?))
+    };
+    git.and_then(commit)
+        .unwrap_or_else(|| "outside a git checkout".into())
+}
+
+/// A machine in a few words.
+pub(super) fn machine(machine: &Machine) -> String {
+    let cpu = machine.cpu.as_deref().unwrap_or("unknown CPU");
+    let cores = match machine.cores {
+        1 => "1 core".to_owned(),
+        cores => format!("{cores} cores"),
+    };
+    let memory = machine.memory_bytes.map_or(String::new(), |bytes| {
+        format!(", {:.0} GB", bytes as f64 / 1e9)
+    });
+    format!("{cpu}, {cores}{memory}")
+}
+
+/// Numbers in a row.
+pub(super) fn listed(numbers: &[impl Display]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    numbers.join(", ")
+}
+
+/// Lower-case letters and digits, everything else between them one hyphen.
+pub(super) fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    words.join("-")
+}
+
+/// Today's date in UTC, `YYYY-MM-DD`.
+pub(super) fn today() -> String {
+    jiff::Timestamp::now().strftime("%F").to_string()
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let temporary = path.with_extension("partial");
+    let mut file = File::create(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
+}

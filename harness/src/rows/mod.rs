@@ -1,0 +1,179 @@
+//! Rows: what the harness asks a platform to run, and what a simulation of it
+//! stands on.
+
+mod own_model;
+pub mod sandbox;
+mod simulation;
+
+use std::collections::BTreeMap;
+
+use epochcost_servers::Allocator;
+use epochcost_systems::{Job, Sizes, find_model};
+use serde::{Deserialize, Serialize};
+
+pub use own_model::OwnModel;
+pub(crate) use simulation::stated;
+pub use simulation::{STATED_BY_EXPERIMENT, Simulation, device};
+
+use sandbox::Sandbox;
+
+/// One row of the results: a system under one setting, repeated in trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Unique name inside the run, made of the system and the swept values.
+    pub id: String,
+    /// What to train; its `trial` and `seed` are filled in for each trial.
+    pub job: Job,
+    /// Memory size of every function, MB; decides the CPU share (1,769 MB = 1 vCPU).
+    pub memory_mb: u32,
+    /// When the platform ends an invocation, seconds.
+    pub timeout_s: u64,
+    /// EC2 instance type of workers that run on instances.
+    pub instance_type: String,
+    /// Whether a GPU worker may fall back to the CPU where there is no GPU.
+    pub cpu_fallback: bool,
+    /// Of a GPU's matrix products.
+    #[serde(default, skip_serializing_if = "Precision::is_default")]
+    pub precision: Precision,
+    /// Faults to inject, for tests of failure behaviour.
+    pub faults: Vec<Fault>,
+    /// What the experiment says of its model, where this program has none of
+    /// that name: the row can be simulated only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_model: Option<OwnModel>,
+    /// Constants of the platform profile that this row alone states otherwise,
+    /// by their paths: the row can be simulated only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constants: BTreeMap<String, f64>,
+    /// Which Redis holds the peers' tensors: of rows on real services, and of
+    /// no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_store: Option<TensorStoreChoice>,
+    /// What surrounds its worker processes on the local platform.
+    #[serde(default, skip_serializing_if = "Sandbox::is_default")]
+    pub sandbox: Sandbox,
+}
+
+/// How exact a GPU's matrix products are; everything else is `f32`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// `f32` throughout.
+    #[default]
+    Fp32,
+    /// Factors may be rounded as tensor cores take them, to 10 bits of mantissa.
+    Tf32,
+    /// Factors are rounded to bfloat16.
+    Bf16,
+}
+
+impl Precision {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// As experiments and workers name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+        }
+    }
+}
+
+/// The tensor stores of a row on real services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorStoreChoice {
+    /// What computes.
+    #[serde(default)]
+    pub kind: TensorStoreKind,
+    /// What Redis does with freed memory.
+    #[serde(default)]
+    pub allocator: Allocator,
+}
+
+/// What computes on tensors in Redis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TensorStoreKind {
+    /// Redis, by this project's module.
+    #[default]
+    Module,
+    /// The client, which fetches, computes and stores; Redis is as it comes.
+    Plain,
+    /// Redis, by Lua scripts; it is as it comes.
+    Lua,
+}
+
+impl TensorStoreKind {
+    /// The scheme of the store's endpoint: what workers speak to it.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::Module => "redis",
+            Self::Plain => "redis+plain",
+            Self::Lua => "redis+lua",
+        }
+    }
+}
+
+impl Row {
+    /// Whether its tensors are computed on by the Redis module.
+    pub fn needs_module(&self) -> bool {
+        self.tensor_store.unwrap_or_default().kind == TensorStoreKind::Module
+    }
+
+    /// Sizes of its model.
+    pub fn sizes(&self) -> Sizes {
+        match &self.own_model {
+            Some(model) => model.sizes(),
+            // A checked row names a model of the table; the first stands in for the type's sake.
+            None => {
+                find_model(&self.job.model)
+                    .unwrap_or(&epochcost_systems::models()[0])
+                    .sizes
+            }
+        }
+    }
+}
+
+/// A fault injected into one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// The worker.
+    pub rank: usize,
+    /// The epoch.
+    pub epoch: usize,
+    /// The mini-batch.
+    pub batch: usize,
+    /// What happens when it computes that gradient.
+    pub kind: FaultKind,
+}
+
+/// What happens at a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The process ends at once.
+    Crash,
+    /// The function returns an error.
+    Error,
+    /// The worker is late by this many milliseconds.
+    StragglerMs(u64),
+    /// The worker allocates memory until it is stopped.
+    OutOfMemory,
+}
+
+/// One repetition of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialPlan {
+    /// The row it repeats, with the job's `trial` and `seed` set.
+    pub row: Row,
+    /// Its number, from 0.
+    pub trial: usize,
+    /// Sizes of the model.
+    pub sizes: Sizes,
+}

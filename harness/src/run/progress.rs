@@ -1,0 +1,121 @@
+//! Following trials: bars on a terminal, lines anywhere else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use epochcost_systems::Record;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::metering::TrialOutcome;
+use crate::platform::Progress;
+use crate::rows::TrialPlan;
+use crate::ui::Output;
+
+/// All trials of a run.
+pub struct Following {
+    bar: ProgressBar,
+    trials: usize,
+    output: Output,
+}
+
+/// One trial.
+pub struct TrialProgress {
+    bar: ProgressBar,
+    name: String,
+}
+
+impl Progress for TrialProgress {
+    fn steps(&self, done: u64) {
+        self.bar.set_message(format!("{}: {done} steps", self.name));
+    }
+}
+
+impl Following {
+    /// Nothing has ended yet.
+    pub fn new(trials: usize, output: Output) -> Self {
+        let bar = ProgressBar::with_draw_target(
+            Some(trials as u64),
+            if output.draws_progress() {
+                ProgressDrawTarget::stderr()
+            } else {
+                ProgressDrawTarget::hidden()
+            },
+        );
+        if let Ok(style) =
+            ProgressStyle::with_template("{spinner} [{pos}/{len} trials, {elapsed}] {msg}")
+        {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self {
+            bar,
+            trials,
+            output,
+        }
+    }
+
+    /// A trial begins.
+    pub fn trial(&self, index: usize, plan: &TrialPlan) -> Arc<TrialProgress> {
+        let name = plan.row.job.trial.clone();
+        self.bar.set_message(name.clone());
+        if !self.output.draws_progress() {
+            self.output.detail(format_args!(
+                "trial {}/{} {name} begins",
+                index + 1,
+                self.trials
+            ));
+        }
+        Arc::new(TrialProgress {
+            bar: self.bar.clone(),
+            name,
+        })
+    }
+
+    /// A trial was finished by an earlier run.
+    pub fn skipped(&self, index: usize, plan: &TrialPlan) {
+        self.bar.inc(1);
+        self.line(index, plan, "already finished");
+    }
+
+    /// A trial ended.
+    pub fn ended(&self, index: usize, plan: &TrialPlan, outcome: &TrialOutcome) {
+        self.bar.inc(1);
+        let accuracy = outcome
+            .records
+            .iter()
+            .rev()
+            .find_map(|record| match record {
+                Record::Evaluated { evaluation, .. } => Some(evaluation.accuracy()),
+                _ => None,
+            });
+        let accuracy = accuracy.map_or(String::new(), |share| {
+            format!(", accuracy {:.1} %", 100.0 * share)
+        });
+        let result = match &outcome.failure {
+            None => format!("{:.1} s{accuracy}", outcome.wall_s),
+            Some(failure) => format!("failed after {:.1} s: {failure}", outcome.wall_s),
+        };
+        self.line(index, plan, &result);
+        for warning in &outcome.warnings {
+            self.print(|| self.output.detail(format_args!("  warning: {warning}")));
+        }
+    }
+
+    /// All trials have ended.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, index: usize, plan: &TrialPlan, text: &str) {
+        let (of, name) = (self.trials, &plan.row.job.trial);
+        self.print(|| {
+            self.output
+                .message(format_args!("trial {}/{of} {name}: {text}", index + 1))
+        });
+    }
+
+    /// Prints above the bar.
+    fn print(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+}

@@ -1,0 +1,165 @@
+//! The papers' tables and figures: experiment files in directories of papers.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::experiment::yaml_files;
+use crate::suggest::did_you_mean;
+
+/// A directory beside the papers' that holds published values, no experiments.
+const PUBLISHED: &str = "published";
+
+/// Every item there is, in the order of ids.
+pub(super) struct Catalogue {
+    directory: PathBuf,
+    entries: Vec<Entry>,
+}
+
+/// One table or figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    /// `paper/item`: the file's path below the directory, without its extension.
+    pub id: String,
+    /// The experiment.
+    pub file: PathBuf,
+}
+
+impl Catalogue {
+    /// Looks for experiments in the directories of `directory`; those right in
+    /// it belong to no paper.
+    ///
+    /// # Errors
+    /// [`Error::NothingSelected`] if there are none.
+    pub fn read(directory: &Path) -> Result<Self, Error> {
+        let files = yaml_files(directory)?;
+        let mut entries: Vec<Entry> = files
+            .into_iter()
+            .filter_map(|file| {
+                let path = file.strip_prefix(directory).ok()?.with_extension("");
+                let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+                let is_item = parts.len() == 2 && parts[0] != PUBLISHED;
+                is_item.then(|| Entry {
+                    id: parts.join("/"),
+                    file,
+                })
+            })
+            .collect();
+        entries.sort_by(|a, b| a.id.cmp(&b.id));
+        if entries.is_empty() {
+            return Err(Error::NothingSelected(format!(
+                "there is no paper's directory with experiments under {}",
+                directory.display()
+            )));
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            entries,
+        })
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The items that `asked` names, each once; all, if it is empty. A name is
+    /// an id or a paper.
+    ///
+    /// # Errors
+    /// Names the nearest where there is none of a name.
+    pub fn select(&self, asked: &[String]) -> Result<Vec<Entry>, Error> {
+        let is_asked = |name: &str, id: &str| {
+            let name = name.trim_end_matches('/');
+            id == name || (id.strip_prefix(name)).is_some_and(|rest| rest.starts_with('/'))
+        };
+        for name in asked {
+            if !self.entries.iter().any(|entry| is_asked(name, &entry.id)) {
+                return Err(self.unknown(name));
+            }
+        }
+        let wanted =
+            |entry: &&Entry| asked.is_empty() || asked.iter().any(|name| is_asked(name, &entry.id));
+        Ok(self.entries.iter().filter(wanted).cloned().collect())
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let ids = || self.entries.iter().map(|entry| entry.id.as_str());
+        let paper_of = |id: &'_ str| id.split('/').next().unwrap_or_default().to_owned();
+        let paper = paper_of(name);
+        let of_paper: Vec<&str> = ids().filter(|id| paper_of(id) == paper).collect();
+        let known: Vec<String> = if name.contains('/') && !of_paper.is_empty() {
+            of_paper.into_iter().map(str::to_owned).collect()
+        } else {
+            let mut papers: Vec<String> = ids().map(paper_of).collect();
+            papers.dedup();
+            papers
+        };
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        Error::Usage {
+            problem: format!(
+                "there is no paper or item `{name}` under {}",
+                self.directory.display()
+            ),
+            remedy: did_you_mean(name, &known),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn catalogue(files: &[&str]) -> (tempfile::TempDir, Result<Catalogue, Error>) {
+        let directory = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = directory.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let catalogue = Catalogue::read(directory.path());
+        (directory, catalogue)
+    }
+
+    fn ids(catalogue: &Catalogue, asked: &[&str]) -> Result<Vec<String>, String> {
+        let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
+        let selected = catalogue.select(&asked);
+        let selected = selected.map_err(|error| error.to_string())?;
+        Ok(selected.into_iter().map(|entry| entry.id).collect())
+    }
+
+    const FILES: [&str; 7] = [
+        "smoke.yaml",
+        "published/columns.yaml",
+        "one/more/figure3.yaml",
+        "one/table1.yaml",
+        "one/table10.yaml",
+        "one-more/figure2.yaml",
+        "one/notes.md",
+    ];
+
+    #[test]
+    fn items_lie_in_directories_of_papers() {
+        let (_kept, catalogue) = catalogue(&FILES);
+        let catalogue = catalogue.unwrap();
+        let all = ["one-more/figure2", "one/table1", "one/table10"];
+        assert_eq!(ids(&catalogue, &[]).unwrap(), all);
+        assert_eq!(ids(&catalogue, &["one"]).unwrap(), all[1..]);
+        assert_eq!(ids(&catalogue, &["one/table1"]).unwrap(), all[1..2]);
+        let twice = ["one/table10", "one", "one-more/"];
+        assert_eq!(ids(&catalogue, &twice).unwrap(), all);
+        let (_kept, none) = super::tests::catalogue(&FILES[..2]);
+        assert!(matches!(none, Err(Error::NothingSelected(_))));
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_the_nearest() {
+        let (_kept, catalogue) = catalogue(&FILES);
+        let catalogue = catalogue.unwrap();
+        let item = ids(&catalogue, &["one/tabel10"]).unwrap_err();
+        assert!(item.contains("did you mean `one/table10`?"), "{item}");
+        let paper = ids(&catalogue, &["one-moer"]).unwrap_err();
+        assert!(paper.contains("did you mean `one-more`?"), "{paper}");
+    }
+}

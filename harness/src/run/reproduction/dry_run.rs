@@ -1,0 +1,179 @@
+//! What a reproduction would do, and how long it would train.
+
+use epochcost_simulator::profile::ComputeProfile;
+use epochcost_systems::{Device, Evaluate};
+use serde::Serialize;
+
+use super::Request;
+use super::standing::Standing;
+use super::task::Task;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::Experiment;
+use crate::profiles;
+use crate::results::TrialId;
+use crate::rows::TrialPlan;
+use crate::ui::{Output, table};
+
+/// The compute profile that training times are estimated by.
+const PROFILE: &str = "laptop";
+
+/// What there is to do for one item.
+#[derive(Serialize)]
+struct Line {
+    id: String,
+    description: String,
+    platform: Option<String>,
+    rows: usize,
+    /// Trials there are to be, over all rows.
+    trials: usize,
+    /// Those of them that are recorded and can be kept.
+    ended: usize,
+    action: Action,
+    /// Why it is not run, or why what is there cannot be kept.
+    why: Option<String>,
+    /// What it is reduced by.
+    reduced: Vec<String>,
+    /// CPU seconds of training in what is left, estimated; 0 where nothing is
+    /// trained, null where the profile does not know a model.
+    training_cpu_s: Option<f64>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Run,
+    RunAnew,
+    GoOn,
+    DoneAlready,
+    Nothing,
+}
+
+impl Action {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::RunAnew => "set aside, run anew",
+            Self::GoOn => "go on",
+            Self::DoneAlready => "done already",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// Prints what would be done.
+///
+/// # Errors
+/// When an item's directory is damaged.
+pub(super) fn show(tasks: &[Task], request: &Request<'_>, output: Output) -> Result<Exit, Error> {
+    let profile = profiles::compute(PROFILE).map_err(|error| Error::Usage {
+        problem: error.problem,
+        remedy: error.remedy,
+    })?;
+    let lines: Result<Vec<Line>, Error> = (tasks.iter())
+        .map(|task| line(task, request.fresh, &profile))
+        .collect();
+    let lines = lines?;
+    let rows: Vec<[String; 6]> = lines.iter().map(cells).collect();
+    let heading = [
+        "item",
+        "on",
+        "trials",
+        "recorded",
+        "training CPU s",
+        "would",
+    ];
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let total: f64 = lines.iter().filter_map(|line| line.training_cpu_s).sum();
+    output.text(table(heading, &rows));
+    output.text(format_args!(
+        "\ntraining left: about {total:.0} s of CPU, {:.0} s on the {cores} CPUs of this machine, \
+         by the compute profile {PROFILE}; a simulation that trains nothing takes seconds",
+        total / cores as f64
+    ));
+    output.json(&lines);
+    Ok(Exit::Done)
+}
+
+fn line(task: &Task, is_fresh: bool, profile: &ComputeProfile) -> Result<Line, Error> {
+    let experiment = task.experiment.as_ref();
+    let item = task.item();
+    let (action, why) = match (&task.obstacle, &task.standing) {
+        (Some((_, why)), _) => (Action::Nothing, Some(why.clone())),
+        (None, Standing::Absent) => (Action::Run, None),
+        (None, Standing::Stale { why, .. }) => (Action::RunAnew, Some(why.clone())),
+        (None, Standing::Current { .. }) if is_fresh => (Action::RunAnew, None),
+        (None, standing) if standing.is_finished() => (Action::DoneAlready, None),
+        (None, Standing::Current { .. }) => (Action::GoOn, None),
+    };
+    let mut plans = experiment.map_or_else(Vec::new, Experiment::trial_plans);
+    let trials = plans.len();
+    let mut ended = 0;
+    if let (
+        Standing::Current {
+            directory,
+            ended: count,
+            ..
+        },
+        false,
+    ) = (&task.standing, is_fresh)
+    {
+        let finished = directory.finished_trials()?;
+        plans.retain(|plan| !finished.contains(&TrialId::of(plan)));
+        ended = *count;
+    }
+    let is_run = matches!(action, Action::Run | Action::RunAnew | Action::GoOn);
+    Ok(Line {
+        id: item.id,
+        description: item.description,
+        platform: item.platform,
+        rows: experiment.map_or(0, |experiment| experiment.rows.len()),
+        trials,
+        ended,
+        action,
+        why,
+        reduced: item.reduced,
+        training_cpu_s: match experiment {
+            Some(experiment) if is_run && experiment.needs_data() => {
+                plans.iter().map(|plan| training_s(plan, profile)).sum()
+            }
+            _ => Some(0.0),
+        },
+    })
+}
+
+/// CPU seconds of one trial's gradients and evaluations, on one thread.
+fn training_s(plan: &TrialPlan, profile: &ComputeProfile) -> Option<f64> {
+    let job = &plan.row.job;
+    let cost = profile.find(&job.model, Device::Cpu)?;
+    let steps = job.workers * job.epochs * job.batches_per_worker;
+    let evaluations = match job.evaluate {
+        Evaluate::EveryEpoch => job.epochs,
+        Evaluate::Last => 1,
+        Evaluate::Never => 0,
+    };
+    Some(
+        steps as f64 * cost.step_s(job.batch_size, 1.0)
+            + evaluations as f64 * cost.evaluate_s(job.data.test_samples, 1.0),
+    )
+}
+
+fn cells(line: &Line) -> [String; 6] {
+    let action = match &line.why {
+        Some(why) => format!("{}: {why}", line.action.as_str()),
+        None => line.action.as_str().to_owned(),
+    };
+    let reduced = match line.reduced.is_empty() {
+        true => String::new(),
+        false => format!(", reduced by {}", line.reduced.join(", ")),
+    };
+    [
+        line.id.clone(),
+        line.platform.clone().unwrap_or_else(|| "-".into()),
+        line.trials.to_string(),
+        line.ended.to_string(),
+        line.training_cpu_s
+            .map_or("-".into(), |seconds| format!("{seconds:.0}")),
+        format!("{action}{reduced}"),
+    ]
+}

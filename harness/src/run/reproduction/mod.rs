@@ -1,0 +1,271 @@
+//! Reproductions: the papers' tables and figures, each a run of its own, and one
+//! page over all of them.
+
+mod catalogue;
+mod dry_run;
+mod standing;
+mod task;
+
+use std::path::Path;
+
+use self::catalogue::Catalogue;
+use self::standing::{Binaries, Standing, put_aside};
+use self::task::{Task, one_line};
+use super::aws::Terms;
+use super::execute::{Destination, Ended, execute};
+use super::signal::{Stop, stop_signal};
+use crate::analysis::overview::{AnalysedRun, Overview};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::{Experiment, PlatformKind};
+use crate::report;
+use crate::results::{
+    ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
+};
+use crate::ui::{Output, eprint_line};
+
+/// What is to be reproduced, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Papers and items; all, if there is none.
+    pub items: &'a [String],
+    /// Whether long items are reduced, or left out, as their files say.
+    pub quick: bool,
+    /// The only platform whose items are run; every one, if there is none.
+    pub platform: Option<PlatformKind>,
+    /// Where the runs and the page over them go.
+    pub out: &'a Path,
+    /// Whether everything is run anew; what is there is set aside.
+    pub fresh: bool,
+    /// Whether only what would be run is shown.
+    pub dry_run: bool,
+    /// Where papers' directories are looked for.
+    pub directory: &'a Path,
+}
+
+/// Runs what is not recorded yet, and writes the page over all items.
+///
+/// # Errors
+/// For a name that is none, where nothing is selected, and when results cannot
+/// be written. What goes wrong with an item is reported on the page.
+pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Error> {
+    let catalogue = Catalogue::read(request.directory)?;
+    let entries = catalogue.select(request.items)?;
+    let binaries = Binaries::new();
+    let mut tasks = Vec::with_capacity(entries.len());
+    for entry in entries {
+        tasks.push(Task::of(entry, request, &binaries).await);
+    }
+    if tasks.iter().all(Task::is_left_out) {
+        return Err(Error::NothingSelected(
+            "--quick or --platform leave out every item that was asked for".into(),
+        ));
+    }
+    if request.dry_run {
+        return dry_run::show(&tasks, request, output);
+    }
+    probe(request.out)?;
+    let mut work = Work::new(request, catalogue.len(), &tasks, output)?;
+    for (index, task) in tasks.iter().enumerate() {
+        work.item(index, task).await?;
+    }
+    work.end()
+}
+
+/// A reproduction that is going on.
+struct Work<'a> {
+    request: &'a Request<'a>,
+    output: Output,
+    record: Reproduction,
+    /// One for each item of the record, where it has a run.
+    runs: Vec<Option<AnalysedRun>>,
+    stop: Stop,
+    is_stopped: bool,
+}
+
+/// What became of an item.
+struct Outcome {
+    state: ItemState,
+    why: Option<String>,
+    run: Option<AnalysedRun>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        request: &'a Request<'a>,
+        catalogue: usize,
+        tasks: &[Task],
+        output: Output,
+    ) -> Result<Self, Error> {
+        let record = Reproduction {
+            schema_version: REPRODUCTION_VERSION,
+            asked: request.items.to_vec(),
+            quick: request.quick,
+            platform: request
+                .platform
+                .map(|platform| platform.as_str().to_owned()),
+            catalogue,
+            items: tasks.iter().map(Task::item).collect(),
+        };
+        record.write(request.out)?;
+        Ok(Self {
+            request,
+            output,
+            runs: vec![None; record.items.len()],
+            record,
+            stop: stop_signal()?,
+            is_stopped: false,
+        })
+    }
+
+    /// Does one item, and records what became of it.
+    async fn item(&mut self, index: usize, task: &Task) -> Result<(), Error> {
+        let place = format!("[{}/{}] {}", index + 1, self.runs.len(), task.entry.id);
+        if let Some((state, why)) = &task.obstacle {
+            (self.output).message(format_args!("{place}: {}: {why}", state.as_str()));
+        }
+        let Some(experiment) = task.experiment.as_ref().filter(|_| task.obstacle.is_none()) else {
+            return Ok(());
+        };
+        let outcome = self.perform(&place, task, experiment).await;
+        let outcome = outcome.unwrap_or_else(|error| Outcome::failed(&error, None));
+        if let (ItemState::Failed, Some(why)) = (outcome.state, &outcome.why) {
+            eprint_line(format_args!("{place}: failed: {why}"));
+        }
+        let item = &mut self.record.items[index];
+        item.state = outcome.state;
+        item.why = outcome.why;
+        item.run = outcome.run.is_some().then(|| task.run.clone());
+        self.runs[index] = outcome.run;
+        Ok(self.record.write(self.request.out)?)
+    }
+
+    async fn perform(
+        &mut self,
+        place: &str,
+        task: &Task,
+        experiment: &Experiment,
+    ) -> Result<Outcome, Error> {
+        let (path, output) = (self.request.out.join(&task.run), self.output);
+        let is_kept = !self.request.fresh;
+        let destination = match &task.standing {
+            Standing::Current { directory, .. } if is_kept && task.standing.is_finished() => {
+                output.message(format_args!("{place}: done already"));
+                return Ok(Outcome::done(analysed(directory)?));
+            }
+            Standing::Current { directory, .. } if is_kept && self.is_stopped => {
+                return Ok(Outcome::stopped(Some(analysed(directory)?)));
+            }
+            _ if self.is_stopped => return Ok(Outcome::stopped(None)),
+            Standing::Current { ended, planned, .. } if is_kept => {
+                output.message(format_args!(
+                    "{place}: goes on after {ended} of {planned} trials"
+                ));
+                Destination::After(&path)
+            }
+            standing => {
+                output.message(format_args!("{place}: {}", experiment.description.trim()));
+                self.make_room(place, task, standing)?;
+                Destination::At(&path)
+            }
+        };
+        Ok(
+            match execute(
+                experiment,
+                destination,
+                Terms::default(),
+                output,
+                &mut self.stop,
+            )
+            .await
+            {
+                Ended::Whole(directory, analysis) => Outcome::done(AnalysedRun {
+                    directory: *directory,
+                    analysis: *analysis,
+                }),
+                Ended::Failed(directory, error) => {
+                    let run = directory.as_ref().map(analysed).transpose()?;
+                    Outcome::failed(&error, run)
+                }
+                Ended::Stopped(directory) => {
+                    self.is_stopped = true;
+                    Outcome::stopped(directory.as_ref().map(analysed).transpose()?)
+                }
+            },
+        )
+    }
+
+    /// Sets aside what an item's directory holds, if it holds something.
+    fn make_room(&self, place: &str, task: &Task, standing: &Standing) -> Result<(), Error> {
+        let (name, why) = match standing {
+            Standing::Absent => return Ok(()),
+            Standing::Stale { why, name } => (name.clone(), why.clone()),
+            Standing::Current { directory, .. } => (
+                directory.manifest().run_id.clone(),
+                "--fresh was given".to_owned(),
+            ),
+        };
+        let aside = put_aside(self.request.out, &task.run, &name)?;
+        self.output.message(format_args!(
+            "{place}: what was there is set aside in {}: {why}",
+            aside.display()
+        ));
+        Ok(())
+    }
+
+    /// Writes the page over all items.
+    fn end(self) -> Result<Exit, Error> {
+        let out = self.request.out;
+        let overview = Overview::new(&self.record, &self.runs);
+        report::write_overview(out, &overview, &self.runs)?;
+        self.output.text(report::terminal_overview(&overview));
+        self.output.json(&overview);
+        let page = out.join("report.html");
+        self.output
+            .message(format_args!("report: {}", page.display()));
+        if self.is_stopped {
+            return Err(Error::Interrupted {
+                kept: overview.items.iter().map(|item| item.trials).sum(),
+                directory: out.to_owned(),
+                remedy: "give the same command again to go on".to_owned(),
+            });
+        }
+        Ok(overview.exit_status())
+    }
+}
+
+impl Outcome {
+    fn done(run: AnalysedRun) -> Self {
+        Self {
+            state: ItemState::Done,
+            why: None,
+            run: Some(run),
+        }
+    }
+
+    fn failed(error: &Error, run: Option<AnalysedRun>) -> Self {
+        Self {
+            state: ItemState::Failed,
+            why: Some(one_line(error)),
+            run,
+        }
+    }
+
+    fn stopped(run: Option<AnalysedRun>) -> Self {
+        Self {
+            state: match run {
+                Some(_) => ItemState::Incomplete,
+                None => ItemState::NotReached,
+            },
+            why: Some("the reproduction was interrupted".into()),
+            run,
+        }
+    }
+}
+
+/// Analyses a run and writes its report.
+fn analysed(directory: &RunDirectory) -> Result<AnalysedRun, ResultsError> {
+    let run = AnalysedRun::open(directory.path())?;
+    report::write(&run.directory, &run.analysis)?;
+    Ok(run)
+}
