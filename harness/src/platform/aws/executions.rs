@@ -7,7 +7,7 @@ use epochcost_aws::{deployment, states};
 use epochcost_systems::{State, Task, execution_name};
 use tokio::time::{Instant, sleep};
 
-use super::trial::{LOOK, Trial, Watch};
+use super::context::{LOOK, Trial, Watch};
 use super::unusable;
 use super::watch::Standing;
 use crate::platform::{PlatformError, Progress};

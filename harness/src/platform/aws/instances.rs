@@ -8,8 +8,8 @@ use epochcost_aws::{deployment, objects, resource, workers};
 use epochcost_systems::Host;
 use tokio::time::{Instant, sleep};
 
+use super::context::{LOOK, Trial, Watch, unix_s};
 use super::log::{Seen, of_instance};
-use super::trial::{LOOK, Trial, Watch, unix_s};
 use super::watch::steps_in;
 use super::{executions, unusable};
 use crate::metering::{Invocation, TrialOutcome};

@@ -10,7 +10,7 @@ use epochcost_systems::Host;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::trial::Trial;
+use super::context::Trial;
 use super::unusable;
 use crate::metering::{CloudWatchMetric, TrialOutcome};
 use crate::platform::PlatformError;

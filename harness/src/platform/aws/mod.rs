@@ -1,6 +1,7 @@
 //! Trials on AWS: everything made for a run or a trial is in the journal
 //! before it is made, and removed when the run or the trial is over.
 
+mod context;
 mod executions;
 mod instances;
 mod log;
@@ -29,7 +30,7 @@ use uuid::Uuid;
 use self::spending::{Rented, Spending};
 use super::{Platform, PlatformError, Progress, TrialData};
 use crate::metering::TrialOutcome;
-use crate::plan::TrialPlan;
+use crate::rows::TrialPlan;
 
 pub use put_away::{Left, put_away};
 pub use spending::RunningPrices;

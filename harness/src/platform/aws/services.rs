@@ -8,9 +8,10 @@ use epochcost_aws::services::{self, Role, StoreSettings};
 use epochcost_aws::{AwsError, deployment, objects, resource};
 use tokio::time::{Instant, sleep};
 
-use super::trial::{LOOK, Trial};
+use super::context::{LOOK, Trial};
 use super::unusable;
 use crate::platform::PlatformError;
+use crate::rows::Row;
 
 /// From a host's start until it answers, seconds: booting and installing.
 const PATIENCE_S: u64 = 600;
@@ -40,7 +41,7 @@ impl Services {
 }
 
 /// How the row wants its tensor stores.
-pub(super) fn store_settings(row: &crate::plan::Row) -> StoreSettings {
+pub(super) fn store_settings(row: &Row) -> StoreSettings {
     let choice = row.tensor_store.unwrap_or_default();
     StoreSettings {
         has_module: row.needs_module(),
