@@ -1,10 +1,10 @@
 //! Claims that quote published tables, that cannot be run yet, and that are in
 //! units of their own, by the program itself.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::program;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -57,7 +57,7 @@ fn scene(experiment: &str) -> TempDir {
 }
 
 fn epochcost(scene: &TempDir, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    program()
         .args(arguments)
         .current_dir(scene.path().join("paper"))
         .output()

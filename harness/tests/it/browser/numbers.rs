@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::chromium::Browser;
-use crate::pages::Page;
+use super::chromium::Browser;
+use super::pages::Page;
 
 /// A figure; none where it is unknown.
 pub type Figure = Option<f64>;

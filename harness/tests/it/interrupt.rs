@@ -1,12 +1,12 @@
 //! Interrupting the program keeps finished trials, exits 7 and leaves no
 //! process behind; resuming runs what is missing.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use crate::support::program;
 
 use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
@@ -47,7 +47,7 @@ impl Scene {
     }
 
     fn run(&self, arguments: &[&str]) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_epochcost"))
+        program()
             .args(["run", "interrupted.yaml", "--out", "run"])
             .args(arguments)
             .current_dir(self.directory.path())

@@ -1,8 +1,6 @@
 //! Trials on the local platform with real worker processes: LeNet-5 on a few
 //! random images.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +19,6 @@ use epochcost_systems::{
 };
 use serde_json::{Map, json};
 
-#[path = "local_platform/surroundings.rs"]
 mod surroundings;
 
 /// Bytes of an MNIST record.

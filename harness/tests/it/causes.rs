@@ -1,8 +1,8 @@
 //! Causes of a gap and constants of a row's own, by the program itself.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::program;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -39,7 +39,7 @@ claims:
 fn epochcost(experiment: &str, arguments: &[&str]) -> (TempDir, Output) {
     let scene = tempfile::tempdir().unwrap();
     fs::write(scene.path().join("gap.yaml"), experiment).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    let output = program()
         .args(arguments)
         .current_dir(scene.path())
         .output()

@@ -2,26 +2,17 @@
 //! that they did not run; with `EPOCHCOST_BROWSER=required` they fail. Pictures
 //! of what they saw are kept in `target/tmp/browser/`.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "browser/chromium.rs"]
 mod chromium;
-#[allow(dead_code, reason = "other tests use the rest")]
-#[path = "report/fixture.rs"]
-mod fixture;
-#[path = "browser/numbers.rs"]
 mod numbers;
-#[path = "browser/pages.rs"]
 mod pages;
-#[path = "browser/probes.rs"]
 mod probes;
 
 use std::collections::BTreeSet;
 
-use chromium::Browser;
-use numbers::{charts_agree, column, tables_agree};
-use pages::{kept, measured, overview, simulated, table2};
-use probes::{CONTRAST, COVERED, OVERFLOWING, SHOWN};
+use self::chromium::Browser;
+use self::numbers::{charts_agree, column, tables_agree};
+use self::pages::{kept, measured, overview, simulated, table2};
+use self::probes::{CONTRAST, COVERED, OVERFLOWING, SHOWN};
 use serde_json::json;
 
 #[test]

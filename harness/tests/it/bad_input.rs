@@ -1,10 +1,10 @@
 //! Bad input ends with exit code 2 and a message that names file, line, field
 //! and remedy, before any work starts.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::{epochcost, program};
 
 use tempfile::TempDir;
 
@@ -24,15 +24,6 @@ systems:
   - system: spirt
     settings: {poll_interval_ms: 50}
 ";
-
-/// Runs the program in a directory of its own.
-fn epochcost(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap()
-}
 
 /// The directory, holding `bad.yaml`: the good experiment with one text replaced.
 fn with(replaced: &str, by: &str) -> TempDir {
@@ -475,7 +466,7 @@ fn a_gpu_that_is_not_there_is_lacking_where_nothing_may_take_its_place() {
         "device: {kind: cuda}\nsystems:\n  - system: gpu_baseline\n",
     );
     let lacking = |arguments: &[&str], words: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+        let output = program()
             .args(arguments)
             .current_dir(directory.path())
             // No driver's library is found there, whatever this machine has.
@@ -513,7 +504,7 @@ fn a_gpu_that_is_not_there_is_lacking_where_nothing_may_take_its_place() {
 fn real_services_that_are_missing_are_named_with_the_command_that_installs_them() {
     let directory = with("epochs: 2", "epochs: 2");
     let run = |variables: &[(&str, &str)]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+        let output = program()
             .args(["run", "bad.yaml", "--services", "real"])
             .current_dir(directory.path())
             .env("PATH", "")

@@ -1,7 +1,5 @@
 //! How often `compare` is wrong on times that a real machine gave: see
 //! `data/recorded_trials.csv`. Nothing is measured here.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
 use epochcost::analysis::comparison::{

@@ -1,11 +1,10 @@
 //! `epochcost replay` on a tiny run of the local platform. Nothing here depends
 //! on how long anything takes.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::OnceLock;
+
+use crate::support::epochcost;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -33,14 +32,6 @@ const UNTIMED: [&str; 7] = [
     "bytes_up",
     "bytes_down",
 ];
-
-fn epochcost(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap()
-}
 
 #[track_caller]
 fn exits(output: &Output, code: i32) -> String {

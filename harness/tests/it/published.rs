@@ -1,6 +1,4 @@
 //! Every published value is claimed by an experiment.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

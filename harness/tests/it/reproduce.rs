@@ -1,12 +1,12 @@
 //! `reproduce`: which items are run, skipped, resumed and set aside, and what
 //! the page over all of them says.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use crate::support::program;
 
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ impl Scene {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        let mut command = program();
         command.args(arguments).current_dir(self.0.path());
         command
     }

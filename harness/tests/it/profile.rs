@@ -1,16 +1,16 @@
 //! `epochcost profile` measures with real worker processes. Nothing here
 //! depends on how long anything takes.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::program;
 
 use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile};
 use epochcost_systems::Device;
 
 fn profile(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    program()
         .arg("profile")
         .args(arguments)
         .current_dir(directory)

@@ -1,16 +1,15 @@
 //! Every model from the command line: listed, and simulated on both image formats.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+
+use crate::support::program;
 
 use epochcost_systems::models;
 use serde_json::Value;
 
 fn epochcost(directory: &Path, arguments: &[&str]) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+    let mut command = program();
     let output = command.args(arguments).current_dir(directory).output();
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -3,18 +3,14 @@
 //!
 //! Where something is missing these tests pass and say what they skipped; with
 //! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, that is a failure.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-#[path = "real_services/processes.rs"]
 mod processes;
-#[path = "real_services/scene.rs"]
 mod scene;
 
 use epochcost::results::RunDirectory;
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
 
-use processes::{descendants, is_gone, kill, listening, named, until};
-use scene::{Scene, is_ready, module};
+use self::processes::{descendants, is_gone, kill, listening, named, until};
+use self::scene::{Scene, is_ready, module};
 
 /// The shipped smoke experiment, at the size at which it takes seconds.
 const SMOKE: [&str; 8] = [

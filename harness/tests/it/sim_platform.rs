@@ -1,11 +1,11 @@
 //! Runs of the platform `sim` by the program itself, from the file to the
 //! summary and the report.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use crate::support::program;
 
 use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost::results::{RunDirectory, SCHEMA_VERSION};
@@ -74,7 +74,7 @@ impl Scene {
     }
 
     fn command(&self, out: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        let mut command = program();
         command
             .args(["run", "experiment.yaml", "--out", out])
             .args(arguments)

@@ -1,13 +1,12 @@
 //! `epochcost doctor`: what it finds, and what it measures. No test here depends
 //! on how much CPU time a sandbox got: that is what the verb itself is for.
-#![allow(clippy::unwrap_used)]
 
-use std::process::Command;
+use crate::support::program;
 
 use serde_json::Value;
 
 fn doctor(arguments: &[&str]) -> Vec<Value> {
-    let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    let output = program()
         .arg("doctor")
         .args(arguments)
         .arg("--json")

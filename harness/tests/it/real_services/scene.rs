@@ -6,6 +6,8 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::support::program;
+
 use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost::platform::local::{Programs, requirements};
 use epochcost_servers::Redis;
@@ -121,7 +123,7 @@ impl Scene {
     }
 
     fn command(&self, out: &str, arguments: &[&str], given: &[(&str, String)]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        let mut command = program();
         command
             .arg("run")
             .args(arguments)

@@ -1,6 +1,4 @@
 //! Every experiment that is shipped is valid.
-#![allow(clippy::unwrap_used)]
-
 use std::path::{Path, PathBuf};
 
 use epochcost::experiment::{Experiment, Options, yaml_files};

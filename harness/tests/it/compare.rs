@@ -1,15 +1,13 @@
 //! `epochcost compare` on made-up runs, and on a real one against itself.
 //! Nothing here depends on how long anything takes.
-#![allow(clippy::unwrap_used)]
-
-#[allow(dead_code)]
-#[path = "report/fixture.rs"]
-mod fixture;
+use crate::fixture;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::OnceLock;
+
+use crate::support::program;
 
 use epochcost::results::RunDirectory;
 use serde_json::Value;
@@ -21,7 +19,7 @@ const TRIALS: usize = 5;
 const NOISE: [f64; TRIALS] = [1.0, 1.01, 0.99, 1.005, 0.995];
 
 fn compare(before: &Path, after: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    program()
         .arg("compare")
         .args([before, after])
         .args(arguments)
@@ -283,7 +281,7 @@ systems: [allreduce, gpu_baseline]
 fn real_trials_take_turns_and_a_run_is_the_same_as_itself() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("tiny.yaml"), TINY).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    let output = program()
         .args(["run", "tiny.yaml", "--out", "run"])
         .current_dir(directory.path())
         .output()

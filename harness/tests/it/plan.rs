@@ -1,10 +1,9 @@
 //! `epochcost plan` says what an experiment would take, from simulations alone.
 //! Nothing here depends on how long anything takes.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+
+use crate::support::epochcost;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -36,14 +35,6 @@ fn directory(experiment: &str) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("x.yaml"), experiment).unwrap();
     directory
-}
-
-fn epochcost(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap()
 }
 
 #[track_caller]

@@ -1,19 +1,16 @@
 //! `epochcost audit`: findings are computed from the files of published
 //! figures, and follow them.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::program;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 fn epochcost(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    program().args(arguments).output().unwrap()
 }
 
 fn shipped() -> PathBuf {

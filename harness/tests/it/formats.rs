@@ -1,21 +1,19 @@
 //! Run directories of other versions, cut off or edited by hand: read, or
 //! refused with the place. Nothing here runs a trial.
-#![allow(clippy::unwrap_used)]
-
-#[allow(dead_code)]
-#[path = "report/fixture.rs"]
-mod fixture;
+use crate::fixture;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::program;
 
 use epochcost::results::SCHEMA_VERSION;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn report(run: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    program()
         .args(["report", "--json"])
         .arg(run)
         .output()

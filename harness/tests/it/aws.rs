@@ -1,9 +1,9 @@
 //! The verbs on AWS: without the feature they say how to get it, and with it
 //! they work without an account as far as they can.
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::program;
 
 /// Five systems, one of each way to be deployed.
 const EXPERIMENT: &str = "\
@@ -22,7 +22,7 @@ systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 
 /// Runs the program without any configuration of AWS but `environment`.
 fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+    let mut command = program();
     let names = std::env::vars().map(|(name, _)| name);
     for name in names.filter(|name| name.starts_with("AWS_")) {
         command.env_remove(name);
@@ -149,7 +149,7 @@ mod with_clients {
     #[test]
     fn a_book_without_a_price_is_no_book_to_plan_with() {
         let directory = directory();
-        let shipped = include_str!("../prices/us-east-1-2026-11-21.yaml");
+        let shipped = include_str!("../../prices/us-east-1-2026-11-21.yaml");
         let without = shipped.replace("ec2/g4dn.xlarge", "ec2/g9.mega");
         std::fs::write(directory.path().join("book.yaml"), without).unwrap();
         let arguments = [

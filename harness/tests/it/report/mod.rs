@@ -1,9 +1,6 @@
 //! A run directory from its first file to its report.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "report/fixture.rs"]
-mod fixture;
+use crate::fixture;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -297,7 +294,7 @@ fn the_markdown_twin_reads_as_before() {
         redacted(&markdown, &analysis.summary.run_id),
         report::terminal_table(&analysis)
     );
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden.md");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden.md");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&golden, &found).unwrap();
     }

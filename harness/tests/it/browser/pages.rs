@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
+
+use crate::support::program;
 
 use epochcost::{analysis, report};
 use serde_json::Value;
@@ -99,7 +100,7 @@ pub fn simulated() -> &'static Page {
 fn simulate(name: &str, experiment: &Path) -> Page {
     let directory = kept(name);
     let _ = fs::remove_dir_all(&directory);
-    let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+    let output = program()
         .arg("run")
         .arg(experiment)
         .arg("--out")
@@ -132,7 +133,7 @@ pub fn overview() -> &'static Page {
     PAGE.get_or_init(|| {
         let directory = kept("overview");
         let _ = fs::remove_dir_all(&directory);
-        let output = Command::new(env!("CARGO_BIN_EXE_epochcost"))
+        let output = program()
             .arg("report")
             .args([&measured().directory, &simulated().directory])
             .arg("--out")

@@ -1,0 +1,28 @@
+//! Tests of the program and its library, in one binary: every further one would link the whole
+//! harness again.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod audit;
+mod aws;
+mod bad_input;
+mod browser;
+mod causes;
+mod claims;
+mod compare;
+mod compare_recorded;
+mod doctor;
+mod experiments;
+mod fixture;
+mod formats;
+mod interrupt;
+mod local_platform;
+mod models;
+mod plan;
+mod profile;
+mod published;
+mod real_services;
+mod replay;
+mod report;
+mod reproduce;
+mod sim_platform;
+mod support;
