@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost_systems::{
-    Compute, Outcome, PurposeTraffic, Record, Recorder, Requests, Result as SystemResult, Sizes,
-    StageSeconds, System, Task, World,
+    ArithmeticMeter, Compute, Outcome, PurposeTraffic, Record, Recorder, Requests,
+    Result as SystemResult, Sizes, StageSeconds, System, Task, World,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,7 @@ pub(crate) struct Trial {
     pub(crate) sizes: Sizes,
     pub(crate) real: Option<MakeCompute>,
     pub(crate) requests: Requests,
+    pub(crate) arithmetic: ArithmeticMeter,
     pub(crate) records: Arc<Records>,
     pub(crate) invocations: Mutex<Vec<Invocation>>,
     pub(crate) serial: AtomicU64,
@@ -62,7 +63,14 @@ impl Trial {
     ) -> SystemResult<(World, Arc<Computed>)> {
         let host = self.services.host.as_ref();
         let uneven = Uneven::of(&task, &self.profile);
-        let station = Station::new(&self.engine, host, &self.services, spec, uneven);
+        let station = Station::new(
+            &self.engine,
+            host,
+            &self.services,
+            &self.arithmetic,
+            spec,
+            uneven,
+        );
         let station = Arc::new(station);
         let computed = Arc::new(Computed::default());
         let compute = ModelledCompute {
@@ -89,9 +97,9 @@ impl Trial {
     /// Runs the invocation of `world`, polled by the engine itself: thousands
     /// run at once, and what wakes one is nothing to the others.
     pub(crate) fn run(&self, mut world: World) -> Handle<SystemResult<Outcome>> {
-        let system = self.system;
+        let (system, arithmetic) = (self.system, self.arithmetic.clone());
         self.engine.spawn(async move {
-            let outcome = system.run(&mut world).await;
+            let outcome = arithmetic.scope(system.run(&mut world)).await;
             // Arithmetic after the last request takes its time, too.
             world.clock.sleep(Duration::ZERO).await;
             outcome

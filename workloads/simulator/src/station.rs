@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_kernels::hash;
-use epochcost_systems::{Clock, LeftOut, Pause, Task, Watched, take_arithmetic_bytes};
+use epochcost_systems::{ArithmeticMeter, Clock, LeftOut, Pause, Task, Watched};
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, locked, nanoseconds};
@@ -30,6 +30,9 @@ pub(crate) struct Station {
     /// Cores that its threads can use at once.
     threads: f64,
     arithmetic_bytes_per_s: f64,
+    /// Bytes of vector arithmetic that the trial's systems have done and no station
+    /// was charged for.
+    arithmetic: ArithmeticMeter,
     /// The network of this station, shared by its own transfers.
     bytes_per_s: f64,
     transfers: Mutex<usize>,
@@ -91,6 +94,7 @@ impl Station {
         engine: &Engine,
         host: Option<&Resource>,
         services: &Services,
+        arithmetic: &ArithmeticMeter,
         spec: &StationSpec,
         uneven: Uneven,
     ) -> Self {
@@ -102,6 +106,7 @@ impl Station {
             // As the platforms set the threads of a function.
             threads: spec.vcpus.round().max(1.0),
             arithmetic_bytes_per_s: spec.arithmetic_bytes_per_s,
+            arithmetic: arithmetic.clone(),
             bytes_per_s: spec.bytes_per_s,
             transfers: Mutex::new(0),
             debt: AtomicU64::new(0),
@@ -125,7 +130,7 @@ impl Station {
     /// gave way. Only one station's code runs at a time, up to its next
     /// request, so what was counted is this station's.
     fn note_arithmetic(&self) {
-        let bytes = take_arithmetic_bytes();
+        let bytes = self.arithmetic.take();
         if bytes > 0 {
             // Vectors are added up by one thread.
             let rate = self.arithmetic_bytes_per_s * self.vcpus.min(1.0);

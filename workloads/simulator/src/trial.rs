@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_systems::{
-    ByHost, DATASET_BUCKET, DriveError, Host, Job, Record, Sizes, System, Task, dataset_objects,
-    drive, find, phantom_objects, requests,
+    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Host, Job, Record, Sizes, System, Task,
+    dataset_objects, drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         sizes: simulation.sizes,
         real: options.compute,
         requests,
+        arithmetic: ArithmeticMeter::default(),
         records: records.clone(),
         invocations: Mutex::default(),
         serial: AtomicU64::new(0),
@@ -175,8 +176,6 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
             trial: trial.clone(),
         },
     };
-    // What arithmetic of this thread came before is nobody's.
-    epochcost_systems::take_arithmetic_bytes();
     let driven = engine.run(drive(system, job, &functions, follow_ups));
     let wall_s = trial.seconds();
     drop(functions);
