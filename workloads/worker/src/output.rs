@@ -25,13 +25,7 @@ impl Output {
     /// Writes what an invocation works on: its log is all that tells where
     /// nobody waits for its answer.
     pub fn task(&self, task: &Task) {
-        let invoked = InvokedTask {
-            function: task.function.clone(),
-            rank: task.rank,
-            epoch: task.epoch,
-            batch: task.batch,
-        };
-        self.json(TASK_PREFIX, &invoked);
+        self.json(TASK_PREFIX, &InvokedTask::from(task));
     }
 
     /// Writes how a task ended.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
 
 use super::Trial;
-use crate::Invocation;
+use crate::model::Invocation;
 use crate::station::StationSpec;
 
 /// One instance a worker.

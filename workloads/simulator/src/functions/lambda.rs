@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_systems::{Functions, InvokeError, Outcome, Task};
+use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
 use futures_util::future::{Either, select};
 
 use super::Trial;
 use super::pool::{Pool, Sandbox};
 use crate::engine::nanoseconds;
+use crate::limits::{Infeasible, Limit};
+use crate::model::Invocation;
 use crate::station::StationSpec;
-use crate::{Infeasible, Invocation, Limit};
 
 /// AWS Lambda, or what the profile puts in its place.
 pub(crate) struct Lambda {
@@ -138,7 +139,7 @@ impl Functions for Lambda {
         trial.record(Invocation {
             id: trial.next_id(),
             task: (&task).into(),
-            host: epochcost_systems::Host::Function,
+            host: Host::Function,
             sandbox: sandbox.id,
             started_s: started as f64 * 1e-9,
             duration_s: (trial.engine.now() - started) as f64 * 1e-9,

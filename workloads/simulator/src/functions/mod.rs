@@ -4,29 +4,25 @@ mod instances;
 mod lambda;
 mod pool;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost_systems::{
-    ArithmeticMeter, Compute, Outcome, PurposeTraffic, Record, Recorder, Requests,
-    Result as SystemResult, Sizes, StageSeconds, System, Task, World,
+    ArithmeticMeter, Outcome, Record, Recorder, Requests, Result as SystemResult, Sizes, System,
+    Task, World,
 };
-use serde::{Deserialize, Serialize};
 
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
 
-use crate::Invocation;
+use crate::channels::channels;
 use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, Handle, locked};
+use crate::model::{Invocation, MakeCompute, Totals};
 use crate::profile::{ModelCost, Profile};
 use crate::services::Services;
 use crate::station::{Station, StationSpec, Uneven};
-
-/// Makes the real model of an invocation, where one computes.
-pub type MakeCompute = Box<dyn Fn() -> SystemResult<Box<dyn Compute>> + Send + Sync>;
 
 /// What every invocation of a trial shares.
 pub(crate) struct Trial {
@@ -82,7 +78,7 @@ impl Trial {
             is_built,
             real: self.real.as_ref().map(|make| make()).transpose()?,
         };
-        let channels = self.services.channels(&station);
+        let channels = channels(&station);
         let world = World::new(
             task,
             &channels,
@@ -133,18 +129,6 @@ pub(crate) struct Records {
     pub(crate) totals: Mutex<Totals>,
     /// Told how many steps have ended.
     progress: Box<dyn Fn(u64) + Send + Sync>,
-}
-
-/// What all steps of a trial together did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Totals {
-    /// Steps that ended.
-    pub steps: u64,
-    /// Seconds by stage, by function.
-    pub seconds: BTreeMap<String, StageSeconds>,
-    /// Everything that was sent and received.
-    pub traffic: PurposeTraffic,
 }
 
 impl Records {

@@ -1,24 +1,31 @@
 //! The services of a trial, and what everyone shares.
 
+mod objects;
+mod queue;
+mod tensors;
+
 use std::sync::{Arc, Mutex};
 
-use epochcost_channels::{ChannelError, TensorStore};
-use epochcost_systems::{Channels, TensorStores, Watched};
+use epochcost_channels::ChannelError;
+use epochcost_systems::Watched;
 
-use crate::channels::{Objects, Queues, SimObjects, SimQueue, SimTensors, Tensors};
+pub(crate) use objects::Objects;
+pub(crate) use queue::Queues;
+pub(crate) use tensors::Tensors;
+
 use crate::engine::{Engine, locked};
+use crate::limits::{Infeasible, Limit};
 use crate::profile::Profile;
 use crate::resource::Resource;
-use crate::station::Station;
 use crate::watch::{Awaited, Watch};
-use crate::{Infeasible, Limit};
 
 /// The services of one trial. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) objects: Arc<Objects>,
-    tensors: Arc<Vec<Arc<Tensors>>>,
-    queues: Arc<Queues>,
+    /// By rank of their peer.
+    pub(crate) tensors: Arc<Vec<Arc<Tensors>>>,
+    pub(crate) queues: Arc<Queues>,
     /// The cores of the one host that everything shares, if it does.
     pub(crate) host: Option<Resource>,
     watch: Watch,
@@ -83,24 +90,6 @@ impl Services {
         })
     }
 
-    /// The channels as `station` reaches them.
-    pub(crate) fn channels(&self, station: &Arc<Station>) -> Channels {
-        Channels {
-            objects: Arc::new(SimObjects {
-                objects: self.objects.clone(),
-                station: station.clone(),
-            }),
-            tensors: Arc::new(SimStores {
-                tensors: self.tensors.clone(),
-                station: station.clone(),
-            }),
-            queue: Arc::new(SimQueue {
-                queues: self.queues.clone(),
-                station: station.clone(),
-            }),
-        }
-    }
-
     /// Waits until what is watched is there.
     pub(crate) async fn wait_for(&self, watched: Watched<'_>) {
         match watched {
@@ -114,20 +103,5 @@ impl Services {
             }
             _ => {}
         }
-    }
-}
-
-/// Every peer's tensor store as one station reaches it.
-struct SimStores {
-    tensors: Arc<Vec<Arc<Tensors>>>,
-    station: Arc<Station>,
-}
-
-impl TensorStores for SimStores {
-    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
-        Some(Arc::new(SimTensors {
-            tensors: self.tensors.get(rank)?.clone(),
-            station: self.station.clone(),
-        }))
     }
 }
