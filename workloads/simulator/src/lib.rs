@@ -1,12 +1,15 @@
 //! Training systems in virtual time.
 //!
-//! The very code that trains runs here over modelled channels, functions and
-//! instances: every request takes the latency and the share of bandwidth that
-//! a [`profile`] says, every step the time that a compute profile says. One
-//! thread polls it all and lets time jump from event to event, so the same
-//! input gives the same output, bit for bit. Values are sizes only, unless a
-//! real model computes; then losses and accuracies are real, and times still
-//! the profile's.
+//! The code that trains runs here over modelled channels, functions and instances:
+//! every request takes the latency and the share of bandwidth that a [`profile`]
+//! states, every step the time that a compute profile states. One thread polls all
+//! futures and lets time jump from event to event, so that the same input gives the
+//! same output, bit for bit. Values are sizes only, unless a real model computes; then
+//! losses and accuracies are real, and times are still the profile's.
+//!
+//! Imports go one way: `engine` (time), `resource` and `notify` (sharing, waiting),
+//! `services` (what a trial's services hold), `station` (the machine of an
+//! invocation), `channels` (services reached from a station), `functions`, `trial`.
 
 mod channels;
 mod compute;

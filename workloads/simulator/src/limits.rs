@@ -1,4 +1,4 @@
-//! What a platform refuses, by name.
+//! Limits of a platform, by name.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum Limit {
     Memory,
     /// The longest invocation.
     Duration,
-    /// Invocations of an account at the same time.
+    /// Concurrent invocations of an account.
     Concurrency,
     /// Size of a message, or of a value in a store.
     MessageSize,
@@ -21,7 +21,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The word used in results.
+    /// Returns the name used in results.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -33,13 +33,13 @@ impl Limit {
     }
 }
 
-/// Why a setting is impossible.
+/// The reason why a setting is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Infeasible {
     /// The limit.
     pub limit: Limit,
-    /// What hit it, and by how much.
+    /// The part that hit the limit, and by how much.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a simulation is given, and what it gives.
+//! Input and outcome of a simulation.
 
 use std::collections::BTreeMap;
 
@@ -11,91 +11,90 @@ use serde::{Deserialize, Serialize};
 use crate::limits::Infeasible;
 use crate::profile::{ModelCost, Profile};
 
-/// What to simulate.
+/// The description of a simulated trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Simulation {
-    /// What is trained.
+    /// The training job.
     pub job: Job,
-    /// Sizes of its model.
+    /// Sizes of the job's model.
     pub sizes: Sizes,
     /// Memory size of every function, MB.
     pub memory_mb: u32,
-    /// When the platform ends an invocation, seconds.
+    /// Longest invocation before the platform ends it, seconds.
     pub timeout_s: f64,
     /// The platform.
     pub profile: Profile<f64>,
-    /// What a training step costs there.
+    /// The cost of a training step on the platform.
     pub cost: ModelCost,
-    /// Whether the platform's limits hold.
+    /// Whether the platform's limits apply.
     pub has_limits: bool,
 }
 
-/// Makes the real model of an invocation, where one computes.
+/// A maker of the real model of an invocation.
 pub type MakeCompute = Box<dyn Fn() -> Result<Box<dyn Compute>> + Send + Sync>;
 
-/// What a simulation needs beside its description.
+/// Data, model and observer of a simulation: what its description cannot hold.
 #[derive(Default)]
 pub struct Options {
     /// The records to train and test on; without them only sizes exist.
     pub data: Option<(Bytes, Bytes)>,
-    /// Makes the real model of an invocation.
+    /// The maker of real models; without it, values are sizes only.
     pub compute: Option<MakeCompute>,
     /// Whether the record of every step is kept, or only their totals.
     pub keeps_steps: bool,
-    /// Whether every look for something that is not there yet is gone
-    /// through, instead of leaving out those that would find nothing: the same
-    /// outcome, for the longer time that it takes.
+    /// Whether every poll is simulated, also those that would find nothing: the same
+    /// outcome, in more time.
     pub makes_every_look: bool,
-    /// Told how many steps have ended.
+    /// An observer that receives the number of ended steps.
     pub progress: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
 
-/// A simulated invocation, or instance. Times are seconds of virtual time.
+/// A simulated invocation, or instance. Times are in virtual time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invocation {
-    /// Its number.
+    /// Number, unique in the trial.
     pub id: u64,
-    /// What it did.
+    /// The work.
     pub task: InvokedTask,
-    /// Function, or instance.
+    /// Kind of host: function or instance.
     pub host: Host,
     /// The sandbox that served it.
     pub sandbox: u64,
-    /// When its code began.
+    /// Start of its code, seconds.
     pub started_s: f64,
-    /// How long it ran.
+    /// Run time, seconds.
     pub duration_s: f64,
-    /// Billed init of a cold sandbox, or the boot of an instance.
+    /// Billed init of a cold sandbox, or boot of an instance, seconds.
     pub init_s: Option<f64>,
-    /// Memory size, MB; of an instance, null.
+    /// Memory size, MB; none for instances.
     pub memory_mb: Option<u32>,
     /// Peak memory of its sandbox so far, MB.
     pub peak_memory_mb: f64,
-    /// Why it failed.
+    /// The error, if it failed.
     pub error: Option<String>,
 }
 
-/// What all steps of a trial together did.
+/// Sums over all steps of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Totals {
     /// Steps that ended.
     pub steps: u64,
-    /// Seconds by stage, by function.
+    /// Seconds per function and stage.
     pub seconds: BTreeMap<String, StageSeconds>,
-    /// Everything that was sent and received.
+    /// All traffic, sent and received.
     pub traffic: PurposeTraffic,
 }
 
-/// What a simulation gave.
+/// The outcome of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Simulated {
     /// Evaluations, warnings, and steps if they were kept.
     pub records: Vec<Record>,
-    /// What all steps together did.
+    /// Sums over all steps.
     pub totals: Totals,
     /// Every invocation that ended, in the order in which they ended.
     pub invocations: Vec<Invocation>,
@@ -105,8 +104,8 @@ pub struct Simulated {
     pub wall_s: f64,
     /// Events that the simulation went through.
     pub events: u64,
-    /// The limit that makes it impossible.
+    /// The limit that makes the setting impossible.
     pub infeasible: Option<Infeasible>,
-    /// Why it failed, where no limit is to blame.
+    /// The failure, if no limit caused it.
     pub failure: Option<String>,
 }

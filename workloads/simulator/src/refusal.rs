@@ -6,12 +6,12 @@ use crate::error::SimulationError;
 use crate::limits::{Infeasible, Limit};
 use crate::model::Simulation;
 
-/// The limit of the platform that a setting meets before anything runs, if it
-/// meets one: the function's size, its package, and how many must run at once.
-/// Memory, time and sizes of values are met on the way.
+/// Returns the limit of the platform that a setting exceeds before anything runs, if
+/// any: the function's size, its package, and how many must run at once. Whether
+/// memory, time and sizes of values suffice shows during the simulation.
 ///
 /// # Errors
-/// When the job is not one of a known system.
+/// [`SimulationError`] when the job's system is unknown or does not take the job.
 pub fn refused(
     simulation: &Simulation,
     package_mb: f64,
@@ -20,6 +20,7 @@ pub fn refused(
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
         system: job.system.clone(),
     })?;
+    // Sizes of the function and of its package.
     if !simulation.has_limits || !system.runs_on(Host::Function) {
         return Ok(None);
     }
@@ -39,9 +40,9 @@ pub fn refused(
         );
         return Ok(Infeasible::new(Limit::PackageSize, reason));
     }
-    // Those that wait for each other must run at once: workers, or one
-    // function of each peer for those of all others. Functions that a worker
-    // on an instance calls wait for nobody.
+    // Functions that wait for each other must run at once: workers, or one
+    // function of each peer. Functions that a worker on an instance calls do not
+    // wait for others.
     let (waiting, who) = match system.launch(job)? {
         Launch::Workers(workers) => {
             let on_functions = |(name, _): &&(&str, usize)| system.host_of(name) == Host::Function;

@@ -20,9 +20,10 @@ use crate::services::Services;
 /// Runs one trial in virtual time, on this thread.
 ///
 /// # Errors
-/// When the job is not one of a known system, or its data are too few. What
-/// happens to the system under test is part of the outcome.
+/// [`SimulationError`] when the system is unknown or does not take the job, or the
+/// dataset is too small. A failure of the system under test is part of the outcome.
 pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, SimulationError> {
+    // Services, and the dataset in them.
     let job = &simulation.job;
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
         system: job.system.clone(),
@@ -35,6 +36,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         options.makes_every_look,
     );
     store_data(system, job, options.data.as_ref(), &services)?;
+    // Functions and instances, which share what the trial has.
     let (requests, follow_ups) = requests();
     let progress = options.progress.unwrap_or_else(|| Box::new(|_| {}));
     let records = Arc::new(Records::new(options.keeps_steps, progress));
@@ -65,6 +67,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
             trial: trial.clone(),
         },
     };
+    // The run itself, in virtual time.
     let driven = engine.run(drive(system, job, &functions, follow_ups));
     let wall_s = trial.seconds();
     drop(functions);
@@ -77,6 +80,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
             (0, Some(reason.to_owned()))
         }
     };
+    // The outcome. A limit that was hit explains the failure that follows from it.
     let infeasible = trial.services.infeasible();
     Ok(Simulated {
         records: std::mem::take(&mut locked(&records.kept)),
@@ -90,7 +94,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
     })
 }
 
-/// Puts the dataset where the system looks for it: it lies there before a run.
+/// Stores the dataset where the system reads it, before the run.
 fn store_data(
     system: &dyn System,
     job: &Job,
@@ -106,7 +110,7 @@ fn store_data(
             .collect(),
     };
     for (key, object) in objects {
-        // Memory is never busy.
+        // A store in memory answers at once.
         let stored = services.objects.store.put(DATASET_BUCKET, &key, object);
         stored.now_or_never().transpose()?;
     }

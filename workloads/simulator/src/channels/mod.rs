@@ -16,7 +16,7 @@ use objects::SimObjects;
 use queue::SimQueue;
 use tensors::SimTensors;
 
-/// The trial's services as `station` reaches them.
+/// Makes the channels over which `station` reaches the trial's services.
 pub(crate) fn channels(station: &Arc<Station>) -> Channels {
     let services = &station.services;
     Channels {
@@ -35,7 +35,7 @@ pub(crate) fn channels(station: &Arc<Station>) -> Channels {
     }
 }
 
-/// Every peer's tensor store as one station reaches it.
+/// Every peer's tensor store, reached from one station.
 struct SimStores {
     tensors: Arc<Vec<Arc<Tensors>>>,
     station: Arc<Station>,

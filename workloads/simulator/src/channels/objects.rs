@@ -7,7 +7,7 @@ use epochcost_channels::{ListPage, ObjectStore, Payload, Result};
 use crate::services::Objects;
 use crate::station::Station;
 
-/// The object store as one station reaches it.
+/// The object store, reached from one station.
 pub(super) struct SimObjects {
     pub(super) objects: Arc<Objects>,
     pub(super) station: Arc<Station>,

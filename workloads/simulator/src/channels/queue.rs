@@ -11,7 +11,7 @@ use crate::station::Station;
 
 const SERVICE: &str = "queue";
 
-/// The queue as one station reaches it.
+/// The queue, reached from one station.
 pub(super) struct SimQueue {
     pub(super) queues: Arc<Queues>,
     pub(super) station: Arc<Station>,
@@ -36,7 +36,7 @@ impl SimQueue {
         Ok(())
     }
 
-    /// The oldest message, waiting for one until `deadline`.
+    /// Takes the oldest message, waiting for one until `deadline`.
     async fn next(&self, queue: &str, deadline: u64) -> Option<Payload> {
         let engine = &self.station.engine;
         loop {

@@ -8,7 +8,7 @@ use crate::compute::at_once;
 use crate::services::Tensors;
 use crate::station::Station;
 
-/// A tensor store as one station reaches it.
+/// A tensor store, reached from one station.
 pub(super) struct SimTensors {
     pub(super) tensors: Arc<Tensors>,
     pub(super) station: Arc<Station>,
@@ -40,7 +40,7 @@ impl SimTensors {
         found
     }
 
-    /// A reduction reads its sources and writes one of their size.
+    /// Waits for a reduction, which reads its sources and writes one of their size.
     async fn reduce(&self, sources: &[String]) {
         self.request().await;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
@@ -49,8 +49,8 @@ impl SimTensors {
             .await;
     }
 
-    /// A step reads parameters and gradients, and writes parameters; momentum
-    /// is read and written beside them.
+    /// Waits for an SGD step, which reads parameters and gradients and writes
+    /// parameters; momentum is read and written, too.
     async fn step(&self, parameters: &str, gradients: usize, step: SgdStep) {
         self.request().await;
         let momentum = if step.momentum == 0.0 { 0 } else { 2 };
@@ -119,7 +119,7 @@ impl TensorStore for SimTensors {
     async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
         self.request().await;
         let mean = at_once(self.tensors.store.json_mean(key, count))?;
-        // Every text is as long as their mean, which is written as text again.
+        // Every text is about as long as their mean, which is written as text again.
         let bytes = mean.len() * (count + 1);
         self.tensors
             .work(bytes as f64 / self.tensors.model.json_bytes_per_s)

@@ -9,13 +9,14 @@ use super::Trial;
 use crate::model::Invocation;
 use crate::station::StationSpec;
 
-/// One instance a worker.
+/// Instances, one per worker.
 pub(crate) struct Instances {
     pub(crate) trial: Arc<Trial>,
 }
 
 impl Instances {
-    /// vCPUs of each: its own, or its share of the one host's, in whole cores.
+    /// Returns the vCPUs of each instance: its own, or its share of the shared host's
+    /// in whole cores.
     fn vcpus(&self, workers: usize) -> f64 {
         let profile = &self.trial.profile;
         let vcpus = profile.instance.vcpus;

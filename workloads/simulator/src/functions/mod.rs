@@ -24,7 +24,7 @@ use crate::profile::{ModelCost, Profile};
 use crate::services::Services;
 use crate::station::{Station, StationSpec, Uneven};
 
-/// What every invocation of a trial shares.
+/// The context that all invocations of a trial share.
 pub(crate) struct Trial {
     pub(crate) system: &'static dyn System,
     pub(crate) engine: Engine,
@@ -41,16 +41,18 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
+    /// Returns the seconds of virtual time since the trial's start.
     pub(crate) fn seconds(&self) -> f64 {
         self.engine.now() as f64 * 1e-9
     }
 
-    /// A number that nothing else in this trial has.
+    /// Returns a number that is unique in the trial.
     pub(crate) fn next_id(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The world of one invocation on `spec`'s machine, and what it computes.
+    /// Makes the world of one invocation on `spec`'s machine, and the record of what
+    /// it computes.
     pub(crate) fn world(
         &self,
         task: Task,
@@ -90,20 +92,20 @@ impl Trial {
         Ok((world, computed))
     }
 
-    /// Runs the invocation of `world`, polled by the engine itself: thousands
-    /// run at once, and what wakes one is nothing to the others.
+    /// Spawns the invocation of `world`: of thousands that run at once, the engine
+    /// polls only those that were woken.
     pub(crate) fn run(&self, mut world: World) -> Handle<SystemResult<Outcome>> {
         let (system, arithmetic) = (self.system, self.arithmetic.clone());
         self.engine.spawn(async move {
             let outcome = arithmetic.scope(system.run(&mut world)).await;
-            // Arithmetic after the last request takes its time, too.
+            // Arithmetic after the last request takes time, too.
             world.clock.sleep(Duration::ZERO).await;
             outcome
         })
     }
 
-    /// Peak memory of an invocation, MB: the worker's own, and the larger of
-    /// a training step and the vectors that are exchanged.
+    /// Returns the peak memory of an invocation, MB: the worker's own, and the larger
+    /// of a training step and the vectors that are exchanged.
     pub(crate) fn peak_mb(&self, task: &Task, resident_mb: f64, computed: &Computed) -> f64 {
         let vectors = self
             .system
@@ -117,6 +119,7 @@ impl Trial {
         resident_mb + exchanged.max(step)
     }
 
+    /// Records an invocation that ended.
     pub(crate) fn record(&self, invocation: Invocation) {
         locked(&self.invocations).push(invocation);
     }
@@ -127,7 +130,7 @@ pub(crate) struct Records {
     keeps_steps: bool,
     pub(crate) kept: Mutex<Vec<Record>>,
     pub(crate) totals: Mutex<Totals>,
-    /// Told how many steps have ended.
+    /// An observer that receives the number of ended steps.
     progress: Box<dyn Fn(u64) + Send + Sync>,
 }
 

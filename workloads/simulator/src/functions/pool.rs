@@ -1,4 +1,4 @@
-//! How many invocations run at once, and in which sandboxes.
+//! Concurrency of an account's invocations, and its sandboxes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -13,16 +13,16 @@ use crate::engine::{Engine, locked};
 #[derive(Clone)]
 pub(crate) struct Sandbox {
     pub(crate) id: u64,
-    /// Whether it holds the model.
+    /// Whether it holds the built model.
     pub(crate) is_built: Arc<AtomicBool>,
-    /// Most memory that it needed so far, MB.
+    /// Peak memory so far, MB.
     pub(crate) peak_mb: f64,
 }
 
 #[derive(Default)]
 struct Function {
     idle: Vec<Sandbox>,
-    /// Sandboxes that it may still gain now, and since when.
+    /// Sandboxes that it may gain, and the instant of that count.
     tokens: Option<(f64, u64)>,
 }
 
@@ -41,8 +41,8 @@ struct Turn {
 /// The sandboxes of an account's functions.
 pub(crate) struct Pool {
     engine: Engine,
-    /// Invocations that may run at once, and sandboxes that a function may
-    /// gain in ten seconds; none: no limits.
+    /// Concurrent invocations, and sandboxes that a function may gain in ten seconds;
+    /// none without limits.
     limits: Option<(usize, f64)>,
     state: Mutex<State>,
 }
@@ -80,7 +80,7 @@ impl Pool {
         Running(self)
     }
 
-    /// An idle sandbox of `function`, if it has one: the one used last.
+    /// Takes the idle sandbox of `function` that was used last, if it has one.
     pub(crate) fn take_idle(&self, function: &str) -> Option<Sandbox> {
         locked(&self.state).functions.get_mut(function)?.idle.pop()
     }
@@ -98,13 +98,13 @@ impl Pool {
             let refill = (now.saturating_sub(since)) as f64 * 1e-10 * per_10_s;
             tokens = (tokens + refill).min(per_10_s) - 1.0;
             function.tokens = Some((tokens, now.max(since)));
-            // A debt of tokens is waited for in the order in which it was made.
+            // Debts of tokens are waited for in the order in which they were made.
             now + (-tokens.min(0.0) * 1e10 / per_10_s) as u64
         };
         self.engine.until(ready).await;
     }
 
-    /// Gives a sandbox back for others to use.
+    /// Returns a sandbox to the idle ones.
     pub(crate) fn give_back(&self, function: &str, sandbox: Sandbox) {
         let mut state = locked(&self.state);
         match state.functions.get_mut(function) {
@@ -123,7 +123,7 @@ pub(crate) struct Running<'a>(&'a Pool);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         let mut state = locked(&self.0.state);
-        // The place goes to whoever has waited longest.
+        // The slot goes to the invocation that has waited longest.
         while let Some(turn) = state.waiting.pop_front() {
             if Arc::strong_count(&turn) == 1 {
                 continue;

@@ -1,4 +1,4 @@
-//! The services of a trial, and what everyone shares.
+//! The services of a trial, which all its stations share.
 
 mod objects;
 mod queue;
@@ -23,19 +23,19 @@ use crate::watch::{Awaited, Watch};
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) objects: Arc<Objects>,
-    /// By rank of their peer.
+    /// Stores of the peers, by rank.
     pub(crate) tensors: Arc<Vec<Arc<Tensors>>>,
     pub(crate) queues: Arc<Queues>,
-    /// The cores of the one host that everything shares, if it does.
+    /// The cores of the host, if all stations share one.
     pub(crate) host: Option<Resource>,
     watch: Watch,
     infeasible: Arc<Mutex<Option<Infeasible>>>,
-    /// Whether looks that would find nothing may be left out.
+    /// Whether polls that would find nothing may be left out.
     pub(crate) leaves_out_looks: bool,
 }
 
 impl Services {
-    /// One object store, one queue, and a tensor store for each of `peers`.
+    /// Makes one object store, one queue, and a tensor store for each of `peers`.
     pub(crate) fn new(
         engine: &Engine,
         profile: &Profile<f64>,
@@ -47,7 +47,7 @@ impl Services {
         let host = host.map(|host| Resource::new(engine, host.cores));
         let tensors = || Arc::new(Tensors::new(engine, host.as_ref(), &profile.tensor_store));
         Self {
-            // On a shared host, looking in vain takes cores from others.
+            // On a shared host, polls that find nothing take cores from others.
             leaves_out_looks: host.is_none() && !makes_every_look,
             objects: Arc::new(Objects::new(engine, &profile.object_store, &watch)),
             tensors: Arc::new((0..peers).map(|_| tensors()).collect()),
@@ -58,17 +58,20 @@ impl Services {
         }
     }
 
-    /// Notes the first limit that was hit.
+    /// Records a limit that was hit; the first one counts.
     pub(crate) fn hit(&self, infeasible: Infeasible) {
         locked(&self.infeasible).get_or_insert(infeasible);
     }
 
-    /// The first limit that was hit.
+    /// Returns the first limit that was hit.
     pub(crate) fn infeasible(&self) -> Option<Infeasible> {
         locked(&self.infeasible).clone()
     }
 
-    /// Refuses a value over the limit that the profile names.
+    /// Refuses a value above the service's limit, and records that limit.
+    ///
+    /// # Errors
+    /// [`ChannelError::Refused`] when `bytes` are more than `limit`.
     pub(crate) fn check_size(
         &self,
         service: &'static str,
@@ -90,7 +93,7 @@ impl Services {
         })
     }
 
-    /// Waits until what is watched is there.
+    /// Waits until what `watched` names exists.
     pub(crate) async fn wait_for(&self, watched: Watched<'_>) {
         match watched {
             Watched::Object { bucket, key } if !self.objects.has(bucket, key) => {

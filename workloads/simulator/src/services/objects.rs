@@ -26,7 +26,7 @@ impl Objects {
         }
     }
 
-    /// Whether there is such an object now.
+    /// Returns whether the object exists now.
     pub(crate) fn has(&self, bucket: &str, key: &str) -> bool {
         let found = self.store.get(bucket, key).now_or_never();
         matches!(found, Some(Ok(Some(_))))

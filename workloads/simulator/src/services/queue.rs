@@ -33,13 +33,13 @@ impl Queues {
         }
     }
 
-    /// How many messages wait in `queue`.
+    /// Returns how many messages `queue` holds.
     pub(crate) fn count(&self, queue: &str) -> u64 {
         let broker = locked(&self.broker);
         broker.queues.get(queue).map_or(0, VecDeque::len) as u64
     }
 
-    /// Appends a message, and wakes those that wait for as many as there are now.
+    /// Appends a message, and wakes those that wait for as many as `queue` now holds.
     pub(crate) fn push(&self, queue: &str, message: Payload) {
         let count = {
             let mut broker = locked(&self.broker);
@@ -55,7 +55,7 @@ impl Queues {
         }
     }
 
-    /// The oldest message, which stays.
+    /// Returns the oldest message, which stays.
     pub(crate) fn front(&self, queue: &str) -> Option<Payload> {
         let broker = locked(&self.broker);
         broker.queues.get(queue)?.front().cloned()
@@ -71,7 +71,7 @@ impl Queues {
         self.watch.wait(Awaited::Messages(queue.to_owned()), 1)
     }
 
-    /// Has `queue`, created if there is none, receive what is published to `exchange`.
+    /// Binds `queue`, created if it does not exist, to `exchange`.
     pub(crate) fn bind(&self, exchange: &str, queue: &str) {
         let mut broker = locked(&self.broker);
         broker.queues.entry(queue.to_owned()).or_default();
@@ -79,7 +79,7 @@ impl Queues {
         bound.insert(queue.to_owned());
     }
 
-    /// The queues bound to `exchange`, by name; `None` if there is no such exchange.
+    /// Returns the queues bound to `exchange`, by name; `None` if it does not exist.
     pub(crate) fn bound(&self, exchange: &str) -> Option<BTreeSet<String>> {
         locked(&self.broker).exchanges.get(exchange).cloned()
     }

@@ -11,9 +11,9 @@ pub(crate) struct Tensors {
     pub(crate) store: MemoryTensors,
     pub(crate) model: TensorStoreModel<f64>,
     pub(crate) server: Resource,
-    /// The store's one thread, in seconds of its time a second.
+    /// The store's one thread, in seconds of its time per second.
     thread: Resource,
-    /// The cores of the one host that everything shares.
+    /// The cores of the host, if all stations share one.
     host: Option<Resource>,
 }
 
@@ -33,7 +33,7 @@ impl Tensors {
         }
     }
 
-    /// Bytes of the tensor at `key`, 0 if there is none.
+    /// Returns the bytes of the tensor at `key`, 0 if it does not exist.
     pub(crate) fn bytes(&self, key: &str) -> u64 {
         match self.store.get(key).now_or_never() {
             Some(Ok(Some(value))) => value.len(),
@@ -41,7 +41,7 @@ impl Tensors {
         }
     }
 
-    /// Reads or writes `bytes` of operands.
+    /// Waits for the store to read or write `bytes` of operands.
     pub(crate) async fn compute(&self, bytes: u64) {
         self.work(bytes as f64 / self.model.arithmetic_bytes_per_s)
             .await;
