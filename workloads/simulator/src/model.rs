@@ -45,7 +45,7 @@ pub struct Options {
     pub keeps_steps: bool,
     /// Whether every poll is simulated, also those that would find nothing: the same
     /// outcome, in more time.
-    pub makes_every_look: bool,
+    pub simulates_every_poll: bool,
     /// An observer that receives the number of ended steps.
     pub progress: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }

@@ -243,9 +243,9 @@ impl Clock for Station {
     async fn pause(&self, pause: &Pause<'_>) -> LeftOut {
         // Where polls may not be left out, only the interval passes.
         self.settle().await;
-        let (interval, look) = (nanos(pause.interval), nanos(pause.look));
-        let period = interval + look;
-        let may_skip = self.services.leaves_out_looks && period > 0;
+        let (interval, poll) = (nanos(pause.interval), nanos(pause.look));
+        let period = interval + poll;
+        let may_skip = self.services.leaves_out_polls && period > 0;
         if !may_skip || pause.watched == Watched::Other {
             let now = self.engine.now();
             let stands_still = self.paused.swap(now, Ordering::Relaxed) == now;
@@ -260,15 +260,15 @@ impl Clock for Station {
         // Time passes until the change, or until as many polls as may be left out.
         let began = self.engine.now();
         let changed = pin!(self.services.wait_for(pause.watched));
-        let looks = match pause.at_most {
+        let polls = match pause.at_most {
             u64::MAX => {
                 changed.await;
-                looks_before(self.engine.now() - began, period)
+                polls_before(self.engine.now() - began, period)
             }
             at_most => {
                 let patience = began.saturating_add(period.saturating_mul(at_most));
                 match select(changed, self.engine.until(patience)).await {
-                    Either::Left(_) => looks_before(self.engine.now() - began, period),
+                    Either::Left(_) => polls_before(self.engine.now() - began, period),
                     Either::Right(_) => at_most,
                 }
             }
@@ -276,14 +276,14 @@ impl Clock for Station {
         // The next poll may be under way: then its request has part of its latency
         // behind it.
         let now = self.engine.now();
-        let starts = began + looks * period + interval;
+        let starts = began + polls * period + interval;
         if starts > now {
             self.engine.until(starts).await;
         }
         let under_way = now.saturating_sub(starts);
         self.ahead.store(under_way, Ordering::Relaxed);
         LeftOut {
-            looks,
+            looks: polls,
             under_way: Duration::from_nanos(under_way),
         }
     }
@@ -291,7 +291,7 @@ impl Clock for Station {
 
 /// Returns how many polls, the first of which reaches its service after `period`,
 /// reach it before `elapsed`.
-fn looks_before(elapsed: u64, period: u64) -> u64 {
+fn polls_before(elapsed: u64, period: u64) -> u64 {
     elapsed.div_ceil(period).saturating_sub(1)
 }
 

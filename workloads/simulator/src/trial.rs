@@ -33,7 +33,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         &engine,
         &simulation.profile,
         job.workers,
-        options.makes_every_look,
+        options.simulates_every_poll,
     );
     store_data(system, job, options.data.as_ref(), &services)?;
     // Functions and instances, which share what the trial has.

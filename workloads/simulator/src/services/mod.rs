@@ -31,7 +31,7 @@ pub(crate) struct Services {
     watch: Watch,
     infeasible: Arc<Mutex<Option<Infeasible>>>,
     /// Whether polls that would find nothing may be left out.
-    pub(crate) leaves_out_looks: bool,
+    pub(crate) leaves_out_polls: bool,
 }
 
 impl Services {
@@ -40,7 +40,7 @@ impl Services {
         engine: &Engine,
         profile: &Profile<f64>,
         peers: usize,
-        makes_every_look: bool,
+        simulates_every_poll: bool,
     ) -> Self {
         let watch = Watch::default();
         let host = profile.host.as_ref();
@@ -48,7 +48,7 @@ impl Services {
         let tensors = || Arc::new(Tensors::new(engine, host.as_ref(), &profile.tensor_store));
         Self {
             // On a shared host, polls that find nothing take cores from others.
-            leaves_out_looks: host.is_none() && !makes_every_look,
+            leaves_out_polls: host.is_none() && !simulates_every_poll,
             objects: Arc::new(Objects::new(engine, &profile.object_store, &watch)),
             tensors: Arc::new((0..peers).map(|_| tensors()).collect()),
             queues: Arc::new(Queues::new(engine, &profile.queue, &watch)),
