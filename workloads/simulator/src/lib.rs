@@ -18,13 +18,13 @@ mod error;
 mod functions;
 mod limits;
 mod model;
+mod notify;
 pub mod profile;
 mod refusal;
 mod resource;
 mod services;
 mod station;
 mod trial;
-mod watch;
 
 pub use error::SimulationError;
 pub use limits::{Infeasible, Limit};

@@ -15,9 +15,9 @@ pub(crate) use tensors::Tensors;
 
 use crate::engine::{Engine, locked};
 use crate::limits::{Infeasible, Limit};
+use crate::notify::{Awaited, Notify};
 use crate::profile::Profile;
 use crate::resource::Resource;
-use crate::watch::{Awaited, Watch};
 
 /// The services of one trial. Clones share them.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub(crate) struct Services {
     pub(crate) queues: Arc<Queues>,
     /// The cores of the host, if all stations share one.
     pub(crate) host: Option<Resource>,
-    watch: Watch,
+    notify: Notify,
     infeasible: Arc<Mutex<Option<Infeasible>>>,
     /// Whether polls that would find nothing may be left out.
     pub(crate) leaves_out_polls: bool,
@@ -42,18 +42,18 @@ impl Services {
         peers: usize,
         simulates_every_poll: bool,
     ) -> Self {
-        let watch = Watch::default();
+        let notify = Notify::default();
         let host = profile.host.as_ref();
         let host = host.map(|host| Resource::new(engine, host.cores));
         let tensors = || Arc::new(Tensors::new(engine, host.as_ref(), &profile.tensor_store));
         Self {
             // On a shared host, polls that find nothing take cores from others.
             leaves_out_polls: host.is_none() && !simulates_every_poll,
-            objects: Arc::new(Objects::new(engine, &profile.object_store, &watch)),
+            objects: Arc::new(Objects::new(engine, &profile.object_store, &notify)),
             tensors: Arc::new((0..peers).map(|_| tensors()).collect()),
-            queues: Arc::new(Queues::new(engine, &profile.queue, &watch)),
+            queues: Arc::new(Queues::new(engine, &profile.queue, &notify)),
             host,
-            watch,
+            notify,
             infeasible: Arc::default(),
         }
     }
@@ -98,11 +98,11 @@ impl Services {
         match watched {
             Watched::Object { bucket, key } if !self.objects.has(bucket, key) => {
                 let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
-                self.watch.wait(awaited, 1).await;
+                self.notify.notified(awaited, 1).await;
             }
             Watched::Messages { queue, awaited } if self.queues.count(queue) < awaited => {
                 let messages = Awaited::Messages(queue.to_owned());
-                self.watch.wait(messages, awaited).await;
+                self.notify.notified(messages, awaited).await;
             }
             _ => {}
         }

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use epochcost_channels::Payload;
 
 use crate::engine::{Engine, locked};
+use crate::notify::{Awaited, Notified, Notify};
 use crate::profile::QueueModel;
 use crate::resource::Resource;
-use crate::watch::{Awaited, Wait, Watch};
 
 #[derive(Default)]
 struct Broker {
@@ -19,17 +19,17 @@ pub(crate) struct Queues {
     broker: Mutex<Broker>,
     pub(crate) model: QueueModel<f64>,
     pub(crate) server: Resource,
-    watch: Watch,
+    notify: Notify,
 }
 
 impl Queues {
-    pub(crate) fn new(engine: &Engine, model: &QueueModel<f64>, watch: &Watch) -> Self {
+    pub(crate) fn new(engine: &Engine, model: &QueueModel<f64>, notify: &Notify) -> Self {
         let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
         Self {
             broker: Mutex::default(),
             model: model.clone(),
             server: Resource::new(engine, capacity),
-            watch: watch.clone(),
+            notify: notify.clone(),
         }
     }
 
@@ -50,8 +50,9 @@ impl Queues {
             messages.push_back(message);
             messages.len() as u64
         };
-        if !self.watch.is_idle() {
-            self.watch.tell(&Awaited::Messages(queue.to_owned()), count);
+        if !self.notify.is_idle() {
+            self.notify
+                .notify_waiters(&Awaited::Messages(queue.to_owned()), count);
         }
     }
 
@@ -67,8 +68,8 @@ impl Queues {
     }
 
     /// Waits until `queue` holds a message; it is empty now.
-    pub(crate) fn arrival(&self, queue: &str) -> Wait {
-        self.watch.wait(Awaited::Messages(queue.to_owned()), 1)
+    pub(crate) fn arrival(&self, queue: &str) -> Notified {
+        self.notify.notified(Awaited::Messages(queue.to_owned()), 1)
     }
 
     /// Binds `queue`, created if it does not exist, to `exchange`.
