@@ -109,7 +109,7 @@ impl Functions for Lambda {
                 .seconds(trial.profile.workflow.transition_latency_s)
                 .await;
         }
-        let _running = self.pool.enter().await;
+        let _permit = self.pool.acquire().await;
         trial.engine.seconds(model.invoke_latency_s).await;
         let (mut sandbox, init_s) = self.sandbox(&function).await;
         // The code runs until it ends or its time is over.

@@ -28,13 +28,14 @@ struct Function {
 
 struct State {
     running: usize,
-    waiting: VecDeque<Arc<Mutex<Turn>>>,
+    waiting: VecDeque<Arc<Mutex<Waiter>>>,
     functions: BTreeMap<String, Function>,
 }
 
+/// An invocation that waits for a permit.
 #[derive(Default)]
-struct Turn {
-    has_come: bool,
+struct Waiter {
+    is_granted: bool,
     waker: Option<Waker>,
 }
 
@@ -61,23 +62,23 @@ impl Pool {
     }
 
     /// Waits until one more invocation may run.
-    pub(crate) async fn enter(&self) -> Running<'_> {
-        let turn = {
+    pub(crate) async fn acquire(&self) -> Permit<'_> {
+        let waiter = {
             let mut state = locked(&self.state);
             let limit = self.limits.map_or(usize::MAX, |(running, _)| running);
             if state.running < limit {
                 state.running += 1;
                 None
             } else {
-                let turn = Arc::new(Mutex::new(Turn::default()));
-                state.waiting.push_back(turn.clone());
-                Some(turn)
+                let waiter = Arc::new(Mutex::new(Waiter::default()));
+                state.waiting.push_back(waiter.clone());
+                Some(waiter)
             }
         };
-        if let Some(turn) = turn {
-            Wait(turn).await;
+        if let Some(waiter) = waiter {
+            Acquire(waiter).await;
         }
-        Running(self)
+        Permit(self)
     }
 
     /// Takes the idle sandbox of `function` that was used last, if it has one.
@@ -117,20 +118,20 @@ impl Pool {
     }
 }
 
-/// One of the invocations that run at once.
-pub(crate) struct Running<'a>(&'a Pool);
+/// The permission of one invocation to run, given back when dropped.
+pub(crate) struct Permit<'a>(&'a Pool);
 
-impl Drop for Running<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = locked(&self.0.state);
-        // The slot goes to the invocation that has waited longest.
-        while let Some(turn) = state.waiting.pop_front() {
-            if Arc::strong_count(&turn) == 1 {
+        // The permit goes to the invocation that has waited longest.
+        while let Some(waiter) = state.waiting.pop_front() {
+            if Arc::strong_count(&waiter) == 1 {
                 continue;
             }
-            let mut turn = locked(&turn);
-            turn.has_come = true;
-            if let Some(waker) = turn.waker.take() {
+            let mut waiter = locked(&waiter);
+            waiter.is_granted = true;
+            if let Some(waker) = waiter.waker.take() {
                 waker.wake();
             }
             return;
@@ -139,17 +140,18 @@ impl Drop for Running<'_> {
     }
 }
 
-struct Wait(Arc<Mutex<Turn>>);
+/// A future that is ready when its waiter is granted a permit.
+struct Acquire(Arc<Mutex<Waiter>>);
 
-impl Future for Wait {
+impl Future for Acquire {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut turn = locked(&self.0);
-        if turn.has_come {
+        let mut waiter = locked(&self.0);
+        if waiter.is_granted {
             return Poll::Ready(());
         }
-        turn.waker = Some(context.waker().clone());
+        waiter.waker = Some(context.waker().clone());
         Poll::Pending
     }
 }
