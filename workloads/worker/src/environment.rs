@@ -5,6 +5,7 @@ use std::env;
 use std::str::FromStr;
 
 use epochcost_channels::{ChannelError, Endpoint, NetworkShape, Scope};
+use epochcost_environment::worker as variable;
 use epochcost_models::Precision;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -64,29 +65,29 @@ impl Environment {
         Self::from(|name| env::var(name).ok())
     }
 
-    fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, WorkerError> {
-        let needed = |name| variable(name).ok_or(WorkerError::Variable { name });
-        let faults = json(&variable, "EPOCHCOST_FAULTS")?.unwrap_or_default();
-        let network = json(&variable, "EPOCHCOST_NETWORK")?;
-        let tensors = variable("EPOCHCOST_TENSORS").unwrap_or_default();
-        let queue = variable("EPOCHCOST_QUEUE").map(|queue| parsed("EPOCHCOST_QUEUE", &queue));
-        let platform = match json(&variable, "EPOCHCOST_DEPLOYMENT")? {
+    fn from(value: impl Fn(&str) -> Option<String>) -> Result<Self, WorkerError> {
+        let needed = |name| value(name).ok_or(WorkerError::Variable { name });
+        let faults = json(&value, variable::FAULTS)?.unwrap_or_default();
+        let network = json(&value, variable::NETWORK)?;
+        let tensors = value(variable::TENSORS).unwrap_or_default();
+        let queue = value(variable::QUEUE).map(|queue| parsed(variable::QUEUE, &queue));
+        let platform = match json(&value, variable::DEPLOYMENT)? {
             Some(deployment) => Platform::Aws(deployment),
-            None => Platform::Local(needed("EPOCHCOST_CONTROL")?),
+            None => Platform::Local(needed(variable::CONTROL)?),
         };
-        let scope = variable("EPOCHCOST_SCOPE").unwrap_or_default();
+        let scope = value(variable::SCOPE).unwrap_or_default();
         Ok(Self {
-            objects: parsed("EPOCHCOST_OBJECTS", &needed("EPOCHCOST_OBJECTS")?)?,
+            objects: parsed(variable::OBJECTS, &needed(variable::OBJECTS)?)?,
             tensors: tensors
                 .split(',')
                 .filter(|endpoint| !endpoint.is_empty())
-                .map(|endpoint| parsed("EPOCHCOST_TENSORS", endpoint))
+                .map(|endpoint| parsed(variable::TENSORS, endpoint))
                 .collect::<Result<_, _>>()?,
             queue: queue.transpose()?,
-            scope: parsed("EPOCHCOST_SCOPE", &scope)?,
+            scope: parsed(variable::SCOPE, &scope)?,
             platform,
-            cpu_fallback: variable("EPOCHCOST_CPU_FALLBACK").as_deref() == Some("1"),
-            precision: named(&variable, "EPOCHCOST_PRECISION")?.unwrap_or_default(),
+            cpu_fallback: value(variable::CPU_FALLBACK).as_deref() == Some("1"),
+            precision: named(&value, variable::PRECISION)?.unwrap_or_default(),
             faults,
             network,
         })
@@ -107,19 +108,19 @@ fn parsed<T: FromStr<Err = ChannelError>>(
 
 /// A variable that holds a name.
 fn named<T: FromStr>(
-    variable: impl Fn(&str) -> Option<String>,
+    value: impl Fn(&str) -> Option<String>,
     name: &'static str,
 ) -> Result<Option<T>, WorkerError> {
-    let read = variable(name).map(|text| text.parse());
+    let read = value(name).map(|text| text.parse());
     read.transpose().map_err(|_| WorkerError::Variable { name })
 }
 
 /// A variable that holds JSON.
 fn json<T: DeserializeOwned>(
-    variable: impl Fn(&str) -> Option<String>,
+    value: impl Fn(&str) -> Option<String>,
     name: &'static str,
 ) -> Result<Option<T>, WorkerError> {
-    let read = variable(name).map(|text| serde_json::from_str(&text));
+    let read = value(name).map(|text| serde_json::from_str(&text));
     read.transpose().map_err(|_| WorkerError::Variable { name })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use epochcost_aws::services::{self, Role, StoreSettings};
 use epochcost_aws::{AwsError, deployment, objects, resource};
+use epochcost_environment::worker;
 use tokio::time::{Instant, sleep};
 
 use super::trial::{LOOK, Trial};
@@ -31,10 +32,10 @@ impl Services {
         let mut variables = Vec::new();
         if !stores.is_empty() {
             let endpoints: Vec<&str> = stores.iter().map(|(_, at)| at.as_str()).collect();
-            variables.push(("EPOCHCOST_TENSORS".to_owned(), endpoints.join(",")));
+            variables.push((worker::TENSORS.to_owned(), endpoints.join(",")));
         }
         let queue = queue.into_iter();
-        variables.extend(queue.map(|(_, at)| ("EPOCHCOST_QUEUE".to_owned(), at.clone())));
+        variables.extend(queue.map(|(_, at)| (worker::QUEUE.to_owned(), at.clone())));
         variables
     }
 }
