@@ -13,8 +13,6 @@
 mod compute;
 mod control;
 mod environment;
-#[cfg(test)]
-mod equivalence;
 mod faults;
 mod host;
 mod lifeline;

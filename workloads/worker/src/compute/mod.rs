@@ -347,31 +347,4 @@ fn real(vector: &Vector) -> Result<&[f32]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The harness plans with the systems' table and never links a model.
-    #[test]
-    fn the_systems_table_of_models_is_the_models_own() {
-        let known = epochcost_systems::models();
-        assert_eq!(known.len(), epochcost_models::models().len());
-        for info in epochcost_models::models() {
-            let model = epochcost_systems::find_model(info.name).unwrap();
-            assert_eq!(
-                (model.input, model.classes, model.tensors),
-                (info.input, info.classes, info.gradient_tensors)
-            );
-            assert_eq!(
-                (model.sizes.parameters, model.sizes.statistics),
-                (info.parameters, info.statistics)
-            );
-        }
-    }
-
-    #[test]
-    fn the_cpu_is_always_there_and_a_missing_gpu_has_a_reason() {
-        let Description { devices, no_cuda } = Description::here();
-        assert!(devices.contains(&Device::Cpu));
-        assert_eq!(devices.contains(&Device::Cuda), no_cuda.is_none());
-    }
-}
+mod tests;
