@@ -108,6 +108,7 @@ impl Control {
         body: String,
         what: &str,
     ) -> Result<Response> {
+        // The request; AWS' services take signed ones only.
         let body = Bytes::from(body);
         let mut request = self.client.post(url);
         match &self.deployed {
@@ -126,6 +127,7 @@ impl Control {
                 }
             }
         }
+        // The answer, or the reason of a refusal.
         let sent = request.body(body).send().await;
         let response = sent.map_err(|error| failed(what, error.to_string()))?;
         let status = response.status();

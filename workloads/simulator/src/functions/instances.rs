@@ -37,6 +37,7 @@ impl Functions for Instances {
             rank: task.rank,
             reason,
         };
+        // The instance boots.
         trial.engine.seconds(model.boot_s).await;
         let started = trial.engine.now();
         let spec = StationSpec {
@@ -44,10 +45,12 @@ impl Functions for Instances {
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             bytes_per_s: model.bytes_per_s,
         };
+        // Its process runs the task.
         let (world, computed) = trial
             .world(task.clone(), &spec, Arc::default())
             .map_err(|error| failed(error.to_string()))?;
         let ended = trial.run(world).await;
+        // It is billed for the boot as for an init.
         trial.record(Invocation {
             id: trial.next_id(),
             task: (&task).into(),

@@ -59,6 +59,7 @@ impl Trial {
         spec: &StationSpec,
         is_built: Arc<std::sync::atomic::AtomicBool>,
     ) -> SystemResult<(World, Arc<Computed>)> {
+        // The machine.
         let host = self.services.host.as_ref();
         let uneven = Uneven::of(&task, &self.profile);
         let station = Station::new(
@@ -70,6 +71,7 @@ impl Trial {
             uneven,
         );
         let station = Arc::new(station);
+        // The model on it.
         let computed = Arc::new(Computed::default());
         let compute = ModelledCompute {
             sizes: self.sizes,
@@ -80,6 +82,7 @@ impl Trial {
             is_built,
             real: self.real.as_ref().map(|make| make()).transpose()?,
         };
+        // The channels from it.
         let channels = channels(&station);
         let world = World::new(
             task,

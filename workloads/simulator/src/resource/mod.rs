@@ -196,6 +196,7 @@ impl State {
 
     /// Adds a user with `waker` to the class of its cap, and returns its slot.
     fn admit(&mut self, amount: f64, cap: f64, waker: &Waker) -> usize {
+        // A slot, reused if one is free.
         self.sequence += 1;
         let sequence = self.sequence;
         let stage = UseStage::Waiting(waker.clone());
@@ -210,6 +211,7 @@ impl State {
                 self.uses.len() - 1
             }
         };
+        // The class of this cap, made if the user is its first.
         let position = self.classes.partition_point(|class| class.cap < cap);
         if self
             .classes
@@ -225,6 +227,7 @@ impl State {
             };
             self.classes.insert(position, class);
         }
+        // The user is done when the class has served the amount.
         let class = &mut self.classes[position];
         class.users += 1;
         class.goals.push(Reverse(Goal {
