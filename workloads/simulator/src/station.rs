@@ -25,7 +25,7 @@ pub(crate) struct Station {
     pub(crate) engine: Engine,
     /// The cores of the host, if all stations share one.
     host: Option<Resource>,
-    uneven: Uneven,
+    jitter: Jitter,
     /// vCPUs that this station may use at once.
     vcpus: f64,
     /// Threads of a computation, each of which uses one core at most.
@@ -49,17 +49,17 @@ pub(crate) struct Station {
 
 /// Random differences in how fast a crowded host serves those that compute on it:
 /// its scheduler does not let all of them progress alike.
-pub(crate) struct Uneven {
+pub(crate) struct Jitter {
     /// Standard deviation of a computation's time, relative to its mean.
     spread: f64,
     seed: u64,
     draws: AtomicU64,
 }
 
-impl Uneven {
-    /// Makes the differences for `task` on the host of `profile`, which is crowded if
+impl Jitter {
+    /// Makes the jitter of `task` on the host of `profile`, which is crowded if
     /// there are more workers than cores. Seeded by the job's seed and the task.
-    pub(crate) fn of(task: &Task, profile: &Profile<f64>) -> Self {
+    pub(crate) fn new(task: &Task, profile: &Profile<f64>) -> Self {
         let host = profile.host.as_ref();
         let crowded = host.filter(|host| task.job.workers as f64 > host.cores);
         let batch = task.batch.map_or(0, |batch| batch as u64 + 1);
@@ -99,12 +99,12 @@ impl Station {
         services: &Services,
         arithmetic: &ArithmeticMeter,
         spec: &StationSpec,
-        uneven: Uneven,
+        jitter: Jitter,
     ) -> Self {
         Self {
             engine: engine.clone(),
             host: host.cloned(),
-            uneven,
+            jitter,
             vcpus: spec.vcpus,
             // Platforms set as many threads for a function.
             threads: spec.vcpus.round().max(1.0),
@@ -165,7 +165,7 @@ impl Station {
         match &self.host {
             // The serial part of a computation leaves cores to other stations.
             Some(host) if seconds > 0.0 => {
-                let core_s_here = core_s * self.uneven.factor();
+                let core_s_here = core_s * self.jitter.factor();
                 host.consume(core_s_here, core_s / seconds).await;
             }
             Some(_) => {}

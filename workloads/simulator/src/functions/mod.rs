@@ -22,7 +22,7 @@ use crate::engine::{Engine, Handle, locked};
 use crate::model::{Invocation, MakeCompute, Totals};
 use crate::profile::{ModelCost, Profile};
 use crate::services::Services;
-use crate::station::{Station, StationSpec, Uneven};
+use crate::station::{Jitter, Station, StationSpec};
 
 /// The context that all invocations of a trial share.
 pub(crate) struct Trial {
@@ -61,14 +61,14 @@ impl Trial {
     ) -> SystemResult<(World, Arc<Computed>)> {
         // The machine.
         let host = self.services.host.as_ref();
-        let uneven = Uneven::of(&task, &self.profile);
+        let jitter = Jitter::new(&task, &self.profile);
         let station = Station::new(
             &self.engine,
             host,
             &self.services,
             &self.arithmetic,
             spec,
-            uneven,
+            jitter,
         );
         let station = Arc::new(station);
         // The model on it.
