@@ -11,7 +11,7 @@ use epochcost_systems::{
 };
 use futures_util::FutureExt;
 
-use crate::engine::{Engine, Stuck, locked};
+use crate::engine::{Deadlock, Engine, locked};
 use crate::error::SimulationError;
 use crate::functions::{Instances, Lambda, Records, Trial};
 use crate::model::{Options, Simulated, Simulation};
@@ -75,7 +75,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         Ok(Ok(driven)) => (driven.transitions, None),
         Ok(Err(DriveError::System(error))) => return Err(error.into()),
         Ok(Err(DriveError::Invoke(error))) => (0, Some(error.to_string())),
-        Err(Stuck) => {
+        Err(Deadlock) => {
             let reason = "every worker waits for another: nobody can go on";
             (0, Some(reason.to_owned()))
         }

@@ -143,7 +143,7 @@ impl<T> Drop for Handle<T> {
 
 /// A deadlock: every future waits, and no event is left that could wake one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stuck;
+pub(crate) struct Deadlock;
 
 struct Flag(AtomicBool);
 
@@ -240,7 +240,7 @@ impl Engine {
     }
 
     /// Polls `future` to its end, letting time jump from event to event.
-    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Stuck> {
+    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Deadlock> {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut context = Context::from_waker(&waker);
@@ -261,8 +261,8 @@ impl Engine {
     }
 
     /// Moves to the next instant and runs everything planned for it.
-    fn advance(&self) -> Result<(), Stuck> {
-        let first = locked(&self.planned).events.pop().ok_or(Stuck)?;
+    fn advance(&self) -> Result<(), Deadlock> {
+        let first = locked(&self.planned).events.pop().ok_or(Deadlock)?;
         let now = first.at;
         self.now.store(now, Ordering::Relaxed);
         let mut next = Some(first);

@@ -71,7 +71,7 @@ fn a_spawned_future_runs_concurrently_and_is_dropped_with_its_handle() {
 #[test]
 fn a_future_that_nothing_wakes_is_stuck() {
     let engine = Engine::default();
-    assert_eq!(engine.run(std::future::pending::<()>()), Err(Stuck));
+    assert_eq!(engine.run(std::future::pending::<()>()), Err(Deadlock));
 }
 
 #[test]
