@@ -224,7 +224,10 @@ pub fn of_trial(
     let machine = state_machine_name(scope, system, place);
     let deployment = names(scope, row, place)?;
     let mut environment = package.environment.clone();
-    environment.insert("EPOCHCOST_DEPLOYMENT".to_owned(), deployment);
+    environment.insert(
+        epochcost_environment::worker::DEPLOYMENT.to_owned(),
+        deployment,
+    );
     let mut specs = Vec::new();
     for called in &calls {
         let name = name(called.function);

@@ -14,12 +14,12 @@ const S3_REMEDY: &str = "cargo build --release -p epochcost-s3-server, in a chec
 
 /// Names another S3-compatible server's program, which must take the arguments
 /// of `epochcost-s3`.
-pub const S3_VARIABLE: &str = "EPOCHCOST_S3_SERVER";
+pub const S3_VARIABLE: &str = epochcost_environment::user::S3_SERVER;
 /// The S3-compatible server's program.
 pub const S3_PROGRAM: &str = "epochcost-s3";
 
 /// Names the tensor store's Redis module.
-pub const MODULE_VARIABLE: &str = "EPOCHCOST_TENSORDB";
+pub const MODULE_VARIABLE: &str = epochcost_environment::user::TENSORDB;
 /// The module's file.
 pub const MODULE: &str = "libepochcost_tensordb.so";
 const MODULE_REMEDY: &str = "apt-get install libclang-dev and, in a checkout, \

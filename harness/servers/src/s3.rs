@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use epochcost_environment::s3_server;
 use tempfile::TempDir;
 
 use crate::group::Group;
@@ -46,8 +47,8 @@ impl ObjectServer {
         let (access_key, secret_key) = (secret::random(), secret::random());
         let mut command = start::command(program, directory.path())?;
         command
-            .env("EPOCHCOST_S3_ACCESS_KEY", &access_key)
-            .env("EPOCHCOST_S3_SECRET_KEY", &secret_key);
+            .env(s3_server::ACCESS_KEY, &access_key)
+            .env(s3_server::SECRET_KEY, &secret_key);
         let mut group = Group::new(directory.path()).map_err(ServerError::io("run /bin/sh"))?;
         group
             .start(&mut command)

@@ -117,7 +117,7 @@ const RESERVED: [&str; 14] = [
 
 /// Whether a function's configuration cannot set the variable.
 pub fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || name.starts_with("AWS_LAMBDA_") || name.starts_with("EPOCHCOST_")
+    RESERVED.contains(&name) || name.starts_with("AWS_LAMBDA_") || name.starts_with(epochcost_environment::PREFIX)
 }
 
 /// Whether Lambda takes it for a variable's name: a letter, then letters, digits

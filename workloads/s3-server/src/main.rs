@@ -12,16 +12,13 @@ use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::{env, process};
 
+use epochcost_environment::s3_server::{ACCESS_KEY, SECRET_KEY};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use store::Store;
 use tokio::net::{TcpListener, TcpStream};
-
-/// The key that clients name, and the one that they sign with.
-const ACCESS_KEY: &str = "EPOCHCOST_S3_ACCESS_KEY";
-const SECRET_KEY: &str = "EPOCHCOST_S3_SECRET_KEY";
 
 #[tokio::main]
 async fn main() {

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
@@ -16,14 +15,15 @@ use epochcost_systems::{
 use crate::profile::ModelCost;
 use crate::station::Station;
 
-/// What one invocation computed: decides how much memory it needed.
+/// The size of what one invocation computed, which decides how much memory it
+/// needed.
 #[derive(Default)]
 pub(crate) struct Computed {
     samples: AtomicU64,
 }
 
 impl Computed {
-    /// Samples of the largest step; 0 if there was none.
+    /// Returns the samples of the largest step; 0 if there was none.
     pub(crate) fn samples(&self) -> usize {
         self.samples.load(Ordering::Relaxed) as usize
     }
@@ -58,7 +58,7 @@ impl ModelledCompute {
 }
 
 impl ModelledCompute {
-    /// Lets the time of a batch's step pass.
+    /// Waits for the time of a batch's step.
     async fn pass(&self, batch: &Batch) {
         self.build().await;
         let samples = self.samples(batch);
@@ -70,7 +70,7 @@ impl ModelledCompute {
         self.station.compute(core_s, seconds).await;
     }
 
-    /// What the real model gives, or a gradient of which only the size exists.
+    /// Returns the real model's gradient, or one of which only the size exists.
     fn computed_gradient(
         &mut self,
         parameters: &Vector,
@@ -128,8 +128,8 @@ impl Compute for ModelledCompute {
         self.computed_gradient(parameters, statistics, batch)
     }
 
-    /// On GPUs each batch has its own, and all take as long as one; CPUs are
-    /// shared, and all take as long as one after another.
+    /// Computes all gradients in the time of one on GPUs, of which each batch has its
+    /// own; in the time of one after another on CPUs, which are shared.
     async fn gradients(
         &mut self,
         parameters: &Vector,
@@ -167,8 +167,8 @@ impl Compute for ModelledCompute {
     }
 }
 
-/// Waits for a real computation while virtual time stands still: another
-/// thread may do it, of which the event queue knows nothing.
+/// Blocks until a real computation ends, while virtual time stands still: another
+/// thread may do the work, outside the event queue.
 pub(crate) fn at_once<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

@@ -1,3 +1,5 @@
+//! Why a simulation cannot run.
+
 use epochcost_channels::ChannelError;
 use epochcost_systems::SystemError;
 use thiserror::Error;
@@ -5,13 +7,13 @@ use thiserror::Error;
 /// Why something could not be simulated.
 #[derive(Debug, Error)]
 pub enum SimulationError {
-    /// There is no such training system.
+    /// The job names an unknown training system.
     #[error("there is no system {system:?}")]
     UnknownSystem {
         /// The name.
         system: String,
     },
-    /// The job is not one of its system's, or its data are too few.
+    /// The job does not fit its system, or its dataset is too small.
     #[error(transparent)]
     System(#[from] SystemError),
     /// A store refused the dataset.

@@ -1,12 +1,15 @@
 //! Training systems in virtual time.
 //!
-//! The very code that trains runs here over modelled channels, functions and
-//! instances: every request takes the latency and the share of bandwidth that
-//! a [`profile`] says, every step the time that a compute profile says. One
-//! thread polls it all and lets time jump from event to event, so the same
-//! input gives the same output, bit for bit. Values are sizes only, unless a
-//! real model computes; then losses and accuracies are real, and times still
-//! the profile's.
+//! The code that trains runs here over modelled channels, functions and instances:
+//! every request takes the latency and the share of bandwidth that a [`profile`]
+//! states, every step the time that a compute profile states. One thread polls all
+//! futures and lets time jump from event to event, so that the same input gives the
+//! same output, bit for bit. Values are sizes only, unless a real model computes; then
+//! losses and accuracies are real, and times are still the profile's.
+//!
+//! Imports go one way: `engine` (time), `resource` and `notify` (sharing, waiting),
+//! `services` (what a trial's services hold), `station` (the machine of an
+//! invocation), `channels` (services reached from a station), `functions`, `trial`.
 
 mod channels;
 mod compute;
@@ -14,14 +17,17 @@ mod engine;
 mod error;
 mod functions;
 mod limits;
+mod model;
+mod notify;
 pub mod profile;
+mod refusal;
 mod resource;
 mod services;
 mod station;
 mod trial;
-mod watch;
 
 pub use error::SimulationError;
-pub use functions::{MakeCompute, Totals};
-pub use limits::{Infeasible, Limit, refused};
-pub use trial::{Invocation, Options, Simulated, Simulation, Which, simulate};
+pub use limits::{Infeasible, Limit};
+pub use model::{Invocation, MakeCompute, Options, Simulated, Simulation, Totals};
+pub use refusal::refused;
+pub use trial::simulate;

@@ -1,4 +1,4 @@
-//! Where an invocation is: its share of cores, its network, its clock.
+//! The machine of an invocation: its share of cores, its network, its clock.
 
 use std::pin::pin;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_kernels::hash;
-use epochcost_systems::{Clock, LeftOut, Pause, Task, Watched, take_arithmetic_bytes};
+use epochcost_systems::{ArithmeticMeter, Clock, LeftOut, Pause, Task, Watched};
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, locked, nanoseconds};
@@ -15,46 +15,51 @@ use crate::profile::{Profile, ServiceModel};
 use crate::resource::Resource;
 use crate::services::Services;
 
-/// Where neither a look nor the pause after it takes time, time would stand
+/// Shortest pause after a poll that took no time: with none, virtual time would stand
 /// still for ever.
 const LEAST_PERIOD: Duration = Duration::from_millis(1);
 
-/// What one invocation, or one instance, computes and communicates with.
+/// The simulated machine on which one invocation, or one instance, computes and
+/// communicates.
 pub(crate) struct Station {
     pub(crate) engine: Engine,
-    /// The cores of the one host that everything shares, if it does.
+    /// The cores of the host, if all stations share one.
     host: Option<Resource>,
-    uneven: Uneven,
+    jitter: Jitter,
     /// vCPUs that this station may use at once.
     vcpus: f64,
-    /// Cores that its threads can use at once.
+    /// Threads of a computation, each of which uses one core at most.
     threads: f64,
     arithmetic_bytes_per_s: f64,
+    /// Bytes of vector arithmetic that the trial's systems have done and no station
+    /// was charged for.
+    arithmetic: ArithmeticMeter,
     /// The network of this station, shared by its own transfers.
     bytes_per_s: f64,
     transfers: Mutex<usize>,
-    /// Nanoseconds of arithmetic that were done and not yet waited for.
+    /// Nanoseconds of arithmetic that were done and not waited for yet.
     debt: AtomicU64,
     /// Nanoseconds of the next request that have passed already.
     ahead: AtomicU64,
-    /// When it last paused between two looks.
+    /// Instant of the last pause between two polls.
     paused: AtomicU64,
+    /// The trial's services.
     pub(crate) services: Services,
 }
 
-/// How unevenly a crowded host serves those who compute on it: its scheduler
-/// does not let all of them go on alike.
-pub(crate) struct Uneven {
+/// Random differences in how fast a crowded host serves those that compute on it:
+/// its scheduler does not let all of them progress alike.
+pub(crate) struct Jitter {
     /// Standard deviation of a computation's time, relative to its mean.
     spread: f64,
     seed: u64,
     draws: AtomicU64,
 }
 
-impl Uneven {
-    /// Of `task` on the host of `profile`: crowded where there are more workers
-    /// than cores. Drawn from the job's seed, and what the task is.
-    pub(crate) fn of(task: &Task, profile: &Profile<f64>) -> Self {
+impl Jitter {
+    /// Makes the jitter of `task` on the host of `profile`, which is crowded if
+    /// there are more workers than cores. Seeded by the job's seed and the task.
+    pub(crate) fn new(task: &Task, profile: &Profile<f64>) -> Self {
         let host = profile.host.as_ref();
         let crowded = host.filter(|host| task.job.workers as f64 > host.cores);
         let batch = task.batch.map_or(0, |batch| batch as u64 + 1);
@@ -70,7 +75,8 @@ impl Uneven {
         }
     }
 
-    /// The next computation's time over its mean: uniform, and never negative.
+    /// Returns the next computation's time relative to the mean: uniform, and never
+    /// negative.
     fn factor(&self) -> f64 {
         let draw = self.draws.fetch_add(1, Ordering::Relaxed);
         let unit = f64::from(hash::unit_f32(hash::mix(self.seed, draw)));
@@ -79,7 +85,7 @@ impl Uneven {
     }
 }
 
-/// What a station is made of.
+/// Sizes and rates of a station.
 pub(crate) struct StationSpec {
     pub(crate) vcpus: f64,
     pub(crate) arithmetic_bytes_per_s: f64,
@@ -91,17 +97,19 @@ impl Station {
         engine: &Engine,
         host: Option<&Resource>,
         services: &Services,
+        arithmetic: &ArithmeticMeter,
         spec: &StationSpec,
-        uneven: Uneven,
+        jitter: Jitter,
     ) -> Self {
         Self {
             engine: engine.clone(),
             host: host.cloned(),
-            uneven,
+            jitter,
             vcpus: spec.vcpus,
-            // As the platforms set the threads of a function.
+            // Platforms set as many threads for a function.
             threads: spec.vcpus.round().max(1.0),
             arithmetic_bytes_per_s: spec.arithmetic_bytes_per_s,
+            arithmetic: arithmetic.clone(),
             bytes_per_s: spec.bytes_per_s,
             transfers: Mutex::new(0),
             debt: AtomicU64::new(0),
@@ -111,9 +119,9 @@ impl Station {
         }
     }
 
-    /// vCPUs that a computation gets when nobody else wants them. On a shared
-    /// host, a function has as many threads as its whole vCPUs, and a thread
-    /// uses one core at most.
+    /// Returns the vCPUs that a computation gets on an idle machine. On a shared host,
+    /// a function has as many threads as its whole vCPUs, and a thread uses one core
+    /// at most.
     pub(crate) fn vcpus(&self) -> f64 {
         match self.host {
             Some(_) => self.vcpus.min(self.threads),
@@ -121,20 +129,20 @@ impl Station {
         }
     }
 
-    /// Charges for the arithmetic that the system's code did since it last
-    /// gave way. Only one station's code runs at a time, up to its next
-    /// request, so what was counted is this station's.
+    /// Charges for the arithmetic that the system's code did since its last request.
+    /// One station's code runs at a time, up to its next request, so that the count
+    /// is this station's.
     fn note_arithmetic(&self) {
-        let bytes = take_arithmetic_bytes();
+        let bytes = self.arithmetic.take();
         if bytes > 0 {
-            // Vectors are added up by one thread.
+            // One thread adds vectors.
             let rate = self.arithmetic_bytes_per_s * self.vcpus.min(1.0);
             let nanoseconds = nanoseconds(bytes as f64 / rate);
             self.debt.fetch_add(nanoseconds, Ordering::Relaxed);
         }
     }
 
-    /// Lets the time of past arithmetic pass.
+    /// Waits for the time of past arithmetic.
     pub(crate) async fn settle(&self) {
         self.note_arithmetic();
         let debt = self.debt.swap(0, Ordering::Relaxed);
@@ -150,14 +158,14 @@ impl Station {
         }
     }
 
-    /// Computes what takes `core_s` on one core, and `seconds` here if nobody
-    /// else computes.
+    /// Computes for `core_s` of one core, which take `seconds` here if no other station
+    /// computes.
     pub(crate) async fn compute(&self, core_s: f64, seconds: f64) {
         self.settle().await;
         match &self.host {
-            // Cores that the serial part of a computation leaves idle are for others.
+            // The serial part of a computation leaves cores to other stations.
             Some(host) if seconds > 0.0 => {
-                let core_s_here = core_s * self.uneven.factor();
+                let core_s_here = core_s * self.jitter.factor();
                 host.consume(core_s_here, core_s / seconds).await;
             }
             Some(_) => {}
@@ -165,7 +173,7 @@ impl Station {
         }
     }
 
-    /// Lets a request reach its service.
+    /// Waits until a request reaches its service.
     pub(crate) async fn request(&self, service: &ServiceModel<f64>) {
         self.settle().await;
         if let Some(host) = &self.host {
@@ -202,7 +210,7 @@ impl Station {
     }
 }
 
-/// Counts a transfer while it lasts.
+/// A transfer, counted until it is dropped.
 struct Transfer<'a>(&'a Mutex<usize>);
 
 impl<'a> Transfer<'a> {
@@ -230,55 +238,60 @@ impl Clock for Station {
         self.engine.sleep(duration).await;
     }
 
-    /// Looks are left out up to the one that may find what is watched: the
-    /// first whose request reaches the service after a change.
+    /// Leaves out polls up to the one that may find what is awaited: the first whose
+    /// request reaches the service after a change.
     async fn pause(&self, pause: &Pause<'_>) -> LeftOut {
+        // Where polls may not be left out, only the interval passes.
         self.settle().await;
-        let (interval, look) = (nanos(pause.interval), nanos(pause.look));
-        let period = interval + look;
-        let may_skip = self.services.leaves_out_looks && period > 0;
+        let (interval, poll) = (nanos(pause.interval), nanos(pause.look));
+        let period = interval + poll;
+        let may_skip = self.services.leaves_out_polls && period > 0;
         if !may_skip || pause.watched == Watched::Other {
             let now = self.engine.now();
             let stands_still = self.paused.swap(now, Ordering::Relaxed) == now;
-            let interval = match stands_still && pause.interval.is_zero() {
-                true => LEAST_PERIOD,
-                false => pause.interval,
+            let interval = if stands_still && pause.interval.is_zero() {
+                LEAST_PERIOD
+            } else {
+                pause.interval
             };
             self.engine.sleep(interval).await;
             return LeftOut::default();
         }
+        // Time passes until the change, or until as many polls as may be left out.
         let began = self.engine.now();
-        let is_there = pin!(self.services.wait_for(pause.watched));
-        let looks = match pause.at_most {
+        let changed = pin!(self.services.wait_for(pause.watched));
+        let polls = match pause.at_most {
             u64::MAX => {
-                is_there.await;
-                looks_before(self.engine.now() - began, period)
+                changed.await;
+                polls_before(self.engine.now() - began, period)
             }
             at_most => {
                 let patience = began.saturating_add(period.saturating_mul(at_most));
-                match select(is_there, self.engine.until(patience)).await {
-                    Either::Left(_) => looks_before(self.engine.now() - began, period),
+                match select(changed, self.engine.until(patience)).await {
+                    Either::Left(_) => polls_before(self.engine.now() - began, period),
                     Either::Right(_) => at_most,
                 }
             }
         };
+        // The next poll may be under way: then its request has part of its latency
+        // behind it.
         let now = self.engine.now();
-        let starts = began + looks * period + interval;
+        let starts = began + polls * period + interval;
         if starts > now {
             self.engine.until(starts).await;
         }
         let under_way = now.saturating_sub(starts);
         self.ahead.store(under_way, Ordering::Relaxed);
         LeftOut {
-            looks,
+            looks: polls,
             under_way: Duration::from_nanos(under_way),
         }
     }
 }
 
-/// How many looks, the first of which reaches its service after `period`, reach
-/// it before `elapsed`.
-fn looks_before(elapsed: u64, period: u64) -> u64 {
+/// Returns how many polls, the first of which reaches its service after `period`,
+/// reach it before `elapsed`.
+fn polls_before(elapsed: u64, period: u64) -> u64 {
     elapsed.div_ceil(period).saturating_sub(1)
 }
 

@@ -91,10 +91,10 @@ fn the_other_systems_and_the_tuned_arms_move_what_they_state() {
     }
 }
 
-/// Four exchanges, one each of which is slow because worker 0 computes longer
-/// than others would be patient if they looked without pause.
+/// Every system, with exchanges that are waited for over many polls: left out or
+/// simulated one by one, they give the same outcome.
 #[test]
-fn looks_that_are_left_out_change_nothing() {
+fn polls_that_are_left_out_change_nothing() {
     for system in SYSTEMS {
         let mut simulation = simulation(
             job(system, 5, 2, json!({})),
@@ -122,9 +122,9 @@ fn looks_that_are_left_out_change_nothing() {
     }
 }
 
-fn outcome(simulation: &Simulation, makes_every_look: bool) -> Simulated {
+fn outcome(simulation: &Simulation, simulates_every_poll: bool) -> Simulated {
     let options = Options {
-        makes_every_look,
+        simulates_every_poll,
         ..Options::default()
     };
     let simulated = simulate(simulation, options).unwrap();

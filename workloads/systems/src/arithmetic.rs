@@ -1,23 +1,62 @@
 //! How much arithmetic a system's own code does on vectors.
 //!
-//! Values that are only sizes take no time to add up. So that a simulation can
-//! charge for it all the same, every operation on a [`Vector`](crate::Vector),
-//! real or not, notes here how many bytes it reads and writes; whoever keeps
-//! virtual time takes the count whenever the system's code gives way.
+//! Values that are only sizes take no time to add up. A simulation charges for
+//! that time all the same: it runs a system's code in the scope of an
+//! [`ArithmeticMeter`], and every operation on a [`Vector`](crate::Vector), real
+//! or not, adds the bytes that it reads and writes to the meter of its scope.
+//! Without a meter, as in a worker, nothing is counted.
 
-use std::cell::Cell;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-thread_local! {
-    static BYTES: Cell<u64> = const { Cell::new(0) };
+tokio::task_local! {
+    /// The meter in whose scope the running task is.
+    static METER: ArithmeticMeter;
 }
 
-/// Bytes of vectors that this thread has read and written since this was last
-/// asked.
-pub fn take_arithmetic_bytes() -> u64 {
-    BYTES.with(|bytes| bytes.replace(0))
+/// A count of the bytes of vectors that code reads and writes. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct ArithmeticMeter(Arc<AtomicU64>);
+
+impl ArithmeticMeter {
+    /// Runs `work`, whose operations on vectors count here: those of the future
+    /// itself, not those of tasks that it spawns.
+    pub async fn scope<F: Future>(&self, work: F) -> F::Output {
+        METER.scope(self.clone(), work).await
+    }
+
+    /// Returns the bytes counted since the last call, and counts from 0 again.
+    pub fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed)
+    }
 }
 
-/// Notes an operation that goes over `passes` vectors of `elements`.
+/// Adds an operation over `passes` vectors of `elements` to the scope's meter, if
+/// there is one.
 pub(crate) fn note(passes: usize, elements: usize) {
-    BYTES.with(|bytes| bytes.set(bytes.get() + 4 * (passes * elements) as u64));
+    let bytes = 4 * (passes * elements) as u64;
+    // Without a scope, no one reads the count.
+    let _ = METER.try_with(|meter| meter.0.fetch_add(bytes, Ordering::Relaxed));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_scope_of_a_meter_counts() {
+        let (meter, other) = (ArithmeticMeter::default(), ArithmeticMeter::default());
+        note(1, 10);
+        meter
+            .scope(async {
+                note(2, 10);
+                other.scope(async { note(3, 10) }).await;
+                tokio::task::yield_now().await;
+                note(1, 1);
+            })
+            .await;
+        assert_eq!((meter.take(), other.take()), (84, 120));
+        assert_eq!(meter.take(), 0);
+    }
 }

@@ -58,7 +58,7 @@ mod waiting;
 mod workflow;
 mod world;
 
-pub use arithmetic::take_arithmetic_bytes;
+pub use arithmetic::ArithmeticMeter;
 pub use before::{Before, after};
 pub use data::{DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key};
 pub use dataset::{dataset_objects, phantom_objects};

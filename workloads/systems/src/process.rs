@@ -1,9 +1,9 @@
-//! How the kernel writes down what a process has used: the text of files of
-//! `/proc`.
+//! Resources that a process has used, from the text of files of `/proc`.
 
 use std::time::Duration;
 
-/// CPU time, user and system, by `/proc/<pid>/stat`.
+/// Returns the CPU time, user and system, from the text of `/proc/<pid>/stat`; `None`
+/// where it is malformed.
 pub fn cpu(stat: &str) -> Option<Duration> {
     // The command's name, in parentheses, may hold anything.
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -13,8 +13,8 @@ pub fn cpu(stat: &str) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// The line `name` of `/proc/<pid>/status`, KiB: `VmRSS:` is the memory that is
-/// resident now, `VmHWM:` the most that ever was.
+/// Returns the line `name` of the text of `/proc/<pid>/status`, KiB: `VmRSS:` is the
+/// resident memory now, `VmHWM:` its peak. `None` where there is no such line.
 pub fn memory_kib(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse().ok()

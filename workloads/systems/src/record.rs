@@ -3,7 +3,7 @@ use std::ops::AddAssign;
 use epochcost_channels::Traffic;
 use serde::{Deserialize, Serialize};
 
-use crate::StageUsages;
+use crate::{StageUsages, Task};
 
 /// A line of a worker's log that starts with this carries one [`Record`] as JSON.
 pub const RECORD_PREFIX: &str = "EPOCHCOST\t";
@@ -27,6 +27,17 @@ pub struct InvokedTask {
     pub epoch: usize,
     /// The mini-batch, if it works on one.
     pub batch: Option<usize>,
+}
+
+impl From<&Task> for InvokedTask {
+    fn from(task: &Task) -> Self {
+        Self {
+            function: task.function.clone(),
+            rank: task.rank,
+            epoch: task.epoch,
+            batch: task.batch,
+        }
+    }
 }
 
 /// What a worker is doing, in the paper's words; the five parts of

@@ -17,36 +17,37 @@ use serde_json::{Value, json};
 
 use crate::environment::{Deployment, Platform};
 
-/// The two services, by the names that signatures give them.
+/// Lambda's name in signatures.
 const LAMBDA: &str = "lambda";
+/// Step Functions' name in signatures.
 const STATES: &str = "states";
 
 /// A client of both services.
 pub struct Control {
-    /// Lambda's endpoint.
+    /// Endpoint of Lambda.
     lambda: String,
-    /// Step Functions' endpoint.
+    /// Endpoint of Step Functions.
     states: String,
-    /// On AWS, the deployed names and who signs.
+    /// Deployed names and the signer, on AWS.
     deployed: Option<(Deployment, Signer)>,
     client: Client,
 }
 
-/// The part of StartExecution's answer that matters here.
+/// The used part of StartExecution's answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Started {
     execution_arn: String,
 }
 
-/// The parts of DescribeExecution's answer that matter here.
+/// The used parts of DescribeExecution's answer.
 #[derive(Deserialize)]
 struct Described {
     status: String,
     cause: Option<String>,
 }
 
-/// The part of a failed function's answer that matters here.
+/// The used part of a failed function's answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FunctionError {
@@ -54,10 +55,10 @@ struct FunctionError {
 }
 
 impl Control {
-    /// A client of what the platform offers.
+    /// Makes a client of the platform's services.
     ///
     /// # Errors
-    /// When AWS' own settings in the environment are unusable.
+    /// [`ChannelError`] when AWS' own settings in the environment are unusable.
     pub fn new(platform: &Platform) -> Result<Self, ChannelError> {
         let client = Client::new();
         Ok(match platform {
@@ -79,7 +80,7 @@ impl Control {
         })
     }
 
-    /// The name of a function where it is invoked.
+    /// Returns the name under which the platform knows `function`.
     fn name<'a>(&'a self, function: &'a str) -> Result<&'a str> {
         match &self.deployed {
             None => Ok(function),
@@ -89,7 +90,7 @@ impl Control {
         }
     }
 
-    /// What starts the system's workflow.
+    /// Returns the name or ARN of the system's state machine.
     fn state_machine<'a>(&'a self, task: &'a Task) -> Result<&'a str> {
         match &self.deployed {
             None => Ok(&task.job.system),
@@ -98,6 +99,7 @@ impl Control {
         }
     }
 
+    /// Posts `body`, signed on AWS, and returns the answer if its status is a success.
     async fn send(
         &self,
         service: &str,
@@ -106,6 +108,7 @@ impl Control {
         body: String,
         what: &str,
     ) -> Result<Response> {
+        // The request; AWS' services take signed ones only.
         let body = Bytes::from(body);
         let mut request = self.client.post(url);
         match &self.deployed {
@@ -124,6 +127,7 @@ impl Control {
                 }
             }
         }
+        // The answer, or the reason of a refusal.
         let sent = request.body(body).send().await;
         let response = sent.map_err(|error| failed(what, error.to_string()))?;
         let status = response.status();
@@ -134,6 +138,7 @@ impl Control {
         Err(failed(what, format!("{status}: {text}")))
     }
 
+    /// Invokes the task's function; `kind` is `RequestResponse` or `Event`.
     async fn invoke(&self, task: &Task, kind: &str) -> Result<Response> {
         let name = self.name(&task.function)?;
         let url = format!("{}/2015-03-31/functions/{name}/invocations", self.lambda);
@@ -143,6 +148,7 @@ impl Control {
             .await
     }
 
+    /// Calls `action` of Step Functions' JSON protocol.
     async fn step_functions<A: DeserializeOwned>(
         &self,
         action: &str,
@@ -159,8 +165,8 @@ impl Control {
         read(response.await?, what).await
     }
 
-    /// The input of an execution. On AWS the state machine needs the numbers of
-    /// the mini-batches, which its definition cannot count.
+    /// Returns the input of an execution. On AWS the state machine needs the numbers
+    /// of the mini-batches, which its definition cannot count.
     fn input(&self, task: &Task) -> Result<String> {
         if self.deployed.is_none() {
             return written(task);
@@ -171,8 +177,8 @@ impl Control {
     }
 }
 
-/// Where a service is: as the environment says by the SDK's own variables, or
-/// where AWS has it.
+/// Returns the endpoint of a service: that of the SDK's own variables in the
+/// environment, or AWS'.
 fn endpoint(variable: &str, service: &str, region: &str) -> String {
     let own = env::var(format!("AWS_ENDPOINT_URL_{variable}"));
     own.or_else(|_| env::var("AWS_ENDPOINT_URL"))

@@ -1,10 +1,11 @@
-//! What the platform tells a worker by environment variables.
+//! The environment variables that the platform sets for a worker.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::str::FromStr;
 
 use epochcost_channels::{ChannelError, Endpoint, NetworkShape, Scope};
+use epochcost_environment::worker as variable;
 use epochcost_models::Precision;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,12 +13,12 @@ use serde::de::DeserializeOwned;
 use crate::faults::Fault;
 use crate::host::WorkerError;
 
-/// What a worker asks for invocations and executions.
+/// The platform of which a worker requests invocations and executions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Platform {
-    /// The local platform's control API, at this endpoint.
+    /// The local platform: the endpoint of its control API.
     Local(String),
-    /// Lambda and Step Functions.
+    /// AWS: Lambda and Step Functions.
     Aws(Deployment),
 }
 
@@ -25,75 +26,78 @@ pub enum Platform {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deployment {
-    /// The region.
+    /// AWS region.
     pub region: String,
-    /// The name of each of the system's functions on Lambda.
+    /// Name on Lambda of each of the system's functions.
     pub functions: BTreeMap<String, String>,
-    /// The ARN of the system's state machine, where it has one.
+    /// ARN of the system's state machine, if it has one.
     pub state_machine: Option<String>,
 }
 
-/// Where the services are, and how to behave.
+/// Addresses of the services, and the worker's options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Endpoint of the object store.
     pub objects: Endpoint,
-    /// Endpoint of each peer's tensor store, by rank; none where the system
-    /// uses none.
+    /// Endpoint of each peer's tensor store, by rank; empty where the system uses
+    /// none.
     pub tensors: Vec<Endpoint>,
     /// Endpoint of the queue; none where the system uses none.
     pub queue: Option<Endpoint>,
-    /// What stands before every name on these services.
+    /// Prefix of every name on these services.
     pub scope: Scope,
-    /// Where functions are invoked and workflows started.
+    /// Platform that invokes functions and starts workflows.
     pub platform: Platform,
-    /// Whether to compute on the CPU where the job asks for a GPU that is not there.
+    /// Whether to compute on the CPU where the job's GPU is missing.
     pub cpu_fallback: bool,
-    /// Of a GPU's matrix products.
+    /// Numeric precision of matrix products on the GPU.
     pub precision: Precision,
     /// Faults to inject.
     pub faults: Vec<Fault>,
-    /// What the network to the services is made to look like; none where it is
-    /// left as it is.
+    /// Shape of the network to the services; none leaves it as it is.
     pub network: Option<NetworkShape>,
 }
 
 impl Environment {
-    /// Reads this process's environment.
+    /// Reads the environment of this process.
+    ///
+    /// # Errors
+    /// [`WorkerError`] names a variable that is missing or malformed.
     pub fn read() -> Result<Self, WorkerError> {
         Self::from(|name| env::var(name).ok())
     }
 
-    fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, WorkerError> {
-        let needed = |name| variable(name).ok_or(WorkerError::Variable { name });
-        let faults = json(&variable, "EPOCHCOST_FAULTS")?.unwrap_or_default();
-        let network = json(&variable, "EPOCHCOST_NETWORK")?;
-        let tensors = variable("EPOCHCOST_TENSORS").unwrap_or_default();
-        let queue = variable("EPOCHCOST_QUEUE").map(|queue| parsed("EPOCHCOST_QUEUE", &queue));
-        let platform = match json(&variable, "EPOCHCOST_DEPLOYMENT")? {
+    fn from(value: impl Fn(&str) -> Option<String>) -> Result<Self, WorkerError> {
+        let needed = |name| value(name).ok_or(WorkerError::Variable { name });
+        // JSON values first: a malformed one is reported before a missing service.
+        let faults = json(&value, variable::FAULTS)?.unwrap_or_default();
+        let network = json(&value, variable::NETWORK)?;
+        let tensors = value(variable::TENSORS).unwrap_or_default();
+        let queue = value(variable::QUEUE).map(|queue| parsed(variable::QUEUE, &queue));
+        let platform = match json(&value, variable::DEPLOYMENT)? {
             Some(deployment) => Platform::Aws(deployment),
-            None => Platform::Local(needed("EPOCHCOST_CONTROL")?),
+            None => Platform::Local(needed(variable::CONTROL)?),
         };
-        let scope = variable("EPOCHCOST_SCOPE").unwrap_or_default();
+        let scope = value(variable::SCOPE).unwrap_or_default();
         Ok(Self {
-            objects: parsed("EPOCHCOST_OBJECTS", &needed("EPOCHCOST_OBJECTS")?)?,
+            objects: parsed(variable::OBJECTS, &needed(variable::OBJECTS)?)?,
             tensors: tensors
                 .split(',')
                 .filter(|endpoint| !endpoint.is_empty())
-                .map(|endpoint| parsed("EPOCHCOST_TENSORS", endpoint))
+                .map(|endpoint| parsed(variable::TENSORS, endpoint))
                 .collect::<Result<_, _>>()?,
             queue: queue.transpose()?,
-            scope: parsed("EPOCHCOST_SCOPE", &scope)?,
+            scope: parsed(variable::SCOPE, &scope)?,
             platform,
-            cpu_fallback: variable("EPOCHCOST_CPU_FALLBACK").as_deref() == Some("1"),
-            precision: named(&variable, "EPOCHCOST_PRECISION")?.unwrap_or_default(),
+            cpu_fallback: value(variable::CPU_FALLBACK).as_deref() == Some("1"),
+            precision: named(&value, variable::PRECISION)?.unwrap_or_default(),
             faults,
             network,
         })
     }
 }
 
-/// The value of a variable that says where services are, and under which names.
+/// Parses the value of a variable that names services or their scope.
 fn parsed<T: FromStr<Err = ChannelError>>(
     name: &'static str,
     text: &str,
@@ -105,21 +109,21 @@ fn parsed<T: FromStr<Err = ChannelError>>(
         })
 }
 
-/// A variable that holds a name.
+/// Reads a variable that holds a name.
 fn named<T: FromStr>(
-    variable: impl Fn(&str) -> Option<String>,
+    value: impl Fn(&str) -> Option<String>,
     name: &'static str,
 ) -> Result<Option<T>, WorkerError> {
-    let read = variable(name).map(|text| text.parse());
+    let read = value(name).map(|text| text.parse());
     read.transpose().map_err(|_| WorkerError::Variable { name })
 }
 
-/// A variable that holds JSON.
+/// Reads a variable that holds JSON.
 fn json<T: DeserializeOwned>(
-    variable: impl Fn(&str) -> Option<String>,
+    value: impl Fn(&str) -> Option<String>,
     name: &'static str,
 ) -> Result<Option<T>, WorkerError> {
-    let read = variable(name).map(|text| serde_json::from_str(&text));
+    let read = value(name).map(|text| serde_json::from_str(&text));
     read.transpose().map_err(|_| WorkerError::Variable { name })
 }
 

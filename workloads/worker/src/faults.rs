@@ -1,4 +1,4 @@
-//! Faults for tests of failure behaviour: crashes, errors, stragglers, memory.
+//! Injected faults, for tests of failure behaviour.
 
 use std::time::Duration;
 use std::{env, process};
@@ -8,21 +8,21 @@ use epochcost_systems::{Batch, Before, Result, SystemError};
 use serde::Deserialize;
 use tokio::time::sleep;
 
-/// A fault injected into one worker.
+/// A fault injected into one gradient of one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The worker.
+    /// Rank of the worker.
     pub rank: usize,
     /// The epoch.
     pub epoch: usize,
     /// The mini-batch.
     pub batch: usize,
-    /// What happens when it computes that gradient.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What happens at a fault.
+/// The effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -30,29 +30,30 @@ pub enum FaultKind {
     Crash,
     /// The function returns an error.
     Error,
-    /// The worker is late by this many milliseconds.
+    /// The worker is delayed by this many milliseconds.
     StragglerMs(u64),
     /// The worker allocates memory until it is stopped.
     OutOfMemory,
 }
 
-/// Faults that a model meets on its way.
+/// The faults of a worker, applied before each gradient.
 pub struct Faults(pub Vec<Fault>);
 
 #[async_trait]
 impl Before for Faults {
     async fn gradient(&mut self, batch: &Batch) -> Result<()> {
-        let here = |fault: &&Fault| {
+        let applies = |fault: &&Fault| {
             (fault.rank, fault.epoch, fault.batch) == (batch.rank, batch.epoch, batch.index)
         };
-        for fault in self.0.iter().filter(here) {
-            happen(fault.kind).await?;
+        for fault in self.0.iter().filter(applies) {
+            apply(fault.kind).await?;
         }
         Ok(())
     }
 }
 
-async fn happen(kind: FaultKind) -> Result<()> {
+/// Applies a fault.
+async fn apply(kind: FaultKind) -> Result<()> {
     match kind {
         FaultKind::Crash => {
             eprintln!("injected fault: crash");
@@ -67,8 +68,11 @@ async fn happen(kind: FaultKind) -> Result<()> {
     }
 }
 
-/// Fills memory until the platform ends the process, or until twice the
-/// function's memory is taken and the platform evidently does not.
+/// Allocates memory until the platform ends the process.
+///
+/// # Errors
+/// [`SystemError::Compute`] when twice the function's memory is allocated and the
+/// platform has not ended the process.
 pub async fn allocate() -> Result<()> {
     const BLOCK_MB: usize = 16;
     let memory_mb = env::var("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").ok();

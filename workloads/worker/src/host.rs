@@ -1,4 +1,4 @@
-//! This process as a world's surroundings: its errors and its clock.
+//! The errors and the clock of a worker process.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use epochcost_systems::{Clock, SystemError};
 use lambda_runtime::Diagnostic;
 use thiserror::Error;
 
-/// Why a worker could not do its work.
+/// The reason why a worker failed.
 #[derive(Debug, Error)]
 pub enum WorkerError {
     /// An unknown argument.
@@ -19,15 +19,15 @@ pub enum WorkerError {
     /// An environment variable is missing or malformed.
     #[error("the environment variable {name} is missing or malformed")]
     Variable {
-        /// Its name.
+        /// Name of the variable.
         name: &'static str,
     },
     /// The environment names a service that cannot be used.
     #[error("the environment variable {name} is unusable: {reason}")]
     Service {
-        /// The variable.
+        /// Name of the variable.
         name: &'static str,
-        /// What is wrong with it.
+        /// The mistake in its value.
         reason: String,
     },
     /// The task cannot be read.
@@ -50,13 +50,13 @@ pub enum WorkerError {
     Input(#[from] std::io::Error),
 }
 
-/// How long it is until a deadline, in milliseconds since the Unix epoch.
+/// Returns the time until a deadline, given in milliseconds since the Unix epoch.
 pub fn until(deadline_ms: u64) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Duration::from_millis(deadline_ms).saturating_sub(now.unwrap_or_default())
 }
 
-/// What the Runtime API is told of a failed invocation.
+/// Converts the error of an invocation into the Runtime API's report.
 impl From<WorkerError> for Diagnostic {
     fn from(error: WorkerError) -> Self {
         Self {
@@ -66,15 +66,15 @@ impl From<WorkerError> for Diagnostic {
     }
 }
 
-/// Seconds since the Unix epoch that never run backwards: the system's clock
-/// at the start of the process, and the monotonic clock from there.
+/// A clock of seconds since the Unix epoch that never runs backwards: the system's
+/// clock at the start of the process, and the monotonic clock from there.
 pub struct HostClock {
     origin: Duration,
     started: Instant,
 }
 
 impl HostClock {
-    /// Starts now.
+    /// Starts the clock at the system's time.
     pub fn new() -> Self {
         let origin = SystemTime::now()
             .duration_since(UNIX_EPOCH)

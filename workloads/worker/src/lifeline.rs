@@ -1,16 +1,16 @@
-//! Standard input as the harness's lifeline: the harness holds the other end
-//! open, and its end, however the harness came to it, ends this process.
+//! Standard input as a lifeline: the harness keeps the other end open, and when the
+//! harness ends, however it does, this process ends, too.
 
 use std::io::{self, BufRead, Read, stdin};
 use std::os::fd::AsFd;
 use std::{process, thread};
 
-/// Exit status of a worker whose harness is no more.
+/// Exit status of a worker whose harness has ended.
 const ORPHANED: i32 = 70;
 
-/// Holds on to standard input if a local harness gave a pipe. On Lambda it is
-/// something else, and its end means nothing.
-pub fn hold_if_piped() {
+/// Ends this process with standard input if that is a pipe, as a local harness passes
+/// it. On Lambda it is no pipe, and its end means nothing.
+pub fn watch_if_piped() {
     use std::os::unix::fs::FileTypeExt;
     let is_pipe = stdin()
         .as_fd()
@@ -18,19 +18,23 @@ pub fn hold_if_piped() {
         .and_then(|fd| std::fs::File::from(fd).metadata())
         .is_ok_and(|metadata| metadata.file_type().is_fifo());
     if is_pipe {
-        hold();
+        watch();
     }
 }
 
-/// The first line of standard input, which is then held on to.
+/// Reads the first line of standard input, whose end then ends this process.
+///
+/// # Errors
+/// When standard input cannot be read.
 pub fn first_line() -> io::Result<String> {
     let mut line = String::new();
     stdin().lock().read_line(&mut line)?;
-    hold();
+    watch();
     Ok(line)
 }
 
-fn hold() {
+/// Starts a thread that ends this process at the end of standard input.
+fn watch() {
     thread::spawn(|| {
         let mut input = stdin().lock();
         let mut bytes = [0; 64];

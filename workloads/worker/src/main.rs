@@ -3,16 +3,16 @@
 //!
 //! Without arguments it is a function and speaks the Lambda Runtime API. With
 //! `--instance` it runs the one task that it reads from its standard input.
-//! With `--describe` it says what it can compute on, and with `--profile` how
-//! fast. With `--probe` it takes all that its sandbox lets it have. The environment says where the services are.
+//! With `--describe` it prints what it can compute on, and with `--profile` it
+//! measures how fast. With `--simulate` it trains in virtual time, and with `--probe`
+//! it takes all of a resource that its sandbox allows. Environment variables name the
+//! services.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod compute;
 mod control;
 mod environment;
-#[cfg(test)]
-mod equivalence;
 mod faults;
 mod host;
 mod lifeline;
@@ -57,14 +57,14 @@ async fn main() -> ExitCode {
 
 /// Serves invocations until the Runtime API is gone.
 async fn function() -> Result<(), WorkerError> {
-    lifeline::hold_if_piped();
+    lifeline::watch_if_piped();
     let worker = Worker::new(Environment::read()?)?;
     let handler = service_fn(|event: LambdaEvent<epochcost_systems::Task>| {
         let worker = &worker;
         async move {
             let request = event.context.request_id;
             let left = host::until(event.context.deadline);
-            let _last = output::LastLine::of(request.clone());
+            let _last = output::LastLine::new(request.clone());
             Output.task(&event.payload);
             let outcome = match worker.is_repeated(&event.payload, &request).await {
                 Ok(false) => worker.run(event.payload, Some(left)).await,
@@ -82,7 +82,7 @@ async fn function() -> Result<(), WorkerError> {
         .map_err(|error| WorkerError::Runtime(error.to_string()))
 }
 
-/// Runs one task and says how it ended.
+/// Runs one task and prints its outcome.
 async fn instance() -> Result<(), WorkerError> {
     let task = lifeline::first_line()?;
     let task = serde_json::from_str(&task).map_err(|error| WorkerError::Task(error.to_string()))?;
@@ -91,6 +91,7 @@ async fn instance() -> Result<(), WorkerError> {
     Ok(())
 }
 
+/// Prints what this worker can compute on.
 fn describe() -> Result<(), WorkerError> {
     let description = serde_json::to_string(&compute::Description::here());
     Output.line(&description.map_err(|error| WorkerError::Task(error.to_string()))?);

@@ -1,5 +1,5 @@
-//! What the harness reads from this process's standard output, line by line.
-//! The prefixes are those of the harness's log reader (`docs/FORMAT.md`).
+//! Lines on standard output, which the harness reads. The prefixes are those of its
+//! log reader (`docs/FORMAT.md`).
 
 use std::io::{Write, stdout};
 
@@ -9,32 +9,26 @@ use epochcost_systems::{
 };
 use serde::Serialize;
 
-/// Standard output; every line is written at once.
+/// Standard output, flushed after every line.
 pub struct Output;
 
 impl Output {
     /// Writes one line.
     pub fn line(&self, line: &str) {
         let mut out = stdout().lock();
-        // Nobody can be told that standard output is closed.
+        // A closed standard output cannot be reported.
         let _ = out
             .write_all(format!("{line}\n").as_bytes())
             .and_then(|()| out.flush());
     }
 
-    /// Writes what an invocation works on: its log is all that tells where
-    /// nobody waits for its answer.
+    /// Writes what an invocation works on: where no caller waits for its answer, its
+    /// log is the only report.
     pub fn task(&self, task: &Task) {
-        let invoked = InvokedTask {
-            function: task.function.clone(),
-            rank: task.rank,
-            epoch: task.epoch,
-            batch: task.batch,
-        };
-        self.json(TASK_PREFIX, &invoked);
+        self.json(TASK_PREFIX, &InvokedTask::from(task));
     }
 
-    /// Writes how a task ended.
+    /// Writes the outcome of a task.
     pub fn outcome(&self, outcome: &Result<Outcome, String>) {
         self.json(OUTCOME_PREFIX, outcome);
     }
@@ -53,15 +47,15 @@ impl Recorder for Output {
     }
 }
 
-/// Marks the end of an invocation's output when dropped, also by a panic: the
-/// answer travels another way and may come first.
+/// The end of an invocation's output, written when dropped, also by a panic: the
+/// answer travels on another way and may arrive first.
 pub struct LastLine {
     request_id: String,
 }
 
 impl LastLine {
-    /// Of that invocation.
-    pub fn of(request_id: String) -> Self {
+    /// Makes the last line of the invocation `request_id`.
+    pub fn new(request_id: String) -> Self {
         Self { request_id }
     }
 }

@@ -1,5 +1,5 @@
-//! Takes as much of one resource as there is, so that the platform can see
-//! whether it holds a sandbox to its size: `--probe cpu`, `memory` or `storage`.
+//! Probes of a sandbox's limits (`--probe cpu`, `memory` or `storage`): the worker takes
+//! as much of one resource as it can, and the platform checks whether its limit holds.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,17 +10,20 @@ use crate::host::WorkerError;
 use crate::lifeline;
 use crate::output::Output;
 
-/// One write to a file.
+/// Content of one write to a file.
 static BLOCK: [u8; 1 << 20] = [1; 1 << 20];
 
-/// Takes what is named, until the platform ends this process or there is no more.
+/// Takes the resource `what` until the platform ends this process or no more is left.
+///
+/// # Errors
+/// [`WorkerError`] when there is no such resource, or it has no limit.
 pub async fn run(what: Option<&str>) -> Result<(), WorkerError> {
-    lifeline::hold_if_piped();
+    lifeline::watch_if_piped();
     match what {
         Some("cpu") => burn(),
         Some("memory") => {
             let taken = faults::allocate().await;
-            // Only where nothing limits it.
+            // Allocation returns only where the platform does not limit memory.
             taken.map_err(WorkerError::System)
         }
         Some("storage") => fill(),
@@ -28,7 +31,7 @@ pub async fn run(what: Option<&str>) -> Result<(), WorkerError> {
     }
 }
 
-/// Computes on every core, until this process is ended.
+/// Computes on every core until the process is ended.
 fn burn() -> Result<(), WorkerError> {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     for _ in 1..cores {
@@ -48,7 +51,7 @@ fn spin() -> ! {
     }
 }
 
-/// Writes a file until it can grow no more or has 16 GiB, and says how long it is.
+/// Writes a file until it cannot grow or has 16 GiB, and prints its size.
 fn fill() -> Result<(), WorkerError> {
     const MOST_MB: u64 = 16_384;
     let path = env::temp_dir().join("probe");

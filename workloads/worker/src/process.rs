@@ -1,13 +1,13 @@
-//! What the kernel says of this process.
+//! Resources that this process uses, as the kernel counts them.
 
 use std::fs;
 
 use epochcost_systems::{Reading, Resources, process};
 
-/// This process, by `/proc/self`.
+/// The resources of this process, from `/proc/self`.
 ///
-/// CPU time is the kernel's exact sum cut to 10 ms, so that what a stage of a
-/// few milliseconds used is only right on average over many.
+/// CPU time is the kernel's exact sum rounded down to 10 ms, so that the use of a stage
+/// of a few milliseconds is right only on average over many.
 pub struct OwnProcess;
 
 impl Resources for OwnProcess {

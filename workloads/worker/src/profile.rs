@@ -1,6 +1,5 @@
-//! One point of a machine's compute profile: how long a model's steps take and
-//! how much memory they need, at one batch size and on the threads that the
-//! environment gives (`RAYON_NUM_THREADS`).
+//! One point of a machine's compute profile: time and memory of a model's steps at
+//! one batch size, on as many threads as `RAYON_NUM_THREADS` states.
 //!
 //! A process measures one point, so that its peak of memory is that point's. It
 //! computes where [`crate::compute`] does, on a thread that may block: the
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use epochcost_kernels::hash;
 use epochcost_models::{Device, ModelError, Trainer};
-use epochcost_systems::SystemError;
+use epochcost_systems::{SystemError, process};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
@@ -19,50 +18,53 @@ use crate::host::WorkerError;
 use crate::lifeline;
 use crate::output::Output;
 
-/// Most steps that are timed, however short they are.
+/// Largest number of timed steps, however short they are.
 const STEPS_LIMIT: usize = 10_000;
 
-/// What to measure.
+/// The point to measure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// The model's name.
+    /// Name of the model.
     model: String,
-    /// What to compute on.
+    /// Device to compute on.
     device: Device,
-    /// Samples of a step.
+    /// Samples per step.
     batch_size: usize,
-    /// Fewest steps that are timed.
+    /// Smallest number of timed steps.
     steps: usize,
-    /// Shortest time that timed steps take together, seconds.
+    /// Shortest total time of the timed steps, seconds.
     measure_s: f64,
-    /// Steps for so long come first, one at least, seconds.
+    /// Duration of the steps before the timed ones, at least one step, seconds.
     warm_up_s: f64,
-    /// Of parameters and images.
+    /// Seed of parameters and images.
     seed: u64,
 }
 
-/// What was measured.
+/// The measurements of a point.
 #[derive(Debug, Serialize)]
 struct Answer {
     model: &'static str,
     parameters: usize,
-    /// Wall seconds until the model and its first parameters were there.
+    /// Wall seconds to build the model and its first parameters.
     build_s: f64,
     /// Wall seconds of each step.
     step_s: Vec<f64>,
     /// CPU seconds of each step, all threads together, in the kernel's ticks of
     /// 10 ms: single ones are coarse, their sum is not.
     step_cpu_s: Vec<f64>,
-    /// Wall seconds of each evaluation of as many samples.
+    /// Wall seconds of each evaluation of `batch_size` samples.
     evaluate_s: Vec<f64>,
-    /// Most memory resident before the first evaluation, MB of 2²⁰ bytes.
+    /// Peak of resident memory before the first evaluation, MB of 2²⁰ bytes.
     peak_mb: f64,
-    /// Memory resident before there was a model.
+    /// Resident memory before the model was built, MB of 2²⁰ bytes.
     resident_mb: f64,
 }
 
-/// Measures the point that standard input names, and prints it.
+/// Measures the point that standard input describes, and prints the measurements.
+///
+/// # Errors
+/// [`WorkerError`] when the request is malformed or cannot be computed.
 pub async fn run() -> Result<(), WorkerError> {
     let malformed = |error: serde_json::Error| WorkerError::Task(error.to_string());
     let request: Request = serde_json::from_str(&lifeline::first_line()?).map_err(malformed)?;
@@ -97,7 +99,7 @@ fn measure(request: &Request) -> Result<Answer, SystemError> {
     })
 }
 
-/// A model and what its steps begin with.
+/// A model and its initial state.
 struct Point {
     trainer: Trainer,
     parameters: Vec<f32>,
@@ -114,7 +116,7 @@ impl Point {
         })
     }
 
-    /// A gradient as [`crate::compute::JobModel`] computes it, its copies included.
+    /// Computes a gradient like [`crate::compute::JobModel`], its copies included.
     fn step(&mut self, images: &[f32], labels: &[u8]) -> Result<(), SystemError> {
         let parameters = self.parameters.clone();
         let mut moved = self.statistics.clone();
@@ -137,8 +139,7 @@ fn failed(error: ModelError) -> SystemError {
     SystemError::Compute(error.to_string())
 }
 
-/// Normalised images of no meaning, `[batch, channels, height, width]`, and
-/// their labels.
+/// Makes random normalised images, `[batch, channels, height, width]`, and labels.
 fn synthetic(trainer: &Trainer, request: &Request) -> (Vec<f32>, Vec<u8>) {
     let info = trainer.info();
     let value = |index| 4.0 * hash::unit_f32(hash::mix(request.seed, index)) - 2.0;
@@ -161,7 +162,8 @@ fn warm_up(
     }
 }
 
-/// Wall and CPU seconds of each of as many steps as the request asks for.
+/// Times as many steps as the request asks for; returns the wall and CPU seconds of
+/// each.
 fn repeat(
     request: &Request,
     mut step: impl FnMut() -> Result<(), SystemError>,
@@ -179,29 +181,19 @@ fn repeat(
     Ok((wall, cpu))
 }
 
-/// CPU time of this process so far, user and system.
+/// Returns the CPU time of this process so far, user and system.
 fn cpu_time() -> Result<Duration, SystemError> {
     let unreadable = || SystemError::Compute("failed to read /proc/self/stat".into());
     let stat = fs::read_to_string("/proc/self/stat").map_err(|_| unreadable())?;
-    let ticks = || {
-        // The command's name, in parentheses, may hold anything.
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let mut fields = fields.split(' ').skip(11);
-        let mut next = || fields.next()?.parse::<u64>().ok();
-        Some(next()? + next()?)
-    };
-    // USER_HZ is 100 on every architecture that Linux shares with Lambda.
-    Ok(Duration::from_millis(10 * ticks().ok_or_else(unreadable)?))
+    process::cpu(&stat).ok_or_else(unreadable)
 }
 
-/// A line of this process's status that counts kB, in MB.
+/// Reads a line of this process's status that counts kB, in MB.
 fn status_mb(name: &'static str) -> Result<f64, SystemError> {
     let unreadable = || SystemError::Compute(format!("failed to read {name} /proc/self/status"));
     let status = fs::read_to_string("/proc/self/status").map_err(|_| unreadable())?;
-    let kib = |line: &str| line.trim().strip_suffix(" kB")?.parse::<f64>().ok();
-    let mut lines = status.lines().filter_map(|line| line.strip_prefix(name));
-    let kib = lines.next().and_then(kib).ok_or_else(unreadable)?;
-    Ok(kib / 1024.0)
+    let kib = process::memory_kib(&status, name).ok_or_else(unreadable)?;
+    Ok(kib as f64 / 1024.0)
 }
 
 #[cfg(test)]
@@ -261,7 +253,7 @@ mod tests {
         assert!(error.to_string().contains("`batch`"), "{error}");
     }
 
-    /// Within a tick or two of spinning.
+    /// Spins for a tick or two.
     #[test]
     fn cpu_time_moves_with_work() {
         let before = cpu_time().unwrap();

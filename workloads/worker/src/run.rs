@@ -1,4 +1,4 @@
-//! One task from its world to its outcome.
+//! A worker, which runs tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::host::{HostClock, WorkerError};
 use crate::output::Output;
 use crate::process::OwnProcess;
 
-/// What a worker keeps from one invocation to the next.
+/// The state that a worker keeps between invocations.
 pub struct Worker {
     environment: Environment,
     clock: Arc<HostClock>,
@@ -31,10 +31,10 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Nothing is connected or loaded before the first task.
+    /// Makes a worker, which connects and loads nothing before its first task.
     ///
     /// # Errors
-    /// When the environment is unusable.
+    /// [`WorkerError`] when the environment is unusable.
     pub fn new(environment: Environment) -> Result<Self, WorkerError> {
         Ok(Self {
             control: Arc::new(Control::new(&environment.platform)?),
@@ -45,14 +45,14 @@ impl Worker {
         })
     }
 
-    /// Whether another invocation under the same request works on the task, or
-    /// has: Lambda's queue delivers a request at least once, and sometimes twice
-    /// ("Asynchronous invocation"). Two of one worker would take each other's
-    /// messages. Only AWS has such a queue, and only what a trial starts with
-    /// comes through it.
+    /// Returns whether another invocation under the same request has begun the task:
+    /// Lambda's queue delivers a request at least once, and sometimes twice
+    /// ("Asynchronous invocation"). Two invocations of one worker would take each
+    /// other's messages. Only AWS has such a queue, and only the first invocations of a
+    /// trial pass through it.
     ///
     /// # Errors
-    /// When the object store cannot be asked.
+    /// [`WorkerError`] when the system is unknown or the object store fails.
     pub async fn is_repeated(&self, task: &Task, request: &str) -> Result<bool, WorkerError> {
         if matches!(self.environment.platform, Platform::Local(_)) || !is_launched(task)? {
             return Ok(false);
@@ -61,11 +61,13 @@ impl Worker {
         Ok(!claim(objects, scope, &format!("requests/{request}")).await?)
     }
 
-    /// Runs one task.
+    /// Runs one task, which the platform ends after `limit`, if there is one.
     ///
-    /// Connections are kept from one task to the next, but not behind a failure:
-    /// what broke in one invocation is opened anew by the next.
-    /// The platform ends it after `limit`, if it does.
+    /// Connections are kept from one task to the next, but not after a failure: the next
+    /// invocation opens them anew.
+    ///
+    /// # Errors
+    /// [`WorkerError`] when the task cannot begin, or fails.
     pub async fn run(&self, task: Task, limit: Option<Duration>) -> Result<Outcome, WorkerError> {
         let outcome = self.run_connected(task, limit).await;
         if outcome.is_err() {
@@ -74,11 +76,13 @@ impl Worker {
         outcome
     }
 
+    /// Runs one task over kept or new connections.
     async fn run_connected(
         &self,
         task: Task,
         limit: Option<Duration>,
     ) -> Result<Outcome, WorkerError> {
+        // The world: channels, model, clock.
         let system = find(&task.job.system)
             .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
         let channels = self.channels().await?;
@@ -97,15 +101,16 @@ impl Worker {
         )
         .with_limit(limit)
         .with_resources(Arc::new(OwnProcess));
+        // The task itself, with the use of the GPU.
         let watch = on_gpu.then(GpuWatch::start).flatten();
         let outcome = system.run(&mut world).await;
         if let Some(usage) = watch.and_then(GpuWatch::stop) {
-            Output.record(Record::Gpu(of_rank(rank, usage)));
+            Output.record(Record::Gpu(gpu_usage(rank, usage)));
         }
         Ok(outcome?)
     }
 
-    /// The connections of an earlier invocation, or new ones.
+    /// Returns the connections of an earlier invocation, or opens them.
     async fn channels(&self) -> Result<Channels, WorkerError> {
         let mut kept = self.channels.lock().await;
         if let Some(channels) = kept.as_ref() {
@@ -114,7 +119,7 @@ impl Worker {
         Ok(kept.insert(connect(&self.environment).await?).clone())
     }
 
-    /// The job's model, made by the first invocation.
+    /// Returns the job's model, loaded by the first invocation.
     fn model(&self, job: &Job, rank: usize) -> Result<Model, WorkerError> {
         let mut kept = self
             .model
@@ -136,7 +141,8 @@ impl Worker {
     }
 }
 
-/// Whether a trial starts with the task's function, or a worker goes on with it.
+/// Returns whether a trial starts with the task's function; else a running worker
+/// invoked it.
 fn is_launched(task: &Task) -> Result<bool, WorkerError> {
     let system = find(&task.job.system)
         .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
@@ -146,8 +152,8 @@ fn is_launched(task: &Task) -> Result<bool, WorkerError> {
     })
 }
 
-/// What was used of the GPU, as results have it.
-fn of_rank(rank: usize, usage: epochcost_models::GpuUsage) -> GpuUsage {
+/// Converts the use of the GPU into its form in results.
+fn gpu_usage(rank: usize, usage: epochcost_models::GpuUsage) -> GpuUsage {
     let epochcost_models::GpuUsage {
         name,
         memory_mb,
@@ -165,6 +171,7 @@ fn of_rank(rank: usize, usage: epochcost_models::GpuUsage) -> GpuUsage {
     }
 }
 
+/// Opens the channels that the environment names.
 async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
     let scope = &environment.scope;
     let objects = open_objects(&environment.objects, scope)?;
@@ -177,7 +184,7 @@ async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
         None => Arc::new(AbsentQueue),
     };
     Ok(match &environment.network {
-        Some(shape) => behind(shape, objects, tensors, queue),
+        Some(shape) => shaped(shape, objects, tensors, queue),
         None => Channels {
             objects,
             tensors: Arc::new(tensors),
@@ -186,8 +193,8 @@ async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
     })
 }
 
-/// Channels behind this process's link.
-fn behind(
+/// Returns the channels behind this process's shaped link.
+fn shaped(
     shape: &NetworkShape,
     objects: Arc<dyn ObjectStore>,
     tensors: Vec<Arc<dyn TensorStore>>,

@@ -1,5 +1,5 @@
-//! Virtual time with real training: the simulator in this binary, because the
-//! models are here.
+//! Real training in virtual time: the simulator runs in this program, which links the
+//! models.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::host::WorkerError;
 use crate::lifeline;
 use crate::output::Output;
 
-/// One line on standard input.
+/// The request: one line on standard input.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -24,7 +24,7 @@ struct Request {
     directory: PathBuf,
 }
 
-/// A line each on standard output.
+/// An answer: one line on standard output.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
@@ -41,7 +41,10 @@ impl Answer {
     }
 }
 
-/// Simulates what is asked for on standard input.
+/// Runs the simulation that standard input describes.
+///
+/// # Errors
+/// [`WorkerError`] when the request is malformed or cannot be simulated.
 pub async fn run() -> Result<(), WorkerError> {
     let request = lifeline::first_line()?;
     let request: Request =
@@ -58,7 +61,7 @@ fn simulated(request: Request) -> Result<Simulated, WorkerError> {
     let data = epochcost_datasets::open(&request.dataset, &request.directory)
         .map_err(|error| failed(error.to_string()))?;
     let job = request.simulation.job.clone();
-    // Times are the profile's, so it does not matter what computes the values.
+    // Times are the profile's, so that any device may compute the values.
     let model = Model::load(&job, true, Precision::default())?.model;
     let make: MakeCompute = Box::new(move || {
         let model: Box<dyn Compute> = Box::new(JobModel::new(model.clone(), &job)?);

@@ -27,7 +27,7 @@ pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// within seconds.
 const PATIENCE_S: u64 = 120;
 /// Names another time.
-const PATIENCE_VARIABLE: &str = "EPOCHCOST_LOG_PATIENCE_S";
+const PATIENCE_VARIABLE: &str = epochcost_environment::user::LOG_PATIENCE_S;
 /// Clocks of this machine and of AWS may differ by this.
 const SKEW_S: i64 = 300;
 

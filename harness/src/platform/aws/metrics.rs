@@ -19,7 +19,7 @@ use crate::platform::PlatformError;
 /// [`PATIENCE_VARIABLE`] says so; they come within minutes.
 const PATIENCE_S: u64 = 180;
 /// Names another time; after 0 they are not read at all.
-const PATIENCE_VARIABLE: &str = "EPOCHCOST_METRICS_PATIENCE_S";
+const PATIENCE_VARIABLE: &str = epochcost_environment::user::METRICS_PATIENCE_S;
 /// From one look to the next; each metric of a look is charged for.
 const LOOK: Duration = Duration::from_secs(15);
 

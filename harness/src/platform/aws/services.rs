@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use epochcost_aws::services::{self, Role, StoreSettings};
 use epochcost_aws::{AwsError, deployment, objects, resource};
+use epochcost_environment::worker;
 use tokio::time::{Instant, sleep};
 
 use super::context::{LOOK, Trial};
@@ -32,10 +33,10 @@ impl Services {
         let mut variables = Vec::new();
         if !stores.is_empty() {
             let endpoints: Vec<&str> = stores.iter().map(|(_, at)| at.as_str()).collect();
-            variables.push(("EPOCHCOST_TENSORS".to_owned(), endpoints.join(",")));
+            variables.push((worker::TENSORS.to_owned(), endpoints.join(",")));
         }
         let queue = queue.into_iter();
-        variables.extend(queue.map(|(_, at)| ("EPOCHCOST_QUEUE".to_owned(), at.clone())));
+        variables.extend(queue.map(|(_, at)| (worker::QUEUE.to_owned(), at.clone())));
         variables
     }
 }
@@ -134,11 +135,11 @@ mod tests {
             environment,
             [
                 (
-                    "EPOCHCOST_TENSORS".to_owned(),
+                    epochcost_environment::worker::TENSORS.to_owned(),
                     "redis+plain://10.0.0.7:6379,redis+plain://10.0.0.7:6379".to_owned()
                 ),
                 (
-                    "EPOCHCOST_QUEUE".to_owned(),
+                    epochcost_environment::worker::QUEUE.to_owned(),
                     "amqp://guest:guest@10.0.0.7:5672/%2f".to_owned()
                 )
             ]

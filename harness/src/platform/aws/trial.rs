@@ -8,6 +8,7 @@ use epochcost_aws::deployment::{self, Package};
 use epochcost_aws::invoke;
 use epochcost_aws::resource::{Address, Kind, Spec};
 use epochcost_aws::{objects, provision, remove, workers};
+use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, Device, Host, Launch, dataset_objects};
 use jiff::Timestamp;
 
@@ -54,26 +55,26 @@ impl Trial<'_> {
         let mut environment = self.row.sandbox.environment.clone();
         let objects = deployment::objects_bucket(scope);
         environment.insert(
-            "EPOCHCOST_OBJECTS".to_owned(),
+            variable::OBJECTS.to_owned(),
             format!("s3://{}/{objects}", scope.region),
         );
-        environment.insert("EPOCHCOST_SCOPE".to_owned(), self.scope());
+        environment.insert(variable::SCOPE.to_owned(), self.scope());
         environment.extend(services.environment());
         if !self.row.faults.is_empty() {
             let faults = serde_json::to_string(&self.row.faults)
                 .map_err(|error| PlatformError::Worker(format!("unwritable faults: {error}")))?;
-            environment.insert("EPOCHCOST_FAULTS".to_owned(), faults);
+            environment.insert(variable::FAULTS.to_owned(), faults);
         }
         if self.row.cpu_fallback {
-            environment.insert("EPOCHCOST_CPU_FALLBACK".to_owned(), "1".to_owned());
+            environment.insert(variable::CPU_FALLBACK.to_owned(), "1".to_owned());
         }
         if self.job().device == Device::Cuda {
             let precision = self.row.precision.name();
-            environment.insert("EPOCHCOST_PRECISION".to_owned(), precision.to_owned());
+            environment.insert(variable::PRECISION.to_owned(), precision.to_owned());
         }
         // Functions are told where they are made.
         let names = deployment::names(scope, &self.training, self.place).map_err(unusable)?;
-        let names = ("EPOCHCOST_DEPLOYMENT".to_owned(), names);
+        let names = (variable::DEPLOYMENT.to_owned(), names);
         let of_instances: Vec<_> = environment.clone().into_iter().chain([names]).collect();
         let subnet = deployment::subnet(scope, &self.aws.rows).map_err(unusable)?;
         let instances = workers::of_trial(

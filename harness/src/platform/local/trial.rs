@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use epochcost_environment::worker as variable;
 use epochcost_systems::{
     ByHost, Device, Fidelity, FollowUps, Functions, Host as HostKind, Launch, System, drive, find,
     requests,
@@ -216,22 +217,22 @@ fn environment(
     control: &str,
 ) -> Result<Vec<(String, String)>, PlatformError> {
     let mut environment = services.environment();
-    environment.push(("EPOCHCOST_CONTROL".into(), control.to_owned()));
+    environment.push((variable::CONTROL.into(), control.to_owned()));
     if row.cpu_fallback {
-        environment.push(("EPOCHCOST_CPU_FALLBACK".into(), "1".into()));
+        environment.push((variable::CPU_FALLBACK.into(), "1".into()));
     }
     if row.job.device == Device::Cuda {
-        environment.push(("EPOCHCOST_PRECISION".into(), row.precision.name().into()));
+        environment.push((variable::PRECISION.into(), row.precision.name().into()));
     }
     if !row.faults.is_empty() {
         let faults = serde_json::to_string(&row.faults)
             .map_err(|error| PlatformError::Worker(format!("unwritable faults: {error}")))?;
-        environment.push(("EPOCHCOST_FAULTS".into(), faults));
+        environment.push((variable::FAULTS.into(), faults));
     }
     if let Some(network) = &row.sandbox.network {
         let shape = serde_json::to_string(&network.shape)
             .map_err(|error| PlatformError::Worker(format!("unwritable network: {error}")))?;
-        environment.push(("EPOCHCOST_NETWORK".into(), shape));
+        environment.push((variable::NETWORK.into(), shape));
     }
     Ok(environment)
 }

@@ -12,7 +12,7 @@ use super::checkout::{Artifact, Checkout};
 use crate::platform::PlatformError;
 
 /// Names another worker binary; nothing is built then.
-pub const WORKER_VARIABLE: &str = "EPOCHCOST_WORKER";
+pub const WORKER_VARIABLE: &str = epochcost_environment::user::WORKER;
 /// The binary's name, which AWS prescribes for custom runtimes.
 const NAME: &str = "bootstrap";
 /// Built as the whole workspace builds it, so that nothing is compiled twice.

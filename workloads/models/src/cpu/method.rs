@@ -8,7 +8,7 @@ use super::norm::{Moments, Sums};
 use super::{dense, dense_images, dense_weight, depthwise, pointwise, winograd};
 
 /// The environment variable that holds dense convolutions to plain sums: `direct`.
-const METHOD_VARIABLE: &str = "EPOCHCOST_CONVOLUTION";
+const METHOD_VARIABLE: &str = epochcost_environment::user::CONVOLUTION;
 
 /// A way to compute a convolution and its gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,7 +48,7 @@ pub(crate) enum Level {
 
 /// The environment variable that holds the kernels to a lower level than the
 /// machine's: `avx2` or `portable`.
-const LEVEL_VARIABLE: &str = "EPOCHCOST_SIMD";
+const LEVEL_VARIABLE: &str = epochcost_environment::user::SIMD;
 
 impl Level {
     /// The level that kernels run at: the machine's best, or a lower one that the

@@ -5,6 +5,47 @@ mod objects;
 mod queue;
 mod tensors;
 
-pub(crate) use objects::{Objects, SimObjects};
-pub(crate) use queue::{Queues, SimQueue};
-pub(crate) use tensors::{SimTensors, Tensors};
+use std::sync::Arc;
+
+use epochcost_channels::TensorStore;
+use epochcost_systems::{Channels, TensorStores};
+
+use crate::services::Tensors;
+use crate::station::Station;
+use objects::SimObjects;
+use queue::SimQueue;
+use tensors::SimTensors;
+
+/// Makes the channels over which `station` reaches the trial's services.
+pub(crate) fn channels(station: &Arc<Station>) -> Channels {
+    let services = &station.services;
+    Channels {
+        objects: Arc::new(SimObjects {
+            objects: services.objects.clone(),
+            station: station.clone(),
+        }),
+        tensors: Arc::new(SimStores {
+            tensors: services.tensors.clone(),
+            station: station.clone(),
+        }),
+        queue: Arc::new(SimQueue {
+            queues: services.queues.clone(),
+            station: station.clone(),
+        }),
+    }
+}
+
+/// Every peer's tensor store, reached from one station.
+struct SimStores {
+    tensors: Arc<Vec<Arc<Tensors>>>,
+    station: Arc<Station>,
+}
+
+impl TensorStores for SimStores {
+    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
+        Some(Arc::new(SimTensors {
+            tensors: self.tensors.get(rank)?.clone(),
+            station: self.station.clone(),
+        }))
+    }
+}

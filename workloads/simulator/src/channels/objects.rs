@@ -2,46 +2,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use epochcost_channels::memory::MemoryObjects;
 use epochcost_channels::{ListPage, ObjectStore, Payload, Result};
-use futures_util::FutureExt;
 
-use crate::engine::Engine;
-use crate::profile::ObjectStoreModel;
-use crate::resource::Resource;
+use crate::services::Objects;
 use crate::station::Station;
-use crate::watch::{Awaited, Watch};
 
-/// The object store of a trial.
-pub(crate) struct Objects {
-    pub(crate) store: MemoryObjects,
-    model: ObjectStoreModel<f64>,
-    server: Resource,
-    watch: Watch,
-}
-
-impl Objects {
-    pub(crate) fn new(engine: &Engine, model: &ObjectStoreModel<f64>, watch: &Watch) -> Self {
-        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
-        Self {
-            store: MemoryObjects::default(),
-            model: model.clone(),
-            server: Resource::new(engine, capacity),
-            watch: watch.clone(),
-        }
-    }
-
-    /// Whether there is such an object now.
-    pub(crate) fn has(&self, bucket: &str, key: &str) -> bool {
-        let found = self.store.get(bucket, key).now_or_never();
-        matches!(found, Some(Ok(Some(_))))
-    }
-}
-
-/// The object store as one station reaches it.
-pub(crate) struct SimObjects {
-    pub(crate) objects: Arc<Objects>,
-    pub(crate) station: Arc<Station>,
+/// The object store, reached from one station.
+pub(super) struct SimObjects {
+    pub(super) objects: Arc<Objects>,
+    pub(super) station: Arc<Station>,
 }
 
 impl SimObjects {
@@ -70,12 +39,7 @@ impl ObjectStore for SimObjects {
         services.check_size("object store", body.len(), limit)?;
         self.request().await;
         self.transfer(body.len()).await;
-        self.objects.store.put(bucket, key, body).await?;
-        if !self.objects.watch.is_idle() {
-            let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
-            self.objects.watch.tell(&awaited, 1);
-        }
-        Ok(())
+        self.objects.put(bucket, key, body).await
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {

@@ -1,80 +1,20 @@
-use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::{ChannelError, Payload, Queue, Result};
 use futures_util::future::select;
 
-use crate::engine::{Engine, locked};
-use crate::profile::QueueModel;
-use crate::resource::Resource;
+use crate::services::Queues;
 use crate::station::Station;
-use crate::watch::{Awaited, Watch};
 
 const SERVICE: &str = "queue";
 
-#[derive(Default)]
-struct Broker {
-    queues: HashMap<String, VecDeque<Payload>>,
-    exchanges: HashMap<String, BTreeSet<String>>,
-}
-
-/// The message queue of a trial.
-pub(crate) struct Queues {
-    broker: Mutex<Broker>,
-    model: QueueModel<f64>,
-    server: Resource,
-    watch: Watch,
-}
-
-impl Queues {
-    pub(crate) fn new(engine: &Engine, model: &QueueModel<f64>, watch: &Watch) -> Self {
-        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
-        Self {
-            broker: Mutex::default(),
-            model: model.clone(),
-            server: Resource::new(engine, capacity),
-            watch: watch.clone(),
-        }
-    }
-
-    /// How many messages wait in `queue`.
-    pub(crate) fn count(&self, queue: &str) -> u64 {
-        let broker = locked(&self.broker);
-        broker.queues.get(queue).map_or(0, VecDeque::len) as u64
-    }
-
-    fn push(&self, queue: &str, message: Payload) {
-        let count = {
-            let mut broker = locked(&self.broker);
-            let messages = match broker.queues.get_mut(queue) {
-                Some(messages) => messages,
-                None => broker.queues.entry(queue.to_owned()).or_default(),
-            };
-            messages.push_back(message);
-            messages.len() as u64
-        };
-        if !self.watch.is_idle() {
-            self.watch.tell(&Awaited::Messages(queue.to_owned()), count);
-        }
-    }
-
-    fn front(&self, queue: &str) -> Option<Payload> {
-        let broker = locked(&self.broker);
-        broker.queues.get(queue)?.front().cloned()
-    }
-
-    fn take(&self, queue: &str) -> Option<Payload> {
-        locked(&self.broker).queues.get_mut(queue)?.pop_front()
-    }
-}
-
-/// The queue as one station reaches it.
-pub(crate) struct SimQueue {
-    pub(crate) queues: Arc<Queues>,
-    pub(crate) station: Arc<Station>,
+/// The queue, reached from one station.
+pub(super) struct SimQueue {
+    pub(super) queues: Arc<Queues>,
+    pub(super) station: Arc<Station>,
 }
 
 impl SimQueue {
@@ -96,7 +36,7 @@ impl SimQueue {
         Ok(())
     }
 
-    /// The oldest message, waiting for one until `deadline`.
+    /// Takes the oldest message, waiting for one until `deadline`.
     async fn next(&self, queue: &str, deadline: u64) -> Option<Payload> {
         let engine = &self.station.engine;
         loop {
@@ -106,10 +46,7 @@ impl SimQueue {
             if engine.now() >= deadline {
                 return None;
             }
-            let arrival = self
-                .queues
-                .watch
-                .wait(Awaited::Messages(queue.to_owned()), 1);
+            let arrival = self.queues.arrival(queue);
             select(arrival, pin!(engine.until(deadline))).await;
         }
     }
@@ -125,11 +62,13 @@ impl Queue for SimQueue {
 
     async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
         self.upload(&message).await?;
-        let bound = locked(&self.queues.broker).exchanges.get(exchange).cloned();
-        let bound = bound.ok_or_else(|| ChannelError::Missing {
-            service: SERVICE,
-            key: exchange.to_owned(),
-        })?;
+        let bound = self
+            .queues
+            .bound(exchange)
+            .ok_or_else(|| ChannelError::Missing {
+                service: SERVICE,
+                key: exchange.to_owned(),
+            })?;
         for queue in bound {
             self.queues.push(&queue, message.clone());
         }
@@ -138,10 +77,7 @@ impl Queue for SimQueue {
 
     async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
         self.request().await;
-        let mut broker = locked(&self.queues.broker);
-        broker.queues.entry(queue.to_owned()).or_default();
-        let bound = broker.exchanges.entry(exchange.to_owned()).or_default();
-        bound.insert(queue.to_owned());
+        self.queues.bind(exchange, queue);
         Ok(())
     }
 
@@ -172,9 +108,7 @@ impl Queue for SimQueue {
 
     async fn purge(&self, queue: &str) -> Result<()> {
         self.request().await;
-        if let Some(messages) = locked(&self.queues.broker).queues.get_mut(queue) {
-            messages.clear();
-        }
+        self.queues.purge(queue);
         Ok(())
     }
 }

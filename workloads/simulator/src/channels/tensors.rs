@@ -2,69 +2,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{Payload, Result, RobustRule, SgdStep, TensorStore};
-use futures_util::FutureExt;
 
 use crate::compute::at_once;
-use crate::engine::Engine;
-use crate::profile::TensorStoreModel;
-use crate::resource::Resource;
+use crate::services::Tensors;
 use crate::station::Station;
 
-/// One peer's tensor store.
-pub(crate) struct Tensors {
-    store: MemoryTensors,
-    model: TensorStoreModel<f64>,
-    server: Resource,
-    /// The store's one thread, in seconds of its time a second.
-    thread: Resource,
-    /// The cores of the one host that everything shares.
-    host: Option<Resource>,
-}
-
-impl Tensors {
-    pub(crate) fn new(
-        engine: &Engine,
-        host: Option<&Resource>,
-        model: &TensorStoreModel<f64>,
-    ) -> Self {
-        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
-        Self {
-            store: MemoryTensors::default(),
-            model: model.clone(),
-            server: Resource::new(engine, capacity),
-            thread: Resource::new(engine, 1.0),
-            host: host.cloned(),
-        }
-    }
-
-    /// Bytes of the tensor at `key`, 0 if there is none.
-    fn bytes(&self, key: &str) -> u64 {
-        match self.store.get(key).now_or_never() {
-            Some(Ok(Some(value))) => value.len(),
-            _ => 0,
-        }
-    }
-
-    /// Reads or writes `bytes` of operands.
-    async fn compute(&self, bytes: u64) {
-        self.work(bytes as f64 / self.model.arithmetic_bytes_per_s)
-            .await;
-    }
-
-    async fn work(&self, seconds: f64) {
-        match &self.host {
-            Some(host) => host.consume(seconds, 1.0).await,
-            None => self.thread.consume(seconds, 1.0).await,
-        }
-    }
-}
-
-/// A tensor store as one station reaches it.
-pub(crate) struct SimTensors {
-    pub(crate) tensors: Arc<Tensors>,
-    pub(crate) station: Arc<Station>,
+/// A tensor store, reached from one station.
+pub(super) struct SimTensors {
+    pub(super) tensors: Arc<Tensors>,
+    pub(super) station: Arc<Station>,
 }
 
 impl SimTensors {
@@ -93,7 +40,7 @@ impl SimTensors {
         found
     }
 
-    /// A reduction reads its sources and writes one of their size.
+    /// Waits for a reduction, which reads its sources and writes one of their size.
     async fn reduce(&self, sources: &[String]) {
         self.request().await;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
@@ -102,8 +49,8 @@ impl SimTensors {
             .await;
     }
 
-    /// A step reads parameters and gradients, and writes parameters; momentum
-    /// is read and written beside them.
+    /// Waits for an SGD step, which reads parameters and gradients and writes
+    /// parameters; momentum is read and written, too.
     async fn step(&self, parameters: &str, gradients: usize, step: SgdStep) {
         self.request().await;
         let momentum = if step.momentum == 0.0 { 0 } else { 2 };
@@ -172,7 +119,7 @@ impl TensorStore for SimTensors {
     async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
         self.request().await;
         let mean = at_once(self.tensors.store.json_mean(key, count))?;
-        // Every text is as long as their mean, which is written as text again.
+        // Every text is about as long as their mean, which is written as text again.
         let bytes = mean.len() * (count + 1);
         self.tensors
             .work(bytes as f64 / self.tensors.model.json_bytes_per_s)

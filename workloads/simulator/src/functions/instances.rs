@@ -6,16 +6,17 @@ use async_trait::async_trait;
 use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
 
 use super::Trial;
-use crate::Invocation;
+use crate::model::Invocation;
 use crate::station::StationSpec;
 
-/// One instance a worker.
+/// Instances, one per worker.
 pub(crate) struct Instances {
     pub(crate) trial: Arc<Trial>,
 }
 
 impl Instances {
-    /// vCPUs of each: its own, or its share of the one host's, in whole cores.
+    /// Returns the vCPUs of each instance: its own, or its share of the shared host's
+    /// in whole cores.
     fn vcpus(&self, workers: usize) -> f64 {
         let profile = &self.trial.profile;
         let vcpus = profile.instance.vcpus;
@@ -36,6 +37,7 @@ impl Functions for Instances {
             rank: task.rank,
             reason,
         };
+        // The instance boots.
         trial.engine.seconds(model.boot_s).await;
         let started = trial.engine.now();
         let spec = StationSpec {
@@ -43,10 +45,12 @@ impl Functions for Instances {
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             bytes_per_s: model.bytes_per_s,
         };
+        // Its process runs the task.
         let (world, computed) = trial
             .world(task.clone(), &spec, Arc::default())
             .map_err(|error| failed(error.to_string()))?;
         let ended = trial.run(world).await;
+        // It is billed for the boot as for an init.
         trial.record(Invocation {
             id: trial.next_id(),
             task: (&task).into(),

@@ -4,23 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_systems::{Functions, InvokeError, Outcome, Task};
+use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
 use futures_util::future::{Either, select};
 
 use super::Trial;
 use super::pool::{Pool, Sandbox};
 use crate::engine::nanoseconds;
+use crate::limits::{Infeasible, Limit};
+use crate::model::Invocation;
 use crate::station::StationSpec;
-use crate::{Infeasible, Invocation, Limit};
 
-/// AWS Lambda, or what the profile puts in its place.
+/// AWS Lambda, or the platform that the profile describes instead.
 pub(crate) struct Lambda {
     trial: Arc<Trial>,
     pool: Pool,
     memory_mb: u32,
-    /// Seconds after which an invocation is ended; none without limits.
+    /// Longest invocation, seconds; none without limits.
     timeout_s: Option<f64>,
-    /// Whether a state machine calls the functions.
+    /// Whether a state machine invokes the functions.
     is_workflow: bool,
 }
 
@@ -55,7 +56,7 @@ impl Lambda {
         }
     }
 
-    /// A sandbox, and the seconds of its init if it had to be started.
+    /// Takes an idle sandbox, or starts one: then with the seconds of its init.
     async fn sandbox(&self, function: &str) -> (Sandbox, Option<f64>) {
         if let Some(sandbox) = self.pool.take_idle(function) {
             return (sandbox, None);
@@ -74,8 +75,8 @@ impl Lambda {
         (sandbox, Some(model.init_s))
     }
 
-    /// Memory or time that the invocation had too little of.
-    fn over(&self, peak_mb: f64, function: &str, timed_out: bool) -> Option<Infeasible> {
+    /// Returns the limit of memory or time that the invocation exceeded, if any.
+    fn exceeded(&self, peak_mb: f64, function: &str, timed_out: bool) -> Option<Infeasible> {
         let timeout_s = self.timeout_s?;
         // Memory that is too small ends a function before its time is up.
         let (limit, reason) = if peak_mb > f64::from(self.memory_mb) {
@@ -100,6 +101,7 @@ impl Functions for Lambda {
             rank: task.rank,
             reason,
         };
+        // The call reaches a sandbox.
         let model = &trial.profile.function;
         if self.is_workflow {
             trial
@@ -107,9 +109,10 @@ impl Functions for Lambda {
                 .seconds(trial.profile.workflow.transition_latency_s)
                 .await;
         }
-        let _running = self.pool.enter().await;
+        let _permit = self.pool.acquire().await;
         trial.engine.seconds(model.invoke_latency_s).await;
         let (mut sandbox, init_s) = self.sandbox(&function).await;
+        // The code runs until it ends or its time is over.
         let started = trial.engine.now();
         let is_built = sandbox.is_built.clone();
         let (mut world, computed) = trial
@@ -127,18 +130,20 @@ impl Functions for Lambda {
                 }
             }
         };
+        // Memory and time decide how it ended.
         let peak_mb = trial.peak_mb(&task, model.resident_mb, &computed);
         sandbox.peak_mb = sandbox.peak_mb.max(peak_mb);
-        let over = self.over(peak_mb, &function, timed_out);
+        let over = self.exceeded(peak_mb, &function, timed_out);
         let error = match (&over, &ended) {
             (Some(over), _) => Some(over.to_string()),
             (None, Err(error)) => Some(error.to_string()),
             (None, Ok(_)) => None,
         };
+        // A failed sandbox serves no further invocation.
         trial.record(Invocation {
             id: trial.next_id(),
             task: (&task).into(),
-            host: epochcost_systems::Host::Function,
+            host: Host::Function,
             sandbox: sandbox.id,
             started_s: started as f64 * 1e-9,
             duration_s: (trial.engine.now() - started) as f64 * 1e-9,

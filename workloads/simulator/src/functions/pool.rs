@@ -1,4 +1,4 @@
-//! How many invocations run at once, and in which sandboxes.
+//! Concurrency of an account's invocations, and its sandboxes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -13,36 +13,37 @@ use crate::engine::{Engine, locked};
 #[derive(Clone)]
 pub(crate) struct Sandbox {
     pub(crate) id: u64,
-    /// Whether it holds the model.
+    /// Whether it holds the built model.
     pub(crate) is_built: Arc<AtomicBool>,
-    /// Most memory that it needed so far, MB.
+    /// Peak memory so far, MB.
     pub(crate) peak_mb: f64,
 }
 
 #[derive(Default)]
 struct Function {
     idle: Vec<Sandbox>,
-    /// Sandboxes that it may still gain now, and since when.
+    /// Sandboxes that it may gain, and the instant of that count.
     tokens: Option<(f64, u64)>,
 }
 
 struct State {
     running: usize,
-    waiting: VecDeque<Arc<Mutex<Turn>>>,
+    waiting: VecDeque<Arc<Mutex<Waiter>>>,
     functions: BTreeMap<String, Function>,
 }
 
+/// An invocation that waits for a permit.
 #[derive(Default)]
-struct Turn {
-    has_come: bool,
+struct Waiter {
+    is_granted: bool,
     waker: Option<Waker>,
 }
 
 /// The sandboxes of an account's functions.
 pub(crate) struct Pool {
     engine: Engine,
-    /// Invocations that may run at once, and sandboxes that a function may
-    /// gain in ten seconds; none: no limits.
+    /// Concurrent invocations, and sandboxes that a function may gain in ten seconds;
+    /// none without limits.
     limits: Option<(usize, f64)>,
     state: Mutex<State>,
 }
@@ -61,26 +62,26 @@ impl Pool {
     }
 
     /// Waits until one more invocation may run.
-    pub(crate) async fn enter(&self) -> Running<'_> {
-        let turn = {
+    pub(crate) async fn acquire(&self) -> Permit<'_> {
+        let waiter = {
             let mut state = locked(&self.state);
             let limit = self.limits.map_or(usize::MAX, |(running, _)| running);
             if state.running < limit {
                 state.running += 1;
                 None
             } else {
-                let turn = Arc::new(Mutex::new(Turn::default()));
-                state.waiting.push_back(turn.clone());
-                Some(turn)
+                let waiter = Arc::new(Mutex::new(Waiter::default()));
+                state.waiting.push_back(waiter.clone());
+                Some(waiter)
             }
         };
-        if let Some(turn) = turn {
-            Wait(turn).await;
+        if let Some(waiter) = waiter {
+            Acquire(waiter).await;
         }
-        Running(self)
+        Permit(self)
     }
 
-    /// An idle sandbox of `function`, if it has one: the one used last.
+    /// Takes the idle sandbox of `function` that was used last, if it has one.
     pub(crate) fn take_idle(&self, function: &str) -> Option<Sandbox> {
         locked(&self.state).functions.get_mut(function)?.idle.pop()
     }
@@ -98,13 +99,13 @@ impl Pool {
             let refill = (now.saturating_sub(since)) as f64 * 1e-10 * per_10_s;
             tokens = (tokens + refill).min(per_10_s) - 1.0;
             function.tokens = Some((tokens, now.max(since)));
-            // A debt of tokens is waited for in the order in which it was made.
+            // Debts of tokens are waited for in the order in which they were made.
             now + (-tokens.min(0.0) * 1e10 / per_10_s) as u64
         };
         self.engine.until(ready).await;
     }
 
-    /// Gives a sandbox back for others to use.
+    /// Returns a sandbox to the idle ones.
     pub(crate) fn give_back(&self, function: &str, sandbox: Sandbox) {
         let mut state = locked(&self.state);
         match state.functions.get_mut(function) {
@@ -117,20 +118,20 @@ impl Pool {
     }
 }
 
-/// One of the invocations that run at once.
-pub(crate) struct Running<'a>(&'a Pool);
+/// The permission of one invocation to run, given back when dropped.
+pub(crate) struct Permit<'a>(&'a Pool);
 
-impl Drop for Running<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = locked(&self.0.state);
-        // The place goes to whoever has waited longest.
-        while let Some(turn) = state.waiting.pop_front() {
-            if Arc::strong_count(&turn) == 1 {
+        // The permit goes to the invocation that has waited longest.
+        while let Some(waiter) = state.waiting.pop_front() {
+            if Arc::strong_count(&waiter) == 1 {
                 continue;
             }
-            let mut turn = locked(&turn);
-            turn.has_come = true;
-            if let Some(waker) = turn.waker.take() {
+            let mut waiter = locked(&waiter);
+            waiter.is_granted = true;
+            if let Some(waker) = waiter.waker.take() {
                 waker.wake();
             }
             return;
@@ -139,17 +140,18 @@ impl Drop for Running<'_> {
     }
 }
 
-struct Wait(Arc<Mutex<Turn>>);
+/// A future that is ready when its waiter is granted a permit.
+struct Acquire(Arc<Mutex<Waiter>>);
 
-impl Future for Wait {
+impl Future for Acquire {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut turn = locked(&self.0);
-        if turn.has_come {
+        let mut waiter = locked(&self.0);
+        if waiter.is_granted {
             return Poll::Ready(());
         }
-        turn.waker = Some(context.waker().clone());
+        waiter.waker = Some(context.waker().clone());
         Poll::Pending
     }
 }

@@ -1,13 +1,15 @@
+//! Compute profiles: the cost of training steps.
+
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
-/// Where the numbers of a compute profile come from.
+/// The origin of a compute profile's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComputeOrigin {
     /// Measured on the machine that the profile names.
     Measured,
-    /// Durations that a paper publishes: what follows from them is true by
+    /// Durations that a paper publishes; results that follow from them hold by
     /// construction.
     Published,
     /// A stated rate of floating-point operations.
@@ -16,11 +18,11 @@ pub enum ComputeOrigin {
     Scaled,
 }
 
-/// How well a line fits the measurements that it stands for.
+/// Quality of the fit of a line to measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// Measurements.
+    /// Number of measurements.
     pub points: usize,
     /// Share of the variance of the step time that the line explains.
     pub r_squared: f64,
@@ -28,7 +30,7 @@ pub struct Fit {
     pub largest_error: f64,
 }
 
-/// What a training step of one model costs on one device.
+/// The cost of one model's training step on one device.
 ///
 /// A step of `b` samples takes `fixed_s + b · sample_s` seconds on one vCPU;
 /// with `v` vCPUs that share `1 - parallel` of it stays serial (Amdahl), and a
@@ -42,45 +44,45 @@ pub struct ModelCost {
     pub device: Device,
     /// Seconds of a step that do not depend on its batch.
     pub fixed_s: f64,
-    /// Seconds a sample, forward and backward.
+    /// Seconds per sample, forward and backward.
     pub sample_s: f64,
     /// Share of the step that more vCPUs speed up.
     pub parallel: f64,
-    /// Seconds a sample of the test split, forward only.
+    /// Seconds per sample of the test split, forward only.
     pub evaluate_sample_s: f64,
     /// Seconds from the start of an init'ed worker to its first step: building
     /// the model.
     pub build_s: f64,
     /// Peak memory beside the worker's own that does not depend on the batch, MB.
     pub fixed_mb: f64,
-    /// Peak memory a sample, MB.
+    /// Peak memory per sample, MB.
     pub sample_mb: f64,
-    /// How well the times fit, where they were fitted.
+    /// Quality of the fit, where the times were fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
-    /// Who says so.
+    /// Source of the numbers.
     pub source: String,
-    /// When, `YYYY-MM-DD`.
+    /// Date of the source, `YYYY-MM-DD`.
     pub date: String,
 }
 
 impl ModelCost {
-    /// Seconds of a step of `samples` on `vcpus`.
+    /// Returns the seconds of a step of `samples` on `vcpus`.
     pub fn step_s(&self, samples: usize, vcpus: f64) -> f64 {
         (self.fixed_s + samples as f64 * self.sample_s) * self.slowdown(vcpus)
     }
 
-    /// Seconds of an evaluation of `samples` on `vcpus`.
+    /// Returns the seconds of an evaluation of `samples` on `vcpus`.
     pub fn evaluate_s(&self, samples: usize, vcpus: f64) -> f64 {
         samples as f64 * self.evaluate_sample_s * self.slowdown(vcpus)
     }
 
-    /// Peak memory of a step of `samples` beside the worker's own, MB.
+    /// Returns the peak memory of a step of `samples` beside the worker's own, MB.
     pub fn peak_mb(&self, samples: usize) -> f64 {
         self.fixed_mb + samples as f64 * self.sample_mb
     }
 
-    /// Time relative to one vCPU.
+    /// Returns the time on `vcpus` relative to one vCPU.
     pub fn slowdown(&self, vcpus: f64) -> f64 {
         match (self.device, vcpus < 1.0) {
             (Device::Cuda, _) => 1.0,
@@ -89,7 +91,7 @@ impl ModelCost {
         }
     }
 
-    /// What is wrong with it, if anything.
+    /// Returns the first mistake in the entry, if any.
     fn fault(&self) -> Option<&'static str> {
         let numbers = [
             self.fixed_s,
@@ -112,31 +114,31 @@ impl ModelCost {
     }
 }
 
-/// What training steps cost on one kind of machine.
+/// The cost of training steps on one kind of machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComputeProfile {
     /// Version of this format: 1.
     pub schema: u32,
-    /// Its name.
+    /// Name of the profile.
     pub name: String,
-    /// What it describes.
+    /// Description of the machine.
     pub about: String,
-    /// Where its numbers come from.
+    /// Origin of the numbers.
     pub origin: ComputeOrigin,
-    /// The models.
+    /// Costs per model and device.
     pub models: Vec<ModelCost>,
 }
 
 impl ComputeProfile {
-    /// The cost of `model` on `device`.
+    /// Returns the cost of `model` on `device`.
     pub fn find(&self, model: &str, device: Device) -> Option<&ModelCost> {
         self.models
             .iter()
             .find(|cost| cost.model == model && cost.device == device)
     }
 
-    /// What is wrong with it: the model and the reason.
+    /// Returns the mistakes in the profile: the model and the reason.
     pub fn faults(&self) -> Vec<(String, String)> {
         let models = self.models.iter();
         let mut faults: Vec<(String, String)> = models

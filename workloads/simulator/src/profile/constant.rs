@@ -1,26 +1,28 @@
+//! Numbers with their sources.
+
 use serde::{Deserialize, Serialize};
 
-/// A number that a simulation stands on, and where it comes from.
+/// A number that a simulation uses, and its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constant {
-    /// The value, in the unit that the field's name ends in.
+    /// Value, in the unit that the field's name ends in.
     pub value: f64,
-    /// The lowest that a source or a measurement gives.
+    /// Lowest value of a source or a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// The highest.
+    /// Highest value of a source or a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Who says so: a document with its address, or the measurement.
+    /// Source: a document with its address, or the measurement.
     pub source: String,
-    /// When the source said so, `YYYY-MM-DD`.
+    /// Date of the source, `YYYY-MM-DD`.
     pub date: String,
 }
 
 impl Constant {
-    /// The range that an uncertainty run samples: the value alone where
-    /// sources do not differ.
+    /// Returns the range that an uncertainty run samples: the value alone where
+    /// sources agree.
     pub fn range(&self) -> (f64, f64) {
         (
             self.low.unwrap_or(self.value),
@@ -28,17 +30,18 @@ impl Constant {
         )
     }
 
-    /// The value at `fraction` (0..=1) of the range: log-uniform where the
+    /// Returns the value at `fraction` (0..=1) of the range: log-uniform where the
     /// range is positive, so that a factor of two up is as likely as one down.
     pub fn at(&self, fraction: f64) -> f64 {
         let (low, high) = self.range();
-        match low > 0.0 {
-            true => low * (high / low).powf(fraction),
-            false => low + (high - low) * fraction,
+        if low > 0.0 {
+            low * (high / low).powf(fraction)
+        } else {
+            low + (high - low) * fraction
         }
     }
 
-    /// What is wrong with it, if anything.
+    /// Returns the first mistake in the constant, if any.
     pub(crate) fn fault(&self) -> Option<String> {
         let (low, high) = self.range();
         let finite = [self.value, low, high].iter().all(|x| x.is_finite());

@@ -1,20 +1,20 @@
-//! From measurements to the numbers of a compute profile.
+//! Fits of measurements, which give the numbers of a compute profile.
 
 use super::Fit;
 
 /// A straight line through measurements that grow with the size of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its value at a batch of 0; at least 0.
+    /// Value at a batch of 0; at least 0.
     pub fixed: f64,
-    /// What a sample adds; at least 0.
+    /// Slope: value per sample; at least 0.
     pub per_sample: f64,
-    /// How well it fits.
+    /// Quality of the fit.
     pub fit: Fit,
 }
 
 impl Line {
-    /// The line through measurements `(batch size, value)` by least squares,
+    /// Fits a line to measurements `(batch size, value)` by least squares,
     /// weighted by 1 / value²: it minimises *relative* errors, so that a batch
     /// of 8 counts as much as one of 512 that takes sixty times as long.
     ///
@@ -45,13 +45,13 @@ impl Line {
         Some(line)
     }
 
-    /// Its value at a batch of `samples`.
+    /// Returns the value at a batch of `samples`.
     pub fn at(&self, samples: usize) -> f64 {
         self.fixed + samples as f64 * self.per_sample
     }
 
-    /// Share of the variance that it explains, weighted as the fit is; 0 for a
-    /// line that is no better than the weighted mean.
+    /// Returns the share of the variance that the line explains, weighted like the
+    /// fit; 0 for a line that is no better than the weighted mean.
     fn r_squared(&self, measurements: &[(usize, f64)]) -> f64 {
         let weights = sum(measurements, |_, value| value.powi(-2));
         let mean = sum(measurements, |_, value| value.recip()) / weights;
@@ -65,7 +65,8 @@ impl Line {
         (1.0 - left / total).max(0.0)
     }
 
-    /// Largest distance of a measurement from it, relative to the measurement.
+    /// Returns the largest distance of a measurement from the line, relative to the
+    /// measurement.
     fn largest_error(&self, measurements: &[(usize, f64)]) -> f64 {
         let errors = measurements
             .iter()
@@ -74,8 +75,8 @@ impl Line {
     }
 }
 
-/// With u = 1 / value and v = batch / value, the `a` and `b` of at least 0 that
-/// minimise the sum of (a·u + b·v - 1)².
+/// Returns the `a` and `b` of at least 0 that minimise the sum of (a·u + b·v - 1)²,
+/// where u = 1 / value and v = batch / value.
 fn coefficients(measurements: &[(usize, f64)]) -> (f64, f64) {
     let (uu, uv, vv) = (
         sum(measurements, |_, value| value.powi(-2)),
@@ -110,10 +111,10 @@ fn sum(measurements: &[(usize, f64)], of: impl Fn(usize, f64) -> f64) -> f64 {
         .sum()
 }
 
-/// The share of a step that `threads` speed up, by Amdahl's law, from its time
-/// on one thread and on `threads` (at least 2); within 0 to 1.
+/// Returns the share of a step that `threads` speed up, by Amdahl's law, from its
+/// time on one thread and on `threads` (at least 2); within 0 to 1.
 ///
-/// `None` where that many threads say nothing, or a time is not positive.
+/// `None` for fewer than two threads, or where a time is not positive.
 pub fn parallel_share(one_s: f64, many_s: f64, threads: usize) -> Option<f64> {
     if threads < 2 || !(one_s > 0.0 && many_s > 0.0) {
         return None;
@@ -122,8 +123,8 @@ pub fn parallel_share(one_s: f64, many_s: f64, threads: usize) -> Option<f64> {
     Some((gained / (1.0 - 1.0 / threads as f64)).clamp(0.0, 1.0))
 }
 
-/// The middle of some values, the mean of the two middle ones of an even
-/// number; `None` of none.
+/// Returns the median of `values`, the mean of the two middle ones of an even
+/// number; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -147,7 +148,7 @@ mod tests {
             .prop_map(|batches| batches.into_iter().collect())
     }
 
-    /// What [`Line::through`] minimises.
+    /// Returns the sum that [`Line::through`] minimises.
     fn relative_squares(fixed: f64, per_sample: f64, measurements: &[(usize, f64)]) -> f64 {
         sum(measurements, |batch, value| {
             ((fixed + batch as f64 * per_sample) / value - 1.0).powi(2)

@@ -1,4 +1,4 @@
-//! What a platform is made of and what a training step costs, as data.
+//! The parts of a platform and the cost of a training step, as data.
 //!
 //! A platform profile states every number as a [`Constant`] with its source. A
 //! simulation runs on a [`Profile`] of plain numbers: the stated values, or a

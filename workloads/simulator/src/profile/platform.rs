@@ -1,4 +1,4 @@
-//! The parts of a platform profile. Every struct is generic in its numbers:
+//! Parts of a platform profile. Every struct is generic in its numbers:
 //! [`Constant`](super::Constant) in a file, `f64` in a simulation.
 
 use epochcost_kernels::hash;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Constant;
 
-/// Declares the parts of a profile, each with a way to turn all its numbers.
+/// Declares the parts of a profile, each with a `map` over all its numbers.
 macro_rules! parts {
     ($($(#[$about:meta])* struct $name:ident {
         $($(#[$field_about:meta])* $kind:ident $field:ident: $type:ty,)*
@@ -19,7 +19,8 @@ macro_rules! parts {
         }
 
         impl<T> $name<T> {
-            /// Every number turned by `turn`, which is given its path.
+            /// Returns the part with every number converted by `turn`, which receives
+            /// the number's path.
             fn map<U>(&self, path: &str, turn: &mut dyn FnMut(&str, &T) -> U) -> $name<U> {
                 $name {
                     $($field: parts!(@map $kind self.$field, format!("{path}.{}", stringify!($field)), turn),)*
@@ -41,14 +42,14 @@ macro_rules! parts {
 }
 
 parts! {
-    /// What any service costs in time.
+    /// Latencies and bandwidths of a service.
     struct ServiceModel {
-        /// From a request to the moment the service acts on it, seconds.
+        /// Time from a request to the moment the service acts on it, seconds.
         number request_latency_s: T,
-        /// Bandwidth of one transfer, bytes a second.
+        /// Bandwidth of one transfer, bytes per second.
         number stream_bytes_per_s: T,
-        /// Bandwidth that all transfers of one server share; null: no limit
-        /// that any experiment reaches.
+        /// Bandwidth that all transfers of one server share, bytes per second; null
+        /// where no experiment reaches the limit.
         optional server_bytes_per_s: Option<T>,
         /// Core-seconds of a shared host that a request takes.
         number host_core_s_per_request: T,
@@ -64,14 +65,13 @@ parts! {
         number object_bytes_limit: T,
     }
 
-    /// The tensor store, one server a peer.
+    /// The tensor store, one server per peer.
     struct TensorStoreModel {
         /// Requests and transfers.
         service service: ServiceModel<T>,
-        /// Bytes of operands that the store's one thread reduces or steps a
-        /// second.
+        /// Bytes of operands per second that the store's one thread reduces or steps.
         number arithmetic_bytes_per_s: T,
-        /// Bytes of JSON text that it parses a second.
+        /// Bytes of JSON text per second that the store parses.
         number json_bytes_per_s: T,
         /// Largest value, bytes.
         number value_bytes_limit: T,
@@ -79,29 +79,29 @@ parts! {
 
     /// The message queue.
     struct QueueModel {
-        /// Requests and transfers; also from a message's arrival to a waiting
+        /// Requests and transfers; also the time from a message's arrival to a waiting
         /// consumer.
         service service: ServiceModel<T>,
         /// Largest message, bytes.
         number message_bytes_limit: T,
     }
 
-    /// Functions: AWS Lambda, or what stands in for it.
+    /// Functions: AWS Lambda, or its replacement.
     struct FunctionModel {
-        /// From a call to a function that has a warm sandbox to its first
-        /// instruction, and back, seconds.
+        /// Time from a call to the first instruction in a warm sandbox, and back,
+        /// seconds.
         number invoke_latency_s: T,
-        /// Placing and starting a sandbox before its init, not billed, seconds.
+        /// Time of placing and starting a sandbox before its init, not billed, seconds.
         number cold_start_s: T,
-        /// Init of the worker, billed, seconds.
+        /// Time of the worker's init, billed, seconds.
         number init_s: T,
         /// Network bandwidth of one function by its memory size, interpolated.
         points bandwidth: Vec<BandwidthPoint<T>>,
-        /// MB of memory that buy one vCPU.
+        /// Memory per vCPU, MB.
         number mb_per_vcpu: T,
         /// Most vCPUs of a function.
         number vcpus_limit: T,
-        /// Bytes of vector operands that one vCPU reads and writes a second.
+        /// Bytes of vector operands per second that one vCPU reads and writes.
         number arithmetic_bytes_per_s: T,
         /// Resident memory of a worker before it holds a model, MB.
         number resident_mb: T,
@@ -119,9 +119,9 @@ parts! {
         number package_mb_limit: T,
     }
 
-    /// Workflows: AWS Step Functions, or what stands in for it.
+    /// Workflows: AWS Step Functions, or its replacement.
     struct WorkflowModel {
-        /// From the end of a state to the call of the next, seconds.
+        /// Time from the end of a state to the call of the next, seconds.
         number transition_latency_s: T,
         /// Iterations of a map state that run at the same time.
         number map_concurrency_limit: T,
@@ -129,21 +129,21 @@ parts! {
 
     /// Instances.
     struct InstanceModel {
-        /// From the request for an instance to its first instruction, seconds.
+        /// Time from the request for an instance to its first instruction, seconds.
         number boot_s: T,
-        /// Network bandwidth of one instance, bytes a second.
+        /// Network bandwidth of one instance, bytes per second.
         number bytes_per_s: T,
         /// vCPUs.
         number vcpus: T,
-        /// Bytes of vector operands that it reads and writes a second.
+        /// Bytes of vector operands per second that an instance reads and writes.
         number arithmetic_bytes_per_s: T,
         /// Shortest time that is billed, seconds.
         number minimum_billed_s: T,
     }
 
-    /// One machine that everything shares.
+    /// One machine that all workers and services share.
     struct HostModel {
-        /// Its cores, in those that work alone.
+        /// Number of cores, in units of a core that works alone.
         number cores: T,
         /// Standard deviation of a computation's core time, relative to its
         /// mean, where there are more workers than cores.
@@ -157,7 +157,7 @@ parts! {
 pub struct BandwidthPoint<T> {
     /// The memory size, MB.
     pub memory_mb: u32,
-    /// Bytes a second.
+    /// Bandwidth, bytes per second.
     pub bytes_per_s: T,
 }
 
@@ -176,9 +176,9 @@ impl<T> BandwidthPoint<T> {
 pub struct Profile<T> {
     /// Version of this format: 1.
     pub schema: u32,
-    /// Its name.
+    /// Name of the profile.
     pub name: String,
-    /// What it describes, and what it does not.
+    /// Description: what is modelled, and what is not.
     pub about: String,
     /// The object store.
     pub object_store: ObjectStoreModel<T>,
@@ -192,31 +192,31 @@ pub struct Profile<T> {
     pub workflow: WorkflowModel<T>,
     /// Instances.
     pub instance: InstanceModel<T>,
-    /// The one machine that everything shares; null: everyone has their own.
+    /// The machine that all workers and services share; null if each has its own.
     pub host: Option<HostModel<T>>,
-    /// What a second of a function costs, where it is not Lambda's memory
-    /// price: a dimension of the price book.
+    /// Dimension of the price book for a second of a function, where it is not
+    /// Lambda's price of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function_price: Option<String>,
-    /// What functions compute on.
+    /// Device of functions.
     #[serde(default)]
     pub function_device: FunctionDevice,
 }
 
-/// What functions compute on.
+/// The device on which functions compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FunctionDevice {
     /// vCPUs by memory size.
     #[default]
     Cpu,
-    /// A GPU of their own.
+    /// One GPU per function.
     Cuda,
 }
 
 impl<T> Profile<T> {
-    /// The same profile with every number turned by `turn`, which is given its
-    /// path (`object_store.service.request_latency_s`).
+    /// Returns the profile with every number converted by `turn`, which receives the
+    /// number's path (`object_store.service.request_latency_s`).
     pub fn map<U>(&self, turn: &mut dyn FnMut(&str, &T) -> U) -> Profile<U> {
         Profile {
             schema: self.schema,
@@ -236,12 +236,12 @@ impl<T> Profile<T> {
 }
 
 impl Profile<Constant> {
-    /// The stated values.
+    /// Returns the profile of the stated values.
     pub fn values(&self) -> Profile<f64> {
         self.map(&mut |_, constant| constant.value)
     }
 
-    /// A sample of the constants' ranges: each drawn on its own, by `seed` and
+    /// Returns a sample of the constants' ranges: each drawn on its own, by `seed` and
     /// its path.
     pub fn sampled(&self, seed: u64) -> Profile<f64> {
         self.map(&mut |path, constant| {
@@ -252,14 +252,14 @@ impl Profile<Constant> {
         })
     }
 
-    /// Paths and constants, in order.
+    /// Returns paths and constants, in order.
     pub fn constants(&self) -> Vec<(String, Constant)> {
         let mut all = Vec::new();
         self.map(&mut |path, constant| all.push((path.to_owned(), constant.clone())));
         all
     }
 
-    /// What is wrong with it: the path of the constant and the reason.
+    /// Returns the mistakes in the profile: the path of the constant and the reason.
     pub fn faults(&self) -> Vec<(String, String)> {
         let constants = self.constants();
         let faults = constants
@@ -279,12 +279,12 @@ impl Profile<Constant> {
 }
 
 impl FunctionModel<f64> {
-    /// vCPUs of a function of `memory_mb`.
+    /// Returns the vCPUs of a function of `memory_mb`.
     pub fn vcpus(&self, memory_mb: u32) -> f64 {
         (f64::from(memory_mb) / self.mb_per_vcpu).min(self.vcpus_limit)
     }
 
-    /// Network bandwidth of a function of `memory_mb`, bytes a second.
+    /// Returns the network bandwidth of a function of `memory_mb`, bytes per second.
     pub fn bytes_per_s(&self, memory_mb: u32) -> f64 {
         let points = &self.bandwidth;
         let above = points.iter().position(|point| point.memory_mb >= memory_mb);
@@ -304,8 +304,8 @@ impl FunctionModel<f64> {
 }
 
 impl Profile<f64> {
-    /// A platform on which nothing takes time but computing, and which has no
-    /// limits: the ground on which to study one constant at a time.
+    /// Returns a platform on which only computing takes time, and which has no limits:
+    /// a base for studying one constant at a time.
     pub fn ideal() -> Self {
         let service = ServiceModel {
             request_latency_s: 0.0,

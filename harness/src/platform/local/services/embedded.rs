@@ -5,6 +5,7 @@ use std::sync::Arc;
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 use epochcost_channels::{ChannelError, ObjectStore};
+use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, DataLayout, Job, SystemError, dataset_objects};
 
 use crate::platform::{PlatformError, TrialData};
@@ -52,9 +53,9 @@ impl Services {
     pub(super) fn environment(&self) -> [(String, String); 3] {
         let tensors: Vec<String> = self.tensors.iter().map(TensorServer::endpoint).collect();
         [
-            ("EPOCHCOST_OBJECTS".into(), self.objects.endpoint()),
-            ("EPOCHCOST_TENSORS".into(), tensors.join(",")),
-            ("EPOCHCOST_QUEUE".into(), self.queue.endpoint()),
+            (variable::OBJECTS.into(), self.objects.endpoint()),
+            (variable::TENSORS.into(), tensors.join(",")),
+            (variable::QUEUE.into(), self.queue.endpoint()),
         ]
     }
 }

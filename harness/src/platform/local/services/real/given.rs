@@ -4,6 +4,7 @@
 use std::{env, fmt};
 
 use epochcost_channels::{Endpoint, Scheme};
+use epochcost_environment::user;
 
 use crate::platform::PlatformError;
 
@@ -20,11 +21,11 @@ pub(super) struct Given {
 
 impl Given {
     /// Of a Redis for each peer, parted by commas.
-    pub(super) const REDIS: &str = "EPOCHCOST_REAL_REDIS";
+    pub(super) const REDIS: &str = user::REAL_REDIS;
     /// Of RabbitMQ.
-    pub(super) const RABBITMQ: &str = "EPOCHCOST_REAL_RABBITMQ";
+    pub(super) const RABBITMQ: &str = user::REAL_RABBITMQ;
     /// Of an S3-compatible server, with the bucket to use.
-    pub(super) const S3: &str = "EPOCHCOST_REAL_S3";
+    pub(super) const S3: &str = user::REAL_S3;
 
     /// What the environment says.
     ///

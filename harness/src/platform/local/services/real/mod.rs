@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use epochcost_channels::client::{clear, create_bucket, open_objects};
 use epochcost_channels::{ChannelError, Endpoint, Scope};
+use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, DataLayout, dataset_objects};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::sleep;
@@ -114,10 +115,10 @@ impl Trial {
     /// Where workers find them, and under which names, as environment variables.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         [
-            ("EPOCHCOST_OBJECTS", self.addresses.objects.clone()),
-            ("EPOCHCOST_TENSORS", self.addresses.tensors.join(",")),
-            ("EPOCHCOST_QUEUE", self.addresses.queue.clone()),
-            ("EPOCHCOST_SCOPE", self.scope.to_string()),
+            (variable::OBJECTS, self.addresses.objects.clone()),
+            (variable::TENSORS, self.addresses.tensors.join(",")),
+            (variable::QUEUE, self.addresses.queue.clone()),
+            (variable::SCOPE, self.scope.to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()

@@ -1,19 +1,20 @@
-//! The synchronous systems take the training steps of one process, on real models.
+//! Models behind the systems' interface: the synchronous systems take the training
+//! steps of one process.
 
 use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
 use epochcost_models::{Precision, Trainer, input};
 use epochcost_systems::testing::{self, Data};
-use epochcost_systems::{Batch, Compute, Fidelity, Job, Vector};
+use epochcost_systems::{Batch, Compute, Device, Fidelity, Job, Vector};
 use serde_json::Map;
 
-use crate::compute::{JobModel, Model};
+use super::{Description, JobModel, Model};
 
 const SYSTEMS: [&str; 3] = ["allreduce", "scatterreduce", "gpu_baseline"];
 
-/// How far training on the union of the workers' batches may be from
-/// training on the mean of their gradients, relative to the way that training
-/// went: only the order of additions differs.
+/// Largest distance of training on the union of the workers' batches from training
+/// on the mean of their gradients, relative to the distance trained: only the order of
+/// additions differs.
 const UNION_BOUND: f64 = 1e-5;
 
 struct Shape {
@@ -55,7 +56,7 @@ fn job(system: &str, shape: &Shape) -> Job {
     job
 }
 
-/// Arbitrary pixels, labels 0 to 9.
+/// Makes arbitrary pixels with labels 0 to 9.
 fn data(job: &Job) -> Data {
     let records = |first, count| {
         let mut records = testing::records(job, first, count).to_vec();
@@ -71,7 +72,7 @@ fn data(job: &Job) -> Data {
     }
 }
 
-/// Mini-batch `index` of the shard of worker `rank`, shuffled by seed, rank and epoch.
+/// Returns mini-batch `index` of the shard of worker `rank`, shuffled by seed, rank and epoch.
 fn batch(job: &Job, data: &Data, rank: usize, epoch: usize, index: usize) -> Vec<u8> {
     let share = job.batches_per_worker * job.batch_size;
     let seed = hash::mix(hash::mix(job.seed, rank as u64), epoch as u64);
@@ -84,18 +85,18 @@ fn batch(job: &Job, data: &Data, rank: usize, epoch: usize, index: usize) -> Vec
     wanted.iter().flat_map(record).copied().collect()
 }
 
-/// Where one process gets to.
+/// The training of one process.
 struct Reference {
     initial: Vec<f32>,
     parameters: Vec<f32>,
-    /// Of the first sub-batch's batch norms alone.
+    /// Statistics of the first sub-batch's batch norms alone.
     statistics: Vec<f32>,
-    /// Of the parameters, after each step.
+    /// Digests of the parameters, after each step.
     digests: Vec<String>,
 }
 
-/// One process that steps with the mean of the gradients of sub-batches: those
-/// of the workers, or all of them as one.
+/// Trains in one process, with the mean of the gradients of sub-batches: those of the
+/// workers, or all of them as one.
 fn reference(job: &Job, data: &Data, union: bool) -> Reference {
     let dataset = epochcost_datasets::find(&job.data.dataset).unwrap();
     let mut trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu).unwrap();
@@ -219,8 +220,8 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(square).sum::<f64>().sqrt()
 }
 
-/// What a worker is given of each dataset fits every model that may train on it, but for
-/// the largest, whose steps take seconds.
+/// Images of each dataset fit every model that may train on it; the largest models,
+/// whose steps take seconds, are left out.
 #[tokio::test]
 async fn every_small_model_steps_on_every_dataset_that_it_takes() {
     let small = |model: &&epochcost_systems::ModelSizes| model.sizes.parameters < 30_000_000;
@@ -256,7 +257,7 @@ async fn every_small_model_steps_on_every_dataset_that_it_takes() {
             let first = step().await;
             assert!(first.loss.unwrap().is_finite(), "{}", model.name);
             assert_eq!(first.gradient.len(), model.sizes.parameters);
-            // What dropout drops depends on the batch alone.
+            // Dropout depends on the batch alone.
             assert_eq!(first.gradient, step().await.gradient, "{}", model.name);
         }
     }
@@ -275,4 +276,29 @@ fn records_of_another_size_are_refused() {
     job.data.dataset = "imagenet".into();
     let error = JobModel::new(model, &job).err().unwrap();
     assert!(error.to_string().contains("imagenet"), "{error}");
+}
+
+/// The harness plans with the systems' table and never links a model.
+#[test]
+fn the_systems_table_of_models_is_the_models_own() {
+    let known = epochcost_systems::models();
+    assert_eq!(known.len(), epochcost_models::models().len());
+    for info in epochcost_models::models() {
+        let model = epochcost_systems::find_model(info.name).unwrap();
+        assert_eq!(
+            (model.input, model.classes, model.tensors),
+            (info.input, info.classes, info.gradient_tensors)
+        );
+        assert_eq!(
+            (model.sizes.parameters, model.sizes.statistics),
+            (info.parameters, info.statistics)
+        );
+    }
+}
+
+#[test]
+fn the_cpu_is_always_there_and_a_missing_gpu_has_a_reason() {
+    let Description { devices, no_cuda } = Description::here();
+    assert!(devices.contains(&Device::Cpu));
+    assert_eq!(devices.contains(&Device::Cuda), no_cuda.is_none());
 }

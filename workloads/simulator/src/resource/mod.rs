@@ -1,5 +1,4 @@
-//! Something that many use at once and that is shared fairly: a server's
-//! bandwidth, a host's cores.
+//! A capacity that many users share fairly: a server's bandwidth, a host's cores.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -10,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::engine::{Engine, Tick, locked, nanoseconds};
 
-/// A capacity in units a second, shared max-min fairly: everyone gets the same
-/// rate, except those whose own cap is lower, whose rest the others share.
+/// A capacity in units per second, shared max-min fairly: every user gets the same
+/// rate, except those whose own cap is lower; the others share what these leave.
 ///
 /// Users of one cap form a class whose service is counted once for all of
 /// them, so that an arrival or departure costs no more with a thousand users
@@ -37,12 +36,12 @@ struct State {
 
 struct Class {
     cap: f64,
-    /// Units a second that each user gets now.
+    /// Units per second that each user gets now.
     rate: f64,
-    /// Units that each user got since the class exists.
+    /// Units that each user has received since the class exists.
     served: f64,
     users: usize,
-    /// By the service at which they are done.
+    /// Goals of the users, least service first.
     goals: BinaryHeap<Reverse<Goal>>,
 }
 
@@ -86,7 +85,7 @@ enum UseStage {
 }
 
 impl Resource {
-    /// Shares `capacity` units a second (infinite: everyone gets their cap).
+    /// Shares `capacity` units per second; if infinite, every user gets its cap.
     pub(crate) fn new(engine: &Engine, capacity: f64) -> Self {
         Self(Arc::new(Shared {
             engine: engine.clone(),
@@ -102,7 +101,7 @@ impl Resource {
         }))
     }
 
-    /// Uses `amount` units at no more than `cap` units a second.
+    /// Uses `amount` units at no more than `cap` units per second.
     pub(crate) async fn consume(&self, amount: f64, cap: f64) {
         if amount <= 0.0 {
             return;
@@ -118,7 +117,7 @@ impl Resource {
 }
 
 impl Shared {
-    /// Plans a tick for the next user that will be done.
+    /// Plans a tick for the first user to be done.
     fn plan(self: &Arc<Self>, state: &mut State, now: u64) {
         let Some(next) = state.next_done(now) else {
             return;
@@ -144,7 +143,7 @@ impl Tick for Shared {
 }
 
 impl State {
-    /// Gives everyone what they got since the last time, and wakes those who
+    /// Credits every user with its service since the last call, and wakes those that
     /// have all of it.
     fn serve(&mut self, now: u64) {
         let seconds = (now - self.updated) as f64 * 1e-9;
@@ -173,7 +172,7 @@ impl State {
         self.classes.retain(|class| class.users > 0);
     }
 
-    /// Max-min fair rates: classes by rising cap, each at most an even share of
+    /// Sets max-min fair rates: classes by rising cap, each at most an even share of
     /// what is left.
     fn allocate(&mut self) {
         let mut left = self.capacity;
@@ -185,7 +184,7 @@ impl State {
         }
     }
 
-    /// The first instant at which someone is done.
+    /// Returns the first instant at which a user is done.
     fn next_done(&self, now: u64) -> Option<u64> {
         let done = self.classes.iter().filter_map(|class| {
             let Reverse(goal) = class.goals.peek()?;
@@ -195,7 +194,9 @@ impl State {
         done.min()
     }
 
+    /// Adds a user with `waker` to the class of its cap, and returns its slot.
     fn admit(&mut self, amount: f64, cap: f64, waker: &Waker) -> usize {
+        // A slot, reused if one is free.
         self.sequence += 1;
         let sequence = self.sequence;
         let stage = UseStage::Waiting(waker.clone());
@@ -210,8 +211,13 @@ impl State {
                 self.uses.len() - 1
             }
         };
-        let place = self.classes.partition_point(|class| class.cap < cap);
-        if self.classes.get(place).is_none_or(|class| class.cap != cap) {
+        // The class of this cap, made if the user is its first.
+        let position = self.classes.partition_point(|class| class.cap < cap);
+        if self
+            .classes
+            .get(position)
+            .is_none_or(|class| class.cap != cap)
+        {
             let class = Class {
                 cap,
                 rate: 0.0,
@@ -219,9 +225,10 @@ impl State {
                 users: 0,
                 goals: BinaryHeap::new(),
             };
-            self.classes.insert(place, class);
+            self.classes.insert(position, class);
         }
-        let class = &mut self.classes[place];
+        // The user is done when the class has served the amount.
+        let class = &mut self.classes[position];
         class.users += 1;
         class.goals.push(Reverse(Goal {
             at: class.served + amount,
@@ -231,11 +238,11 @@ impl State {
         user
     }
 
-    /// Frees the place of a user; what it did not get is left to the others.
+    /// Frees the slot of a user; what it did not receive is left to the others.
     fn release(&mut self, user: usize, cap: f64) {
-        let place = &mut self.uses[user];
-        let was_waiting = matches!(place.stage, UseStage::Waiting(_));
-        (place.sequence, place.stage) = (0, UseStage::Done);
+        let slot = &mut self.uses[user];
+        let was_waiting = matches!(slot.stage, UseStage::Waiting(_));
+        (slot.sequence, slot.stage) = (0, UseStage::Done);
         self.free.push(user);
         if was_waiting && let Some(class) = self.classes.iter_mut().find(|class| class.cap == cap) {
             class.users -= 1;
@@ -244,7 +251,7 @@ impl State {
     }
 }
 
-/// One user until it has what it asked for.
+/// A use in progress: ready when the user has received its amount.
 struct Consume {
     shared: Arc<Shared>,
     amount: f64,
@@ -291,138 +298,4 @@ impl Drop for Consume {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use futures_util::future::join_all;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// When each of the uses (start s, amount, cap) is done, seconds.
-    fn done(capacity: f64, uses: &[(f64, f64, f64)]) -> Vec<f64> {
-        let engine = Engine::default();
-        let resource = Resource::new(&engine, capacity);
-        let all = join_all(uses.iter().map(|(start, amount, cap)| {
-            let (engine, resource) = (&engine, &resource);
-            async move {
-                engine.seconds(*start).await;
-                resource.consume(*amount, *cap).await;
-                engine.now() as f64 * 1e-9
-            }
-        }));
-        engine.run(all).unwrap()
-    }
-
-    fn assert_close(found: &[f64], expected: &[f64]) {
-        for (found, expected) in found.iter().zip(expected) {
-            assert!((found - expected).abs() < 1e-6, "{found} for {expected}");
-        }
-    }
-
-    #[test]
-    fn all_share_alike_and_the_rest_goes_to_those_who_stay() {
-        assert_close(&done(10.0, &[(0.0, 10.0, 10.0)]), &[1.0]);
-        // Two at 5 a second; the second goes on alone at 10.
-        assert_close(
-            &done(10.0, &[(0.0, 10.0, 10.0), (0.0, 15.0, 10.0)]),
-            &[2.0, 2.5],
-        );
-        // The second arrives when the first has 5 left.
-        assert_close(
-            &done(10.0, &[(0.0, 10.0, 10.0), (0.5, 5.0, 10.0)]),
-            &[1.5, 1.5],
-        );
-    }
-
-    #[test]
-    fn a_low_cap_leaves_its_share_to_others() {
-        assert_close(
-            &done(10.0, &[(0.0, 2.0, 2.0), (0.0, 8.0, 100.0)]),
-            &[1.0, 1.0],
-        );
-    }
-
-    #[test]
-    fn without_a_limit_everyone_gets_their_cap() {
-        let uses = vec![(0.0, 9.0, 3.0); 50];
-        assert_close(&done(f64::INFINITY, &uses), &[3.0; 50]);
-    }
-
-    #[test]
-    fn who_leaves_early_leaves_the_rest_to_others() {
-        let engine = Engine::default();
-        let resource = Resource::new(&engine, 10.0);
-        let gives_up = async {
-            let long = pin!(resource.consume(100.0, 10.0));
-            let patience = pin!(engine.seconds(1.0));
-            futures_util::future::select(long, patience).await;
-        };
-        let stays = async {
-            resource.consume(15.0, 10.0).await;
-            engine.now() as f64 * 1e-9
-        };
-        // 5 in the first second, then 10 a second.
-        let (_, found) = engine
-            .run(futures_util::future::join(gives_up, stays))
-            .unwrap();
-        assert_close(&[found], &[2.0]);
-    }
-
-    use std::pin::pin;
-
-    proptest! {
-        /// Nobody is faster than their cap, nothing is faster than the
-        /// capacity, and the capacity is used while there is demand for it.
-        #[test]
-        fn work_is_conserved(uses in prop::collection::vec(
-            (0.0..2.0_f64, 0.1..20.0_f64, prop::sample::select(vec![1.0, 2.5, 7.0])), 1..12,
-        )) {
-            let found = done(5.0, &uses);
-            let total: f64 = uses.iter().map(|(_, amount, _)| amount).sum();
-            let last = found.iter().copied().fold(0.0, f64::max);
-            prop_assert!(last >= total / 5.0 - 1e-6);
-            for ((start, amount, cap), end) in uses.iter().zip(&found) {
-                let alone = amount / cap.min(5.0);
-                prop_assert!(end - start >= alone - 1e-6);
-                prop_assert!(*end <= 2.0 + total / 1.0 + 1e-6);
-            }
-        }
-
-        /// The classes change nothing: equal to max-min sharing computed flow
-        /// by flow in small steps of time.
-        #[test]
-        fn as_a_fluid_simulation_says(uses in prop::collection::vec(
-            (0.0..1.0_f64, 0.1..5.0_f64, prop::sample::select(vec![1.0, 2.0, 4.0])), 1..6,
-        )) {
-            let found = done(4.0, &uses);
-            let expected = fluid(4.0, &uses);
-            for (found, expected) in found.iter().zip(&expected) {
-                prop_assert!((found - expected).abs() < 0.02, "{found} for {expected}");
-            }
-        }
-    }
-
-    fn fluid(capacity: f64, uses: &[(f64, f64, f64)]) -> Vec<f64> {
-        const STEP: f64 = 1e-3;
-        let mut left: Vec<f64> = uses.iter().map(|(_, amount, _)| *amount).collect();
-        let mut end = vec![f64::NAN; uses.len()];
-        let mut now = 0.0;
-        while end.iter().any(|end| end.is_nan()) {
-            let mut active: Vec<usize> = (0..uses.len())
-                .filter(|i| uses[*i].0 <= now && end[*i].is_nan())
-                .collect();
-            active.sort_by(|a, b| uses[*a].2.total_cmp(&uses[*b].2));
-            let mut rest = capacity;
-            for (position, i) in active.iter().enumerate() {
-                let rate = uses[*i].2.min(rest / (active.len() - position) as f64);
-                rest -= rate;
-                left[*i] -= rate * STEP;
-                if left[*i] <= 0.0 {
-                    end[*i] = now + STEP;
-                }
-            }
-            now += STEP;
-        }
-        end
-    }
-}
+mod tests;

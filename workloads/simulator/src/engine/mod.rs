@@ -12,21 +12,21 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-/// The lock's content, also after a panic: nothing here is left half changed.
+/// Locks `mutex`, also after a panic: no holder leaves its content half changed.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whole nanoseconds of `seconds`, rounded up so that nothing takes no time
-/// that takes some.
+/// Converts seconds to whole nanoseconds, rounded up: what takes any time takes at
+/// least one.
 pub(crate) fn nanoseconds(seconds: f64) -> u64 {
-    // The cast saturates: an infinite time is the end of all time.
+    // The cast saturates: infinity becomes the last instant.
     (seconds * 1e9).ceil().max(0.0) as u64
 }
 
-/// Something that wants to act at a point in time.
+/// An action at an instant of virtual time.
 pub(crate) trait Tick: Send + Sync {
-    /// Acts.
+    /// Runs the action.
     fn tick(self: Arc<Self>, now: u64);
 }
 
@@ -37,7 +37,7 @@ enum Action {
 
 struct Event {
     at: u64,
-    /// Events of one instant act in the order in which they were planned.
+    /// Position in the order of planning, in which events of one instant act.
     sequence: u64,
     action: Action,
 }
@@ -83,12 +83,12 @@ pub(crate) struct Engine {
     ready: Arc<Ready>,
 }
 
-/// Those spawned that have something to do, in the order of being woken.
+/// Spawned futures to poll, in the order in which they were woken.
 type Ready = Mutex<VecDeque<Arc<Spawned>>>;
 
-/// A future that the engine polls itself: what wakes it polls nothing else.
+/// A future that the engine polls by itself: waking it polls no other.
 struct Spawned {
-    /// Until it has ended or was given up.
+    /// The future; `None` once it has ended or was dropped.
     future: Mutex<Option<BoxFuture<'static, ()>>>,
     is_ready: AtomicBool,
     ready: Arc<Ready>,
@@ -116,7 +116,8 @@ impl Spawned {
     }
 }
 
-/// What a spawned future will give; dropped, it gives the future up.
+/// The output of a spawned future, to be awaited. Dropping the handle drops the
+/// future.
 pub(crate) struct Handle<T> {
     spawned: Arc<Spawned>,
     output: oneshot::Receiver<T>,
@@ -128,7 +129,7 @@ impl<T> Future for Handle<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         match Pin::new(&mut self.output).poll(context) {
             Poll::Ready(Ok(output)) => Poll::Ready(output),
-            // Its sender goes without an output only where it was given up.
+            // The sender is dropped without an output only with its future.
             Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
         }
     }
@@ -140,9 +141,9 @@ impl<T> Drop for Handle<T> {
     }
 }
 
-/// Everybody waits for somebody else: no event is left that could wake anyone.
+/// A deadlock: every future waits, and no event is left that could wake one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stuck;
+pub(crate) struct Deadlock;
 
 struct Flag(AtomicBool);
 
@@ -157,12 +158,12 @@ impl Wake for Flag {
 }
 
 impl Engine {
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub(crate) fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Events that acted so far.
+    /// Returns the number of events that have acted.
     pub(crate) fn acted(&self) -> u64 {
         self.acted.load(Ordering::Relaxed)
     }
@@ -178,7 +179,7 @@ impl Engine {
         });
     }
 
-    /// Has `tick` act at `at`.
+    /// Plans `tick` for the instant `at`.
     pub(crate) fn tick_at(&self, at: u64, tick: Arc<dyn Tick>) {
         self.plan(at, Action::Tick(tick));
     }
@@ -192,9 +193,9 @@ impl Engine {
         }
     }
 
-    /// Waits for `duration`; zero lets others run first.
+    /// Waits for `duration`; zero lets other futures run first.
     pub(crate) async fn sleep(&self, duration: Duration) {
-        // A duration of centuries is the end of all time.
+        // A duration of centuries becomes the last instant.
         let length = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.pass(length).await;
     }
@@ -220,7 +221,7 @@ impl Engine {
         until.await;
     }
 
-    /// Begins `future` beside what runs; it is first polled at this instant.
+    /// Spawns `future`, which is first polled at this instant.
     pub(crate) fn spawn<F>(&self, future: F) -> Handle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -228,7 +229,7 @@ impl Engine {
         let (ended, output) = oneshot::channel();
         let spawned = Arc::new(Spawned {
             future: Mutex::new(Some(Box::pin(async move {
-                // Whoever gave up wants no output.
+                // The receiver is gone if the handle was dropped.
                 let _ = ended.send(future.await);
             }))),
             is_ready: AtomicBool::new(false),
@@ -239,7 +240,7 @@ impl Engine {
     }
 
     /// Polls `future` to its end, letting time jump from event to event.
-    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Stuck> {
+    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Deadlock> {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut context = Context::from_waker(&waker);
@@ -250,7 +251,7 @@ impl Engine {
                     return Ok(output);
                 }
             }
-            // Locked only to take one: it may well wake others.
+            // The lock is held only to take one: polling it may wake others.
             let ready = locked(&self.ready).pop_front();
             match ready {
                 Some(spawned) => spawned.poll(),
@@ -259,9 +260,9 @@ impl Engine {
         }
     }
 
-    /// Moves to the next instant and has everything act that was planned for it.
-    fn advance(&self) -> Result<(), Stuck> {
-        let first = locked(&self.planned).events.pop().ok_or(Stuck)?;
+    /// Moves to the next instant and runs everything planned for it.
+    fn advance(&self) -> Result<(), Deadlock> {
+        let first = locked(&self.planned).events.pop().ok_or(Deadlock)?;
         let now = first.at;
         self.now.store(now, Ordering::Relaxed);
         let mut next = Some(first);
@@ -281,7 +282,7 @@ impl Engine {
     }
 }
 
-/// Waits until an instant.
+/// A future that is ready at an instant.
 pub(crate) struct Until {
     engine: Engine,
     at: u64,
@@ -314,87 +315,4 @@ impl Future for Until {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use futures_util::future::join_all;
-
-    use super::*;
-
-    #[test]
-    fn time_jumps_from_event_to_event() {
-        let engine = Engine::default();
-        let order = Mutex::new(Vec::new());
-        let sleeper = |name: &'static str, seconds: f64| {
-            let (engine, order) = (&engine, &order);
-            async move {
-                engine.seconds(seconds).await;
-                locked(order).push((name, engine.now()));
-            }
-        };
-        let all = join_all([sleeper("b", 2.0), sleeper("a", 1.5), sleeper("c", 2.0)]);
-        engine.run(all).unwrap();
-        let expected = [
-            ("a", 1_500_000_000),
-            ("b", 2_000_000_000),
-            ("c", 2_000_000_000),
-        ];
-        assert_eq!(*locked(&order), expected);
-        assert_eq!(engine.acted(), 3);
-    }
-
-    #[test]
-    fn a_sleep_of_nothing_lets_others_run() {
-        let engine = Engine::default();
-        let order = Mutex::new(Vec::new());
-        let first = async {
-            engine.sleep(Duration::ZERO).await;
-            locked(&order).push(1);
-        };
-        let second = async { locked(&order).push(2) };
-        engine
-            .run(futures_util::future::join(first, second))
-            .unwrap();
-        assert_eq!(*locked(&order), [2, 1]);
-        assert_eq!(engine.now(), 0);
-    }
-
-    #[test]
-    fn what_is_spawned_runs_beside_and_is_given_up_with_its_handle() {
-        let engine = Engine::default();
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let sleeper = |name: &'static str, seconds: f64| {
-            let (engine, order) = (engine.clone(), order.clone());
-            async move {
-                engine.seconds(seconds).await;
-                locked(&order).push(name);
-                seconds
-            }
-        };
-        let waited = async {
-            let late = engine.spawn(sleeper("late", 2.0));
-            let (early, never) = (
-                engine.spawn(sleeper("early", 1.0)),
-                engine.spawn(sleeper("never", 1.5)),
-            );
-            let early = early.await;
-            drop(never);
-            (early, late.await)
-        };
-        assert_eq!(engine.run(waited).unwrap(), (1.0, 2.0));
-        assert_eq!(*locked(&order), ["early", "late"]);
-        assert_eq!(engine.now(), 2_000_000_000);
-    }
-
-    #[test]
-    fn those_who_wait_for_nobody_are_stuck() {
-        let engine = Engine::default();
-        assert_eq!(engine.run(std::future::pending::<()>()), Err(Stuck));
-    }
-
-    #[test]
-    fn a_part_of_a_nanosecond_is_one() {
-        assert_eq!(nanoseconds(1e-12), 1);
-        assert_eq!(nanoseconds(0.0), 0);
-        assert_eq!(nanoseconds(f64::INFINITY), u64::MAX);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The models of this worker as a training system sees them.
+//! Models behind the interface of training systems.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,26 +14,26 @@ use serde::Serialize;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::spawn_blocking;
 
-/// Keeps the seeds of augmentation apart from others drawn from the job's:
-/// the bytes "augment".
+/// Stream of the seeds of augmentation, apart from others drawn from the job's: the
+/// bytes "augment".
 const AUGMENT_STREAM: u64 = 0x61_7567_6d65_6e74;
 
-/// Keeps the seeds of dropout apart likewise: the bytes "dropout".
+/// Stream of the seeds of dropout: the bytes "dropout".
 const DROPOUT_STREAM: u64 = 0x64_726f_706f_7574;
 
-/// What this worker says of itself (`--describe`).
+/// Description of a worker (`--describe`).
 #[derive(Debug, Serialize)]
 pub struct Description {
-    /// Every device that this build and this machine can compute on.
+    /// Devices that this build and this machine can compute on.
     pub devices: Vec<Device>,
-    /// Why CUDA is not among them, where it is not.
+    /// The reason why CUDA is not among them, if it is not.
     pub no_cuda: Option<String>,
 }
 
 impl Description {
     /// Tries every device.
     pub fn here() -> Self {
-        let cuda = of(Device::Cuda).available();
+        let cuda = model_device(Device::Cuda).available();
         let devices = match cuda {
             Ok(()) => vec![Device::Cpu, Device::Cuda],
             Err(_) => vec![Device::Cpu],
@@ -45,51 +45,55 @@ impl Description {
     }
 }
 
-fn of(device: Device) -> epochcost_models::Device {
+/// Returns `device` as the models name it.
+fn model_device(device: Device) -> epochcost_models::Device {
     match device {
         Device::Cpu => epochcost_models::Device::Cpu,
         Device::Cuda => epochcost_models::Device::Cuda,
     }
 }
 
-/// A model with its trainer, kept by a warm worker from one invocation to the next.
+/// A model with its trainer, which a warm worker keeps between invocations.
 #[derive(Clone)]
 pub struct Model {
     trainer: Arc<Mutex<Trainer>>,
     name: String,
-    /// Whose images it is given.
+    /// Dataset whose images the model takes.
     dataset: String,
-    /// That the job asks for.
+    /// Device that the job asks for.
     device: Device,
-    /// Whether it computes there, and that is no CPU.
+    /// Whether the model computes on a GPU.
     on_gpu: bool,
     parameters: usize,
     statistics: usize,
 }
 
-/// A model to compute with, and what the reader of the results must know.
+/// A loaded model, and a warning for the results.
 pub struct Loaded {
     /// The model.
     pub model: Model,
-    /// Why it is not on the device that the job asks for.
+    /// The reason why the model is not on the device that the job asks for.
     pub warning: Option<String>,
 }
 
 impl Model {
-    /// Makes the job's model on its device, or on the CPU where it may fall back.
+    /// Loads the job's model on its device, or on the CPU if it may fall back.
+    ///
+    /// # Errors
+    /// [`SystemError::Compute`] when the model, dataset or device is missing.
     pub fn load(job: &Job, cpu_fallback: bool, precision: Precision) -> Result<Loaded> {
-        match Trainer::new(&job.model, of(job.device)) {
+        match Trainer::new(&job.model, model_device(job.device)) {
             Ok(trainer) => Ok(Loaded {
                 model: Self {
                     on_gpu: job.device == Device::Cuda,
-                    ..Self::of(trainer.with_precision(precision), job)?
+                    ..Self::new(trainer.with_precision(precision), job)?
                 },
                 warning: None,
             }),
             Err(error) if cpu_fallback && error.lacks_device() => {
                 let trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu);
                 Ok(Loaded {
-                    model: Self::of(trainer.map_err(failed)?, job)?,
+                    model: Self::new(trainer.map_err(failed)?, job)?,
                     warning: Some(format!("gradients were computed on the CPU: {error}")),
                 })
             }
@@ -97,7 +101,7 @@ impl Model {
         }
     }
 
-    fn of(trainer: Trainer, job: &Job) -> Result<Self> {
+    fn new(trainer: Trainer, job: &Job) -> Result<Self> {
         let format = dataset(job)?.format;
         let images = [format.channels, format.height, format.width];
         let trainer = trainer.with_images(images).map_err(failed)?;
@@ -113,17 +117,17 @@ impl Model {
         })
     }
 
-    /// Whether it computes on a GPU.
+    /// Returns whether the model computes on a GPU.
     pub fn is_on_gpu(&self) -> bool {
         self.on_gpu
     }
 
-    /// Whether it is what `job` trains.
+    /// Returns whether this is the model that `job` trains.
     pub fn suits(&self, job: &Job) -> bool {
         (&self.name, &self.dataset, self.device) == (&job.model, &job.data.dataset, job.device)
     }
 
-    /// Runs `work` where it holds up nothing else.
+    /// Runs `work` on a thread that may block.
     async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Trainer) -> Result<T, ModelError> + Send + 'static,
@@ -136,7 +140,7 @@ impl Model {
     }
 }
 
-/// Also after a panic: a trainer keeps nothing between two steps.
+/// Locks a trainer, also after a panic: it keeps no state between two steps.
 fn locked(trainer: &Mutex<Trainer>) -> MutexGuard<'_, Trainer> {
     trainer.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -159,7 +163,11 @@ pub struct JobModel {
 }
 
 impl JobModel {
-    /// The model on the job's dataset, whose records must be as the job says.
+    /// Makes the model of a job on its dataset.
+    ///
+    /// # Errors
+    /// [`SystemError::Compute`] when the dataset's records have another size than the
+    /// job states.
     pub fn new(model: Model, job: &Job) -> Result<Self> {
         let DataPlan { record_bytes, .. } = &job.data;
         let dataset = dataset(job)?;
@@ -182,7 +190,7 @@ impl JobModel {
         input::decode(batch.records.bytes()?, self.dataset, augment).map_err(failed)
     }
 
-    /// All that a training step depends on.
+    /// Collects the arguments of a training step.
     fn step(&self, parameters: &Vector, statistics: &Vector, batch: &Batch) -> Result<Step> {
         let augment = self.augment.then(|| self.seed(AUGMENT_STREAM, batch));
         let (images, labels) = self.decode(batch, augment)?;
@@ -195,7 +203,7 @@ impl JobModel {
         })
     }
 
-    /// Another seed for every batch of every worker and epoch.
+    /// Derives a seed for one batch of one worker and epoch.
     fn seed(&self, stream: u64, batch: &Batch) -> u64 {
         [
             stream,
@@ -208,7 +216,7 @@ impl JobModel {
     }
 }
 
-/// A training step's arguments.
+/// The arguments of a training step.
 struct Step {
     parameters: Vec<f32>,
     statistics: Vec<f32>,
@@ -218,7 +226,7 @@ struct Step {
 }
 
 impl Step {
-    /// What the step found, and the statistics after it.
+    /// Computes the step's output, and the statistics after it.
     fn gradient(mut self, trainer: &mut Trainer) -> Result<(StepOutput, Vec<f32>), ModelError> {
         let output = trainer.gradient(
             &self.parameters,
@@ -230,7 +238,8 @@ impl Step {
         Ok((output, self.statistics))
     }
 
-    /// As [`Step::gradient`], its parts given as soon as they are known.
+    /// Computes [`Step::gradient`], and passes its parts to `ready` as soon as they are
+    /// known.
     fn gradient_in_parts(
         mut self,
         trainer: &mut Trainer,
@@ -302,7 +311,7 @@ impl Compute for JobModel {
         let cuts = cuts.to_vec();
         let compute = move |trainer: &mut Trainer| {
             step.gradient_in_parts(trainer, &cuts, &mut |part, values: &[f32]| {
-                // Whoever no longer takes parts has an error of its own to tell of.
+                // The receiver is gone only after an error, which its task reports.
                 let _ = ready.send((part, Vector::Real(values.to_vec())));
             })
         };
@@ -338,31 +347,4 @@ fn real(vector: &Vector) -> Result<&[f32]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The harness plans with the systems' table and never links a model.
-    #[test]
-    fn the_systems_table_of_models_is_the_models_own() {
-        let known = epochcost_systems::models();
-        assert_eq!(known.len(), epochcost_models::models().len());
-        for info in epochcost_models::models() {
-            let model = epochcost_systems::find_model(info.name).unwrap();
-            assert_eq!(
-                (model.input, model.classes, model.tensors),
-                (info.input, info.classes, info.gradient_tensors)
-            );
-            assert_eq!(
-                (model.sizes.parameters, model.sizes.statistics),
-                (info.parameters, info.statistics)
-            );
-        }
-    }
-
-    #[test]
-    fn the_cpu_is_always_there_and_a_missing_gpu_has_a_reason() {
-        let Description { devices, no_cuda } = Description::here();
-        assert!(devices.contains(&Device::Cpu));
-        assert_eq!(devices.contains(&Device::Cuda), no_cuda.is_none());
-    }
-}
+mod tests;

@@ -1,4 +1,5 @@
-//! Who waits for what to be there.
+//! Waiting for objects and messages: waiters are notified when what they await
+//! exists.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -8,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::engine::locked;
 
-/// What is awaited: an object by bucket and key, or messages by queue.
+/// The awaited thing: an object by bucket and key, or messages by queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Awaited {
     Object(String, String),
@@ -17,21 +18,21 @@ pub(crate) enum Awaited {
 
 #[derive(Default)]
 struct Waiter {
-    /// How much there must be: 1 of an object, messages in a queue.
+    /// Needed count: 1 of an object, messages in a queue.
     needed: u64,
-    is_there: bool,
+    is_notified: bool,
     waker: Option<Waker>,
 }
 
 type Waiters = HashMap<Awaited, Vec<Weak<Mutex<Waiter>>>>;
 
-/// Tells those who wait for something when it is there.
+/// Wakes futures that wait for objects or messages. Clones share the waiters.
 #[derive(Clone, Default)]
-pub(crate) struct Watch(Arc<Mutex<Waiters>>);
+pub(crate) struct Notify(Arc<Mutex<Waiters>>);
 
-impl Watch {
-    /// Says that there are `count` of `awaited` now.
-    pub(crate) fn tell(&self, awaited: &Awaited, count: u64) {
+impl Notify {
+    /// Notifies those that wait for at most `count` of `awaited`, which exist now.
+    pub(crate) fn notify_waiters(&self, awaited: &Awaited, count: u64) {
         let mut all = locked(&self.0);
         let Some(waiters) = all.get_mut(awaited) else {
             return;
@@ -41,26 +42,27 @@ impl Watch {
                 return false;
             };
             let mut waiter = locked(&waiter);
-            waiter.is_there |= count >= waiter.needed;
-            if waiter.is_there
+            waiter.is_notified |= count >= waiter.needed;
+            if waiter.is_notified
                 && let Some(waker) = waiter.waker.take()
             {
                 waker.wake();
             }
-            !waiter.is_there
+            !waiter.is_notified
         });
         if waiters.is_empty() {
             all.remove(awaited);
         }
     }
 
-    /// Whether anybody waits for anything; telling is free otherwise.
+    /// Returns whether there are no waiters, so that there is no one to notify.
     pub(crate) fn is_idle(&self) -> bool {
         locked(&self.0).is_empty()
     }
 
-    /// Waits until there are `needed` of `awaited`; there are not now.
-    pub(crate) fn wait(&self, awaited: Awaited, needed: u64) -> Wait {
+    /// Returns a future that is ready once there are `needed` of `awaited`; there are
+    /// fewer now.
+    pub(crate) fn notified(&self, awaited: Awaited, needed: u64) -> Notified {
         let waiter = Arc::new(Mutex::new(Waiter {
             needed,
             ..Waiter::default()
@@ -69,19 +71,19 @@ impl Watch {
         all.entry(awaited)
             .or_default()
             .push(Arc::downgrade(&waiter));
-        Wait(waiter)
+        Notified(waiter)
     }
 }
 
-/// A wait for something to be there.
-pub(crate) struct Wait(Arc<Mutex<Waiter>>);
+/// A future that is ready when its waiter is notified.
+pub(crate) struct Notified(Arc<Mutex<Waiter>>);
 
-impl Future for Wait {
+impl Future for Notified {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut waiter = locked(&self.0);
-        if waiter.is_there {
+        if waiter.is_notified {
             return Poll::Ready(());
         }
         waiter.waker = Some(context.waker().clone());

@@ -4,31 +4,27 @@ mod instances;
 mod lambda;
 mod pool;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost_systems::{
-    Compute, Outcome, PurposeTraffic, Record, Recorder, Requests, Result as SystemResult, Sizes,
-    StageSeconds, System, Task, World,
+    ArithmeticMeter, Outcome, Record, Recorder, Requests, Result as SystemResult, Sizes, System,
+    Task, World,
 };
-use serde::{Deserialize, Serialize};
 
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
 
-use crate::Invocation;
+use crate::channels::channels;
 use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, Handle, locked};
+use crate::model::{Invocation, MakeCompute, Totals};
 use crate::profile::{ModelCost, Profile};
 use crate::services::Services;
-use crate::station::{Station, StationSpec, Uneven};
+use crate::station::{Jitter, Station, StationSpec};
 
-/// Makes the real model of an invocation, where one computes.
-pub type MakeCompute = Box<dyn Fn() -> SystemResult<Box<dyn Compute>> + Send + Sync>;
-
-/// What every invocation of a trial shares.
+/// The context that all invocations of a trial share.
 pub(crate) struct Trial {
     pub(crate) system: &'static dyn System,
     pub(crate) engine: Engine,
@@ -38,32 +34,44 @@ pub(crate) struct Trial {
     pub(crate) sizes: Sizes,
     pub(crate) real: Option<MakeCompute>,
     pub(crate) requests: Requests,
+    pub(crate) arithmetic: ArithmeticMeter,
     pub(crate) records: Arc<Records>,
     pub(crate) invocations: Mutex<Vec<Invocation>>,
     pub(crate) serial: AtomicU64,
 }
 
 impl Trial {
+    /// Returns the seconds of virtual time since the trial's start.
     pub(crate) fn seconds(&self) -> f64 {
         self.engine.now() as f64 * 1e-9
     }
 
-    /// A number that nothing else in this trial has.
+    /// Returns a number that is unique in the trial.
     pub(crate) fn next_id(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The world of one invocation on `spec`'s machine, and what it computes.
+    /// Makes the world of one invocation on `spec`'s machine, and the record of what
+    /// it computes.
     pub(crate) fn world(
         &self,
         task: Task,
         spec: &StationSpec,
         is_built: Arc<std::sync::atomic::AtomicBool>,
     ) -> SystemResult<(World, Arc<Computed>)> {
+        // The machine.
         let host = self.services.host.as_ref();
-        let uneven = Uneven::of(&task, &self.profile);
-        let station = Station::new(&self.engine, host, &self.services, spec, uneven);
+        let jitter = Jitter::new(&task, &self.profile);
+        let station = Station::new(
+            &self.engine,
+            host,
+            &self.services,
+            &self.arithmetic,
+            spec,
+            jitter,
+        );
         let station = Arc::new(station);
+        // The model on it.
         let computed = Arc::new(Computed::default());
         let compute = ModelledCompute {
             sizes: self.sizes,
@@ -74,7 +82,8 @@ impl Trial {
             is_built,
             real: self.real.as_ref().map(|make| make()).transpose()?,
         };
-        let channels = self.services.channels(&station);
+        // The channels from it.
+        let channels = channels(&station);
         let world = World::new(
             task,
             &channels,
@@ -86,20 +95,20 @@ impl Trial {
         Ok((world, computed))
     }
 
-    /// Runs the invocation of `world`, polled by the engine itself: thousands
-    /// run at once, and what wakes one is nothing to the others.
+    /// Spawns the invocation of `world`: of thousands that run at once, the engine
+    /// polls only those that were woken.
     pub(crate) fn run(&self, mut world: World) -> Handle<SystemResult<Outcome>> {
-        let system = self.system;
+        let (system, arithmetic) = (self.system, self.arithmetic.clone());
         self.engine.spawn(async move {
-            let outcome = system.run(&mut world).await;
-            // Arithmetic after the last request takes its time, too.
+            let outcome = arithmetic.scope(system.run(&mut world)).await;
+            // Arithmetic after the last request takes time, too.
             world.clock.sleep(Duration::ZERO).await;
             outcome
         })
     }
 
-    /// Peak memory of an invocation, MB: the worker's own, and the larger of
-    /// a training step and the vectors that are exchanged.
+    /// Returns the peak memory of an invocation, MB: the worker's own, and the larger
+    /// of a training step and the vectors that are exchanged.
     pub(crate) fn peak_mb(&self, task: &Task, resident_mb: f64, computed: &Computed) -> f64 {
         let vectors = self
             .system
@@ -113,6 +122,7 @@ impl Trial {
         resident_mb + exchanged.max(step)
     }
 
+    /// Records an invocation that ended.
     pub(crate) fn record(&self, invocation: Invocation) {
         locked(&self.invocations).push(invocation);
     }
@@ -123,20 +133,8 @@ pub(crate) struct Records {
     keeps_steps: bool,
     pub(crate) kept: Mutex<Vec<Record>>,
     pub(crate) totals: Mutex<Totals>,
-    /// Told how many steps have ended.
+    /// An observer that receives the number of ended steps.
     progress: Box<dyn Fn(u64) + Send + Sync>,
-}
-
-/// What all steps of a trial together did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Totals {
-    /// Steps that ended.
-    pub steps: u64,
-    /// Seconds by stage, by function.
-    pub seconds: BTreeMap<String, StageSeconds>,
-    /// Everything that was sent and received.
-    pub traffic: PurposeTraffic,
 }
 
 impl Records {

@@ -1,0 +1,82 @@
+#![allow(clippy::unwrap_used)]
+use futures_util::future::join_all;
+
+use super::*;
+
+#[test]
+fn time_jumps_from_event_to_event() {
+    let engine = Engine::default();
+    let order = Mutex::new(Vec::new());
+    let sleeper = |name: &'static str, seconds: f64| {
+        let (engine, order) = (&engine, &order);
+        async move {
+            engine.seconds(seconds).await;
+            locked(order).push((name, engine.now()));
+        }
+    };
+    let all = join_all([sleeper("b", 2.0), sleeper("a", 1.5), sleeper("c", 2.0)]);
+    engine.run(all).unwrap();
+    let expected = [
+        ("a", 1_500_000_000),
+        ("b", 2_000_000_000),
+        ("c", 2_000_000_000),
+    ];
+    assert_eq!(*locked(&order), expected);
+    assert_eq!(engine.acted(), 3);
+}
+
+#[test]
+fn a_sleep_of_nothing_lets_others_run() {
+    let engine = Engine::default();
+    let order = Mutex::new(Vec::new());
+    let first = async {
+        engine.sleep(Duration::ZERO).await;
+        locked(&order).push(1);
+    };
+    let second = async { locked(&order).push(2) };
+    engine
+        .run(futures_util::future::join(first, second))
+        .unwrap();
+    assert_eq!(*locked(&order), [2, 1]);
+    assert_eq!(engine.now(), 0);
+}
+
+#[test]
+fn a_spawned_future_runs_concurrently_and_is_dropped_with_its_handle() {
+    let engine = Engine::default();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let sleeper = |name: &'static str, seconds: f64| {
+        let (engine, order) = (engine.clone(), order.clone());
+        async move {
+            engine.seconds(seconds).await;
+            locked(&order).push(name);
+            seconds
+        }
+    };
+    let waited = async {
+        let late = engine.spawn(sleeper("late", 2.0));
+        let (early, never) = (
+            engine.spawn(sleeper("early", 1.0)),
+            engine.spawn(sleeper("never", 1.5)),
+        );
+        let early = early.await;
+        drop(never);
+        (early, late.await)
+    };
+    assert_eq!(engine.run(waited).unwrap(), (1.0, 2.0));
+    assert_eq!(*locked(&order), ["early", "late"]);
+    assert_eq!(engine.now(), 2_000_000_000);
+}
+
+#[test]
+fn a_future_that_nothing_wakes_is_stuck() {
+    let engine = Engine::default();
+    assert_eq!(engine.run(std::future::pending::<()>()), Err(Deadlock));
+}
+
+#[test]
+fn a_part_of_a_nanosecond_is_one() {
+    assert_eq!(nanoseconds(1e-12), 1);
+    assert_eq!(nanoseconds(0.0), 0);
+    assert_eq!(nanoseconds(f64::INFINITY), u64::MAX);
+}

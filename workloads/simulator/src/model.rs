@@ -1,0 +1,111 @@
+//! Input and outcome of a simulation.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use epochcost_systems::{
+    Compute, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, StageSeconds,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::Infeasible;
+use crate::profile::{ModelCost, Profile};
+
+/// The description of a simulated trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulation {
+    /// The training job.
+    pub job: Job,
+    /// Sizes of the job's model.
+    pub sizes: Sizes,
+    /// Memory size of every function, MB.
+    pub memory_mb: u32,
+    /// Longest invocation before the platform ends it, seconds.
+    pub timeout_s: f64,
+    /// The platform.
+    pub profile: Profile<f64>,
+    /// The cost of a training step on the platform.
+    pub cost: ModelCost,
+    /// Whether the platform's limits apply.
+    pub has_limits: bool,
+}
+
+/// A maker of the real model of an invocation.
+pub type MakeCompute = Box<dyn Fn() -> Result<Box<dyn Compute>> + Send + Sync>;
+
+/// Data, model and observer of a simulation: what its description cannot hold.
+#[derive(Default)]
+pub struct Options {
+    /// The records to train and test on; without them only sizes exist.
+    pub data: Option<(Bytes, Bytes)>,
+    /// The maker of real models; without it, values are sizes only.
+    pub compute: Option<MakeCompute>,
+    /// Whether the record of every step is kept, or only their totals.
+    pub keeps_steps: bool,
+    /// Whether every poll is simulated, also those that would find nothing: the same
+    /// outcome, in more time.
+    pub simulates_every_poll: bool,
+    /// An observer that receives the number of ended steps.
+    pub progress: Option<Box<dyn Fn(u64) + Send + Sync>>,
+}
+
+/// A simulated invocation, or instance. Times are in virtual time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    /// Number, unique in the trial.
+    pub id: u64,
+    /// The work.
+    pub task: InvokedTask,
+    /// Kind of host: function or instance.
+    pub host: Host,
+    /// The sandbox that served it.
+    pub sandbox: u64,
+    /// Start of its code, seconds.
+    pub started_s: f64,
+    /// Run time, seconds.
+    pub duration_s: f64,
+    /// Billed init of a cold sandbox, or boot of an instance, seconds.
+    pub init_s: Option<f64>,
+    /// Memory size, MB; none for instances.
+    pub memory_mb: Option<u32>,
+    /// Peak memory of its sandbox so far, MB.
+    pub peak_memory_mb: f64,
+    /// The error, if it failed.
+    pub error: Option<String>,
+}
+
+/// Sums over all steps of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Steps that ended.
+    pub steps: u64,
+    /// Seconds per function and stage.
+    pub seconds: BTreeMap<String, StageSeconds>,
+    /// All traffic, sent and received.
+    pub traffic: PurposeTraffic,
+}
+
+/// The outcome of a simulation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulated {
+    /// Evaluations, warnings, and steps if they were kept.
+    pub records: Vec<Record>,
+    /// Sums over all steps.
+    pub totals: Totals,
+    /// Every invocation that ended, in the order in which they ended.
+    pub invocations: Vec<Invocation>,
+    /// State transitions of workflows.
+    pub transitions: u64,
+    /// Virtual seconds from the first start to the last end.
+    pub wall_s: f64,
+    /// Events that the simulation went through.
+    pub events: u64,
+    /// The limit that makes the setting impossible.
+    pub infeasible: Option<Infeasible>,
+    /// The failure, if no limit caused it.
+    pub failure: Option<String>,
+}

@@ -1,0 +1,61 @@
+//! Settings that a platform refuses before anything runs.
+
+use epochcost_systems::{Host, Launch, find};
+
+use crate::error::SimulationError;
+use crate::limits::{Infeasible, Limit};
+use crate::model::Simulation;
+
+/// Returns the limit of the platform that a setting exceeds before anything runs, if
+/// any: the function's size, its package, and how many must run at once. Whether
+/// memory, time and sizes of values suffice shows during the simulation.
+///
+/// # Errors
+/// [`SimulationError`] when the job's system is unknown or does not take the job.
+pub fn refused(
+    simulation: &Simulation,
+    package_mb: f64,
+) -> Result<Option<Infeasible>, SimulationError> {
+    let job = &simulation.job;
+    let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
+        system: job.system.clone(),
+    })?;
+    // Sizes of the function and of its package.
+    if !simulation.has_limits || !system.runs_on(Host::Function) {
+        return Ok(None);
+    }
+    let function = &simulation.profile.function;
+    let memory_mb = f64::from(simulation.memory_mb);
+    if memory_mb < function.memory_mb_minimum || memory_mb > function.memory_mb_limit {
+        let reason = format!(
+            "{memory_mb} MB is outside the sizes of a function, {} to {} MB",
+            function.memory_mb_minimum, function.memory_mb_limit
+        );
+        return Ok(Infeasible::new(Limit::Memory, reason));
+    }
+    if package_mb > function.package_mb_limit {
+        let reason = format!(
+            "a package of {package_mb:.0} MB, of {} MB at most",
+            function.package_mb_limit
+        );
+        return Ok(Infeasible::new(Limit::PackageSize, reason));
+    }
+    // Functions that wait for each other must run at once: workers, or one
+    // function of each peer. Functions that a worker on an instance calls do not
+    // wait for others.
+    let (waiting, who) = match system.launch(job)? {
+        Launch::Workers(workers) => {
+            let on_functions = |(name, _): &&(&str, usize)| system.host_of(name) == Host::Function;
+            (workers.iter().filter(on_functions).count(), "functions")
+        }
+        Launch::Workflow { .. } => (job.workers, "peers"),
+    };
+    if waiting as f64 > function.concurrency_limit {
+        let reason = format!(
+            "{waiting} {who} wait for each other, and {} functions run at once",
+            function.concurrency_limit
+        );
+        return Ok(Infeasible::new(Limit::Concurrency, reason));
+    }
+    Ok(None)
+}

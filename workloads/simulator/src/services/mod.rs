@@ -1,0 +1,110 @@
+//! The services of a trial, which all its stations share.
+
+mod objects;
+mod queue;
+mod tensors;
+
+use std::sync::{Arc, Mutex};
+
+use epochcost_channels::ChannelError;
+use epochcost_systems::Watched;
+
+pub(crate) use objects::Objects;
+pub(crate) use queue::Queues;
+pub(crate) use tensors::Tensors;
+
+use crate::engine::{Engine, locked};
+use crate::limits::{Infeasible, Limit};
+use crate::notify::{Awaited, Notify};
+use crate::profile::Profile;
+use crate::resource::Resource;
+
+/// The services of one trial. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Services {
+    pub(crate) objects: Arc<Objects>,
+    /// Stores of the peers, by rank.
+    pub(crate) tensors: Arc<Vec<Arc<Tensors>>>,
+    pub(crate) queues: Arc<Queues>,
+    /// The cores of the host, if all stations share one.
+    pub(crate) host: Option<Resource>,
+    notify: Notify,
+    infeasible: Arc<Mutex<Option<Infeasible>>>,
+    /// Whether polls that would find nothing may be left out.
+    pub(crate) leaves_out_polls: bool,
+}
+
+impl Services {
+    /// Makes one object store, one queue, and a tensor store for each of `peers`.
+    pub(crate) fn new(
+        engine: &Engine,
+        profile: &Profile<f64>,
+        peers: usize,
+        simulates_every_poll: bool,
+    ) -> Self {
+        let notify = Notify::default();
+        let host = profile.host.as_ref();
+        let host = host.map(|host| Resource::new(engine, host.cores));
+        let tensors = || Arc::new(Tensors::new(engine, host.as_ref(), &profile.tensor_store));
+        Self {
+            // On a shared host, polls that find nothing take cores from others.
+            leaves_out_polls: host.is_none() && !simulates_every_poll,
+            objects: Arc::new(Objects::new(engine, &profile.object_store, &notify)),
+            tensors: Arc::new((0..peers).map(|_| tensors()).collect()),
+            queues: Arc::new(Queues::new(engine, &profile.queue, &notify)),
+            host,
+            notify,
+            infeasible: Arc::default(),
+        }
+    }
+
+    /// Records a limit that was hit; the first one counts.
+    pub(crate) fn hit(&self, infeasible: Infeasible) {
+        locked(&self.infeasible).get_or_insert(infeasible);
+    }
+
+    /// Returns the first limit that was hit.
+    pub(crate) fn infeasible(&self) -> Option<Infeasible> {
+        locked(&self.infeasible).clone()
+    }
+
+    /// Refuses a value above the service's limit, and records that limit.
+    ///
+    /// # Errors
+    /// [`ChannelError::Refused`] when `bytes` are more than `limit`.
+    pub(crate) fn check_size(
+        &self,
+        service: &'static str,
+        bytes: u64,
+        limit: f64,
+    ) -> Result<(), ChannelError> {
+        if bytes as f64 <= limit {
+            return Ok(());
+        }
+        let reason = format!("{bytes} bytes are more than its limit of {limit:.0}");
+        self.hit(Infeasible {
+            limit: Limit::MessageSize,
+            reason: format!("a value for the {service}: {reason}"),
+        });
+        Err(ChannelError::Refused {
+            service,
+            operation: "a write".into(),
+            reason,
+        })
+    }
+
+    /// Waits until what `watched` names exists.
+    pub(crate) async fn wait_for(&self, watched: Watched<'_>) {
+        match watched {
+            Watched::Object { bucket, key } if !self.objects.has(bucket, key) => {
+                let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
+                self.notify.notified(awaited, 1).await;
+            }
+            Watched::Messages { queue, awaited } if self.queues.count(queue) < awaited => {
+                let messages = Awaited::Messages(queue.to_owned());
+                self.notify.notified(messages, awaited).await;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+use epochcost_channels::TensorStore;
+use epochcost_channels::memory::MemoryTensors;
+use futures_util::FutureExt;
+
+use crate::engine::Engine;
+use crate::profile::TensorStoreModel;
+use crate::resource::Resource;
+
+/// One peer's tensor store.
+pub(crate) struct Tensors {
+    pub(crate) store: MemoryTensors,
+    pub(crate) model: TensorStoreModel<f64>,
+    pub(crate) server: Resource,
+    /// The store's one thread, in seconds of its time per second.
+    thread: Resource,
+    /// The cores of the host, if all stations share one.
+    host: Option<Resource>,
+}
+
+impl Tensors {
+    pub(crate) fn new(
+        engine: &Engine,
+        host: Option<&Resource>,
+        model: &TensorStoreModel<f64>,
+    ) -> Self {
+        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
+        Self {
+            store: MemoryTensors::default(),
+            model: model.clone(),
+            server: Resource::new(engine, capacity),
+            thread: Resource::new(engine, 1.0),
+            host: host.cloned(),
+        }
+    }
+
+    /// Returns the bytes of the tensor at `key`, 0 if it does not exist.
+    pub(crate) fn bytes(&self, key: &str) -> u64 {
+        match self.store.get(key).now_or_never() {
+            Some(Ok(Some(value))) => value.len(),
+            _ => 0,
+        }
+    }
+
+    /// Waits for the store to read or write `bytes` of operands.
+    pub(crate) async fn compute(&self, bytes: u64) {
+        self.work(bytes as f64 / self.model.arithmetic_bytes_per_s)
+            .await;
+    }
+
+    /// Occupies the store's thread, or a core of the shared host, for `seconds`.
+    pub(crate) async fn work(&self, seconds: f64) {
+        match &self.host {
+            Some(host) => host.consume(seconds, 1.0).await,
+            None => self.thread.consume(seconds, 1.0).await,
+        }
+    }
+}
