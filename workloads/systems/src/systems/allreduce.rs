@@ -1,0 +1,507 @@
+//! AllReduce over the object store: worker 0 reduces.
+//!
+//! `paper` follows the comparison paper (Barrak et al. 2025) with the mechanics
+//! of LambdaML (Jiang et al. 2021, §3.2): every worker puts its gradient,
+//! worker 0 lists until it has all of them, puts the mean, and everyone,
+//! worker 0 too, gets it.
+//!
+//! `code` follows the comparison paper's published version: one gradient object
+//! a worker that is overwritten every step, a sum where the paper says mean,
+//! worker 0 keeping its own result, no time limit, replicas that start from
+//! different parameters, and log objects rewritten inside the timed steps.
+//!
+//! `tuned` exchanges over a tensor store that reduces: every worker stores its
+//! gradient, worker 0 is told of it, has the store take the mean in rank order
+//! and tells the others, and everyone gets the mean. With `over: objects` it
+//! keeps to the object store, where all look for each other's objects by name
+//! instead of by listing, and move several at once.
+//!
+//! Traffic a step, with W workers and P bytes of gradient: W + 1 puts, 2W gets
+//! and (3W + 1)·P bytes; 2W − 1 gets and 3W·P bytes when worker 0 keeps its
+//! result. Over the tensor store: W puts, W gets, one command in the store,
+//! 2(W − 1) messages of [`NOTICE_BYTES`](crate::mechanics::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::{ObjectStore, Traffic};
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::contract::settings;
+use crate::contract::waiting::{Looks, Place};
+use crate::mechanics::in_store;
+use crate::mechanics::listing::list_keys;
+use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::mechanics::technique::Monitor;
+use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+use crate::systems::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
+use crate::{
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World,
+};
+
+const TMP: &str = "tmp-params";
+const MERGED: &str = "merged-params";
+/// Between two looks under `tuned`: about what a look takes.
+pub(crate) const TUNED_POLL_MS: u64 = 20;
+
+/// What worker 0 makes of the gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reduction {
+    /// Their mean, as the papers say.
+    Mean,
+    /// Their sum: the published code divides weights but not gradients.
+    Sum,
+}
+
+impl Reduction {
+    fn apply(self, gradients: &[Vector]) -> Result<Vector> {
+        match self {
+            Self::Mean => Vector::mean(gradients),
+            Self::Sum => Vector::sum(gradients),
+        }
+    }
+}
+
+/// How gradient objects are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Keys {
+    /// `{worker}_{epoch}_{batch}`: one object a step.
+    EveryStep,
+    /// `g_{worker}`: one object a worker, overwritten every step.
+    Overwritten,
+}
+
+/// What gradients travel over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Over {
+    /// The object store: whoever needs an object looks until it is there.
+    Objects,
+    /// Tensor stores, which reduce; messages tell when to go on.
+    Tensors,
+}
+
+/// How a worker finds objects that others put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FindsBy {
+    /// It lists the bucket.
+    Listing,
+    /// It gets them by the names that they will have.
+    Name,
+}
+
+/// The named differences between the paper, its code, and what can be done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// What workers exchange, and when.
+    exchanges: Exchanged,
+    /// What gradients travel over.
+    over: Over,
+    /// How worker 0 finds gradient objects.
+    finds_by: FindsBy,
+    /// How many requests of a worker may be under way at once.
+    transfers_at_once: usize,
+    /// Mean or sum.
+    reduction: Reduction,
+    /// Whether worker 0 gets the merged gradient that it has just put.
+    root_rereads: bool,
+    /// How gradient objects are named.
+    keys: Keys,
+    /// Whether all replicas start from the same parameters.
+    seeded_replicas: bool,
+    /// Whether every worker shuffles the whole dataset instead of its share.
+    overlapping_shards: bool,
+    /// Whether gradients are added in the order in which they were found.
+    arrival_order: bool,
+    /// Whether a listing stops at its first 1,000 keys.
+    list_first_page_only: bool,
+    /// Whether log objects are rewritten inside the timed steps.
+    rewrites_log: bool,
+    /// Pause between two listings of worker 0, ms.
+    list_poll_ms: u64,
+    /// Pause between two gets of the merged gradient, ms.
+    merged_poll_ms: u64,
+    /// For how long the merged gradient is awaited, s; null: for ever.
+    merged_timeout_s: Option<u64>,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
+    /// After how many epochs a worker re-invokes itself; null: never.
+    epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
+}
+
+impl Settings {
+    /// Of the original under `code`, only what its own code does is different.
+    fn of(fidelity: Fidelity, source: Source) -> Self {
+        match source {
+            Source::Comparison => Self::of_comparison(fidelity),
+            Source::LambdaMl if fidelity == Fidelity::Code => Self {
+                list_first_page_only: true,
+                epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
+                ..Self::of_comparison(Fidelity::Paper)
+            },
+            Source::LambdaMl => Self::of_comparison(fidelity),
+        }
+    }
+
+    fn of_comparison(fidelity: Fidelity) -> Self {
+        let code = fidelity == Fidelity::Code;
+        let tuned = fidelity == Fidelity::Tuned;
+        Self {
+            exchanges: Exchanged::Gradients,
+            over: if tuned { Over::Tensors } else { Over::Objects },
+            finds_by: if tuned {
+                FindsBy::Name
+            } else {
+                FindsBy::Listing
+            },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
+            reduction: if code {
+                Reduction::Sum
+            } else {
+                Reduction::Mean
+            },
+            root_rereads: fidelity == Fidelity::Paper,
+            keys: if code {
+                Keys::Overwritten
+            } else {
+                Keys::EveryStep
+            },
+            seeded_replicas: !code,
+            overlapping_shards: code,
+            arrival_order: false,
+            list_first_page_only: code,
+            rewrites_log: code,
+            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
+            merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
+            merged_timeout_s: (!code).then_some(60),
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: None,
+            continues_by_time: tuned,
+        }
+    }
+
+    fn layout(&self) -> DataLayout {
+        if self.overlapping_shards {
+            DataLayout::Whole
+        } else {
+            DataLayout::Shards
+        }
+    }
+}
+
+/// Settings that fit each other.
+fn checked(system: &'static str, settings: &Value) -> Result<Settings, SettingsError> {
+    let settings: Settings = settings::parse(system, settings)?;
+    if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
+        return Err(SettingsError::Value {
+            system,
+            field: "reduction".into(),
+            reason: "a tensor store takes means; use reduction: mean or over: objects".into(),
+        });
+    }
+    Ok(settings)
+}
+
+/// AllReduce over the object store.
+pub(crate) struct AllReduce(pub(crate) Source);
+
+struct Reducer {
+    settings: Settings,
+}
+
+#[async_trait]
+impl Exchange for Reducer {
+    async fn exchange(
+        &mut self,
+        world: &mut World,
+        gradient: Vector,
+        at: Iteration,
+    ) -> Result<Vector> {
+        if self.settings.over == Over::Tensors {
+            return in_store::all_reduce(world, &gradient, at).await;
+        }
+        let objects = world.exchange.objects.clone();
+        // 1. Every worker puts its gradient.
+        world.enter(Stage::Serialise);
+        let body = gradient.encode();
+        world.enter(Stage::Put);
+        objects
+            .put(TMP, &self.gradient_key(world.rank(), at), body)
+            .await?;
+        // 2. Worker 0 collects all, reduces and puts the result.
+        if world.rank() == 0 {
+            let gradients = match self.settings.finds_by {
+                FindsBy::Listing => self.collect(world, objects.as_ref(), at).await?,
+                FindsBy::Name => self.collect_by_name(world, objects.as_ref(), at).await?,
+            };
+            world.enter(Stage::Aggregate);
+            let merged = self.settings.reduction.apply(&gradients)?;
+            drop(gradients);
+            world.enter(Stage::Serialise);
+            let body = merged.encode();
+            world.enter(Stage::Put);
+            objects.put(MERGED, &self.merged_key(at), body).await?;
+            let batches = world.task.job.batches_per_worker;
+            self.delete_older_merged(objects.as_ref(), at, batches)
+                .await?;
+            if !self.settings.root_rereads {
+                return Ok(merged);
+            }
+        }
+        // 3. Everyone gets it.
+        self.get_merged(world, at).await
+    }
+}
+
+impl Reducer {
+    fn gradient_key(&self, rank: usize, at: Iteration) -> String {
+        match self.settings.keys {
+            Keys::EveryStep => format!("{rank}_{}_{}", at.epoch, at.batch),
+            Keys::Overwritten => format!("g_{rank}"),
+        }
+    }
+
+    fn merged_key(&self, at: Iteration) -> String {
+        let prefix = match self.settings.keys {
+            Keys::EveryStep => "merged",
+            Keys::Overwritten => "g",
+        };
+        format!("{prefix}_{}_{}", at.epoch, at.batch)
+    }
+
+    /// Lists until every worker's gradient was there, getting and deleting
+    /// each as it is found; returns them in rank order.
+    async fn collect(
+        &self,
+        world: &mut World,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+    ) -> Result<Vec<Vector>> {
+        let workers = world.workers();
+        let expected: Vec<String> = (0..workers)
+            .map(|rank| self.gradient_key(rank, at))
+            .collect();
+        let mut found: Vec<(usize, Vector)> = Vec::with_capacity(workers);
+        let poll = Duration::from_millis(self.settings.list_poll_ms);
+        world.enter(Stage::Wait);
+        let waiting = world.waiting("every worker's gradient", poll, None);
+        loop {
+            let listed = list_keys(objects, TMP, self.settings.list_first_page_only).await?;
+            let mut consumed = Vec::new();
+            world.enter(Stage::Get);
+            for key in listed {
+                let Some(rank) = expected.iter().position(|expected| *expected == key) else {
+                    continue;
+                };
+                if let Some(body) = objects.get(TMP, &key).await? {
+                    found.push((rank, Vector::decode(&body)?));
+                    consumed.push(key);
+                }
+            }
+            self.delete(objects, TMP, consumed).await?;
+            world.enter(Stage::Wait);
+            if found.len() == workers {
+                break;
+            }
+            world.pause(&waiting).await?;
+        }
+        if !self.settings.arrival_order {
+            found.sort_by_key(|(rank, _)| *rank);
+        }
+        Ok(found.into_iter().map(|(_, gradient)| gradient).collect())
+    }
+
+    /// Gets every worker's gradient under its name, in rank order.
+    async fn collect_by_name(
+        &self,
+        world: &mut World,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+    ) -> Result<Vec<Vector>> {
+        let keys: Vec<String> = (0..world.workers())
+            .map(|rank| self.gradient_key(rank, at))
+            .collect();
+        let looks = Looks {
+            interval: Duration::from_millis(self.settings.list_poll_ms),
+            limit: None,
+            at_once: self.settings.transfers_at_once,
+        };
+        let bodies = world.await_gradients(TMP, keys.clone(), looks).await?;
+        self.delete(objects, TMP, keys).await?;
+        world.enter(Stage::Serialise);
+        bodies.iter().map(Vector::decode).collect()
+    }
+
+    async fn delete_older_merged(
+        &self,
+        objects: &dyn ObjectStore,
+        at: Iteration,
+        batches: usize,
+    ) -> Result<()> {
+        if self.settings.finds_by == FindsBy::Name {
+            let Some(previous) = at.previous(batches) else {
+                return Ok(());
+            };
+            let previous = self.merged_key(previous);
+            return self.delete(objects, MERGED, vec![previous]).await;
+        }
+        let current = self.merged_key(at);
+        let mut older = list_keys(objects, MERGED, self.settings.list_first_page_only).await?;
+        older.retain(|key| *key != current);
+        self.delete(objects, MERGED, older).await
+    }
+
+    /// LambdaML deletes in batches, the comparison paper's code one by one.
+    async fn delete(
+        &self,
+        objects: &dyn ObjectStore,
+        bucket: &str,
+        keys: Vec<String>,
+    ) -> Result<()> {
+        let request = match self.settings.keys {
+            Keys::EveryStep => keys.len().max(1),
+            Keys::Overwritten => 1,
+        };
+        for keys in keys.chunks(request) {
+            objects.delete(bucket, keys).await?;
+        }
+        Ok(())
+    }
+
+    async fn get_merged(&self, world: &mut World, at: Iteration) -> Result<Vector> {
+        let key = self.merged_key(at);
+        let waiting = world.waiting(
+            format!("merged gradient {key}"),
+            Duration::from_millis(self.settings.merged_poll_ms),
+            self.settings.merged_timeout_s.map(Duration::from_secs),
+        );
+        let body = world
+            .await_object(Place::Exchange, MERGED, &key, waiting)
+            .await?;
+        world.enter(Stage::Serialise);
+        Vector::decode(&body)
+    }
+}
+
+#[async_trait]
+impl System for AllReduce {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Source::Comparison => "allreduce",
+            Source::LambdaMl => "lambdaml_allreduce",
+        }
+    }
+
+    fn title(&self) -> &'static str {
+        match self.0 {
+            Source::Comparison => "AllReduce",
+            Source::LambdaMl => "LambdaML AllReduce",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        match self.0 {
+            Source::Comparison => {
+                "LambdaML AllReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+            }
+            Source::LambdaMl => ORIGINAL,
+        }
+    }
+
+    fn host_of(&self, _: &str) -> Host {
+        Host::Function
+    }
+
+    fn settings(
+        &self,
+        fidelity: Fidelity,
+        overrides: &Map<String, Value>,
+    ) -> Result<Value, SettingsError> {
+        let settings = settings::resolve(self.name(), &Settings::of(fidelity, self.0), overrides)?;
+        checked(self.name(), &settings)?;
+        Ok(settings)
+    }
+
+    fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
+        self.0.optimizer()
+    }
+
+    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
+        Ok(checked(self.name(), &job.settings)?.layout())
+    }
+
+    fn functions(&self) -> &'static [&'static str] {
+        &[FUNCTION]
+    }
+
+    fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(self.name(), job)?;
+        Ok(Launch::Workers(
+            (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
+        ))
+    }
+
+    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
+        let settings = checked(self.name(), &job.settings)?;
+        let workers = job.workers as u64;
+        let steps = settings.exchanges.rounds(job);
+        if settings.over == Over::Tensors {
+            let notices = 2 * workers.saturating_sub(1);
+            return Ok(in_store::traffic(
+                steps,
+                [workers, workers, 1, notices],
+                workers * sizes.gradient_bytes(),
+            ));
+        }
+        let gets = if settings.root_rereads {
+            2 * workers
+        } else {
+            2 * workers - 1
+        };
+        Ok(Traffic {
+            puts: steps * (workers + 1),
+            gets: steps * gets,
+            bytes_up: steps * (workers + 1) * sizes.gradient_bytes(),
+            bytes_down: steps * gets * sizes.gradient_bytes(),
+            ..Traffic::default()
+        })
+    }
+
+    /// A replica's parameters and momentum, the own gradient, the merged one
+    /// as it comes and decoded; worker 0 first all gradients and their mean.
+    fn resident_vectors(&self, job: &Job, _function: &str, rank: usize) -> Result<usize> {
+        let reduces = rank == 0 && checked(self.name(), &job.settings)?.over == Over::Objects;
+        Ok(if reduces { job.workers + 4 } else { 5 })
+    }
+
+    fn replicas(&self, job: &Job) -> Result<Replicas> {
+        let settings = checked(self.name(), &job.settings)?;
+        Ok(synchronous::replicas(settings.seeded_replicas))
+    }
+
+    async fn run(&self, world: &mut World) -> Result<Outcome> {
+        synchronous::expect_function(world, self.name())?;
+        let settings = checked(self.name(), &world.task.job.settings)?;
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            layout: settings.layout(),
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: settings.rewrites_log,
+            epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
+        };
+        synchronous::train(world, &mut Reducer { settings }, options).await
+    }
+}

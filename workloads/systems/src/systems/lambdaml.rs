@@ -1,0 +1,233 @@
+//! LambdaML's own variants (Jiang et al. 2021, and its published code).
+//!
+//! AllReduce and ScatterReduce are those of the comparison paper with
+//! LambdaML's own optimizer (plain SGD) and, under `code`, its checkpoints
+//! after so many epochs and its listings that stop at 1,000 keys. All take
+//! `exchanges`: gradients in every step, or, as model averaging, parameters
+//! once an epoch. Of the published S3 example, what cannot run at all is left
+//! out: it calls an upload that its storage lacks when it should checkpoint.
+//!
+//! The asynchronous variant keeps one object that all share. A worker takes a
+//! local step, puts its parameters there, gets the object back at once and goes
+//! on with what it finds: its own, or what another put in between. The last
+//! writer wins; nothing is averaged, and nothing bounds how old a model is.
+//! Traffic a step: W puts, W gets and 2W·P bytes.
+
+use async_trait::async_trait;
+use epochcost_channels::{ChannelError, Traffic};
+use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::contract::settings;
+use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::mechanics::technique::Monitor;
+use crate::{
+    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, System, Vector, World,
+};
+
+/// Who describes a system that two publications have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Barrak et al. 2025, which compares it.
+    Comparison,
+    /// Jiang et al. 2021, where it is from.
+    LambdaMl,
+}
+
+impl Source {
+    pub(crate) fn optimizer(self) -> OptimizerSpec {
+        match self {
+            Self::Comparison => published_sgd(),
+            Self::LambdaMl => plain_sgd(),
+        }
+    }
+}
+
+/// What the originals are.
+pub(crate) const ORIGINAL: &str = "Jiang et al. 2021 themselves: plain SGD, gradients or models \
+    averaged. code: checkpoints after three epochs, listings of 1,000 keys at most";
+
+/// After how many epochs a published worker re-invokes itself.
+pub(crate) const EPOCHS_PER_INVOCATION: usize = 3;
+
+/// SGD as in LambdaML's archived CNN handlers, inherited by the comparison paper.
+pub(crate) fn published_sgd() -> OptimizerSpec {
+    OptimizerSpec::Sgd(Sgd {
+        learning_rate: 0.01,
+        momentum: 0.9,
+        weight_decay: 5e-4,
+    })
+}
+
+/// SGD as in LambdaML's own deep-learning jobs.
+fn plain_sgd() -> OptimizerSpec {
+    OptimizerSpec::Sgd(Sgd {
+        learning_rate: 0.01,
+        momentum: 0.0,
+        weight_decay: 0.0,
+    })
+}
+
+const NAME: &str = "lambdaml_async";
+const BUCKET: &str = "merged-params";
+/// The one object.
+const KEY: &str = "w_b_";
+
+/// The differences between paper and code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// When workers exchange their models.
+    exchanges: Exchanged,
+    /// Whether all replicas start from the same parameters.
+    seeded_replicas: bool,
+    /// What becomes of the learning rate when the loss no longer falls.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// When training ends before its last epoch.
+    early_stopping: Option<EarlyStopping>,
+    /// After how many epochs a worker re-invokes itself; null: never.
+    epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
+}
+
+impl Settings {
+    fn of(fidelity: Fidelity) -> Self {
+        let code = fidelity == Fidelity::Code;
+        Self {
+            exchanges: Exchanged::ModelEveryStep,
+            seeded_replicas: true,
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: code.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: fidelity == Fidelity::Tuned,
+        }
+    }
+}
+
+fn checked(settings: &Value) -> Result<Settings, SettingsError> {
+    let settings: Settings = settings::parse(NAME, settings)?;
+    if settings.exchanges == Exchanged::Gradients {
+        return Err(SettingsError::Value {
+            system: NAME,
+            field: "exchanges".into(),
+            reason: "a shared object holds a model; use model_every_step or model_every_epoch"
+                .into(),
+        });
+    }
+    Ok(settings)
+}
+
+/// LambdaML's asynchronous variant.
+pub(crate) struct Asynchronous;
+
+struct SharedObject;
+
+#[async_trait]
+impl Exchange for SharedObject {
+    async fn exchange(&mut self, world: &mut World, own: Vector, _: Iteration) -> Result<Vector> {
+        let objects = world.exchange.objects.clone();
+        world.enter(Stage::Serialise);
+        let body = own.encode();
+        world.enter(Stage::Put);
+        objects.put(BUCKET, KEY, body).await?;
+        world.enter(Stage::Get);
+        let missing = || ChannelError::Missing {
+            service: "object store",
+            key: KEY.to_owned(),
+        };
+        let body = objects.get(BUCKET, KEY).await?.ok_or_else(missing)?;
+        world.enter(Stage::Serialise);
+        Vector::decode(&body)
+    }
+}
+
+#[async_trait]
+impl System for Asynchronous {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "LambdaML asynchronous"
+    }
+
+    fn about(&self) -> &'static str {
+        "Jiang et al. 2021: workers write their models over one shared object and go on with what \
+         they read back. code: checkpoints after three epochs"
+    }
+
+    fn host_of(&self, _function: &str) -> Host {
+        Host::Function
+    }
+
+    fn settings(
+        &self,
+        fidelity: Fidelity,
+        overrides: &Map<String, Value>,
+    ) -> Result<Value, SettingsError> {
+        let settings = settings::resolve(NAME, &Settings::of(fidelity), overrides)?;
+        checked(&settings)?;
+        Ok(settings)
+    }
+
+    fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
+        plain_sgd()
+    }
+
+    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
+        checked(&job.settings)?;
+        Ok(DataLayout::Shards)
+    }
+
+    fn functions(&self) -> &'static [&'static str] {
+        &[FUNCTION]
+    }
+
+    fn launch(&self, job: &Job) -> Result<Launch> {
+        Monitor::of(NAME, job)?;
+        Ok(Launch::Workers(
+            (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
+        ))
+    }
+
+    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
+        let rounds = checked(&job.settings)?.exchanges.rounds(job);
+        let models = rounds * job.workers as u64;
+        Ok(Traffic {
+            puts: models,
+            gets: models,
+            bytes_up: models * sizes.gradient_bytes(),
+            bytes_down: models * sizes.gradient_bytes(),
+            ..Traffic::default()
+        })
+    }
+
+    /// A replica's parameters and momentum, its gradient, the model as it is
+    /// sent and as it comes.
+    fn resident_vectors(&self, _job: &Job, _function: &str, _rank: usize) -> Result<usize> {
+        Ok(5)
+    }
+
+    fn replicas(&self, _job: &Job) -> Result<Replicas> {
+        Ok(Replicas::Differ {
+            reason: "every worker goes on with what it finds in the shared object",
+        })
+    }
+
+    async fn run(&self, world: &mut World) -> Result<Outcome> {
+        synchronous::expect_function(world, NAME)?;
+        let settings = checked(&world.task.job.settings)?;
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            layout: DataLayout::Shards,
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: false,
+            epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
+        };
+        synchronous::train(world, &mut SharedObject, options).await
+    }
+}

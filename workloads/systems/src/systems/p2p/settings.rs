@@ -1,0 +1,180 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Fidelity;
+use crate::mechanics::compression::{Compression, Method, Norm};
+use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+
+/// Whether peers wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Every peer averages the gradients of all.
+    Synchronous,
+    /// Every peer averages its own with those that it finds, however old.
+    Asynchronous,
+}
+
+/// Where the gradient of a peer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerQueue {
+    /// In a queue of the epoch, emptied an epoch later, when all have read it.
+    PerEpoch,
+    /// In the peer's one queue, where the latest gradient takes the place of
+    /// the one before.
+    Latest,
+}
+
+/// Which number of tokens opens the barrier behind an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Barrier {
+    /// There is no barrier: a peer goes on once it has all gradients.
+    None,
+    /// W or more.
+    AtLeast,
+    /// W exactly, as published: one token too many, and it never opens.
+    Exactly,
+}
+
+/// Where the tokens of the barrier lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncQueue {
+    /// In a queue of the epoch, emptied by worker 0 an epoch later.
+    PerEpoch,
+    /// In one queue, which every peer empties behind the barrier, as published.
+    /// A token of the next epoch that comes before the last of them is lost,
+    /// and then all wait for ever.
+    Shared,
+}
+
+/// P2P's settings: every difference between paper and published code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Whether peers wait for each other.
+    pub mode: Mode,
+    /// Whether all peers start from the same parameters.
+    pub seeded_replicas: bool,
+    /// How gradients are sent.
+    pub compression: Method,
+    /// Levels of QSGD above zero, 1 to 32,767.
+    pub qsgd_levels: u32,
+    /// The norm of QSGD.
+    pub qsgd_norm: Norm,
+    /// Elements that share one norm; null: all.
+    pub qsgd_bucket: Option<usize>,
+    /// The share of elements that top-k sends.
+    pub top_k_fraction: f64,
+    /// Where a peer's gradient lies. Asynchronous peers have one queue each.
+    pub peer_queue: PeerQueue,
+    /// Bytes of the largest message that the broker takes; a larger gradient
+    /// goes into the object store, and its key into the queue. Null sends all
+    /// through the broker.
+    pub message_limit_bytes: Option<u64>,
+    /// Whether every look fetches the gradients that a peer already has once
+    /// more, as published.
+    pub downloads_again: bool,
+    /// Milliseconds between two looks at the other peers' queues.
+    pub poll_ms: u64,
+    /// Whether a peer sleeps that long behind the last look, too, as published.
+    pub sleeps_after_last_look: bool,
+    /// When the barrier behind an epoch opens. Asynchronous peers have none.
+    pub barrier: Barrier,
+    /// Where its tokens lie.
+    pub sync_queue: SyncQueue,
+    /// Milliseconds before the first look at them.
+    pub barrier_before_ms: u64,
+    /// Milliseconds between two looks.
+    pub barrier_poll_ms: u64,
+    /// Milliseconds behind the open barrier.
+    pub barrier_settle_ms: u64,
+    /// Seconds that a peer waits for the others at most; null: for ever.
+    pub wait_limit_s: Option<u64>,
+    /// Gradients that a peer fetches at once.
+    pub downloads_at_once: usize,
+    /// Whether objects are deleted when all peers have read them.
+    pub deletes_objects: bool,
+}
+
+impl Settings {
+    /// The settings of a fidelity.
+    pub fn of(fidelity: Fidelity) -> Self {
+        let paper = Self {
+            mode: Mode::Synchronous,
+            seeded_replicas: true,
+            compression: Method::Qsgd,
+            qsgd_levels: Compression::published(Method::Qsgd).levels,
+            qsgd_norm: Norm::Max,
+            qsgd_bucket: None,
+            top_k_fraction: 0.01,
+            peer_queue: PeerQueue::PerEpoch,
+            message_limit_bytes: Some(100_000_000),
+            downloads_again: false,
+            poll_ms: 100,
+            sleeps_after_last_look: false,
+            barrier: Barrier::AtLeast,
+            sync_queue: SyncQueue::PerEpoch,
+            barrier_before_ms: 0,
+            barrier_poll_ms: 100,
+            barrier_settle_ms: 0,
+            wait_limit_s: Some(600),
+            downloads_at_once: 1,
+            deletes_objects: true,
+        };
+        match fidelity {
+            Fidelity::Paper => paper,
+            Fidelity::Code => Self {
+                seeded_replicas: false,
+                compression: Method::QsgdPublished,
+                peer_queue: PeerQueue::Latest,
+                message_limit_bytes: None,
+                downloads_again: true,
+                poll_ms: 2_000,
+                sleeps_after_last_look: true,
+                barrier: Barrier::Exactly,
+                sync_queue: SyncQueue::Shared,
+                barrier_before_ms: 1_000,
+                barrier_poll_ms: 1_000,
+                barrier_settle_ms: 3_000,
+                wait_limit_s: None,
+                deletes_objects: false,
+                ..paper
+            },
+            Fidelity::Tuned => Self {
+                poll_ms: 20,
+                barrier: Barrier::None,
+                downloads_at_once: TRANSFERS_AT_ONCE,
+                ..paper
+            },
+        }
+    }
+
+    /// How gradients are sent.
+    pub fn compression(&self) -> Compression {
+        Compression {
+            method: self.compression,
+            levels: self.qsgd_levels,
+            norm: self.qsgd_norm,
+            bucket: self.qsgd_bucket,
+            fraction: self.top_k_fraction,
+        }
+    }
+
+    /// Asynchronous peers read whatever lies in a peer's one queue.
+    pub(super) fn queue(&self) -> PeerQueue {
+        match self.mode {
+            Mode::Synchronous => self.peer_queue,
+            Mode::Asynchronous => PeerQueue::Latest,
+        }
+    }
+
+    /// Asynchronous peers wait nowhere.
+    pub(super) fn barrier(&self) -> Barrier {
+        match self.mode {
+            Mode::Synchronous => self.barrier,
+            Mode::Asynchronous => Barrier::None,
+        }
+    }
+}
