@@ -22,6 +22,7 @@ pub use contract::drive::{ByHost, DriveError, Driven, Functions, InvokeError, dr
 pub use contract::error::SystemError;
 pub use contract::job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
 pub use contract::models::{ModelSizes, find_model, models};
+pub use contract::pause::{LeftOut, Pause, Watched};
 pub use contract::process;
 pub use contract::record::{
     ChannelTraffic, Evaluation, GpuUsage, InvokedTask, LAST_LINE_PREFIX, OUTCOME_PREFIX,
@@ -37,7 +38,6 @@ pub use contract::system::{
     Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System,
 };
 pub use contract::vector::Vector;
-pub use contract::waiting::{LeftOut, Pause, Watched};
 pub use contract::workflow::State;
 pub use contract::world::{
     Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, TensorStores, World,

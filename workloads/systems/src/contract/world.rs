@@ -8,10 +8,10 @@ use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::contract::pause::{LeftOut, Pause};
 use crate::contract::record::ChannelTraffic;
 use crate::contract::resources;
 use crate::contract::settings;
-use crate::contract::waiting::{LeftOut, Pause};
 use crate::{
     Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Reading, Record, Resources, Result,
     SettingsError, Stage, StageSeconds, StageUsages, StepRecord, Task, Vector,

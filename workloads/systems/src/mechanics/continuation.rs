@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use epochcost_channels::Payload;
 
-use crate::contract::waiting::Place;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{Iteration, LoopOptions};
 use crate::mechanics::technique::Monitor;
+use crate::mechanics::waiting::Place;
 use crate::{Result, Stage, SystemError, World};
 
 const CHECKPOINT_BUCKET: &str = "cp-model";
@@ -57,16 +57,6 @@ pub(crate) async fn take_own(world: &World, at: Iteration) -> Result<Payload> {
     let checkpoint = found.ok_or_else(missing)?;
     objects.delete(CHECKPOINT_BUCKET, &[key]).await?;
     Ok(checkpoint)
-}
-
-/// The name of the job's system.
-pub(crate) fn system_of(world: &World) -> Result<&'static str> {
-    let name = &world.task.job.system;
-    let missing = || SystemError::Malformed {
-        what: "a job".into(),
-        reason: format!("there is no system {name:?}"),
-    };
-    Ok(crate::find(name).ok_or_else(missing)?.name())
 }
 
 fn monitor_key(epoch: usize) -> String {

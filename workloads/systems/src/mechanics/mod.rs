@@ -2,12 +2,16 @@
 //! exchanges and transfers, compression, learning-rate schedules. They know
 //! the contract, and no system.
 
+pub(crate) mod batch_norm;
 pub(crate) mod compression;
 pub(crate) mod continuation;
 pub(crate) mod in_store;
 pub(crate) mod listing;
+pub(crate) mod object_exchange;
+pub(crate) mod p2p;
 pub(crate) mod published;
 pub(crate) mod replica;
 pub(crate) mod synchronous;
 pub(crate) mod technique;
 pub(crate) mod transfers;
+pub(crate) mod waiting;

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::data::Shard;
 use crate::mechanics::continuation::{
-    Pace, load_checkpoint, load_monitor, save_checkpoint, save_monitor, save_own, system_of,
-    take_own,
+    Pace, load_checkpoint, load_monitor, save_checkpoint, save_monitor, save_own, take_own,
 };
 use crate::mechanics::published;
 use crate::mechanics::replica::Replica;
@@ -162,7 +161,9 @@ impl LoopOptions {
 
 /// Trains from the task's epoch to the end, or to where the worker re-invokes
 /// itself: after a number of epochs (LambdaML), or when its time is nearly over.
+/// `system` is the name of the system, for errors.
 pub(crate) async fn train(
+    system: &'static str,
     world: &mut World,
     exchange: &mut dyn Exchange,
     options: LoopOptions,
@@ -181,7 +182,7 @@ pub(crate) async fn train(
     } else if start > 0 {
         replica.restore(&load_checkpoint(world, start).await?)?;
     }
-    let mut monitor = Monitor::of(system_of(world)?, &world.task.job)?;
+    let mut monitor = Monitor::of(system, &world.task.job)?;
     if let (Some(monitor), Some(last)) = (&mut monitor, start.checked_sub(1)) {
         *monitor = load_monitor(world, last).await?;
         replica.obey(monitor);

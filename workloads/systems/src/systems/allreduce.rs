@@ -30,13 +30,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::contract::settings;
-use crate::contract::waiting::{Looks, Place};
 use crate::mechanics::in_store;
 use crate::mechanics::listing::list_keys;
+use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
+use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::systems::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
+use crate::mechanics::waiting::{Looks, Place};
 use crate::{
     DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
     Result, SettingsError, Sizes, Stage, System, Vector, World,
@@ -44,13 +45,11 @@ use crate::{
 
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
-/// Between two looks under `tuned`: about what a look takes.
-pub(crate) const TUNED_POLL_MS: u64 = 20;
 
 /// What worker 0 makes of the gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Reduction {
+enum Reduction {
     /// Their mean, as the papers say.
     Mean,
     /// Their sum: the published code divides weights but not gradients.
@@ -69,31 +68,11 @@ impl Reduction {
 /// How gradient objects are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Keys {
+enum Keys {
     /// `{worker}_{epoch}_{batch}`: one object a step.
     EveryStep,
     /// `g_{worker}`: one object a worker, overwritten every step.
     Overwritten,
-}
-
-/// What gradients travel over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Over {
-    /// The object store: whoever needs an object looks until it is there.
-    Objects,
-    /// Tensor stores, which reduce; messages tell when to go on.
-    Tensors,
-}
-
-/// How a worker finds objects that others put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FindsBy {
-    /// It lists the bucket.
-    Listing,
-    /// It gets them by the names that they will have.
-    Name,
 }
 
 /// The named differences between the paper, its code, and what can be done.
@@ -502,6 +481,6 @@ impl System for AllReduce {
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
         };
-        synchronous::train(world, &mut Reducer { settings }, options).await
+        synchronous::train(self.name(), world, &mut Reducer { settings }, options).await
     }
 }

@@ -32,12 +32,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::contract::data::Shard;
 use crate::contract::settings;
-use crate::contract::waiting::Looks;
+use crate::mechanics::published::published_sgd;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
-use crate::systems::lambdaml::published_sgd;
+use crate::mechanics::waiting::Looks;
 use crate::{
     Batch, DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome,
     ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, SystemError, Vector,
@@ -397,6 +397,6 @@ impl System for GpuBaseline {
             epochs_per_invocation: None,
             continues_by_time: false,
         };
-        synchronous::train(world, &mut AllToAll { settings }, options).await
+        synchronous::train(NAME, world, &mut AllToAll { settings }, options).await
     }
 }

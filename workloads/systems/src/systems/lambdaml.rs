@@ -15,60 +15,18 @@
 
 use async_trait::async_trait;
 use epochcost_channels::{ChannelError, Traffic};
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::contract::settings;
+use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::technique::Monitor;
 use crate::{
     DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
     Result, SettingsError, Sizes, Stage, System, Vector, World,
 };
-
-/// Who describes a system that two publications have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// Barrak et al. 2025, which compares it.
-    Comparison,
-    /// Jiang et al. 2021, where it is from.
-    LambdaMl,
-}
-
-impl Source {
-    pub(crate) fn optimizer(self) -> OptimizerSpec {
-        match self {
-            Self::Comparison => published_sgd(),
-            Self::LambdaMl => plain_sgd(),
-        }
-    }
-}
-
-/// What the originals are.
-pub(crate) const ORIGINAL: &str = "Jiang et al. 2021 themselves: plain SGD, gradients or models \
-    averaged. code: checkpoints after three epochs, listings of 1,000 keys at most";
-
-/// After how many epochs a published worker re-invokes itself.
-pub(crate) const EPOCHS_PER_INVOCATION: usize = 3;
-
-/// SGD as in LambdaML's archived CNN handlers, inherited by the comparison paper.
-pub(crate) fn published_sgd() -> OptimizerSpec {
-    OptimizerSpec::Sgd(Sgd {
-        learning_rate: 0.01,
-        momentum: 0.9,
-        weight_decay: 5e-4,
-    })
-}
-
-/// SGD as in LambdaML's own deep-learning jobs.
-fn plain_sgd() -> OptimizerSpec {
-    OptimizerSpec::Sgd(Sgd {
-        learning_rate: 0.01,
-        momentum: 0.0,
-        weight_decay: 0.0,
-    })
-}
 
 const NAME: &str = "lambdaml_async";
 const BUCKET: &str = "merged-params";
@@ -228,6 +186,6 @@ impl System for Asynchronous {
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
         };
-        synchronous::train(world, &mut SharedObject, options).await
+        synchronous::train(NAME, world, &mut SharedObject, options).await
     }
 }

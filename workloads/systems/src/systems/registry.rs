@@ -1,5 +1,5 @@
-use super::lambdaml::Source;
 use crate::contract::system::System;
+use crate::mechanics::published::Source;
 
 /// Every training system. A new one is one line here.
 pub fn systems() -> &'static [&'static dyn System] {

@@ -29,14 +29,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::contract::settings;
-use crate::contract::waiting::Looks;
 use crate::mechanics::in_store;
 use crate::mechanics::listing::{Listing, key_fields, list_keys};
+use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
+use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
-use crate::systems::allreduce::{FindsBy, Over, TUNED_POLL_MS};
-use crate::systems::lambdaml::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
+use crate::mechanics::waiting::Looks;
 use crate::{
     DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
     Result, SettingsError, Sizes, Stage, System, Vector, World,
@@ -356,7 +356,7 @@ impl Chunks {
         decoded.collect()
     }
 
-    fn waiting(&self, world: &World, what: &str) -> crate::contract::waiting::Waiting {
+    fn waiting(&self, world: &World, what: &str) -> crate::mechanics::waiting::Waiting {
         world.waiting(
             what,
             Duration::from_millis(self.settings.list_poll_ms),
@@ -493,6 +493,6 @@ impl System for ScatterReduce {
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
         };
-        synchronous::train(world, &mut Chunks { settings }, options).await
+        synchronous::train(self.name(), world, &mut Chunks { settings }, options).await
     }
 }

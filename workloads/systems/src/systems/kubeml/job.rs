@@ -16,8 +16,8 @@ use super::split::Split;
 use super::{
     CALLS, FailedFunction, INIT, MergeBy, NAME, Settings, TRAIN, VALIDATE, answers, calls, reports,
 };
-use crate::contract::waiting::next_message;
 use crate::mechanics::technique::Monitor;
+use crate::mechanics::waiting::next_message;
 use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, World};
 
 /// Trains from the first epoch to the last.

@@ -1,6 +1,6 @@
 use super::message::Message;
 use super::{supervisor_queue, worker_queue};
-use crate::contract::waiting;
+use crate::mechanics::waiting;
 use crate::{Result, Stage, SystemError, World};
 
 /// The next message of `queue`, however long it takes.

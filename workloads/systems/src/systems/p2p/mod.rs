@@ -51,7 +51,6 @@
 //! as their steps say.
 
 mod barrier;
-mod mailbox;
 mod settings;
 mod traffic;
 
@@ -59,17 +58,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 use serde_json::{Map, Value};
 
 pub use self::barrier::TOKEN_BYTES;
-pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
-pub use self::mailbox::{EPOCH_BYTES, KEY_BYTES};
-pub use self::settings::{Barrier, Mode, PeerQueue, Settings, SyncQueue};
-pub(crate) use self::traffic::between_peers;
+pub use self::settings::{Barrier, Settings, SyncQueue};
 use crate::contract::data::Shard;
 use crate::contract::settings::{parse, resolve};
 pub use crate::mechanics::compression::{Compression, Method, Norm};
+pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue};
+use crate::mechanics::p2p::{Mailbox, Rules, sgd};
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, PaperAccount, Replicas, Result,
@@ -102,15 +100,6 @@ fn rules(settings: &Settings) -> Rules {
         downloads_at_once: settings.downloads_at_once,
         deletes_objects: settings.deletes_objects,
     }
-}
-
-/// SGD at the learning rate of the source.
-pub(crate) fn sgd(learning_rate: f64) -> OptimizerSpec {
-    OptimizerSpec::Sgd(Sgd {
-        learning_rate,
-        momentum: 0.0,
-        weight_decay: 0.0,
-    })
 }
 
 /// Messages that peers read from queues, as their steps tell.

@@ -2,28 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Fidelity;
 use crate::mechanics::compression::{Compression, Method, Norm};
+use crate::mechanics::p2p::{Mode, PeerQueue};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-
-/// Whether peers wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Every peer averages the gradients of all.
-    Synchronous,
-    /// Every peer averages its own with those that it finds, however old.
-    Asynchronous,
-}
-
-/// Where the gradient of a peer lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PeerQueue {
-    /// In a queue of the epoch, emptied an epoch later, when all have read it.
-    PerEpoch,
-    /// In the peer's one queue, where the latest gradient takes the place of
-    /// the one before.
-    Latest,
-}
 
 /// Which number of tokens opens the barrier behind an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

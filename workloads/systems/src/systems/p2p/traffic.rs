@@ -1,35 +1,9 @@
 use epochcost_channels::Traffic;
 
 use super::barrier::TOKEN_BYTES;
-use super::mailbox::Rules;
 use super::{Barrier, Settings};
+use crate::mechanics::p2p::{Rules, between_peers};
 use crate::{Job, Result, Sizes};
-
-/// What goes from peers to peers in `rounds` gradients of each, of which
-/// `received` are read: S bytes of a gradient, up once and down as often as it
-/// is read; or as often an object of S bytes and a message of its key.
-pub(crate) fn between_peers(
-    rules: &Rules,
-    sizes: Sizes,
-    rounds: u64,
-    received: u64,
-) -> Result<Traffic> {
-    let (gradient, message) = rules.sizes(sizes.parameters as u64)?;
-    let objects = match message < gradient {
-        true => (rounds, received, gradient),
-        false => (0, 0, 0),
-    };
-    let (puts, gets, object_bytes) = objects;
-    Ok(Traffic {
-        puts,
-        gets,
-        messages: rounds,
-        deliveries: received,
-        bytes_up: rounds * (message + object_bytes),
-        bytes_down: received * (message + object_bytes),
-        ..Traffic::default()
-    })
-}
 
 /// P2P's exchange in one trial, where peers read `received` gradients.
 ///

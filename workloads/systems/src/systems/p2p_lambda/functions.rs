@@ -5,8 +5,8 @@ use epochcost_kernels::hash;
 
 use super::{Settings, gradient_key, lambda_queue, weights_key};
 use crate::contract::data;
-use crate::systems::p2p::BUCKET;
-use crate::systems::spirt::BatchNorm;
+use crate::mechanics::batch_norm::BatchNorm;
+use crate::mechanics::p2p::BUCKET;
 use crate::{Job, Result, Stage, SystemError, Vector, World};
 
 const STATISTICS_BUCKET: &str = "p2p-statistics";

@@ -53,7 +53,7 @@ use serde_json::{Map, Value};
 
 pub use self::settings::Settings;
 use crate::contract::settings::{parse, resolve};
-use crate::systems::p2p::{Mode, PeerQueue, Rules, object_key, sgd};
+use crate::mechanics::p2p::{Mode, PeerQueue, Rules, object_key, sgd};
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, PaperAccount, Replicas, Result,
     SettingsError, Sizes, State, System, SystemError, World,

@@ -6,9 +6,9 @@ use epochcost_channels::{ObjectStore, Payload};
 
 use super::functions::{expect, statistics};
 use super::{Settings, gradient_key, lambda_queue, rules, weights_key};
+use crate::mechanics::p2p::{BUCKET, Mailbox};
 use crate::mechanics::replica::Replica;
 use crate::mechanics::transfers::at_once;
-use crate::systems::p2p::{BUCKET, Mailbox};
 use crate::{ExecutionStatus, Result, Stage, SystemError, Task, Vector, World};
 
 pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> {

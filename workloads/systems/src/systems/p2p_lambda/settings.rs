@@ -1,10 +1,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Fidelity;
+use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::compression::{Compression, Method, Norm};
+use crate::mechanics::p2p::PeerQueue;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::systems::p2p::PeerQueue;
-use crate::systems::spirt::BatchNorm;
 
 /// The settings of P2P with Lambda: every difference between paper and
 /// published code.

@@ -1,7 +1,7 @@
 use epochcost_channels::Traffic;
 
 use super::{Settings, rules};
-use crate::systems::p2p::{KEY_BYTES, between_peers};
+use crate::mechanics::p2p::{KEY_BYTES, between_peers};
 use crate::{Job, Result, Sizes};
 
 /// The exchange of one trial.

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::{Barrier, BarrierBy, Settings, SyncQueue};
-use crate::contract::waiting;
 use crate::mechanics::transfers::at_once;
+use crate::mechanics::waiting;
 use crate::{Result, World};
 
 /// Bytes of a synchronisation message.

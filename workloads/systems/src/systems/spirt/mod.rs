@@ -52,10 +52,11 @@ use serde_json::{Map, Value};
 
 pub use self::barrier::TOKEN_BYTES;
 pub use self::settings::{
-    Averaging, Barrier, BarrierBy, BatchNorm, GradientFormat, Settings, SyncQueue, Update,
+    Averaging, Barrier, BarrierBy, GradientFormat, Settings, SyncQueue, Update,
 };
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 use crate::contract::settings::{parse, resolve};
+pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
     DataLayout, Fidelity, Host, Job, Launch, Outcome, QueueService, Replicas, Result,
     SettingsError, Sizes, State, System, SystemError, World,

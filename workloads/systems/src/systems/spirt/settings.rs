@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Fidelity;
+use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 
 /// How a mini-batch's gradient lies in the store.
@@ -39,17 +40,6 @@ pub enum Update {
     /// The function: fetch parameters and gradient, step, set (the paper's
     /// naive arm). Bit-identical to the step in the store.
     Fetch,
-}
-
-/// Which batch-norm statistics outlive a gradient function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BatchNorm {
-    /// Those of the peer's mini-batch 0.
-    FirstBatch,
-    /// None: every function starts afresh, and evaluation uses the initial
-    /// statistics, as published.
-    Fresh,
 }
 
 /// Where peers announce that their gradients are averaged.
