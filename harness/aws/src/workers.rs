@@ -29,7 +29,7 @@ pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> 
         return Ok(Vec::new());
     };
     let mut workers = workers;
-    workers.retain(|(function, _)| system.host_of(function) == Host::Instance);
+    workers.retain(|(function, _)| system.deployment().host_of(function) == Host::Instance);
     Ok(workers)
 }
 

@@ -140,7 +140,7 @@ impl TrialRow {
             seed: job.seed,
             started_s: outcome.started_s,
             wall_s: outcome.wall_s,
-            host: system.map(|system| system.worker_host()),
+            host: system.map(|system| system.deployment().worker_host()),
             invocations: outcome.invocations.len(),
             steps: steps(outcome).count(),
             transitions: outcome.transitions,

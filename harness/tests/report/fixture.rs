@@ -173,7 +173,7 @@ pub fn outcome(plan: &TrialPlan, slower: f64) -> TrialOutcome {
         }
         outcome.invocations.push(invocation(
             rank,
-            system.worker_host(),
+            system.deployment().worker_host(),
             outcome.wall_s,
             place,
         ));

@@ -77,7 +77,7 @@ pub fn refused(
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
         system: job.system.clone(),
     })?;
-    if !simulation.has_limits || !system.runs_on(Host::Function) {
+    if !simulation.has_limits || !system.deployment().runs_on(Host::Function) {
         return Ok(None);
     }
     let function = &simulation.profile.function;
@@ -101,7 +101,8 @@ pub fn refused(
     // on an instance calls wait for nobody.
     let (waiting, who) = match system.launch(job)? {
         Launch::Workers(workers) => {
-            let on_functions = |(name, _): &&(&str, usize)| system.host_of(name) == Host::Function;
+            let on_functions =
+                |(name, _): &&(&str, usize)| system.deployment().host_of(name) == Host::Function;
             (workers.iter().filter(on_functions).count(), "functions")
         }
         Launch::Workflow { .. } => (job.workers, "peers"),

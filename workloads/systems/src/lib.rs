@@ -18,6 +18,9 @@ pub use contract::data::{
     DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key,
 };
 pub use contract::dataset::{dataset_objects, phantom_objects};
+pub use contract::deployment::{
+    Deployment, Function, Host, Machines, PaperAccount, QueueService, Role,
+};
 pub use contract::drive::{ByHost, DriveError, Driven, Functions, InvokeError, drive};
 pub use contract::error::SystemError;
 pub use contract::job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
@@ -34,9 +37,7 @@ pub use contract::requests::{
 pub use contract::resources::{Reading, Resources, StageUsage, StageUsages};
 pub use contract::settings::SettingsError;
 pub use contract::state_dict::{Entry, EntryKind, state_dict};
-pub use contract::system::{
-    Host, Launch, Outcome, PaperAccount, QueueService, Replicas, Sizes, System,
-};
+pub use contract::system::{Launch, Outcome, Replicas, Sizes, System};
 pub use contract::vector::Vector;
 pub use contract::workflow::State;
 pub use contract::world::{

@@ -235,7 +235,7 @@ impl<'a> Trial<'a> {
 
     /// Starts the work and follows it to its end.
     async fn work(&self, progress: &dyn Progress) -> Result<TrialOutcome, PlatformError> {
-        if self.system.worker_host() == Host::Instance {
+        if self.system.deployment().worker_host() == Host::Instance {
             return instances::work(self, progress).await;
         }
         let mut watch = self.watch()?;

@@ -82,6 +82,7 @@ pub(super) async fn run(
         transitions,
         cloudwatch: Vec::new(),
         throttles: system
+            .deployment()
             .runs_on(HostKind::Function)
             .then_some(throttles.refused),
         failure,
@@ -168,7 +169,7 @@ async fn functions(
 fn caller(row: &Row, system: &dyn System) -> Caller {
     let workflow = matches!(system.launch(&row.job), Ok(Launch::Workflow { .. }));
     // Instances start executions for each of their steps.
-    if !workflow && system.worker_host() == HostKind::Function {
+    if !workflow && system.deployment().worker_host() == HostKind::Function {
         return Caller::Events;
     }
     match row.job.fidelity {
@@ -207,7 +208,7 @@ async fn drive_to_end(
 /// No trial can take longer: in an epoch, a worker goes through each of its
 /// system's functions at most once after the other.
 fn deadline(row: &Row, system: &dyn System) -> Duration {
-    let turns = row.job.epochs * system.functions().len().max(1) + 1;
+    let turns = row.job.epochs * system.deployment().functions.len().max(1) + 1;
     Duration::from_secs(row.timeout_s.saturating_mul(turns as u64))
 }
 
@@ -259,7 +260,7 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
     let mut warnings = Vec::new();
     let workers = row.job.workers;
     let cores = local.cores;
-    if system.runs_on(HostKind::Instance) {
+    if system.deployment().runs_on(HostKind::Instance) {
         warnings
             .push("instances ran as processes of this machine; booting was not simulated".into());
         if workers > cores {
@@ -269,7 +270,7 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
             ));
         }
     }
-    if !system.runs_on(HostKind::Function) {
+    if !system.deployment().runs_on(HostKind::Function) {
         return warnings;
     }
     let share = vcpus(row.memory_mb);

@@ -43,7 +43,7 @@ pub struct ByHost<F, I> {
 #[async_trait]
 impl<F: Functions, I: Functions> Functions for ByHost<F, I> {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
-        match self.system.host_of(&task.function) {
+        match self.system.deployment().host_of(&task.function) {
             Host::Function => self.functions.invoke(task).await,
             Host::Instance => self.instances.invoke(task).await,
         }

@@ -6,6 +6,7 @@ pub(crate) mod arithmetic;
 pub(crate) mod before;
 pub(crate) mod data;
 pub(crate) mod dataset;
+pub(crate) mod deployment;
 pub(crate) mod drive;
 pub(crate) mod error;
 pub(crate) mod job;

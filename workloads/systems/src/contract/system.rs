@@ -4,17 +4,9 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{DataLayout, Device, Fidelity, Job, Result, SettingsError, State, StepRecord, World};
-
-/// What a system's code runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Host {
-    /// Functions: billed by memory and duration.
-    Function,
-    /// Instances: billed by the second they exist.
-    Instance,
-}
+use crate::{
+    DataLayout, Deployment, Fidelity, Job, Result, SettingsError, State, StepRecord, World,
+};
 
 /// What to start for a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,29 +66,6 @@ pub enum Outcome {
     Repeated,
 }
 
-/// The queue that a system's publication rents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueService {
-    /// A RabbitMQ broker, paid by the hour.
-    RabbitMq,
-    /// SQS, paid by the request.
-    Sqs,
-    /// None: its messages stand for HTTP requests between its own processes.
-    Http,
-}
-
-/// The formula that the paper behind a system states costs by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PaperAccount {
-    /// Barrak et al. 2025, Table 2: every function its own run time × memory,
-    /// GB of 1,000 MB, at the x86 price; every instance its run time.
-    Comparison,
-    /// Barrak et al. 2023 (P2P), Tables II and III: (λ·B + e)·T. All functions
-    /// that work at mini-batches at once are charged for as long as the slowest
-    /// runs, by GB of 1,024 MB at the Arm price; other functions are left out.
-    PeerToPeer,
-}
-
 /// One way to train.
 #[async_trait]
 pub trait System: Send + Sync {
@@ -109,22 +78,8 @@ pub trait System: Send + Sync {
     /// Where it comes from, and which source each fidelity follows.
     fn about(&self) -> &'static str;
 
-    /// What `function`'s code runs on.
-    fn host_of(&self, function: &str) -> Host;
-
-    /// Whether any of its functions runs on `host`.
-    fn runs_on(&self, host: Host) -> bool {
-        let functions = self.functions();
-        functions.iter().any(|name| self.host_of(name) == host)
-    }
-
-    /// What the platform starts its workers on: the host of the first of its
-    /// functions.
-    fn worker_host(&self) -> Host {
-        self.functions()
-            .first()
-            .map_or(Host::Function, |name| self.host_of(name))
-    }
+    /// What it is deployed on, and what is billed for it.
+    fn deployment(&self) -> Deployment;
 
     /// The complete settings: this fidelity's, with `overrides` on top.
     ///
@@ -144,48 +99,6 @@ pub trait System: Send + Sync {
     /// # Errors
     /// When the job's settings are not this system's.
     fn data_layout(&self, job: &Job) -> Result<DataLayout>;
-
-    /// Every function it is deployed as, that of a worker or peer first.
-    fn functions(&self) -> &'static [&'static str];
-
-    /// Those of its functions whose time is paid for, but is no worker's time:
-    /// they coordinate, or compute while a worker that called them counts the
-    /// time itself.
-    fn coordinators(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The queue it is paid for by, where it uses one.
-    fn queue_service(&self) -> QueueService {
-        QueueService::RabbitMq
-    }
-
-    /// The formula of its paper.
-    fn paper_account(&self) -> PaperAccount {
-        PaperAccount::Comparison
-    }
-
-    /// What its publication computed on, where it ran on instances.
-    fn device(&self) -> Device {
-        Device::Cpu
-    }
-
-    /// The EC2 instance type of its workers on instances, unless an experiment
-    /// names another: the comparison's (Barrak et al. 2025, §4.1).
-    fn instance_type(&self) -> &'static str {
-        "g4dn.xlarge"
-    }
-
-    /// How many functions or instances train side by side: one a worker, unless
-    /// all workers share a machine.
-    fn machines(&self, workers: usize) -> usize {
-        workers
-    }
-
-    /// How many database hosts it rents, where it uses a tensor store.
-    fn tensor_store_hosts(&self, _workers: usize) -> usize {
-        1
-    }
 
     /// What to start.
     ///

@@ -39,8 +39,8 @@ use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::mechanics::waiting::{Looks, Place};
 use crate::{
-    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, System, Vector, World,
+    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -374,6 +374,8 @@ impl Reducer {
     }
 }
 
+const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
+
 #[async_trait]
 impl System for AllReduce {
     fn name(&self) -> &'static str {
@@ -399,8 +401,8 @@ impl System for AllReduce {
         }
     }
 
-    fn host_of(&self, _: &str) -> Host {
-        Host::Function
+    fn deployment(&self) -> Deployment {
+        Deployment::new(&FUNCTIONS)
     }
 
     fn settings(
@@ -419,10 +421,6 @@ impl System for AllReduce {
 
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         Ok(checked(self.name(), &job.settings)?.layout())
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[FUNCTION]
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

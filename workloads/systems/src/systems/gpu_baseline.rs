@@ -39,9 +39,9 @@ use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::mechanics::waiting::Looks;
 use crate::{
-    Batch, DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, SystemError, Vector,
-    World,
+    Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
+    Outcome, ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, SystemError,
+    Vector, World,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -287,6 +287,8 @@ fn mean_loss(losses: &[f64]) -> Option<f64> {
     (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64)
 }
 
+const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
+
 #[async_trait]
 impl System for GpuBaseline {
     fn name(&self) -> &'static str {
@@ -301,8 +303,11 @@ impl System for GpuBaseline {
         "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)"
     }
 
-    fn host_of(&self, _: &str) -> Host {
-        Host::Instance
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            device: Device::Cuda,
+            ..Deployment::new(&FUNCTIONS)
+        }
     }
 
     fn settings(
@@ -331,14 +336,6 @@ impl System for GpuBaseline {
         } else {
             DataLayout::Shards
         })
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[FUNCTION]
-    }
-
-    fn device(&self) -> Device {
-        Device::Cuda
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

@@ -24,8 +24,8 @@ use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::technique::Monitor;
 use crate::{
-    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, System, Vector, World,
+    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
 };
 
 const NAME: &str = "lambdaml_async";
@@ -102,6 +102,8 @@ impl Exchange for SharedObject {
     }
 }
 
+const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
+
 #[async_trait]
 impl System for Asynchronous {
     fn name(&self) -> &'static str {
@@ -117,8 +119,8 @@ impl System for Asynchronous {
          they read back. code: checkpoints after three epochs"
     }
 
-    fn host_of(&self, _function: &str) -> Host {
-        Host::Function
+    fn deployment(&self) -> Deployment {
+        Deployment::new(&FUNCTIONS)
     }
 
     fn settings(
@@ -138,10 +140,6 @@ impl System for Asynchronous {
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         checked(&job.settings)?;
         Ok(DataLayout::Shards)
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[FUNCTION]
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

@@ -25,8 +25,8 @@ use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, FUNCTION};
 use crate::mechanics::technique::Monitor;
 use crate::{
-    DataLayout, Device, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau,
-    Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
+    DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch, Machines,
+    Outcome, ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
 };
 
 const NAME: &str = "mirrored";
@@ -44,6 +44,8 @@ struct Settings {
 /// Synchronous data-parallel training within one machine.
 pub(crate) struct Mirrored;
 
+const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
+
 #[async_trait]
 impl System for Mirrored {
     fn name(&self) -> &'static str {
@@ -59,8 +61,12 @@ impl System for Mirrored {
          MirroredStrategy in Petrescu et al. 2023"
     }
 
-    fn host_of(&self, _function: &str) -> Host {
-        Host::Instance
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            device: Device::Cuda,
+            machines: Machines::Shared,
+            ..Deployment::new(&FUNCTIONS)
+        }
     }
 
     fn settings(
@@ -84,21 +90,9 @@ impl System for Mirrored {
         Ok(DataLayout::Whole)
     }
 
-    fn functions(&self) -> &'static [&'static str] {
-        &[FUNCTION]
-    }
-
-    fn device(&self) -> Device {
-        Device::Cuda
-    }
-
     fn launch(&self, job: &Job) -> Result<Launch> {
         Monitor::of(NAME, job)?;
         Ok(Launch::Workers(vec![(FUNCTION, 0)]))
-    }
-
-    fn machines(&self, _workers: usize) -> usize {
-        1
     }
 
     /// Nothing leaves the machine.

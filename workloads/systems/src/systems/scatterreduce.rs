@@ -38,8 +38,8 @@ use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::mechanics::waiting::Looks;
 use crate::{
-    DataLayout, EarlyStopping, Fidelity, Host, Job, Launch, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, System, Vector, World,
+    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -393,6 +393,8 @@ fn merged_key(owner: usize, at: Iteration) -> String {
     format!("{owner}_{}_{}", at.epoch, at.batch)
 }
 
+const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
+
 #[async_trait]
 impl System for ScatterReduce {
     fn name(&self) -> &'static str {
@@ -418,8 +420,8 @@ impl System for ScatterReduce {
         }
     }
 
-    fn host_of(&self, _: &str) -> Host {
-        Host::Function
+    fn deployment(&self) -> Deployment {
+        Deployment::new(&FUNCTIONS)
     }
 
     fn settings(
@@ -436,10 +438,6 @@ impl System for ScatterReduce {
 
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         Ok(settings::parse::<Settings>(self.name(), &job.settings)?.layout())
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[FUNCTION]
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

@@ -70,8 +70,8 @@ pub use self::traffic::{state_traffic, traffic};
 use crate::contract::settings::{parse, resolve};
 use crate::mechanics::technique::Monitor;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, QueueService, Replicas, Result,
-    SettingsError, Sizes, StepRecord, System, SystemError, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, QueueService, Replicas,
+    Result, SettingsError, Sizes, StepRecord, System, SystemError, World,
 };
 
 const NAME: &str = "kubeml";
@@ -136,6 +136,13 @@ fn checked(settings: &Value) -> Result<Settings, SettingsError> {
     Ok(settings)
 }
 
+const FUNCTIONS: [Function; 4] = [
+    Function::coordinator(JOB, Host::Instance),
+    Function::worker(INIT, Host::Function),
+    Function::worker(TRAIN, Host::Function),
+    Function::worker(VALIDATE, Host::Function),
+];
+
 #[async_trait]
 impl System for KubeMl {
     fn name(&self) -> &'static str {
@@ -152,10 +159,12 @@ impl System for KubeMl {
          stored before, the model deleted. tuned: merged in the tensor store, transfers at once"
     }
 
-    fn host_of(&self, function: &str) -> Host {
-        match function {
-            JOB => Host::Instance,
-            _ => Host::Function,
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // The job computes nothing: a small one does.
+            instance_type: "t2.small",
+            queue_service: QueueService::Http,
+            ..Deployment::new(&FUNCTIONS)
         }
     }
 
@@ -186,23 +195,6 @@ impl System for KubeMl {
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         settings_of(job)?;
         Ok(DataLayout::Whole)
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[JOB, INIT, TRAIN, VALIDATE]
-    }
-
-    fn coordinators(&self) -> &'static [&'static str] {
-        &[JOB]
-    }
-
-    /// The job computes nothing: a small one does.
-    fn instance_type(&self) -> &'static str {
-        "t2.small"
-    }
-
-    fn queue_service(&self) -> QueueService {
-        QueueService::Http
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

@@ -70,8 +70,8 @@ pub use self::settings::{
 pub use self::traffic::{Sent, traffic};
 use crate::contract::settings::{parse, resolve};
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    StepRecord, System, SystemError, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas, Result,
+    SettingsError, Sizes, StepRecord, System, SystemError, World,
 };
 
 const NAME: &str = "mlless";
@@ -108,6 +108,11 @@ fn supervisor_queue(trial: &str) -> String {
     format!("{trial}_supervisor")
 }
 
+const FUNCTIONS: [Function; 2] = [
+    Function::worker(WORKER, Host::Function),
+    Function::coordinator(SUPERVISOR, Host::Function),
+];
+
 #[async_trait]
 impl System for MlLess {
     fn name(&self) -> &'static str {
@@ -124,8 +129,8 @@ impl System for MlLess {
          their re-implementation, which averages whole gradients and never calls its filter"
     }
 
-    fn host_of(&self, _: &str) -> Host {
-        Host::Function
+    fn deployment(&self) -> Deployment {
+        Deployment::new(&FUNCTIONS)
     }
 
     fn settings(
@@ -145,14 +150,6 @@ impl System for MlLess {
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         settings_of(job)?;
         Ok(DataLayout::Minibatches)
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[WORKER, SUPERVISOR]
-    }
-
-    fn coordinators(&self) -> &'static [&'static str] {
-        &[SUPERVISOR]
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
@@ -175,7 +172,7 @@ impl System for MlLess {
     /// A replica's parameters and momentum, the change, what the filter keeps
     /// back, all updates and their sum; the supervisor holds none.
     fn resident_vectors(&self, job: &Job, function: &str, _rank: usize) -> Result<usize> {
-        let is_supervisor = self.coordinators().contains(&function);
+        let is_supervisor = function == SUPERVISOR;
         Ok(if is_supervisor { 0 } else { job.workers + 5 })
     }
 

@@ -70,8 +70,8 @@ pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue};
 use crate::mechanics::p2p::{Mailbox, Rules, sgd};
 use crate::mechanics::replica::Replica;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, PaperAccount, Replicas, Result,
-    SettingsError, Sizes, Stage, StepRecord, System, SystemError, Vector, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
+    Result, SettingsError, Sizes, Stage, StepRecord, System, SystemError, Vector, World,
 };
 
 const NAME: &str = "p2p";
@@ -169,6 +169,8 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+const FUNCTIONS: [Function; 1] = [Function::worker(PEER, Host::Instance)];
+
 #[async_trait]
 impl System for P2p {
     fn name(&self) -> &'static str {
@@ -186,8 +188,13 @@ impl System for P2p {
          QSGD that sends more than it was given. Asynchronous by the setting mode"
     }
 
-    fn host_of(&self, _: &str) -> Host {
-        Host::Instance
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // That of VGG-11, Table III; smaller models ran on t2.medium.
+            instance_type: "t2.large",
+            paper_account: PaperAccount::PeerToPeer,
+            ..Deployment::new(&FUNCTIONS)
+        }
     }
 
     fn settings(
@@ -211,19 +218,6 @@ impl System for P2p {
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         checked(&job.settings)?;
         Ok(DataLayout::Shards)
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[PEER]
-    }
-
-    fn paper_account(&self) -> PaperAccount {
-        PaperAccount::PeerToPeer
-    }
-
-    /// That of VGG-11, Table III; smaller models ran on t2.medium.
-    fn instance_type(&self) -> &'static str {
-        "t2.large"
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

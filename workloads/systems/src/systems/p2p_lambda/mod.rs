@@ -55,8 +55,8 @@ pub use self::settings::Settings;
 use crate::contract::settings::{parse, resolve};
 use crate::mechanics::p2p::{Mode, PeerQueue, Rules, object_key, sgd};
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, PaperAccount, Replicas, Result,
-    SettingsError, Sizes, State, System, SystemError, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
+    Result, SettingsError, Sizes, State, System, SystemError, World,
 };
 
 const NAME: &str = "p2p_lambda";
@@ -105,6 +105,13 @@ fn weights_key(job: &Job, rank: usize, epoch: usize) -> String {
     object_key(job, [1, rank as u64, epoch as u64])
 }
 
+const FUNCTIONS: [Function; 3] = [
+    Function::worker(PEER, Host::Instance),
+    // A peer counts the time of its functions itself.
+    Function::coordinator(EXPAND, Host::Function),
+    Function::coordinator(COMPUTE, Host::Function),
+];
+
 #[async_trait]
 impl System for P2pLambda {
     fn name(&self) -> &'static str {
@@ -121,10 +128,12 @@ impl System for P2pLambda {
          random"
     }
 
-    fn host_of(&self, function: &str) -> Host {
-        match function {
-            PEER => Host::Instance,
-            _ => Host::Function,
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // That of Table II.
+            instance_type: "t2.small",
+            paper_account: PaperAccount::PeerToPeer,
+            ..Deployment::new(&FUNCTIONS)
         }
     }
 
@@ -149,24 +158,6 @@ impl System for P2pLambda {
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         checked(&job.settings)?;
         Ok(DataLayout::Minibatches)
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[PEER, EXPAND, COMPUTE]
-    }
-
-    /// A peer counts the time of its functions itself.
-    fn coordinators(&self) -> &'static [&'static str] {
-        &[EXPAND, COMPUTE]
-    }
-
-    fn paper_account(&self) -> PaperAccount {
-        PaperAccount::PeerToPeer
-    }
-
-    /// That of Table II.
-    fn instance_type(&self) -> &'static str {
-        "t2.small"
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {

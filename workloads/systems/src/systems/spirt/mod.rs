@@ -58,8 +58,8 @@ pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 use crate::contract::settings::{parse, resolve};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
-    DataLayout, Fidelity, Host, Job, Launch, Outcome, QueueService, Replicas, Result,
-    SettingsError, Sizes, State, System, SystemError, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
+    Replicas, Result, SettingsError, Sizes, State, System, SystemError, World,
 };
 
 const NAME: &str = "spirt";
@@ -132,6 +132,18 @@ fn in_store_step(sgd: Sgd) -> SgdStep {
     }
 }
 
+const FUNCTIONS: [Function; 9] = [
+    Function::worker("init_peer", Host::Function),
+    Function::worker("authenticate", Host::Function),
+    Function::worker("compute_gradients", Host::Function),
+    Function::worker("average_gradients", Host::Function),
+    Function::worker("check_heartbeat", Host::Function),
+    Function::worker("aggregate_gradients", Host::Function),
+    Function::worker("update_model", Host::Function),
+    Function::worker("check_convergence", Host::Function),
+    Function::worker("trigger_next", Host::Function),
+];
+
 #[async_trait]
 impl System for Spirt {
     fn name(&self) -> &'static str {
@@ -149,8 +161,13 @@ impl System for Spirt {
          added up in the store as they come, a barrier that tells its peers, transfers at once"
     }
 
-    fn host_of(&self, _: &str) -> Host {
-        Host::Function
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // One per peer.
+            tensor_store_hosts: Machines::PerWorker,
+            queue_service: QueueService::Sqs,
+            ..Deployment::new(&FUNCTIONS)
+        }
     }
 
     fn settings(
@@ -176,29 +193,6 @@ impl System for Spirt {
     fn data_layout(&self, job: &Job) -> Result<DataLayout> {
         settings_of(job)?;
         Ok(DataLayout::Minibatches)
-    }
-
-    fn functions(&self) -> &'static [&'static str] {
-        &[
-            "init_peer",
-            "authenticate",
-            "compute_gradients",
-            "average_gradients",
-            "check_heartbeat",
-            "aggregate_gradients",
-            "update_model",
-            "check_convergence",
-            "trigger_next",
-        ]
-    }
-
-    fn queue_service(&self) -> QueueService {
-        QueueService::Sqs
-    }
-
-    /// One a peer.
-    fn tensor_store_hosts(&self, workers: usize) -> usize {
-        workers
     }
 
     fn launch(&self, job: &Job) -> Result<Launch> {
