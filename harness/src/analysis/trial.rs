@@ -273,8 +273,8 @@ impl TrialAnalysis {
 /// Compares what does not depend on timing; bytes only where the form states them.
 fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
     let states_bytes = find(&job.system)
-        .and_then(|system| system.states_bytes(job).ok())
-        .unwrap_or(true);
+        .and_then(|system| system.bind(job).ok())
+        .is_none_or(|bound| bound.states_bytes());
     let comparable = |traffic: Traffic| match states_bytes {
         true => traffic.untimed(),
         false => Traffic {

@@ -89,7 +89,8 @@ fn expand_row(row: &Row) -> ExpandedRow<'_> {
         row,
         parameters: sizes.parameters,
         gradient_bytes: sizes.gradient_bytes(),
-        traffic: find(&row.job.system).and_then(|system| system.traffic(&row.job, sizes).ok()),
+        traffic: find(&row.job.system)
+            .and_then(|system| system.bind(&row.job).ok()?.traffic(sizes).ok()),
     }
 }
 

@@ -453,11 +453,8 @@ impl Checker<'_> {
         sizes: Sizes,
     ) -> Result<(), ExperimentError> {
         let answers = system
-            .launch(job)
-            .map(drop)
-            .and_then(|()| system.states(job).map(drop))
-            .and_then(|()| system.traffic(job, sizes).map(drop))
-            .and_then(|()| system.replicas(job).map(drop));
+            .bind(job)
+            .and_then(|bound| bound.traffic(sizes).map(drop));
         answers.map_err(|error| self.unsuitable(fields, "system", &error))
     }
 

@@ -99,7 +99,7 @@ pub fn refused(
     // Those that wait for each other must run at once: workers, or one
     // function of each peer for those of all others. Functions that a worker
     // on an instance calls wait for nobody.
-    let (waiting, who) = match system.launch(job)? {
+    let (waiting, who) = match system.bind(job)?.launch() {
         Launch::Workers(workers) => {
             let on_functions =
                 |(name, _): &&(&str, usize)| system.deployment().host_of(name) == Host::Function;

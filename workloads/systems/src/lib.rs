@@ -37,13 +37,15 @@ pub use contract::requests::{
 pub use contract::resources::{Reading, Resources, StageUsage, StageUsages};
 pub use contract::settings::SettingsError;
 pub use contract::state_dict::{Entry, EntryKind, state_dict};
-pub use contract::system::{Launch, Outcome, Replicas, Sizes, System};
+pub use contract::system::{BoundSystem, Launch, Outcome, Replicas, Sizes, System};
+pub use contract::technique::{EarlyStopping, ReduceOnPlateau, Techniques};
+pub use contract::training_system::TrainingSystem;
 pub use contract::vector::Vector;
 pub use contract::workflow::State;
 pub use contract::world::{
     Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, TensorStores, World,
 };
-pub use mechanics::technique::{EarlyStopping, ReduceOnPlateau};
+
 pub use systems::registry::{find, systems};
 pub use systems::{kubeml, mlless, p2p, p2p_lambda, spirt};
 

@@ -191,7 +191,7 @@ pub async fn run_limited(
         tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
         queue: Arc::new(MemoryQueue::default()),
     };
-    store_data(job, data, system.data_layout(job)?, &channels).await?;
+    store_data(job, data, system.bind(job)?.data_layout(), &channels).await?;
     let (requests, follow_ups) = requests();
     let records = Arc::new(Records::default());
     let platform = Platform {

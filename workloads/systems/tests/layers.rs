@@ -236,10 +236,10 @@ fn an_import_that_is_not_allowed_is_named_with_both_files() {
     let replica = "use crate::{\n    World,\n    mechanics::{replica::Replica},\n};\n";
     is_named("contract/world.rs", replica, "mechanics/replica.rs");
     // Under a name that the library re-exports, too.
-    let stopping = "use crate::{EarlyStopping, World};";
-    is_named("contract/job.rs", stopping, "mechanics/technique.rs");
-    let find = "pub use crate::find;";
-    is_named("mechanics/synchronous.rs", find, "systems/registry.rs");
+    let find = "use crate::{World, find};";
+    is_named("contract/job.rs", find, "systems/registry.rs");
+    let exported = "pub use crate::find;";
+    is_named("mechanics/synchronous.rs", exported, "systems/registry.rs");
     let call = "    let system = crate::find(name);";
     is_named("mechanics/continuation.rs", call, "systems/registry.rs");
     is_named(
@@ -255,7 +255,7 @@ fn an_import_that_is_not_allowed_is_named_with_both_files() {
         ("systems/registry.rs", "use super::spirt::Spirt;"),
         ("systems/p2p/barrier.rs", "use super::{Barrier, Settings};"),
         ("systems/allreduce.rs", "use crate::mechanics::in_store;"),
-        ("systems/allreduce.rs", "use crate::{EarlyStopping, World};"),
+        ("systems/allreduce.rs", "use crate::{Techniques, World};"),
         ("mechanics/replica.rs", "use crate::contract::data::Shard;"),
         ("contract/world.rs", "use std::systems::Spirt;"),
     ] {

@@ -39,7 +39,7 @@ fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job
 
 fn closed_form(job: &Job) -> Traffic {
     let system = find(&job.system).unwrap();
-    system.traffic(job, testing::SIZES).unwrap()
+    system.bind(job).unwrap().traffic(testing::SIZES).unwrap()
 }
 
 fn by_epoch(trial: &Trial) -> Vec<&StepRecord> {
@@ -232,7 +232,11 @@ async fn published_peers_fetch_again_and_are_metered() {
             let trial = testing::run_with(&job, compute).await.unwrap();
             let steps = trial.steps();
             let system = find("p2p").unwrap();
-            let form = system.traffic_of(&job, testing::SIZES, &steps).unwrap();
+            let form = system
+                .bind(&job)
+                .unwrap()
+                .traffic_of(testing::SIZES, &steps)
+                .unwrap();
             let metered = trial.exchange();
             assert_eq!(metered, form, "{workers}");
             assert!(metered.deliveries >= w * (w - 1) * epochs);
@@ -349,7 +353,7 @@ async fn replicas_are_identical_where_it_is_stated() {
             let same = digests
                 .chunks(3)
                 .all(|epoch| epoch.iter().all(|one| *one == epoch[0]));
-            let stated = find(system).unwrap().replicas(&job).unwrap();
+            let stated = find(system).unwrap().bind(&job).unwrap().replicas();
             match stated {
                 Replicas::Identical => assert!(same, "{system} {settings}"),
                 // Asynchronous peers may find the same by chance.
@@ -426,7 +430,11 @@ async fn a_slow_peer_delays_no_asynchronous_one() {
     // What is read is metered: a message of each peer that had sent one.
     let all = trial.steps();
     let system = find("p2p").unwrap();
-    let form = system.traffic_of(&job, testing::SIZES, &all).unwrap();
+    let form = system
+        .bind(&job)
+        .unwrap()
+        .traffic_of(testing::SIZES, &all)
+        .unwrap();
     assert_eq!(trial.exchange(), form);
     let s = Compression::published(Method::Qsgd).bytes(P / 4).unwrap() + EPOCH_BYTES;
     assert_eq!((form.messages, form.deliveries), (2 * 3, 3));

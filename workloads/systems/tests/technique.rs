@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Fidelity, find};
+use epochcost_systems::{Evaluate, Fidelity, Job, SystemError, find};
 use serde_json::{Map, Value, json};
 
 const SYSTEMS: [(&str, Fidelity); 8] = [
@@ -47,10 +47,14 @@ async fn training_ends_early_for_all_workers() {
             assert_eq!(trial.evaluations().len(), 2, "{what}");
             let steps = trial.steps();
             let found = find(system).unwrap();
-            let form = found.traffic_of(&job, SIZES, &steps).unwrap();
+            let form = found.bind(&job).unwrap().traffic_of(SIZES, &steps).unwrap();
             assert_eq!(trial.exchange(), form, "{what}");
             job.epochs = 2;
-            assert_eq!(form, found.traffic(&job, SIZES).unwrap(), "{what}");
+            assert_eq!(
+                form,
+                found.bind(&job).unwrap().traffic(SIZES).unwrap(),
+                "{what}"
+            );
         }
     }
 }
@@ -136,4 +140,22 @@ async fn workers_go_on_where_their_time_was_over() {
         let enough = run(Some(Duration::from_secs(1_000))).await;
         assert_eq!(enough.driven.invocations, 3);
     }
+}
+
+#[test]
+fn a_technique_that_does_not_fit_is_named() {
+    let allreduce = find("allreduce").unwrap();
+    let refused = |settings: Value, evaluate: Evaluate| {
+        let settings = serde_json::from_value(settings).unwrap();
+        let job = testing::job("allreduce", Fidelity::Paper, 2, &settings).unwrap();
+        let job = Job { evaluate, ..job };
+        match allreduce.bind(&job).map(drop).unwrap_err() {
+            SystemError::Settings(error) => error.field().to_owned(),
+            other => panic!("{other}"),
+        }
+    };
+    let factor = json!({"reduce_on_plateau": {"factor": 2.0}});
+    assert_eq!(refused(factor, Evaluate::EveryEpoch), "reduce_on_plateau");
+    let stopping = json!({"early_stopping": {}});
+    assert_eq!(refused(stopping, Evaluate::Last), "early_stopping");
 }

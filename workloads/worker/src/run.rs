@@ -140,7 +140,7 @@ impl Worker {
 fn is_launched(task: &Task) -> Result<bool, WorkerError> {
     let system = find(&task.job.system)
         .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
-    Ok(match system.launch(&task.job)? {
+    Ok(match system.bind(&task.job)?.launch() {
         Launch::Workers(workers) => workers.iter().any(|(name, _)| *name == task.function),
         Launch::Workflow { bootstrap } => bootstrap == task.function,
     })

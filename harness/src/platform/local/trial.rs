@@ -37,8 +37,9 @@ pub(super) async fn run(
     let system = find(&row.job.system)
         .ok_or_else(|| unusable(format!("there is no system {:?}", row.job.system)))?;
     let layout = system
-        .data_layout(&row.job)
-        .map_err(|error| unusable(error.to_string()))?;
+        .bind(&row.job)
+        .map_err(|error| unusable(error.to_string()))?
+        .data_layout();
     let mut services = local.services.start(row, layout, data).await?;
     let (requests, follow_ups) = requests();
     let control = control::serve(requests)
@@ -167,7 +168,9 @@ async fn functions(
 /// Who invokes the system's functions. The published state machine of SPIRT has
 /// no `Retry` in any state.
 fn caller(row: &Row, system: &dyn System) -> Caller {
-    let workflow = matches!(system.launch(&row.job), Ok(Launch::Workflow { .. }));
+    let workflow = system
+        .bind(&row.job)
+        .is_ok_and(|bound| matches!(bound.launch(), Launch::Workflow { .. }));
     // Instances start executions for each of their steps.
     if !workflow && system.deployment().worker_host() == HostKind::Function {
         return Caller::Events;

@@ -163,27 +163,3 @@ impl Deployment {
             .collect()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::systems;
-
-    #[test]
-    fn names_are_distinct_and_the_first_function_is_the_workers() {
-        for system in systems() {
-            let deployment = system.deployment();
-            let mut names: Vec<_> = deployment.functions.iter().map(|f| f.name).collect();
-            assert!(!names.is_empty(), "{}", system.name());
-            assert_eq!(
-                deployment.worker_host(),
-                deployment.host_of(names[0]),
-                "{}",
-                system.name()
-            );
-            names.sort_unstable();
-            names.dedup();
-            assert_eq!(names.len(), deployment.functions.len(), "{}", system.name());
-        }
-    }
-}

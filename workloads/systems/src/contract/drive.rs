@@ -142,7 +142,8 @@ pub async fn drive(
         received: mut follow_ups,
         ended,
     } = follow_ups;
-    let (first, is_workflow): (Vec<Task>, bool) = match system.launch(job)? {
+    let bound = system.bind(job)?;
+    let (first, is_workflow): (Vec<Task>, bool) = match bound.launch() {
         Launch::Workers(workers) => {
             let workers = workers.into_iter();
             let tasks = workers.map(|(function, rank)| task(function, rank));
@@ -155,7 +156,7 @@ pub async fn drive(
     };
     let driver = Driver {
         functions,
-        states: system.states(job)?,
+        states: bound.states(),
         is_workflow,
         ended,
         invocations: AtomicU64::new(0),

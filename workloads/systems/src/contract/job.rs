@@ -105,18 +105,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job as its steps tell that it was run: fewer epochs, where early
+    /// The job with the epochs that `steps` say were run: fewer, where early
     /// stopping ended it.
     #[must_use]
-    pub fn as_run(&self, steps: &[&StepRecord]) -> Self {
-        let stops = self.settings.get("early_stopping");
+    pub(crate) fn as_run(&self, steps: &[&StepRecord]) -> Self {
         let last = steps.iter().map(|step| step.epoch).max();
-        let epochs = match (stops, last) {
-            (Some(stops), Some(last)) if !stops.is_null() => last + 1,
-            _ => self.epochs,
-        };
         Self {
-            epochs,
+            epochs: last.map_or(self.epochs, |last| last + 1),
             ..self.clone()
         }
     }

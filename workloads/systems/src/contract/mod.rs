@@ -4,6 +4,7 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod before;
+pub(crate) mod bound;
 pub(crate) mod data;
 pub(crate) mod dataset;
 pub(crate) mod deployment;
@@ -19,6 +20,8 @@ pub(crate) mod resources;
 pub(crate) mod settings;
 pub(crate) mod state_dict;
 pub(crate) mod system;
+pub(crate) mod technique;
+pub(crate) mod training_system;
 pub(crate) mod vector;
 pub(crate) mod workflow;
 pub(crate) mod world;

@@ -66,7 +66,9 @@ pub enum Outcome {
     Repeated,
 }
 
-/// One way to train.
+/// A training system, as platforms and reports see it: its settings are JSON.
+///
+/// Every [`TrainingSystem`] is one.
 #[async_trait]
 pub trait System: Send + Sync {
     /// The name used in experiments and results, lower case.
@@ -84,7 +86,8 @@ pub trait System: Send + Sync {
     /// The complete settings: this fidelity's, with `overrides` on top.
     ///
     /// # Errors
-    /// Names the field that is unknown or has the wrong type.
+    /// Names the field that is unknown, has the wrong type, or contradicts
+    /// another.
     fn settings(
         &self,
         fidelity: Fidelity,
@@ -94,69 +97,54 @@ pub trait System: Send + Sync {
     /// The optimizer of the source that this fidelity follows.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec;
 
-    /// How its data must lie in the dataset bucket.
+    /// Parses the job's settings, once, for everything that depends on them.
     ///
     /// # Errors
-    /// When the job's settings are not this system's.
-    fn data_layout(&self, job: &Job) -> Result<DataLayout>;
-
-    /// What to start.
-    ///
-    /// # Errors
-    /// When the job's settings are not this system's.
-    fn launch(&self, job: &Job) -> Result<Launch>;
-
-    /// The states of one execution of its state machine, in order; none where
-    /// it has no state machine.
-    ///
-    /// # Errors
-    /// When the job's settings are not this system's.
-    fn states(&self, _job: &Job) -> Result<Vec<State>> {
-        Ok(Vec::new())
-    }
-
-    /// The exchange's traffic over all workers and epochs of one trial, in the
-    /// counts that do not depend on timing (see [`Traffic::untimed`]).
-    ///
-    /// # Errors
-    /// When the job's settings are not this system's.
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic>;
-
-    /// The closed form at what the steps of a trial say that they sent: equal
-    /// to [`traffic`](Self::traffic) unless what is sent depends on the data, or
-    /// training ended early.
-    ///
-    /// # Errors
-    /// When the job's settings are not this system's.
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
-        self.traffic(&job.as_run(steps), sizes)
-    }
-
-    /// Whether the closed form states bytes exactly. Where values travel as
-    /// text, their lengths depend on the data and its bytes are an estimate.
-    ///
-    /// # Errors
-    /// When the job's settings are not this system's.
-    fn states_bytes(&self, _job: &Job) -> Result<bool> {
-        Ok(true)
-    }
-
-    /// How many vectors of a gradient's size an invocation of `function` for
-    /// worker `rank` holds at once, at most, beside what a training step needs.
-    ///
-    /// # Errors
-    /// When the job's settings are not this system's.
-    fn resident_vectors(&self, job: &Job, function: &str, rank: usize) -> Result<usize>;
-
-    /// Whether replicas stay bit-identical under these settings.
-    ///
-    /// # Errors
-    /// When the job's settings are not this system's.
-    fn replicas(&self, job: &Job) -> Result<Replicas>;
+    /// When the settings are not this system's, or do not fit the job.
+    fn bind<'a>(&'a self, job: &'a Job) -> Result<Box<dyn BoundSystem + 'a>>;
 
     /// Runs one invocation: the function, rank, epoch and batch of the world's task.
     ///
     /// # Errors
     /// Whatever made the invocation fail.
     async fn run(&self, world: &mut World) -> Result<Outcome>;
+}
+
+/// A system that has parsed and checked the settings of a job.
+pub trait BoundSystem: Send + Sync {
+    /// How the job's data must lie in the dataset bucket.
+    fn data_layout(&self) -> DataLayout;
+
+    /// What to start.
+    fn launch(&self) -> Launch;
+
+    /// The states of one execution of its state machine, in order; none where
+    /// it has no state machine.
+    fn states(&self) -> Vec<State>;
+
+    /// The exchange's traffic over all workers and epochs of one trial, in the
+    /// counts that do not depend on timing (see [`Traffic::untimed`]).
+    ///
+    /// # Errors
+    /// When the sizes are not ones that the system can send.
+    fn traffic(&self, sizes: Sizes) -> Result<Traffic>;
+
+    /// The closed form at what the steps of a trial say that they sent: equal
+    /// to [`traffic`](Self::traffic) unless what is sent depends on the data, or
+    /// training ended early.
+    ///
+    /// # Errors
+    /// When the sizes are not ones that the system can send.
+    fn traffic_of(&self, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic>;
+
+    /// Whether the closed form states bytes exactly. Where values travel as
+    /// text, their lengths depend on the data and its bytes are an estimate.
+    fn states_bytes(&self) -> bool;
+
+    /// How many vectors of a gradient's size an invocation of `function` for
+    /// worker `rank` holds at once, at most, beside what a training step needs.
+    fn resident_vectors(&self, function: &str, rank: usize) -> usize;
+
+    /// Whether replicas stay bit-identical under these settings.
+    fn replicas(&self) -> Replicas;
 }

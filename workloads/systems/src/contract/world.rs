@@ -5,16 +5,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use epochcost_channels::metered::Metered;
 use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
-use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::contract::pause::{LeftOut, Pause};
 use crate::contract::record::ChannelTraffic;
 use crate::contract::resources;
-use crate::contract::settings;
 use crate::{
     Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Reading, Record, Resources, Result,
-    SettingsError, Stage, StageSeconds, StageUsages, StepRecord, Task, Vector,
+    Stage, StageSeconds, StageUsages, StepRecord, Task, Vector,
 };
 
 /// The one source of time, real or virtual.
@@ -325,14 +323,6 @@ impl World {
     /// Number of workers (W).
     pub fn workers(&self) -> usize {
         self.task.job.workers
-    }
-
-    /// The system's settings, typed.
-    pub(crate) fn settings<S: DeserializeOwned>(
-        &self,
-        system: &'static str,
-    ) -> Result<S, SettingsError> {
-        settings::parse(system, &self.task.job.settings)
     }
 
     /// From now on, time counts for `stage`.

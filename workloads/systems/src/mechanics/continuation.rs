@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use epochcost_channels::Payload;
 
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{Iteration, LoopOptions};
-use crate::mechanics::technique::Monitor;
 use crate::mechanics::waiting::Place;
 use crate::{Result, Stage, SystemError, World};
 

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::contract::arithmetic;
 use crate::contract::data;
-use crate::mechanics::technique::Monitor;
+use crate::mechanics::monitor::Monitor;
 use crate::{Batch, Result, SystemError, Vector, World};
 
 /// A worker's model and optimizer.

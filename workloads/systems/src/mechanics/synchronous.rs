@@ -10,11 +10,12 @@ use crate::contract::data::Shard;
 use crate::mechanics::continuation::{
     Pace, load_checkpoint, load_monitor, save_checkpoint, save_monitor, save_own, take_own,
 };
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::published;
 use crate::mechanics::replica::Replica;
-use crate::mechanics::technique::Monitor;
 use crate::{
-    Batch, DataLayout, Job, Outcome, Replicas, Result, Stage, SystemError, Task, Vector, World,
+    Batch, DataLayout, Job, Outcome, Replicas, Result, Stage, SystemError, Task, Techniques,
+    Vector, World,
 };
 
 /// The one function of these systems.
@@ -147,6 +148,8 @@ pub(crate) struct LoopOptions {
     pub(crate) epochs_per_invocation: Option<usize>,
     /// Whether it re-invokes itself when its time is nearly over.
     pub(crate) continues_by_time: bool,
+    /// What becomes of a job whose loss no longer falls.
+    pub(crate) techniques: Techniques,
 }
 
 impl LoopOptions {
@@ -161,9 +164,7 @@ impl LoopOptions {
 
 /// Trains from the task's epoch to the end, or to where the worker re-invokes
 /// itself: after a number of epochs (LambdaML), or when its time is nearly over.
-/// `system` is the name of the system, for errors.
 pub(crate) async fn train(
-    system: &'static str,
     world: &mut World,
     exchange: &mut dyn Exchange,
     options: LoopOptions,
@@ -182,7 +183,7 @@ pub(crate) async fn train(
     } else if start > 0 {
         replica.restore(&load_checkpoint(world, start).await?)?;
     }
-    let mut monitor = Monitor::of(system, &world.task.job)?;
+    let mut monitor = Monitor::new(options.techniques, &world.task.job);
     if let (Some(monitor), Some(last)) = (&mut monitor, start.checked_sub(1)) {
         *monitor = load_monitor(world, last).await?;
         replica.obey(monitor);

@@ -27,20 +27,18 @@ use async_trait::async_trait;
 use epochcost_channels::{ObjectStore, Traffic};
 use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use crate::contract::settings;
 use crate::mechanics::in_store;
 use crate::mechanics::listing::list_keys;
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
-use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::mechanics::waiting::{Looks, Place};
 use crate::{
     DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Techniques, TrainingSystem,
+    Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -78,7 +76,7 @@ enum Keys {
 /// The named differences between the paper, its code, and what can be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     /// What workers exchange, and when.
     exchanges: Exchanged,
     /// What gradients travel over.
@@ -178,19 +176,6 @@ impl Settings {
             DataLayout::Shards
         }
     }
-}
-
-/// Settings that fit each other.
-fn checked(system: &'static str, settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = settings::parse(system, settings)?;
-    if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
-        return Err(SettingsError::Value {
-            system,
-            field: "reduction".into(),
-            reason: "a tensor store takes means; use reduction: mean or over: objects".into(),
-        });
-    }
-    Ok(settings)
 }
 
 /// AllReduce over the object store.
@@ -377,7 +362,9 @@ impl Reducer {
 const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
 
 #[async_trait]
-impl System for AllReduce {
+impl TrainingSystem for AllReduce {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         match self.0 {
             Source::Comparison => "allreduce",
@@ -405,33 +392,41 @@ impl System for AllReduce {
         Deployment::new(&FUNCTIONS)
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        let settings = settings::resolve(self.name(), &Settings::of(fidelity, self.0), overrides)?;
-        checked(self.name(), &settings)?;
-        Ok(settings)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity, self.0)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
+            return Err(SettingsError::Value {
+                system: self.name(),
+                field: "reduction".into(),
+                reason: "a tensor store takes means; use reduction: mean or over: objects".into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         self.0.optimizer()
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        Ok(checked(self.name(), &job.settings)?.layout())
+    fn data_layout(&self, settings: &Settings) -> DataLayout {
+        settings.layout()
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        Monitor::of(self.name(), job)?;
-        Ok(Launch::Workers(
-            (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
-        ))
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
     }
 
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings = checked(self.name(), &job.settings)?;
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let workers = job.workers as u64;
         let steps = settings.exchanges.rounds(job);
         if settings.over == Over::Tensors {
@@ -458,19 +453,23 @@ impl System for AllReduce {
 
     /// A replica's parameters and momentum, the own gradient, the merged one
     /// as it comes and decoded; worker 0 first all gradients and their mean.
-    fn resident_vectors(&self, job: &Job, _function: &str, rank: usize) -> Result<usize> {
-        let reduces = rank == 0 && checked(self.name(), &job.settings)?.over == Over::Objects;
-        Ok(if reduces { job.workers + 4 } else { 5 })
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        _function: &str,
+        rank: usize,
+    ) -> usize {
+        let reduces = rank == 0 && settings.over == Over::Objects;
+        if reduces { job.workers + 4 } else { 5 }
     }
 
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings = checked(self.name(), &job.settings)?;
-        Ok(synchronous::replicas(settings.seeded_replicas))
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        synchronous::replicas(settings.seeded_replicas)
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         synchronous::expect_function(world, self.name())?;
-        let settings = checked(self.name(), &world.task.job.settings)?;
         let options = LoopOptions {
             exchanges: settings.exchanges,
             layout: settings.layout(),
@@ -478,7 +477,8 @@ impl System for AllReduce {
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
+            techniques: self.techniques(&settings),
         };
-        synchronous::train(self.name(), world, &mut Reducer { settings }, options).await
+        synchronous::train(world, &mut Reducer { settings }, options).await
     }
 }

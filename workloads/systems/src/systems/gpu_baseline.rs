@@ -27,21 +27,19 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::contract::data::Shard;
-use crate::contract::settings;
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
-use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::mechanics::waiting::Looks;
 use crate::{
     Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
-    Outcome, ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, SystemError,
-    Vector, World,
+    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, SystemError, Techniques,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -50,7 +48,7 @@ const BUCKET: &str = "gradients";
 /// The named differences between paper and code.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     /// Whether one process plays all workers.
     single_process: bool,
     /// Whether all replicas start from the same parameters.
@@ -216,12 +214,16 @@ impl Exchange for AllToAll {
 }
 
 /// The published script: workers played one after another in one process.
-async fn train_single_process(world: &mut World, settings: &Settings) -> Result<Outcome> {
+async fn train_single_process(
+    world: &mut World,
+    settings: &Settings,
+    techniques: Techniques,
+) -> Result<Outcome> {
     let objects = world.exchange.objects.clone();
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
-    let mut monitor = Monitor::of(NAME, &job)?;
+    let mut monitor = Monitor::new(techniques, &job);
     for epoch in 0..job.epochs {
         let order = shard.batches(world, job.seed, 0, epoch);
         for batch in 0..job.batches_per_worker {
@@ -290,7 +292,9 @@ fn mean_loss(losses: &[f64]) -> Option<f64> {
 const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
 
 #[async_trait]
-impl System for GpuBaseline {
+impl TrainingSystem for GpuBaseline {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -310,12 +314,15 @@ impl System for GpuBaseline {
         }
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        settings::resolve(NAME, &Settings::of(fidelity), overrides)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity)
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
     }
 
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
@@ -329,30 +336,24 @@ impl System for GpuBaseline {
         }
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
-        Ok(if settings.single_process {
+    fn data_layout(&self, settings: &Settings) -> DataLayout {
+        if settings.single_process {
             DataLayout::Whole
         } else {
             DataLayout::Shards
-        })
+        }
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        Monitor::of(NAME, job)?;
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+    fn launch(&self, job: &Job, settings: &Settings) -> Launch {
         let processes = if settings.single_process {
             1
         } else {
             job.workers
         };
-        Ok(Launch::Workers(
-            (0..processes).map(|rank| (FUNCTION, rank)).collect(),
-        ))
+        Launch::Workers((0..processes).map(|rank| (FUNCTION, rank)).collect())
     }
 
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
         let (gets, parts) = if settings.single_process {
@@ -371,20 +372,19 @@ impl System for GpuBaseline {
     }
 
     /// A replica's parameters and momentum, all gradients and their mean.
-    fn resident_vectors(&self, job: &Job, _function: &str, _rank: usize) -> Result<usize> {
-        Ok(job.workers + 3)
+    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        job.workers + 3
     }
 
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings: Settings = settings::parse(NAME, &job.settings)?;
-        Ok(synchronous::replicas(settings.seeded_replicas))
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        synchronous::replicas(settings.seeded_replicas)
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         synchronous::expect_function(world, NAME)?;
-        let settings: Settings = world.settings(NAME)?;
+        let techniques = self.techniques(&settings);
         if settings.single_process {
-            return train_single_process(world, &settings).await;
+            return train_single_process(world, &settings, techniques).await;
         }
         let options = LoopOptions {
             exchanges: Exchanged::Gradients,
@@ -393,7 +393,8 @@ impl System for GpuBaseline {
             rewrites_log: false,
             epochs_per_invocation: None,
             continues_by_time: false,
+            techniques,
         };
-        synchronous::train(NAME, world, &mut AllToAll { settings }, options).await
+        synchronous::train(world, &mut AllToAll { settings }, options).await
     }
 }

@@ -17,15 +17,13 @@ use async_trait::async_trait;
 use epochcost_channels::{ChannelError, Traffic};
 use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use crate::contract::settings;
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
-use crate::mechanics::technique::Monitor;
 use crate::{
     DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Techniques, TrainingSystem,
+    Vector, World,
 };
 
 const NAME: &str = "lambdaml_async";
@@ -36,7 +34,7 @@ const KEY: &str = "w_b_";
 /// The differences between paper and code.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     /// When workers exchange their models.
     exchanges: Exchanged,
     /// Whether all replicas start from the same parameters.
@@ -63,19 +61,6 @@ impl Settings {
             continues_by_time: fidelity == Fidelity::Tuned,
         }
     }
-}
-
-fn checked(settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = settings::parse(NAME, settings)?;
-    if settings.exchanges == Exchanged::Gradients {
-        return Err(SettingsError::Value {
-            system: NAME,
-            field: "exchanges".into(),
-            reason: "a shared object holds a model; use model_every_step or model_every_epoch"
-                .into(),
-        });
-    }
-    Ok(settings)
 }
 
 /// LambdaML's asynchronous variant.
@@ -105,7 +90,9 @@ impl Exchange for SharedObject {
 const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
 
 #[async_trait]
-impl System for Asynchronous {
+impl TrainingSystem for Asynchronous {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -123,35 +110,43 @@ impl System for Asynchronous {
         Deployment::new(&FUNCTIONS)
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        let settings = settings::resolve(NAME, &Settings::of(fidelity), overrides)?;
-        checked(&settings)?;
-        Ok(settings)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        if settings.exchanges == Exchanged::Gradients {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "exchanges".into(),
+                reason: "a shared object holds a model; use model_every_step or model_every_epoch"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         plain_sgd()
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        checked(&job.settings)?;
-        Ok(DataLayout::Shards)
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Shards
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        Monitor::of(NAME, job)?;
-        Ok(Launch::Workers(
-            (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
-        ))
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
     }
 
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let rounds = checked(&job.settings)?.exchanges.rounds(job);
-        let models = rounds * job.workers as u64;
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        let models = settings.exchanges.rounds(job) * job.workers as u64;
         Ok(Traffic {
             puts: models,
             gets: models,
@@ -163,19 +158,18 @@ impl System for Asynchronous {
 
     /// A replica's parameters and momentum, its gradient, the model as it is
     /// sent and as it comes.
-    fn resident_vectors(&self, _job: &Job, _function: &str, _rank: usize) -> Result<usize> {
-        Ok(5)
+    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        5
     }
 
-    fn replicas(&self, _job: &Job) -> Result<Replicas> {
-        Ok(Replicas::Differ {
+    fn replicas(&self, _settings: &Settings) -> Replicas {
+        Replicas::Differ {
             reason: "every worker goes on with what it finds in the shared object",
-        })
+        }
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         synchronous::expect_function(world, NAME)?;
-        let settings = checked(&world.task.job.settings)?;
         let options = LoopOptions {
             exchanges: settings.exchanges,
             layout: DataLayout::Shards,
@@ -183,7 +177,8 @@ impl System for Asynchronous {
             rewrites_log: false,
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
+            techniques: self.techniques(&settings),
         };
-        synchronous::train(NAME, world, &mut SharedObject, options).await
+        synchronous::train(world, &mut SharedObject, options).await
     }
 }

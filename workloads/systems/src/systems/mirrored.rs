@@ -17,16 +17,15 @@ use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::contract::data::Shard;
-use crate::contract::settings;
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, FUNCTION};
-use crate::mechanics::technique::Monitor;
 use crate::{
     DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch, Machines,
-    Outcome, ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
+    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Techniques, TrainingSystem, Vector,
+    World,
 };
 
 const NAME: &str = "mirrored";
@@ -34,7 +33,7 @@ const NAME: &str = "mirrored";
 /// No publication describes another one: there is no difference to set.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     /// What becomes of the learning rate when the loss no longer falls.
     reduce_on_plateau: Option<ReduceOnPlateau>,
     /// When training ends before its last epoch.
@@ -47,7 +46,9 @@ pub(crate) struct Mirrored;
 const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
 
 #[async_trait]
-impl System for Mirrored {
+impl TrainingSystem for Mirrored {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -69,12 +70,15 @@ impl System for Mirrored {
         }
     }
 
-    fn settings(
-        &self,
-        _fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        settings::resolve(NAME, &Settings::default(), overrides)
+    fn defaults(&self, _fidelity: Fidelity) -> Settings {
+        Settings::default()
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
     }
 
     /// That of the KubeML paper's runs.
@@ -86,41 +90,40 @@ impl System for Mirrored {
         })
     }
 
-    fn data_layout(&self, _job: &Job) -> Result<DataLayout> {
-        Ok(DataLayout::Whole)
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Whole
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        Monitor::of(NAME, job)?;
-        Ok(Launch::Workers(vec![(FUNCTION, 0)]))
+    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers(vec![(FUNCTION, 0)])
     }
 
     /// Nothing leaves the machine.
-    fn traffic(&self, _job: &Job, _sizes: Sizes) -> Result<Traffic> {
+    fn traffic(&self, _: &Job, _: &Settings, _sizes: Sizes) -> Result<Traffic> {
         Ok(Traffic::default())
     }
 
     /// The parameters and the momentum, all gradients and their mean.
-    fn resident_vectors(&self, job: &Job, _function: &str, _rank: usize) -> Result<usize> {
-        Ok(job.workers + 3)
+    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        job.workers + 3
     }
 
-    fn replicas(&self, _job: &Job) -> Result<Replicas> {
-        Ok(Replicas::Identical)
+    fn replicas(&self, _settings: &Settings) -> Replicas {
+        Replicas::Identical
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         synchronous::expect_function(world, NAME)?;
-        train(world).await
+        train(world, self.techniques(&settings)).await
     }
 }
 
-async fn train(world: &mut World) -> Result<Outcome> {
+async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, true).await?;
     let mut statistics = vec![replica.statistics.clone(); job.workers];
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
-    let mut monitor = Monitor::of(NAME, &job)?;
+    let mut monitor = Monitor::new(techniques, &job);
     for epoch in 0..job.epochs {
         let order = shard.batches(world, job.seed, 0, epoch);
         for batch in 0..job.batches_per_worker {

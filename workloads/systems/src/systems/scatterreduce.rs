@@ -26,20 +26,17 @@ use epochcost_channels::{ObjectStore, Traffic};
 use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use crate::contract::settings;
 use crate::mechanics::in_store;
 use crate::mechanics::listing::{Listing, key_fields, list_keys};
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
-use crate::mechanics::technique::Monitor;
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::mechanics::waiting::Looks;
 use crate::{
     DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, System, Vector, World,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Techniques, TrainingSystem, Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -60,7 +57,7 @@ enum DeleteMerged {
 /// The named differences between paper and code.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+pub(crate) struct Settings {
     /// What workers exchange, and when.
     exchanges: Exchanged,
     /// What chunks travel over.
@@ -396,7 +393,9 @@ fn merged_key(owner: usize, at: Iteration) -> String {
 const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
 
 #[async_trait]
-impl System for ScatterReduce {
+impl TrainingSystem for ScatterReduce {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         match self.0 {
             Source::Comparison => "scatterreduce",
@@ -424,31 +423,30 @@ impl System for ScatterReduce {
         Deployment::new(&FUNCTIONS)
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        settings::resolve(self.name(), &Settings::of(fidelity, self.0), overrides)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity, self.0)
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         self.0.optimizer()
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        Ok(settings::parse::<Settings>(self.name(), &job.settings)?.layout())
+    fn data_layout(&self, settings: &Settings) -> DataLayout {
+        settings.layout()
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        Monitor::of(self.name(), job)?;
-        Ok(Launch::Workers(
-            (0..job.workers).map(|rank| (FUNCTION, rank)).collect(),
-        ))
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
     }
 
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings: Settings = settings::parse(self.name(), &job.settings)?;
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let workers = job.workers as u64;
         let steps = settings.exchanges.rounds(job);
         let gradient = sizes.gradient_bytes();
@@ -471,18 +469,16 @@ impl System for ScatterReduce {
 
     /// A replica's parameters and momentum, the own gradient, the own chunk of
     /// all workers (one gradient together), the merged chunks and the whole.
-    fn resident_vectors(&self, _job: &Job, _function: &str, _rank: usize) -> Result<usize> {
-        Ok(6)
+    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        6
     }
 
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings: Settings = settings::parse(self.name(), &job.settings)?;
-        Ok(synchronous::replicas(settings.seeded_replicas))
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        synchronous::replicas(settings.seeded_replicas)
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         synchronous::expect_function(world, self.name())?;
-        let settings: Settings = world.settings(self.name())?;
         let options = LoopOptions {
             exchanges: settings.exchanges,
             layout: settings.layout(),
@@ -490,7 +486,8 @@ impl System for ScatterReduce {
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
+            techniques: self.techniques(&settings),
         };
-        synchronous::train(self.name(), world, &mut Chunks { settings }, options).await
+        synchronous::train(world, &mut Chunks { settings }, options).await
     }
 }

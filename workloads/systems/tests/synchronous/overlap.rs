@@ -181,7 +181,11 @@ async fn overlap_changes_no_bit_and_no_request() {
         assert_eq!(digests(&tuned), digests(&paper));
         assert_eq!(losses(&tuned), losses(&paper));
         assert_eq!(tuned.exchange(), whole.exchange());
-        let closed_form = find("gpu_baseline").unwrap().traffic(&job, testing::SIZES);
+        let closed_form = find("gpu_baseline")
+            .unwrap()
+            .bind(&job)
+            .unwrap()
+            .traffic(testing::SIZES);
         assert_eq!(tuned.exchange(), closed_form.unwrap());
         let left = keys(&tuned.channels, "gradients").await;
         assert_eq!(left, keys(&whole.channels, "gradients").await);

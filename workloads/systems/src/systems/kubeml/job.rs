@@ -14,14 +14,18 @@ use super::model::{Copy, Model, Tensors, mean};
 use super::scheduler::Scheduler;
 use super::split::Split;
 use super::{
-    CALLS, FailedFunction, INIT, MergeBy, NAME, Settings, TRAIN, VALIDATE, answers, calls, reports,
+    CALLS, FailedFunction, INIT, MergeBy, Settings, TRAIN, VALIDATE, answers, calls, reports,
 };
-use crate::mechanics::technique::Monitor;
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::waiting::next_message;
-use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, World};
+use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, Techniques, World};
 
 /// Trains from the first epoch to the last.
-pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
+pub(super) async fn run(
+    world: &mut World,
+    settings: &Settings,
+    techniques: Techniques,
+) -> Result<()> {
     let epochs = world.task.job.epochs;
     let mut scheduler = Scheduler::new(world.workers(), settings.parallelism_at_least);
     let mut job = Job {
@@ -30,7 +34,7 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
         most_functions: 0,
         learning_rate: world.task.job.optimizer.learning_rate(),
     };
-    let mut monitor = Monitor::of(NAME, &world.task.job)?;
+    let mut monitor = Monitor::new(techniques, &world.task.job);
     world.enter(Stage::Wait);
     world.invoke.call(task(world, INIT, 0, 0)).await?;
     let reports = reports(&world.task.job.trial);

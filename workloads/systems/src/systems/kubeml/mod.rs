@@ -58,7 +58,6 @@ mod traffic;
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
-use serde_json::{Map, Value};
 
 use self::split::Split;
 
@@ -67,11 +66,9 @@ pub use self::message::{
 };
 pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Settings};
 pub use self::traffic::{state_traffic, traffic};
-use crate::contract::settings::{parse, resolve};
-use crate::mechanics::technique::Monitor;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, QueueService, Replicas,
-    Result, SettingsError, Sizes, StepRecord, System, SystemError, World,
+    Result, SettingsError, Sizes, StepRecord, SystemError, Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "kubeml";
@@ -99,41 +96,12 @@ fn answers(trial: &str, function: usize) -> String {
     format!("{trial}_next_{function}")
 }
 
-fn settings_of(job: &Job) -> Result<Settings, SettingsError> {
-    let settings = checked(&job.settings)?;
-    let documents = Split::of(job, &settings, job.workers).documents();
-    if documents < job.workers {
-        return Err(SettingsError::Value {
-            system: NAME,
-            field: "document_samples".into(),
-            reason: format!(
-                "{} functions share {documents} documents; use more data or smaller documents",
-                job.workers
-            ),
-        });
+fn unusable(field: &str, reason: String) -> SettingsError {
+    SettingsError::Value {
+        system: NAME,
+        field: field.into(),
+        reason,
     }
-    Ok(settings)
-}
-
-fn checked(settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = parse(NAME, settings)?;
-    let unusable = |field: &str, reason: &str| {
-        Err(SettingsError::Value {
-            system: NAME,
-            field: field.into(),
-            reason: reason.into(),
-        })
-    };
-    if settings.k == 0 || settings.k < -1 {
-        return unusable(
-            "k",
-            "give 1 or more mini-batches, or -1 for one merge an epoch",
-        );
-    }
-    if settings.document_samples == 0 {
-        return unusable("document_samples", "a document holds 1 sample or more");
-    }
-    Ok(settings)
 }
 
 const FUNCTIONS: [Function; 4] = [
@@ -144,7 +112,9 @@ const FUNCTIONS: [Function; 4] = [
 ];
 
 #[async_trait]
-impl System for KubeMl {
+impl TrainingSystem for KubeMl {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -168,14 +138,39 @@ impl System for KubeMl {
         }
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        let settings = resolve(NAME, &Settings::of(fidelity), overrides)?;
-        checked(&settings)?;
-        Ok(settings)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        if settings.k == 0 || settings.k < -1 {
+            let reason = "give 1 or more mini-batches, or -1 for one merge per epoch";
+            return Err(unusable("k", reason.into()));
+        }
+        if settings.document_samples == 0 {
+            let reason = "a document holds 1 sample or more";
+            return Err(unusable("document_samples", reason.into()));
+        }
+        Ok(())
+    }
+
+    fn check_job(&self, job: &Job, settings: &Settings) -> Result<(), SettingsError> {
+        let documents = Split::of(job, settings, job.workers).documents();
+        if documents < job.workers {
+            let reason = format!(
+                "{} functions share {documents} documents; use more data or smaller documents",
+                job.workers
+            );
+            return Err(unusable("document_samples", reason));
+        }
+        Ok(())
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
     }
 
     /// As in the paper's runs of LeNet; the published ResNet-34 function has
@@ -192,49 +187,55 @@ impl System for KubeMl {
         })
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        settings_of(job)?;
-        Ok(DataLayout::Whole)
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Whole
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        settings_of(job)?;
-        Monitor::of(NAME, job)?;
-        Ok(Launch::Workers(vec![(JOB, 0)]))
+    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers(vec![(JOB, 0)])
     }
 
     /// With an elastic scheduler, of W functions in every epoch;
     /// [`traffic()`] takes what there was.
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, sizes, &[])
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        Ok(traffic::traffic(job, settings, sizes, &[]))
     }
 
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
-        traffic::traffic(&job.as_run(steps), sizes, steps)
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        Ok(traffic::traffic(job, settings, sizes, steps))
     }
 
     /// A function's model, gradient and momentum, and the model as it is sent;
     /// the job's copy of every function's, their mean, and that as it is sent.
-    fn resident_vectors(&self, job: &Job, function: &str, _rank: usize) -> Result<usize> {
-        let settings = settings_of(job)?;
-        Ok(match (function, settings.merge_by) {
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        function: &str,
+        _rank: usize,
+    ) -> usize {
+        match (function, settings.merge_by) {
             (JOB, MergeBy::Job) => job.workers + 2,
             (JOB, MergeBy::Store) => 1,
             _ => 4,
-        })
+        }
     }
 
     /// All functions begin an interval with the same model.
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        settings_of(job)?;
-        Ok(Replicas::Identical)
+    fn replicas(&self, _settings: &Settings) -> Replicas {
+        Replicas::Identical
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
-        let settings = settings_of(&world.task.job)?;
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         world.at(world.task.epoch, None);
         match world.task.function.as_str() {
-            JOB => job::run(world, &settings).await?,
+            JOB => job::run(world, &settings, self.techniques(&settings)).await?,
             INIT => function::init(world, &settings).await?,
             TRAIN => function::train(world, &settings).await?,
             VALIDATE => function::validate(world, &settings).await?,

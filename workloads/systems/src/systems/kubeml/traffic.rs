@@ -4,9 +4,9 @@ use epochcost_channels::Traffic;
 
 use super::message::{GO_ON_BYTES, INITIALISED_BYTES, QUERY_BYTES, REPORT_BYTES, VALIDATION_BYTES};
 use super::split::Split;
-use super::{MergeBy, Settings, TRAIN, settings_of};
+use super::{MergeBy, Settings, TRAIN};
 use crate::contract::state_dict::{Kind, Sums, state_dict};
-use crate::{Job, Result, Sizes, StepRecord};
+use crate::{Job, Sizes, StepRecord};
 
 /// What one kind of tensors moves in a job: every term of [`traffic()`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,28 +117,25 @@ fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
 /// [`VALIDATION_BYTES`]; each is taken once.
 ///
 /// With `static: false`, N is what `steps` tell of each epoch.
-///
-/// # Errors
-/// When the job's settings are not KubeML's.
-pub fn traffic(job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
-    let settings = settings_of(job)?;
-    let parallelism = parallelism(job, &settings, steps);
+pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, steps: &[&StepRecord]) -> Traffic {
+    let parallelism = parallelism(job, settings, steps);
     let sums = Sums::of(&state_dict(&job.model, sizes));
-    let mut total = tensors(copies(job, &settings, &parallelism), sums.parameters);
-    total += messages(job, &settings, &parallelism);
-    Ok(total)
+    let mut total = tensors(copies(job, settings, &parallelism), sums.parameters);
+    total += messages(job, settings, &parallelism);
+    total
 }
 
 /// Likewise, what the statistics and counters of batch norm take: metered
 /// apart, as state.
-///
-/// # Errors
-/// When the job's settings are not KubeML's.
-pub fn state_traffic(job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
-    let settings = settings_of(job)?;
-    let moved = copies(job, &settings, &parallelism(job, &settings, steps));
+pub fn state_traffic(
+    job: &Job,
+    settings: &Settings,
+    sizes: Sizes,
+    steps: &[&StepRecord],
+) -> Traffic {
+    let moved = copies(job, settings, &parallelism(job, settings, steps));
     let sums = Sums::of(&state_dict(&job.model, sizes));
     let mut total = tensors(moved, sums.statistics);
     total += tensors(moved, sums.counters);
-    Ok(total)
+    total
 }

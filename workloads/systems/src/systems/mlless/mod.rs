@@ -61,17 +61,15 @@ mod worker;
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::{Adam, OptimizerSpec};
-use serde_json::{Map, Value};
 
 pub use self::message::{REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
 pub use self::settings::{
     AdditionOrder, Aggregate, Encoding, Exchange, Filter, FinalModel, Settings,
 };
 pub use self::traffic::{Sent, traffic};
-use crate::contract::settings::{parse, resolve};
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas, Result,
-    SettingsError, Sizes, StepRecord, System, SystemError, World,
+    SettingsError, Sizes, StepRecord, SystemError, TrainingSystem, World,
 };
 
 const NAME: &str = "mlless";
@@ -81,23 +79,6 @@ const SUPERVISOR: &str = "supervisor";
 /// MLLess.
 #[derive(Clone, Copy, Debug)]
 pub struct MlLess;
-
-fn settings_of(job: &Job) -> Result<Settings, SettingsError> {
-    checked(&job.settings)
-}
-
-fn checked(settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = parse(NAME, settings)?;
-    let threshold = settings.significance_threshold;
-    if !threshold.is_finite() || threshold < 0.0 {
-        return Err(SettingsError::Value {
-            system: NAME,
-            field: "significance_threshold".into(),
-            reason: format!("it is {threshold}, but must be finite and at least 0"),
-        });
-    }
-    Ok(settings)
-}
 
 /// The queue of worker `rank`, bound to the exchange named after the trial.
 fn worker_queue(trial: &str, rank: usize) -> String {
@@ -114,7 +95,9 @@ const FUNCTIONS: [Function; 2] = [
 ];
 
 #[async_trait]
-impl System for MlLess {
+impl TrainingSystem for MlLess {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -133,52 +116,65 @@ impl System for MlLess {
         Deployment::new(&FUNCTIONS)
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        let settings = resolve(NAME, &Settings::of(fidelity), overrides)?;
-        checked(&settings)?;
-        Ok(settings)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let threshold = settings.significance_threshold;
+        if !threshold.is_finite() || threshold < 0.0 {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "significance_threshold".into(),
+                reason: format!("it is {threshold}, but must be finite and at least 0"),
+            });
+        }
+        Ok(())
     }
 
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
         OptimizerSpec::Adam(Adam::new(0.01))
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        settings_of(job)?;
-        Ok(DataLayout::Minibatches)
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Minibatches
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        settings_of(job)?;
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
         let workers = (0..job.workers).map(|rank| (WORKER, rank));
-        Ok(Launch::Workers(workers.chain([(SUPERVISOR, 0)]).collect()))
+        Launch::Workers(workers.chain([(SUPERVISOR, 0)]).collect())
     }
 
     /// Where every worker sends a whole update in every step;
     /// [`traffic()`] takes what was really sent.
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, sizes, Sent::dense(job, sizes))
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        let sent = Sent::dense(job, sizes);
+        Ok(traffic::traffic(job, settings, sizes, sent))
     }
 
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
         let densities = steps.iter().filter_map(|step| step.update_density);
-        traffic::traffic(job, sizes, Sent::recorded(job, sizes, densities)?)
+        let sent = Sent::recorded(settings, sizes, densities);
+        Ok(traffic::traffic(job, settings, sizes, sent))
     }
 
     /// A replica's parameters and momentum, the change, what the filter keeps
     /// back, all updates and their sum; the supervisor holds none.
-    fn resident_vectors(&self, job: &Job, function: &str, _rank: usize) -> Result<usize> {
-        let is_supervisor = function == SUPERVISOR;
-        Ok(if is_supervisor { 0 } else { job.workers + 5 })
+    fn resident_vectors(&self, job: &Job, _: &Settings, function: &str, _rank: usize) -> usize {
+        match function {
+            SUPERVISOR => 0,
+            _ => job.workers + 5,
+        }
     }
 
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings = settings_of(job)?;
-        let differ = |reason| Ok(Replicas::Differ { reason });
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        let differ = |reason| Replicas::Differ { reason };
         match settings {
             Settings {
                 seeded_replicas: false,
@@ -194,12 +190,11 @@ impl System for MlLess {
                 addition_order: AdditionOrder::Arrival,
                 ..
             } => differ("gradients are added in the order in which they come"),
-            _ => Ok(Replicas::Identical),
+            _ => Replicas::Identical,
         }
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
-        let settings = settings_of(&world.task.job)?;
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         match world.task.function.as_str() {
             WORKER => worker::run(world, settings).await?,
             SUPERVISOR => supervisor::run(world).await?,

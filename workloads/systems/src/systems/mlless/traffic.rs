@@ -2,8 +2,8 @@ use epochcost_channels::Traffic;
 
 use super::message::{REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
 use super::update::encoded_bytes;
-use super::{Encoding, Filter, FinalModel, settings_of};
-use crate::{Job, Result, Sizes};
+use super::{Encoding, Filter, FinalModel, Settings};
+use crate::{Job, Sizes};
 
 /// What all workers sent in all steps of one trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,15 +25,11 @@ impl Sent {
     }
 
     /// From the density that each worker recorded in each step.
-    ///
-    /// # Errors
-    /// When the job's settings are not MLLess's.
     pub fn recorded(
-        job: &Job,
+        settings: &Settings,
         sizes: Sizes,
         densities: impl IntoIterator<Item = f64>,
-    ) -> Result<Self> {
-        let settings = settings_of(job)?;
+    ) -> Self {
         let encoding = match settings.filter {
             Filter::PerParameter => settings.encoding,
             Filter::Norm | Filter::None => Encoding::Dense,
@@ -47,7 +43,7 @@ impl Sent {
                 sent.bytes += encoded_bytes(encoding, entries, n);
             }
         }
-        Ok(sent)
+        sent
     }
 }
 
@@ -66,11 +62,7 @@ impl Sent {
 /// A worker that downloads its own update makes the updates' W − 1 a W. The
 /// last line is only there with [`FinalModel::Mean`]. A worker's own
 /// announcement is delivered to it too, like any other.
-///
-/// # Errors
-/// When the job's settings are not MLLess's.
-pub fn traffic(job: &Job, sizes: Sizes, sent: Sent) -> Result<Traffic> {
-    let settings = settings_of(job)?;
+pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traffic {
     let w = job.workers as u64;
     let steps = (job.epochs * job.batches_per_worker) as u64;
     let barrier = barrier_bytes(job.workers);
@@ -116,5 +108,5 @@ pub fn traffic(job: &Job, sizes: Sizes, sent: Sent) -> Result<Traffic> {
             ..Traffic::default()
         };
     }
-    Ok(total)
+    total
 }

@@ -59,19 +59,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
-use serde_json::{Map, Value};
 
 pub use self::barrier::TOKEN_BYTES;
 pub use self::settings::{Barrier, Settings, SyncQueue};
 use crate::contract::data::Shard;
-use crate::contract::settings::{parse, resolve};
 pub use crate::mechanics::compression::{Compression, Method, Norm};
 pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue};
 use crate::mechanics::p2p::{Mailbox, Rules, sgd};
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, Stage, StepRecord, System, SystemError, Vector, World,
+    Result, SettingsError, Sizes, Stage, StepRecord, SystemError, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "p2p";
@@ -80,12 +78,6 @@ const PEER: &str = "peer";
 /// P2P.
 #[derive(Clone, Copy, Debug)]
 pub struct P2p;
-
-fn checked(settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = parse(NAME, settings)?;
-    settings.compression().check(NAME)?;
-    Ok(settings)
-}
 
 fn rules(settings: &Settings) -> Rules {
     Rules {
@@ -172,7 +164,9 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
 const FUNCTIONS: [Function; 1] = [Function::worker(PEER, Host::Instance)];
 
 #[async_trait]
-impl System for P2p {
+impl TrainingSystem for P2p {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -197,14 +191,12 @@ impl System for P2p {
         }
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        let settings = resolve(NAME, &Settings::of(fidelity), overrides)?;
-        checked(&settings)?;
-        Ok(settings)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        settings.compression().check(NAME)
     }
 
     /// SGD at 0.001, as the paper's synchronous run; the code has 0.02.
@@ -215,43 +207,43 @@ impl System for P2p {
         }
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        checked(&job.settings)?;
-        Ok(DataLayout::Shards)
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Shards
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        checked(&job.settings)?;
-        let peers = (0..job.workers).map(|rank| (PEER, rank));
-        Ok(Launch::Workers(peers.collect()))
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
     /// Where every gradient is read once by every other peer; asynchronous
     /// peers, and those that fetch gradients again, read what their steps say.
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        let settings = checked(&job.settings)?;
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
-        traffic::traffic(&settings, &rules(&settings), job, sizes, once)
+        traffic::traffic(settings, &rules(settings), job, sizes, once)
     }
 
-    fn traffic_of(&self, job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
-        let settings = checked(&job.settings)?;
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
         // A peer's one queue may hold its gradient of the epoch before, too.
         if settings.queue() == PeerQueue::PerEpoch && !settings.downloads_again {
-            return self.traffic(job, sizes);
+            return self.traffic(job, settings, sizes);
         }
-        traffic::traffic(&settings, &rules(&settings), job, sizes, received(steps))
+        traffic::traffic(settings, &rules(settings), job, sizes, received(steps))
     }
 
     /// Parameters, momentum, the sum and a mini-batch's gradient, the message,
     /// what top-k keeps back, and every peer's gradient.
-    fn resident_vectors(&self, job: &Job, _function: &str, _rank: usize) -> Result<usize> {
-        Ok(job.workers + 6)
+    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        job.workers + 6
     }
 
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings = checked(&job.settings)?;
-        let differ = |reason| Ok(Replicas::Differ { reason });
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        let differ = |reason| Replicas::Differ { reason };
         match settings.mode {
             _ if !settings.seeded_replicas => {
                 differ("every peer starts from parameters of its own")
@@ -260,11 +252,11 @@ impl System for P2p {
             Mode::Synchronous if settings.queue() == PeerQueue::Latest => {
                 differ("a peer may read a gradient of the epoch before")
             }
-            Mode::Synchronous => Ok(Replicas::Identical),
+            Mode::Synchronous => Replicas::Identical,
         }
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         if world.task.function != PEER {
             let function = world.task.function.clone();
             return Err(SystemError::UnknownFunction {
@@ -272,7 +264,6 @@ impl System for P2p {
                 function,
             });
         }
-        let settings = checked(&world.task.job.settings)?;
         train(world, &settings).await?;
         Ok(Outcome::Finished)
     }

@@ -49,14 +49,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
-use serde_json::{Map, Value};
 
 pub use self::settings::Settings;
-use crate::contract::settings::{parse, resolve};
 use crate::mechanics::p2p::{Mode, PeerQueue, Rules, object_key, sgd};
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, State, System, SystemError, World,
+    Result, SettingsError, Sizes, State, SystemError, TrainingSystem, World,
 };
 
 const NAME: &str = "p2p_lambda";
@@ -67,12 +65,6 @@ const COMPUTE: &str = "compute_gradients";
 /// P2P with Lambda.
 #[derive(Clone, Copy, Debug)]
 pub struct P2pLambda;
-
-fn checked(settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = parse(NAME, settings)?;
-    settings.compression().check(NAME)?;
-    Ok(settings)
-}
 
 /// Between peers gradients always go by reference.
 fn rules(settings: &Settings) -> Rules {
@@ -113,7 +105,9 @@ const FUNCTIONS: [Function; 3] = [
 ];
 
 #[async_trait]
-impl System for P2pLambda {
+impl TrainingSystem for P2pLambda {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -137,14 +131,12 @@ impl System for P2pLambda {
         }
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        let settings = resolve(NAME, &Settings::of(fidelity), overrides)?;
-        checked(&settings)?;
-        Ok(settings)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        settings.compression().check(NAME)
     }
 
     /// SGD at 0.001, as the paper's synchronous run; the code has 0.01.
@@ -155,55 +147,54 @@ impl System for P2pLambda {
         }
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        checked(&job.settings)?;
-        Ok(DataLayout::Minibatches)
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Minibatches
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        checked(&job.settings)?;
-        let peers = (0..job.workers).map(|rank| (PEER, rank));
-        Ok(Launch::Workers(peers.collect()))
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
-    fn states(&self, job: &Job) -> Result<Vec<State>> {
-        checked(&job.settings)?;
-        Ok(vec![
+    fn states(&self) -> Vec<State> {
+        vec![
             State::Task { function: EXPAND },
             State::MapBatches { function: COMPUTE },
-        ])
+        ]
     }
 
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(&checked(&job.settings)?, job, sizes)
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        traffic::traffic(settings, job, sizes)
     }
 
     /// A function holds its parameters, its gradient and the gradient as it is
     /// sent; a peer parameters, momentum, a mini-batch's gradient and their sum,
     /// the message, what top-k keeps back, and every peer's gradient.
-    fn resident_vectors(&self, job: &Job, function: &str, _rank: usize) -> Result<usize> {
-        let settings = checked(&job.settings)?;
-        Ok(match function {
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        function: &str,
+        _rank: usize,
+    ) -> usize {
+        match function {
             PEER => job.workers + 5 + settings.downloads_at_once,
             COMPUTE => 3,
             _ => 0,
-        })
+        }
     }
 
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        let settings = checked(&job.settings)?;
-        let differ = |reason| Ok(Replicas::Differ { reason });
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        let differ = |reason| Replicas::Differ { reason };
         match settings.peer_queue {
             _ if !settings.seeded_replicas => {
                 differ("every peer starts from parameters of its own")
             }
             PeerQueue::Latest => differ("a peer may read a gradient of the epoch before"),
-            PeerQueue::PerEpoch => Ok(Replicas::Identical),
+            PeerQueue::PerEpoch => Replicas::Identical,
         }
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
-        let settings = checked(&world.task.job.settings)?;
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         world.at(world.task.epoch, world.task.batch);
         match world.task.function.as_str() {
             PEER => {

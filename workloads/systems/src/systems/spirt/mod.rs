@@ -48,18 +48,16 @@ mod traffic;
 use async_trait::async_trait;
 use epochcost_channels::{SgdStep, Traffic};
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
-use serde_json::{Map, Value};
 
 pub use self::barrier::TOKEN_BYTES;
 pub use self::settings::{
     Averaging, Barrier, BarrierBy, GradientFormat, Settings, SyncQueue, Update,
 };
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
-use crate::contract::settings::{parse, resolve};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
-    Replicas, Result, SettingsError, Sizes, State, System, SystemError, World,
+    Replicas, Result, SettingsError, Sizes, State, SystemError, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -95,32 +93,15 @@ const STATES: [State; 8] = [
     },
 ];
 
-fn settings_of(job: &Job) -> Result<Settings, SettingsError> {
-    checked(&job.settings)
-}
-
-fn checked(settings: &Value) -> Result<Settings, SettingsError> {
-    let settings: Settings = parse(NAME, settings)?;
-    let is_text = settings.gradient_format == GradientFormat::Json;
-    if is_text && settings.averaging == Averaging::OnArrival {
-        return Err(SettingsError::Value {
-            system: NAME,
-            field: "averaging".into(),
-            reason: "a store cannot add texts as they come; use gradient_format: binary".into(),
-        });
-    }
-    Ok(settings)
-}
-
 /// The job's optimizer, which must be one that the store can apply.
-fn sgd_of(job: &Job) -> Result<Sgd> {
+fn sgd_of(job: &Job) -> Result<Sgd, SettingsError> {
     match job.optimizer {
         OptimizerSpec::Sgd(sgd) => Ok(sgd),
-        OptimizerSpec::Adam(_) => Err(SystemError::Settings(SettingsError::Value {
+        OptimizerSpec::Adam(_) => Err(SettingsError::Value {
             system: NAME,
             field: "optimizer".into(),
             reason: "the tensor store knows SGD only; use {sgd: {learning_rate: 0.01}}".into(),
-        })),
+        }),
     }
 }
 
@@ -145,7 +126,9 @@ const FUNCTIONS: [Function; 9] = [
 ];
 
 #[async_trait]
-impl System for Spirt {
+impl TrainingSystem for Spirt {
+    type Settings = Settings;
+
     fn name(&self) -> &'static str {
         NAME
     }
@@ -170,14 +153,24 @@ impl System for Spirt {
         }
     }
 
-    fn settings(
-        &self,
-        fidelity: Fidelity,
-        overrides: &Map<String, Value>,
-    ) -> Result<Value, SettingsError> {
-        let settings = resolve(NAME, &Settings::of(fidelity), overrides)?;
-        checked(&settings)?;
-        Ok(settings)
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::of(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let is_text = settings.gradient_format == GradientFormat::Json;
+        if is_text && settings.averaging == Averaging::OnArrival {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "averaging".into(),
+                reason: "a store cannot add texts as they come; use gradient_format: binary".into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_job(&self, job: &Job, _settings: &Settings) -> Result<(), SettingsError> {
+        sgd_of(job).map(drop)
     }
 
     /// SGD at 0.01 in both: the published gradient function's 0.02 builds an
@@ -190,61 +183,61 @@ impl System for Spirt {
         })
     }
 
-    fn data_layout(&self, job: &Job) -> Result<DataLayout> {
-        settings_of(job)?;
-        Ok(DataLayout::Minibatches)
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Minibatches
     }
 
-    fn launch(&self, job: &Job) -> Result<Launch> {
-        settings_of(job)?;
-        sgd_of(job)?;
-        Ok(Launch::Workflow {
+    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workflow {
             bootstrap: "init_peer",
-        })
+        }
     }
 
-    fn states(&self, job: &Job) -> Result<Vec<State>> {
-        settings_of(job)?;
-        Ok(STATES.to_vec())
+    fn states(&self) -> Vec<State> {
+        STATES.to_vec()
     }
 
     /// With [`GradientFormat::Json`], texts count at
     /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
-    fn traffic(&self, job: &Job, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, sizes, Texts::nominal(job, sizes))
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        traffic::traffic(job, settings, sizes, Texts::nominal(job, sizes))
     }
 
-    fn states_bytes(&self, job: &Job) -> Result<bool> {
-        Ok(settings_of(job)?.gradient_format == GradientFormat::Binary)
+    fn states_bytes(&self, settings: &Settings) -> bool {
+        settings.gradient_format == GradientFormat::Binary
     }
 
     /// Aggregation holds every peer's average as it comes and decoded, and
     /// their mean; a gradient function its parameters and its gradient, as a
     /// vector and as it is sent. Averages are computed in the store, unless
     /// they are fetched.
-    fn resident_vectors(&self, job: &Job, function: &str, _rank: usize) -> Result<usize> {
-        let settings: Settings = parse(NAME, &job.settings)?;
-        Ok(match function {
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        function: &str,
+        _rank: usize,
+    ) -> usize {
+        match function {
             "aggregate_gradients" => job.workers + 2,
             "average_gradients" if settings.averaging == Averaging::Fetch => {
                 job.batches_per_worker + 2
             }
             _ => 3,
-        })
+        }
     }
 
-    fn replicas(&self, job: &Job) -> Result<Replicas> {
-        Ok(if settings_of(job)?.seeded_replicas {
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        if settings.seeded_replicas {
             Replicas::Identical
         } else {
             Replicas::Differ {
                 reason: "every peer draws its own initial parameters",
             }
-        })
+        }
     }
 
-    async fn run(&self, world: &mut World) -> Result<Outcome> {
-        let settings = settings_of(&world.task.job)?;
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         world.at(world.task.epoch, world.task.batch);
         let mut outcome = Outcome::Finished;
         match world.task.function.as_str() {

@@ -1,8 +1,6 @@
 use epochcost_channels::Traffic;
 
-use super::{
-    Averaging, BarrierBy, GradientFormat, Settings, TOKEN_BYTES, Update, settings_of, sgd_of,
-};
+use super::{Averaging, BarrierBy, GradientFormat, Settings, TOKEN_BYTES, Update, sgd_of};
 use crate::{Job, Result, Sizes};
 
 /// What a parameter takes as JSON text where nothing but its size exists:
@@ -62,9 +60,8 @@ impl Texts {
 ///   with momentum another W puts, and W gets in every epoch but the first.
 ///
 /// # Errors
-/// When the job's settings or optimizer are not SPIRT's.
-pub fn traffic(job: &Job, sizes: Sizes, texts: Texts) -> Result<Traffic> {
-    let settings = settings_of(job)?;
+/// When the job's optimizer is not one that a store can apply.
+pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, texts: Texts) -> Result<Traffic> {
     let has_momentum = sgd_of(job)?.momentum != 0.0;
     let p = sizes.gradient_bytes();
     let w = job.workers as u64;
@@ -73,8 +70,8 @@ pub fn traffic(job: &Job, sizes: Sizes, texts: Texts) -> Result<Traffic> {
 
     let mut total = puts(w, p);
     total += gets(batches, p);
-    total += stored_gradients(&settings, batches, p, texts);
-    total += averaging(&settings, functions, batches, p, texts);
+    total += stored_gradients(settings, batches, p, texts);
+    total += averaging(settings, functions, batches, p, texts);
     total += barrier(settings.barrier_by, functions, w);
     total += gets(functions * w, p);
     total += puts(functions, p);
