@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use epochcost_channels::{ChannelError, TensorStore};
-use epochcost_systems::{Channels, TensorStores, Watched};
+use epochcost_systems::{Channels, PollTarget, TensorStores};
 
 use crate::channels::{Objects, Queues, SimObjects, SimQueue, SimTensors, Tensors};
 use crate::engine::{Engine, locked};
@@ -102,13 +102,13 @@ impl Services {
     }
 
     /// Waits until what is watched is there.
-    pub(crate) async fn wait_for(&self, watched: Watched<'_>) {
+    pub(crate) async fn wait_for(&self, watched: PollTarget<'_>) {
         match watched {
-            Watched::Object { bucket, key } if !self.objects.has(bucket, key) => {
+            PollTarget::Object { bucket, key } if !self.objects.has(bucket, key) => {
                 let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
                 self.watch.wait(awaited, 1).await;
             }
-            Watched::Messages { queue, awaited } if self.queues.count(queue) < awaited => {
+            PollTarget::Messages { queue, awaited } if self.queues.count(queue) < awaited => {
                 let messages = Awaited::Messages(queue.to_owned());
                 self.watch.wait(messages, awaited).await;
             }

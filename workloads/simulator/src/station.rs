@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_kernels::hash;
-use epochcost_systems::{Clock, LeftOut, Pause, Task, Watched, take_arithmetic_bytes};
+use epochcost_systems::{Clock, Pause, PollTarget, SkippedPolls, Task, take_arithmetic_bytes};
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, locked, nanoseconds};
@@ -232,12 +232,12 @@ impl Clock for Station {
 
     /// Looks are left out up to the one that may find what is watched: the
     /// first whose request reaches the service after a change.
-    async fn pause(&self, pause: &Pause<'_>) -> LeftOut {
+    async fn pause(&self, pause: &Pause<'_>) -> SkippedPolls {
         self.settle().await;
-        let (interval, look) = (nanos(pause.interval), nanos(pause.look));
+        let (interval, look) = (nanos(pause.interval), nanos(pause.poll));
         let period = interval + look;
         let may_skip = self.services.leaves_out_looks && period > 0;
-        if !may_skip || pause.watched == Watched::Other {
+        if !may_skip || pause.target == PollTarget::Other {
             let now = self.engine.now();
             let stands_still = self.paused.swap(now, Ordering::Relaxed) == now;
             let interval = match stands_still && pause.interval.is_zero() {
@@ -245,10 +245,10 @@ impl Clock for Station {
                 false => pause.interval,
             };
             self.engine.sleep(interval).await;
-            return LeftOut::default();
+            return SkippedPolls::default();
         }
         let began = self.engine.now();
-        let is_there = pin!(self.services.wait_for(pause.watched));
+        let is_there = pin!(self.services.wait_for(pause.target));
         let looks = match pause.at_most {
             u64::MAX => {
                 is_there.await;
@@ -269,8 +269,8 @@ impl Clock for Station {
         }
         let under_way = now.saturating_sub(starts);
         self.ahead.store(under_way, Ordering::Relaxed);
-        LeftOut {
-            looks,
+        SkippedPolls {
+            count: looks,
             under_way: Duration::from_nanos(under_way),
         }
     }

@@ -25,7 +25,7 @@ pub use contract::drive::{ByHost, DriveError, Driven, Functions, InvokeError, dr
 pub use contract::error::SystemError;
 pub use contract::job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
 pub use contract::models::{ModelSizes, find_model, models};
-pub use contract::pause::{LeftOut, Pause, Watched};
+pub use contract::pause::{Pause, PollTarget, SkippedPolls};
 pub use contract::process;
 pub use contract::record::{
     ChannelTraffic, Evaluation, GpuUsage, InvokedTask, LAST_LINE_PREFIX, OUTCOME_PREFIX,

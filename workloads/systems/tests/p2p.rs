@@ -106,7 +106,7 @@ struct Gated {
     course: Arc<Course>,
     gate: Gate,
     /// Milliseconds that a gradient takes: the published barrier needs more
-    /// than the pause between two looks at it.
+    /// than the pause between two polls of it.
     milliseconds: u64,
     fails: bool,
 }
@@ -221,7 +221,7 @@ async fn gradients_beyond_the_brokers_limit_go_by_reference() {
     }
 }
 
-/// The published peers fetch what they have in every look: at least once each,
+/// The published peers fetch what they have in every poll: at least once each,
 /// and every time all bytes of it.
 #[tokio::test]
 async fn published_peers_fetch_again_and_are_metered() {

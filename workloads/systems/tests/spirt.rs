@@ -21,7 +21,7 @@ fn overrides(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
 
-/// Peers look at the barrier more often than by default: the tests run faster.
+/// Peers poll the barrier more often than by default: the tests run faster.
 fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
     let mut settings = overrides(settings);
     settings.entry("poll_interval_ms").or_insert(json!(1));

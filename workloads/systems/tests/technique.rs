@@ -20,7 +20,7 @@ const SYSTEMS: [(&str, Fidelity); 8] = [
 
 fn settings(system: &str, techniques: Value) -> Map<String, Value> {
     let mut settings: Map<String, Value> = serde_json::from_value(techniques).unwrap();
-    // The tests run faster where workers look for each other's objects often.
+    // The tests run faster where workers poll for each other's objects often.
     match system {
         "allreduce" | "lambdaml_allreduce" => settings.insert("merged_poll_ms".into(), json!(1)),
         "gpu_baseline" => settings.insert("poll_ms".into(), json!(1)),

@@ -1,50 +1,47 @@
-//! What a [`Clock`](crate::Clock) is told about a pause between two looks, and
-//! what it says of the looks that it left out.
+//! Pauses between two polls, and polls that a clock skips.
 
 use std::time::Duration;
 
-/// What a look looks at. A look repeated while this stays as it is finds the
-/// same.
+/// What a poll asks for. A poll repeated while this is unchanged finds the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched<'a> {
-    /// An object that is not there.
+pub enum PollTarget<'a> {
+    /// An object that is not in the store yet.
     Object {
-        /// Its bucket.
+        /// Bucket of the object.
         bucket: &'a str,
-        /// Its key.
+        /// Key of the object.
         key: &'a str,
     },
     /// A queue that holds fewer messages than are awaited.
     Messages {
-        /// The queue.
+        /// Name of the queue.
         queue: &'a str,
-        /// How many are awaited.
+        /// Number of messages awaited.
         awaited: u64,
     },
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-/// A pause between two looks.
+/// A pause between two polls.
 #[derive(Clone, Copy, Debug)]
 pub struct Pause<'a> {
-    /// From the end of a look to the start of the next.
+    /// Time from the end of a poll to the start of the next.
     pub interval: Duration,
-    /// How long the last look took: a request that found nothing.
-    pub look: Duration,
-    /// How many looks may be left out before patience ends.
+    /// Duration of the last poll: a request that found nothing.
+    pub poll: Duration,
+    /// Number of polls that may be skipped before the time limit.
     pub at_most: u64,
-    /// What is looked at.
-    pub watched: Watched<'a>,
+    /// What is polled.
+    pub target: PollTarget<'a>,
 }
 
-/// Looks that were not made because they would have found nothing.
+/// Polls that were not made because they would have found nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// How many.
-    pub looks: u64,
-    /// How much of the next look has passed already when the pause ends: a
-    /// pause can end while a look is under way, for what it looks for came
-    /// after it had begun.
+pub struct SkippedPolls {
+    /// Number of polls.
+    pub count: u64,
+    /// Part of the next poll that has already passed when the pause ends: a
+    /// pause can end during a poll, where its target came after it had begun.
     pub under_way: Duration,
 }

@@ -7,7 +7,7 @@ use epochcost_channels::metered::Metered;
 use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::contract::pause::{LeftOut, Pause};
+use crate::contract::pause::{Pause, SkippedPolls};
 use crate::contract::record::ChannelTraffic;
 use crate::contract::resources;
 use crate::{
@@ -22,16 +22,16 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
     /// Lets `duration` pass; zero lets others run.
     async fn sleep(&self, duration: Duration);
-    /// Lets the time pass until the next look for something that is not there
-    /// yet, and says which looks it left out before that one, because they
-    /// would have found nothing. Their time has passed, too; whoever waits
+    /// Lets the time pass until the next poll for something that is not there
+    /// yet. Returns the polls that it skipped before that one, because they
+    /// would have found nothing. Their time has passed, too, and the caller
     /// counts them as made.
     ///
-    /// A real clock leaves out none. Virtual time would otherwise be spent on
-    /// looking in vain: a thousand workers that look ten times a second.
-    async fn pause(&self, pause: &Pause<'_>) -> LeftOut {
+    /// A real clock skips none. Virtual time would otherwise be spent on polls
+    /// in vain: a thousand workers that poll ten times per second.
+    async fn pause(&self, pause: &Pause<'_>) -> SkippedPolls {
         self.sleep(pause.interval).await;
-        LeftOut::default()
+        SkippedPolls::default()
     }
 }
 

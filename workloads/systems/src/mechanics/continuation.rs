@@ -6,9 +6,9 @@ use std::time::Duration;
 use epochcost_channels::Payload;
 
 use crate::mechanics::monitor::Monitor;
+use crate::mechanics::polling::Purpose;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{Iteration, LoopOptions};
-use crate::mechanics::waiting::Place;
 use crate::{Result, Stage, SystemError, World};
 
 const CHECKPOINT_BUCKET: &str = "cp-model";
@@ -78,7 +78,7 @@ pub(crate) async fn load_monitor(world: &mut World, epoch: usize) -> Result<Moni
     let key = monitor_key(epoch);
     let waiting = world.waiting(key.clone(), CHECKPOINT_POLL, None);
     let text = world
-        .await_object(Place::State, CHECKPOINT_BUCKET, &key, waiting)
+        .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
         .await?;
     serde_json::from_slice(text.bytes()?).map_err(|error| SystemError::Malformed {
         what: key,
@@ -117,7 +117,7 @@ pub(crate) async fn load_checkpoint(world: &mut World, epoch: usize) -> Result<P
     let key = checkpoint_key(epoch);
     let waiting = world.waiting(format!("checkpoint {key}"), CHECKPOINT_POLL, None);
     let checkpoint = world
-        .await_object(Place::State, CHECKPOINT_BUCKET, &key, waiting)
+        .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
         .await?;
     world.enter(Stage::FetchDataset);
     Ok(checkpoint)

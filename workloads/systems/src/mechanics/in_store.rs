@@ -10,9 +10,9 @@ use std::sync::Arc;
 use epochcost_channels::{ChannelError, Payload, TensorStore, Traffic};
 use epochcost_kernels::chunk::chunk_range;
 
+use crate::mechanics::polling::next_message;
 use crate::mechanics::synchronous::Iteration;
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, at_once};
-use crate::mechanics::waiting::next_message;
 use crate::{Result, Stage, SystemError, Vector, World};
 
 /// Bytes of a message that tells of something in a store: epoch and

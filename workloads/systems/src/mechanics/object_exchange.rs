@@ -3,14 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Between two looks under `tuned`: about what a look takes.
+/// Pause between two polls under `tuned`, ms: about the duration of a poll.
 pub(crate) const TUNED_POLL_MS: u64 = 20;
 
 /// What gradients travel over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Over {
-    /// The object store: whoever needs an object looks until it is there.
+    /// The object store: a worker that needs an object polls until it is there.
     Objects,
     /// Tensor stores, which reduce; messages tell when to go on.
     Tensors,

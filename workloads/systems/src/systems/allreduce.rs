@@ -13,7 +13,7 @@
 //! `tuned` exchanges over a tensor store that reduces: every worker stores its
 //! gradient, worker 0 is told of it, has the store take the mean in rank order
 //! and tells the others, and everyone gets the mean. With `over: objects` it
-//! keeps to the object store, where all look for each other's objects by name
+//! keeps to the object store, where all poll for each other's objects by name
 //! instead of by listing, and move several at once.
 //!
 //! Traffic a step, with W workers and P bytes of gradient: W + 1 puts, 2W gets
@@ -31,10 +31,10 @@ use serde::{Deserialize, Serialize};
 use crate::mechanics::in_store;
 use crate::mechanics::listing::list_keys;
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
+use crate::mechanics::polling::{PollOptions, Purpose};
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::mechanics::waiting::{Looks, Place};
 use crate::{
     DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
     ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Techniques, TrainingSystem,
@@ -297,12 +297,12 @@ impl Reducer {
         let keys: Vec<String> = (0..world.workers())
             .map(|rank| self.gradient_key(rank, at))
             .collect();
-        let looks = Looks {
+        let options = PollOptions {
             interval: Duration::from_millis(self.settings.list_poll_ms),
             limit: None,
             at_once: self.settings.transfers_at_once,
         };
-        let bodies = world.await_gradients(TMP, keys.clone(), looks).await?;
+        let bodies = world.await_gradients(TMP, keys.clone(), options).await?;
         self.delete(objects, TMP, keys).await?;
         world.enter(Stage::Serialise);
         bodies.iter().map(Vector::decode).collect()
@@ -352,7 +352,7 @@ impl Reducer {
             self.settings.merged_timeout_s.map(Duration::from_secs),
         );
         let body = world
-            .await_object(Place::Exchange, MERGED, &key, waiting)
+            .await_object(Purpose::Exchange, MERGED, &key, waiting)
             .await?;
         world.enter(Stage::Serialise);
         Vector::decode(&body)

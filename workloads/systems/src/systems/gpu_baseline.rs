@@ -31,11 +31,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::contract::data::Shard;
 use crate::mechanics::monitor::Monitor;
+use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
-use crate::mechanics::waiting::Looks;
 use crate::{
     Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
     Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, SystemError, Techniques,
@@ -192,12 +192,12 @@ impl Exchange for AllToAll {
         let keys: Vec<String> = others
             .flat_map(|other| parts.keys(&key(world, other, at)))
             .collect();
-        let looks = Looks {
+        let options = PollOptions {
             interval: Duration::from_millis(self.settings.poll_ms),
             limit: self.settings.timeout_s.map(Duration::from_secs),
             at_once: self.settings.transfers_at_once,
         };
-        let bodies = world.await_gradients(BUCKET, keys, looks).await?;
+        let bodies = world.await_gradients(BUCKET, keys, options).await?;
         world.enter(Stage::Serialise);
         let mut gradients = parts.decode(bodies)?;
         gradients.insert(rank, gradient);

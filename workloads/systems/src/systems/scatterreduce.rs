@@ -30,10 +30,10 @@ use serde::{Deserialize, Serialize};
 use crate::mechanics::in_store;
 use crate::mechanics::listing::{Listing, key_fields, list_keys};
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
+use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
-use crate::mechanics::waiting::Looks;
 use crate::{
     DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
     ReduceOnPlateau, Replicas, Result, Sizes, Stage, Techniques, TrainingSystem, Vector, World,
@@ -339,12 +339,12 @@ impl Chunks {
             .filter(|other| *other != rank)
             .collect();
         let keys = others.iter().map(|other| key(*other)).collect();
-        let looks = Looks {
+        let options = PollOptions {
             interval: Duration::from_millis(self.settings.list_poll_ms),
             limit: self.settings.list_timeout_s.map(Duration::from_secs),
             at_once: self.settings.transfers_at_once,
         };
-        let bodies = world.await_gradients(bucket, keys, looks).await?;
+        let bodies = world.await_gradients(bucket, keys, options).await?;
         world.enter(Stage::Serialise);
         let decoded = others
             .into_iter()
@@ -353,7 +353,7 @@ impl Chunks {
         decoded.collect()
     }
 
-    fn waiting(&self, world: &World, what: &str) -> crate::mechanics::waiting::Waiting {
+    fn waiting(&self, world: &World, what: &str) -> crate::mechanics::polling::Waiting {
         world.waiting(
             what,
             Duration::from_millis(self.settings.list_poll_ms),

@@ -133,7 +133,7 @@ impl Mailbox {
         self.publish(world, message, epoch).await?;
         let gradients = match self.rules.mode {
             Mode::Synchronous => self.collect(world, own, epoch).await?,
-            Mode::Asynchronous => self.look(world, own, epoch).await?,
+            Mode::Asynchronous => self.poll_once(world, own, epoch).await?,
         };
         world.enter(Stage::Aggregate);
         Vector::mean(&gradients)
@@ -166,7 +166,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Looks at all peers' queues until the gradients of all are there.
+    /// Polls all peers' queues until the gradients of all are there.
     async fn collect(&self, world: &mut World, own: Vector, epoch: usize) -> Result<Vec<Vector>> {
         let (rank, workers) = (world.rank(), world.workers());
         let mut known: Vec<Option<Vector>> = vec![None; workers];
@@ -198,8 +198,8 @@ impl Mailbox {
         Ok(known.into_iter().flatten().collect())
     }
 
-    /// Looks at all peers' queues once, and notes how old is what lies there.
-    async fn look(&self, world: &mut World, own: Vector, epoch: usize) -> Result<Vec<Vector>> {
+    /// Polls all peers' queues once, and notes the age of what they hold.
+    async fn poll_once(&self, world: &mut World, own: Vector, epoch: usize) -> Result<Vec<Vector>> {
         let (rank, workers) = (world.rank(), world.workers());
         let others: Vec<usize> = (0..workers).filter(|peer| *peer != rank).collect();
         let mut own = Some(own);
@@ -236,10 +236,10 @@ impl Mailbox {
         world.enter(Stage::Get);
         let job = &world.task.job;
         let channels: &Channels = &world.exchange;
-        let looks: Vec<_> = (peers.iter())
+        let peeks: Vec<_> = (peers.iter())
             .map(|peer| self.peek(channels, job, *peer, epoch))
             .collect();
-        at_once(self.rules.downloads_at_once, looks).await
+        at_once(self.rules.downloads_at_once, peeks).await
     }
 
     async fn peek(

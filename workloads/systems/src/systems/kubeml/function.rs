@@ -10,7 +10,7 @@ use super::model::{Copy, Model, Tensors};
 use super::split::Split;
 use super::{OptimizerState, Settings, answers, calls, reports};
 use crate::contract::arithmetic;
-use crate::mechanics::waiting::next_message;
+use crate::mechanics::polling::next_message;
 use crate::{
     Batch, DATASET_BUCKET, Evaluation, Result, Stage, SystemError, TEST_KEY, TRAIN_KEY, Vector,
     World,

@@ -17,7 +17,7 @@ use super::{
     CALLS, FailedFunction, INIT, MergeBy, Settings, TRAIN, VALIDATE, answers, calls, reports,
 };
 use crate::mechanics::monitor::Monitor;
-use crate::mechanics::waiting::next_message;
+use crate::mechanics::polling::next_message;
 use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, Techniques, World};
 
 /// Trains from the first epoch to the last.

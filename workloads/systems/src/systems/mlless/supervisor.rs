@@ -1,11 +1,11 @@
 use super::message::Message;
 use super::{supervisor_queue, worker_queue};
-use crate::mechanics::waiting;
+use crate::mechanics::polling;
 use crate::{Result, Stage, SystemError, World};
 
 /// The next message of `queue`, however long it takes.
 pub(super) async fn next_message(world: &World, queue: &str) -> Result<Message> {
-    let payload = waiting::next_message(world.exchange.queue.as_ref(), queue).await?;
+    let payload = polling::next_message(world.exchange.queue.as_ref(), queue).await?;
     Message::decode(&payload, world.workers())
 }
 

@@ -10,7 +10,7 @@
 //!    larger than the broker takes, it goes into the object store, and its key
 //!    into the queue.
 //! 3. Receive: read the other peers' gradients without taking them. Synchronous
-//!    peers look again until they have all; asynchronous ones look once and take
+//!    peers poll until they have all; asynchronous ones poll once and take
 //!    what they find, however old.
 //! 4. Average all in rank order; take one optimizer step.
 //! 5. Detect convergence: every peer evaluates its model.
@@ -25,10 +25,10 @@
 //!
 //! Each is a setting, on under `code`: QSGD that sends more than it was given
 //! (`compression: qsgd_published`), gradients that are fetched anew in every
-//! look (`downloads_again`), a sleep behind the last look, a barrier that opens
+//! poll (`downloads_again`), a sleep after the last poll, a barrier that opens
 //! at W tokens exactly and which every peer empties, replicas that start from
 //! parameters of their own, no limit of a message. With them, a peer whose
-//! gradients take less time than the pause between two looks at the barrier
+//! gradients take less time than the pause between two polls of the barrier
 //! may read another's gradient of the epoch before, and its token may be lost:
 //! then all wait for ever, as the published peers would.
 //!
@@ -178,7 +178,7 @@ impl TrainingSystem for P2p {
     fn about(&self) -> &'static str {
         "Peers on instances that leave gradients in message queues (Barrak et al. 2023). paper: \
          QSGD that compresses, large gradients by reference, a synchronisation queue. code: as \
-         published, with gradients fetched again in every look, a barrier of exact equality and \
+         published, with gradients fetched again in every poll, a barrier of exact equality and \
          QSGD that sends more than it was given. Asynchronous by the setting mode"
     }
 

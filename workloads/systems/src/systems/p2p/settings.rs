@@ -53,20 +53,20 @@ pub struct Settings {
     /// goes into the object store, and its key into the queue. Null sends all
     /// through the broker.
     pub message_limit_bytes: Option<u64>,
-    /// Whether every look fetches the gradients that a peer already has once
+    /// Whether every poll fetches the gradients that a peer already has once
     /// more, as published.
     pub downloads_again: bool,
-    /// Milliseconds between two looks at the other peers' queues.
+    /// Milliseconds between two polls of the other peers' queues.
     pub poll_ms: u64,
-    /// Whether a peer sleeps that long behind the last look, too, as published.
+    /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
     /// When the barrier behind an epoch opens. Asynchronous peers have none.
     pub barrier: Barrier,
     /// Where its tokens lie.
     pub sync_queue: SyncQueue,
-    /// Milliseconds before the first look at them.
+    /// Milliseconds before the first poll of the tokens.
     pub barrier_before_ms: u64,
-    /// Milliseconds between two looks.
+    /// Milliseconds between two polls of the tokens.
     pub barrier_poll_ms: u64,
     /// Milliseconds behind the open barrier.
     pub barrier_settle_ms: u64,

@@ -24,7 +24,7 @@
 //! each make a model at random (`sends_weights`), replicas that start from
 //! parameters of their own, one queue a peer and no barrier, so that a gradient
 //! of the epoch before may be read (`peer_queue`), a sleep behind the last
-//! look, objects that are never deleted. Repaired without a setting, because
+//! poll, objects that are never deleted. Repaired without a setting, because
 //! nothing runs otherwise: the functions' call that sends the key is commented
 //! out, and a module is used that is never imported.
 //!

@@ -32,9 +32,9 @@ pub struct Settings {
     pub top_k_fraction: f64,
     /// Where the key of a peer's gradient lies.
     pub peer_queue: PeerQueue,
-    /// Milliseconds between two looks at the other peers' queues.
+    /// Milliseconds between two polls of the other peers' queues.
     pub poll_ms: u64,
-    /// Whether a peer sleeps that long behind the last look, too, as published.
+    /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
     /// Seconds that a peer waits for the others at most; null: for ever.
     pub wait_limit_s: Option<u64>,

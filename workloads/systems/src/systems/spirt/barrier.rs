@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::{Barrier, BarrierBy, Settings, SyncQueue};
+use crate::mechanics::polling;
 use crate::mechanics::transfers::at_once;
-use crate::mechanics::waiting;
 use crate::{Result, World};
 
 /// Bytes of a synchronisation message.
@@ -54,7 +54,7 @@ async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<(
     at_once(settings.transfers_at_once, told).await?;
     let name = inbox_name(&job.trial, epoch, rank);
     for _ in 1..workers {
-        waiting::next_message(queue.as_ref(), &name).await?;
+        polling::next_message(queue.as_ref(), &name).await?;
     }
     Ok(())
 }

@@ -68,7 +68,7 @@ pub enum Barrier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BarrierBy {
-    /// It looks at how many messages are in the queue, again and again.
+    /// It polls the number of messages in the queue.
     Poll,
     /// It is told: every peer sends its message to a queue of each other peer.
     /// [`SyncQueue`], [`Barrier`] and the interval do not matter then.
@@ -96,7 +96,7 @@ pub struct Settings {
     pub sync_queue: SyncQueue,
     /// When the barrier opens.
     pub barrier: Barrier,
-    /// Milliseconds between looks at the queue; 0 looks without pause, as
+    /// Milliseconds between polls of the queue; 0 polls without pause, as
     /// published. The paper names none; ours is 100.
     pub poll_interval_ms: u64,
     /// Milliseconds that a peer sleeps behind the open barrier.

@@ -1,33 +1,33 @@
-//! Waiting for others by looking again and again, as all these systems do.
+//! Waiting for other workers by polling, as all these systems do.
 
 use std::time::Duration;
 
 use epochcost_channels::{Payload, Queue, Traffic};
 
 use crate::mechanics::transfers::in_turn;
-use crate::{LeftOut, Pause, Result, Stage, SystemError, Watched, World};
+use crate::{Pause, PollTarget, Result, SkippedPolls, Stage, SystemError, World};
 
-/// Where an awaited object is.
+/// The channels on which an awaited object will be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
-    /// On the exchange's channels.
+pub(crate) enum Purpose {
+    /// Channels of the exchange.
     Exchange,
-    /// On the channels for checkpoints and the like.
+    /// Channels for checkpoints and the like.
     State,
 }
 
-/// How objects are looked for.
+/// How awaited objects are polled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Looks {
-    /// From the end of a look to the start of the next.
+pub(crate) struct PollOptions {
+    /// Time from the end of a poll to the start of the next.
     pub(crate) interval: Duration,
-    /// For how long; without one, for ever.
+    /// Time limit; none: for ever.
     pub(crate) limit: Option<Duration>,
-    /// How many may be looked for at once.
+    /// Number of objects polled at once.
     pub(crate) at_once: usize,
 }
 
-/// A wait in progress: look, pause, look again.
+/// A wait in progress: poll, pause, poll again.
 pub(crate) struct Waiting {
     what: String,
     interval: Duration,
@@ -36,7 +36,7 @@ pub(crate) struct Waiting {
 }
 
 impl World {
-    /// Begins to wait for `what`, looking every `interval` for at most `limit`.
+    /// Begins to wait for `what`, with a poll every `interval` for at most `limit`.
     pub(crate) fn waiting(
         &self,
         what: impl Into<String>,
@@ -51,22 +51,22 @@ impl World {
         }
     }
 
-    /// Lets the time between two looks pass.
+    /// Lets the time between two polls pass.
     ///
     /// # Errors
     /// [`SystemError::TimedOut`] once the limit is over.
     pub(crate) async fn pause(&self, waiting: &Waiting) -> Result<()> {
         let nothing = Duration::ZERO;
-        self.pause_on(waiting, Watched::Other, nothing).await?;
+        self.pause_on(waiting, PollTarget::Other, nothing).await?;
         Ok(())
     }
 
     async fn pause_on(
         &self,
         waiting: &Waiting,
-        watched: Watched<'_>,
-        look: Duration,
-    ) -> Result<LeftOut> {
+        target: PollTarget<'_>,
+        poll: Duration,
+    ) -> Result<SkippedPolls> {
         let waited = self.clock.now().saturating_sub(waiting.since);
         if waiting.limit.is_some_and(|limit| waited >= limit) {
             return Err(SystemError::TimedOut {
@@ -76,55 +76,57 @@ impl World {
         }
         let pause = Pause {
             interval: waiting.interval,
-            look,
-            at_most: waiting.looks_left(waited, look),
-            watched,
+            poll,
+            at_most: waiting.polls_left(waited, poll),
+            target,
         };
         Ok(self.clock.pause(&pause).await)
     }
 
-    /// Gets an object that another worker will put, looking until it is there.
+    /// Gets an object that another worker will put, polling until it is there.
     ///
     /// # Errors
     /// [`SystemError::TimedOut`] once the wait's limit is over.
     pub(crate) async fn await_object(
         &mut self,
-        place: Place,
+        purpose: Purpose,
         bucket: &str,
         key: &str,
         waiting: Waiting,
     ) -> Result<Payload> {
         self.enter(Stage::Get);
-        let (body, paused) = self.look_until_there(place, bucket, key, waiting).await?;
+        let (body, paused) = self
+            .poll_until_present(purpose, bucket, key, waiting)
+            .await?;
         self.count_as_waiting(paused);
         Ok(body)
     }
 
     /// Gets gradients that other workers will put, in the order of `keys`.
-    /// Where several are looked for at once, time counts as waiting as long as
-    /// the one that came last was waited for.
+    /// Where several are polled at once, time counts as waiting as long as the
+    /// one that came last was awaited.
     ///
     /// # Errors
-    /// [`SystemError::TimedOut`] once the limit of `looks` is over.
+    /// [`SystemError::TimedOut`] once the limit of `options` is over.
     pub(crate) async fn await_gradients(
         &mut self,
         bucket: &str,
         keys: Vec<String>,
-        looks: Looks,
+        options: PollOptions,
     ) -> Result<Vec<Payload>> {
         self.enter(Stage::Get);
         let (world, keys) = (&*self, keys.as_slice());
         let awaited = move |index: usize| async move {
             let key = &keys[index];
-            let waiting = world.waiting(format!("gradient {key}"), looks.interval, looks.limit);
+            let waiting = world.waiting(format!("gradient {key}"), options.interval, options.limit);
             let (body, paused) = world
-                .look_until_there(Place::Exchange, bucket, key, waiting)
+                .poll_until_present(Purpose::Exchange, bucket, key, waiting)
                 .await?;
             Ok((body, world.clock.now(), paused))
         };
-        let got = in_turn(looks.at_once, keys.len(), awaited).await?;
+        let got = in_turn(options.at_once, keys.len(), awaited).await?;
         // One after another, every pause is felt; at once, those of the last.
-        let paused = match looks.at_once {
+        let paused = match options.at_once {
             0 | 1 => got.iter().map(|(_, _, paused)| *paused).sum(),
             _ => got
                 .iter()
@@ -135,8 +137,8 @@ impl World {
         Ok(got.into_iter().map(|(body, _, _)| body).collect())
     }
 
-    /// Of the time since the current stage, getting, was entered: how much was
-    /// spent between looks.
+    /// Moves `paused`, the time between polls, from the current stage, which is
+    /// getting, to waiting.
     fn count_as_waiting(&mut self, paused: Duration) {
         self.enter(Stage::Get);
         let paused = paused.as_secs_f64();
@@ -144,17 +146,17 @@ impl World {
         self.step.seconds.add(Stage::Wait, paused);
     }
 
-    /// The object, once it is there, and the time between looks.
-    async fn look_until_there(
+    /// Returns the object, once it is there, and the time between polls.
+    async fn poll_until_present(
         &self,
-        place: Place,
+        purpose: Purpose,
         bucket: &str,
         key: &str,
         waiting: Waiting,
     ) -> Result<(Payload, Duration)> {
-        let (channels, meters) = match place {
-            Place::Exchange => (&self.exchange, &self.meters[0]),
-            Place::State => (&self.state, &self.meters[2]),
+        let (channels, meters) = match purpose {
+            Purpose::Exchange => (&self.exchange, &self.meters[0]),
+            Purpose::State => (&self.state, &self.meters[2]),
         };
         let mut paused = Duration::ZERO;
         loop {
@@ -162,22 +164,22 @@ impl World {
             if let Some(body) = channels.objects.get(bucket, key).await? {
                 return Ok((body, paused));
             }
-            let looked = self.clock.now();
-            let look = looked.saturating_sub(began);
-            let watched = Watched::Object { bucket, key };
-            let left_out = self.pause_on(&waiting, watched, look).await?;
-            let looks = u32::try_from(left_out.looks).unwrap_or(u32::MAX);
-            let looking = look.saturating_mul(looks) + left_out.under_way;
-            paused += self.clock.now().saturating_sub(looked + looking);
+            let ended = self.clock.now();
+            let poll = ended.saturating_sub(began);
+            let target = PollTarget::Object { bucket, key };
+            let skipped = self.pause_on(&waiting, target, poll).await?;
+            let polls = u32::try_from(skipped.count).unwrap_or(u32::MAX);
+            let polling = poll.saturating_mul(polls) + skipped.under_way;
+            paused += self.clock.now().saturating_sub(ended + polling);
             meters.objects.add(Traffic {
-                missed_gets: left_out.looks,
+                missed_gets: skipped.count,
                 ..Traffic::default()
             });
         }
     }
 
-    /// Looks at how many messages are in a queue of the exchange until
-    /// `is_open` likes the number, which it does at `awaited` or never.
+    /// Polls the number of messages in a queue of the exchange until `is_open`
+    /// accepts it, which it does at `awaited` or never.
     ///
     /// # Errors
     /// [`SystemError::TimedOut`] once the wait's limit is over.
@@ -193,21 +195,21 @@ impl World {
             if is_open(self.exchange.queue.count(queue).await?) {
                 return Ok(());
             }
-            let look = self.clock.now().saturating_sub(began);
-            let watched = Watched::Messages { queue, awaited };
-            let left_out = self.pause_on(&waiting, watched, look).await?;
+            let poll = self.clock.now().saturating_sub(began);
+            let target = PollTarget::Messages { queue, awaited };
+            let skipped = self.pause_on(&waiting, target, poll).await?;
             self.meters[0].queue.add(Traffic {
-                polls: left_out.looks,
+                polls: skipped.count,
                 ..Traffic::default()
             });
         }
     }
 }
 
-/// How long one request for a message may stay open.
+/// Time limit of one request for a message.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// The next message of `name`, however long it takes.
+/// Takes the next message of the queue `name`, without a time limit.
 pub(crate) async fn next_message(queue: &dyn Queue, name: &str) -> Result<Payload> {
     loop {
         if let Some(payload) = queue.consume(name, SLICE).await? {
@@ -217,9 +219,9 @@ pub(crate) async fn next_message(queue: &dyn Queue, name: &str) -> Result<Payloa
 }
 
 impl Waiting {
-    /// How many further looks end before the limit is over.
-    fn looks_left(&self, waited: Duration, look: Duration) -> u64 {
-        let period = (self.interval + look).as_nanos();
+    /// Returns the number of further polls that end before the limit is over.
+    fn polls_left(&self, waited: Duration, poll: Duration) -> u64 {
+        let period = (self.interval + poll).as_nanos();
         match self.limit {
             None => u64::MAX,
             Some(_) if period == 0 => 0,
@@ -235,10 +237,10 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    /// Looks are left out only while a look made in their place would have
-    /// been followed by a pause, and not by the end of patience.
+    /// Polls are skipped only while a poll made in their place would have been
+    /// followed by a pause, and not by the time limit.
     #[test]
-    fn patience_ends_with_the_same_look() {
+    fn the_limit_ends_with_the_same_poll() {
         let second = Duration::from_secs(1);
         let waiting = |limit| Waiting {
             what: String::new(),
@@ -246,13 +248,13 @@ mod tests {
             limit,
             since: Duration::ZERO,
         };
-        assert_eq!(waiting(None).looks_left(second, second), u64::MAX);
+        assert_eq!(waiting(None).polls_left(second, second), u64::MAX);
         // Pauses begin at 1, 3, 5, 7 and 9 s: the one at 9 s is over the limit.
         let eight = waiting(Some(8 * second));
-        assert_eq!(eight.looks_left(second, second), 3);
-        assert_eq!(eight.looks_left(7 * second, second), 0);
+        assert_eq!(eight.polls_left(second, second), 3);
+        assert_eq!(eight.polls_left(7 * second, second), 0);
         // The pause at 9 s is over a limit of exactly that, too.
-        assert_eq!(waiting(Some(9 * second)).looks_left(second, second), 3);
-        assert_eq!(eight.looks_left(9 * second, second), 0);
+        assert_eq!(waiting(Some(9 * second)).polls_left(second, second), 3);
+        assert_eq!(eight.polls_left(9 * second, second), 0);
     }
 }
