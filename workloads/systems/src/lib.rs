@@ -13,7 +13,7 @@ mod systems;
 pub mod testing;
 
 pub use contract::arithmetic::take_arithmetic_bytes;
-pub use contract::before::{Before, after};
+pub use contract::compute_hook::{ComputeHook, HookedCompute};
 pub use contract::data::{
     DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key,
 };

@@ -9,8 +9,8 @@ use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
 use epochcost_systems::testing::{self, SIZES, Trial};
 use epochcost_systems::{
-    Batch, Before, Compute, Fidelity, Job, Result, SettingsError, SystemError, Vector, after, find,
-    kubeml,
+    Batch, Compute, ComputeHook, Fidelity, HookedCompute, Job, Result, SettingsError, SystemError,
+    Vector, find, kubeml,
 };
 use serde_json::{Map, Value, json};
 
@@ -354,13 +354,13 @@ fn failing(
     let left = Arc::new(AtomicUsize::new(times));
     move || {
         let left = left.clone();
-        after(Failing { fails, left }, testing::compute())
+        HookedCompute::boxed(Failing { fails, left }, testing::compute())
     }
 }
 
 #[async_trait]
-impl Before for Failing {
-    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
+impl ComputeHook for Failing {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         let one_less = |left: usize| left.checked_sub(1);
         let is_to = (self.fails)((batch.rank, batch.epoch, batch.index));
         if is_to && self.left.fetch_update(Relaxed, Relaxed, one_less).is_ok() {

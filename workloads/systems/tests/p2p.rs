@@ -11,8 +11,8 @@ use epochcost_kernels::optimizer::Optimizer;
 use epochcost_systems::p2p::{Compression, EPOCH_BYTES, KEY_BYTES, Method, TOKEN_BYTES};
 use epochcost_systems::testing::{self, Trial};
 use epochcost_systems::{
-    Batch, Before, Compute, DriveError, Fidelity, Job, Replicas, Result, StepRecord, SystemError,
-    Vector, after, find,
+    Batch, Compute, ComputeHook, DriveError, Fidelity, HookedCompute, Job, Replicas, Result,
+    StepRecord, SystemError, Vector, find,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -123,8 +123,8 @@ impl Gated {
 }
 
 #[async_trait]
-impl Before for Gated {
-    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
+impl ComputeHook for Gated {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         let (rank, epoch) = (batch.rank, batch.epoch);
         if self.fails {
             return Err(SystemError::Compute("no gradient".into()));
@@ -139,7 +139,7 @@ impl Before for Gated {
         Ok(())
     }
 
-    fn evaluation(&mut self, test: &Batch) {
+    fn before_evaluation(&mut self, test: &Batch) {
         let (rank, epoch) = (test.rank, test.epoch);
         self.course.note(Event::Evaluates { rank, epoch });
     }
@@ -150,7 +150,7 @@ fn slow_of(model: fn() -> Box<dyn Compute>) -> Box<dyn Compute> {
         milliseconds: 15,
         ..Gated::new(&Arc::default(), |_, _| None)
     };
-    after(slow, model())
+    HookedCompute::boxed(slow, model())
 }
 
 fn slow() -> Box<dyn Compute> {
@@ -169,7 +169,7 @@ async fn run_gated(
 ) -> (Result<Trial, DriveError>, Arc<Course>) {
     let course = Arc::new(Course::default());
     let peers = course.clone();
-    let make = move || after(Gated::new(&peers, gate), model());
+    let make = move || HookedCompute::boxed(Gated::new(&peers, gate), model());
     (testing::run_with(job, make).await, course)
 }
 
@@ -524,7 +524,7 @@ async fn a_peer_learns_that_its_execution_failed() {
             fails: true,
             ..Gated::new(&Arc::default(), |_, _| None)
         };
-        after(fails, testing::compute())
+        HookedCompute::boxed(fails, testing::compute())
     };
     let job = job("p2p_lambda", Fidelity::Paper, 2, json!({}));
     let Err(DriveError::Invoke(error)) = testing::run_with(&job, failing).await else {

@@ -9,7 +9,7 @@ use epochcost_channels::{
 };
 use epochcost_models::GpuWatch;
 use epochcost_systems::{
-    Channels, GpuUsage, Job, Launch, Outcome, Record, Recorder, Task, World, after, find,
+    Channels, GpuUsage, HookedCompute, Job, Launch, Outcome, Record, Recorder, Task, World, find,
 };
 use tokio::sync::Mutex;
 
@@ -86,7 +86,8 @@ impl Worker {
         let model = self.model(&task.job, rank)?;
         let on_gpu = model.is_on_gpu();
         let model = JobModel::new(model, &task.job)?;
-        let compute = after(Faults(self.environment.faults.clone()), Box::new(model));
+        let compute =
+            HookedCompute::boxed(Faults(self.environment.faults.clone()), Box::new(model));
         let mut world = World::new(
             task,
             &channels,

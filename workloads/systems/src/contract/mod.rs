@@ -3,8 +3,8 @@
 //! [`World`](crate::World) that its code sees. It knows no system.
 
 pub(crate) mod arithmetic;
-pub(crate) mod before;
 pub(crate) mod bound;
+pub(crate) mod compute_hook;
 pub(crate) mod data;
 pub(crate) mod dataset;
 pub(crate) mod deployment;

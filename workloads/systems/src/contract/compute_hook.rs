@@ -1,5 +1,4 @@
-//! Something that happens before a model computes: faults on purpose, or a test's
-//! own doing.
+//! Code that runs before a model computes: injected faults, or a test's own.
 
 use std::ops::Range;
 
@@ -8,28 +7,34 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{Batch, Compute, Evaluation, GradientOutput, Result, Vector};
 
-/// What happens before a model computes.
+/// Code that runs before a model computes.
 #[async_trait]
-pub trait Before: Send + Sync {
-    /// Before the gradient of a batch; an error is the gradient's outcome.
-    async fn gradient(&mut self, batch: &Batch) -> Result<()>;
+pub trait ComputeHook: Send + Sync {
+    /// Runs before the gradient of a batch.
+    ///
+    /// # Errors
+    /// Becomes the outcome of the gradient, which is not computed.
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()>;
 
-    /// Before an evaluation.
-    fn evaluation(&mut self, _test: &Batch) {}
+    /// Runs before an evaluation.
+    fn before_evaluation(&mut self, _test: &Batch) {}
 }
 
-/// `model`, before which something happens, and which is itself in all else.
-pub fn after(before: impl Before + 'static, model: Box<dyn Compute>) -> Box<dyn Compute> {
-    Box::new(After { before, model })
-}
-
-struct After<B> {
-    before: B,
+/// A model that calls a [`ComputeHook`] first and is otherwise unchanged.
+pub struct HookedCompute<H> {
+    hook: H,
     model: Box<dyn Compute>,
 }
 
+impl<H: ComputeHook + 'static> HookedCompute<H> {
+    /// Puts `hook` before `model`.
+    pub fn boxed(hook: H, model: Box<dyn Compute>) -> Box<dyn Compute> {
+        Box::new(Self { hook, model })
+    }
+}
+
 #[async_trait]
-impl<B: Before> Compute for After<B> {
+impl<H: ComputeHook> Compute for HookedCompute<H> {
     fn parameters(&self) -> usize {
         self.model.parameters()
     }
@@ -52,7 +57,7 @@ impl<B: Before> Compute for After<B> {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput> {
-        self.before.gradient(batch).await?;
+        self.hook.before_gradient(batch).await?;
         self.model.gradient(parameters, statistics, batch).await
     }
 
@@ -64,7 +69,7 @@ impl<B: Before> Compute for After<B> {
         cuts: &[Range<usize>],
         ready: UnboundedSender<(usize, Vector)>,
     ) -> Result<GradientOutput> {
-        self.before.gradient(batch).await?;
+        self.hook.before_gradient(batch).await?;
         let model = &mut self.model;
         model
             .gradient_in_parts(parameters, statistics, batch, cuts, ready)
@@ -78,7 +83,7 @@ impl<B: Before> Compute for After<B> {
         batches: &[Batch],
     ) -> Result<Vec<GradientOutput>> {
         for batch in batches {
-            self.before.gradient(batch).await?;
+            self.hook.before_gradient(batch).await?;
         }
         self.model.gradients(parameters, statistics, batches).await
     }
@@ -89,7 +94,7 @@ impl<B: Before> Compute for After<B> {
         statistics: &Vector,
         test: &Batch,
     ) -> Result<Option<Evaluation>> {
-        self.before.evaluation(test);
+        self.hook.before_evaluation(test);
         self.model.evaluate(parameters, statistics, test).await
     }
 }
