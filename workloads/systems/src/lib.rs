@@ -49,5 +49,5 @@ pub use contract::world::{
 pub use systems::registry::{find, systems};
 pub use systems::{kubeml, mlless, p2p, p2p_lambda, spirt};
 
-/// What training code returns.
+/// Result of training code.
 pub type Result<T, E = SystemError> = std::result::Result<T, E>;

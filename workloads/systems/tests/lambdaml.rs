@@ -115,7 +115,7 @@ async fn averaged_models_are_the_same_over_both() {
     }
 }
 
-/// One worker that averages with nobody trains as one process.
+/// One worker that averages with no other worker trains as one process.
 #[tokio::test]
 async fn alone_all_variants_are_plain_sgd() {
     let of = |system, settings| job(system, Fidelity::Paper, 1, settings);

@@ -264,7 +264,7 @@ async fn lambda_traffic_is_the_closed_form() {
                 assert_eq!(trial.driven.invocations, w * (b + 1) * epochs + w);
                 assert_eq!(trial.driven.transitions, w * (b + 2) * epochs);
             }
-            // As published: W(2B + W)·P bytes of gradients an epoch.
+            // As published: W(2B + W)·P bytes of gradients per epoch.
             let job = job("p2p_lambda", Fidelity::Code, workers, json!({}));
             let keys = (w * (2 * b + w)) * KEY_BYTES;
             let expected = Traffic {
@@ -528,7 +528,7 @@ async fn a_peer_learns_that_its_execution_failed() {
     };
     let job = job("p2p_lambda", Fidelity::Paper, 2, json!({}));
     let Err(DriveError::Invoke(error)) = testing::run_with(&job, failing).await else {
-        panic!("nobody noticed");
+        panic!("the failure was not noticed");
     };
     assert_eq!(error.function, "peer");
     assert!(error.reason.contains("no gradient"), "{}", error.reason);

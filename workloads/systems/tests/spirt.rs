@@ -162,7 +162,7 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
-/// How peers are told and how many requests they send at once changes no bit.
+/// How peers are notified and how many requests they send at once changes no bit.
 #[tokio::test]
 async fn transport_alone_changes_no_bit() {
     for workers in WORKERS {

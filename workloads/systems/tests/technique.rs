@@ -109,7 +109,7 @@ async fn workers_go_on_where_their_time_was_over() {
         let overrides = settings(system, json!({"exchanges": exchanges}));
         let job = testing::job(system, Fidelity::Tuned, 3, &overrides).unwrap();
         let run = async |limit| {
-            let data = testing::Data::of(&job);
+            let data = testing::Data::new(&job);
             testing::run_limited(&job, &data, testing::compute, limit)
                 .await
                 .unwrap()

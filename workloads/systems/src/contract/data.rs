@@ -12,12 +12,12 @@ pub const TRAIN_KEY: &str = "train";
 /// The test split.
 pub const TEST_KEY: &str = "test";
 
-/// Which objects a system reads its training data from.
+/// Objects that a system reads its training data from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataLayout {
-    /// One object a worker: its share of the data (LambdaML).
+    /// One object per worker: its share of the data (LambdaML).
     Shards,
-    /// One object a mini-batch, cut before training (SPIRT, MLLess).
+    /// One object per mini-batch, cut before training (SPIRT, MLLess).
     Minibatches,
     /// One object with everything; every worker takes all of it.
     Whole,

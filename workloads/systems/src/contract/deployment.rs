@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Device;
 
-/// What a system's code runs on.
+/// Host that a system's code runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Host {
@@ -14,7 +14,7 @@ pub enum Host {
     Instance,
 }
 
-/// Whose time a function's time counts as.
+/// Role of a function: whether its time is a worker's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A worker's, or a peer's.
@@ -27,11 +27,11 @@ pub enum Role {
 /// One function that a system is deployed as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name in tasks.
+    /// Name of the function in tasks.
     pub name: &'static str,
-    /// What its code runs on.
+    /// Host that its code runs on.
     pub host: Host,
-    /// Whose time its time counts as.
+    /// Whether its time is a worker's.
     pub role: Role,
 }
 
@@ -97,7 +97,7 @@ pub enum PaperAccount {
     PeerToPeer,
 }
 
-/// What a system is deployed on, and what is billed for it.
+/// Functions, machines and billed services of a system.
 ///
 /// A system names its functions and what differs from [`Deployment::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,14 +135,14 @@ impl Deployment {
         }
     }
 
-    /// What the platform starts its workers on: the host of its first function.
+    /// Returns the host that the platform starts workers on: its first function's.
     pub fn worker_host(&self) -> Host {
         self.functions
             .first()
             .map_or(Host::Function, |function| function.host)
     }
 
-    /// What the code of the function `name` runs on; the workers' host, where
+    /// Returns the host of the function `name`; the workers' host, where
     /// there is no such function.
     pub fn host_of(&self, name: &str) -> Host {
         let function = self.functions.iter().find(|function| function.name == name);

@@ -19,7 +19,7 @@ pub struct InvokeError {
     pub function: String,
     /// The worker it worked for.
     pub rank: usize,
-    /// What the platform says.
+    /// The platform's error message.
     pub reason: String,
 }
 
@@ -32,7 +32,7 @@ pub trait Functions: Send + Sync {
 
 /// Functions and instances of one trial, each where its system wants it.
 pub struct ByHost<F, I> {
-    /// Whose functions they are.
+    /// The system that the functions belong to.
     pub system: &'static dyn System,
     /// Runs those on [`Host::Function`].
     pub functions: F,
@@ -50,7 +50,7 @@ impl<F: Functions, I: Functions> Functions for ByHost<F, I> {
     }
 }
 
-/// What it took to run a job.
+/// Work that was done to run a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Driven {
     /// Functions invoked.
@@ -63,7 +63,7 @@ struct Driver<'a> {
     functions: &'a dyn Functions,
     states: Vec<State>,
     /// Whether executions are the trial itself, so that one that fails ends
-    /// it; else, whoever started one asks what became of it.
+    /// it; otherwise, the worker that started one polls its status.
     is_workflow: bool,
     ended: Ended,
     invocations: AtomicU64,
@@ -123,7 +123,7 @@ pub enum DriveError {
 /// `follow_ups` receives what running functions ask for.
 ///
 /// # Errors
-/// The first invocation that failed while nobody waited for it; the others are
+/// The first invocation that failed without a caller waiting for it; the others are
 /// dropped.
 pub async fn drive(
     system: &dyn System,

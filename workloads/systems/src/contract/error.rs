@@ -18,9 +18,9 @@ pub enum SystemError {
     /// Something that another worker had to publish did not come.
     #[error("gave up waiting for {what} after {waited:.1?}")]
     TimedOut {
-        /// What was awaited.
+        /// Description of the awaited value.
         what: String,
-        /// For how long.
+        /// Duration of the wait.
         waited: Duration,
     },
     /// A gradient or an evaluation could not be computed.
@@ -40,9 +40,9 @@ pub enum SystemError {
     /// A message or an object is not what the protocol says.
     #[error("{what} is malformed: {reason}")]
     Malformed {
-        /// Which message or object.
+        /// The message or object.
         what: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// The dataset in the store is not what the job says.
@@ -50,7 +50,7 @@ pub enum SystemError {
     Data {
         /// The object's key.
         key: String,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
     /// The platform could not start what this worker asked for.
@@ -58,7 +58,7 @@ pub enum SystemError {
     Invoke {
         /// The function or workflow.
         function: String,
-        /// What the platform said.
+        /// The platform's error message.
         reason: String,
     },
 }

@@ -3,20 +3,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::StepRecord;
 
-/// Which description of a system is followed.
+/// Description of a system that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fidelity {
-    /// As the paper describes it.
+    /// The system as the paper describes it.
     Paper,
-    /// As the published code behaves, its defects included.
+    /// The behaviour of the published code, its defects included.
     Code,
     /// The same idea done as well as we can.
     Tuned,
 }
 
 impl Fidelity {
-    /// All of them, in the order in which reports name them.
+    /// Every fidelity, in the order of reports.
     pub const ALL: [Self; 3] = [Self::Paper, Self::Code, Self::Tuned];
 
     /// The word used in experiments and results.
@@ -29,19 +29,19 @@ impl Fidelity {
     }
 }
 
-/// When the model is evaluated on the test split.
+/// Epochs after which the model is evaluated on the test split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evaluate {
-    /// After every epoch.
+    /// Every epoch.
     EveryEpoch,
-    /// After the last epoch.
+    /// The last epoch.
     Last,
     /// Never.
     Never,
 }
 
-/// What gradients are computed on.
+/// Device that computes gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Device {
@@ -70,7 +70,7 @@ pub struct DataPlan {
     pub augment: bool,
 }
 
-/// What to train and how: the same for every worker of a trial.
+/// A training job: the same for every worker of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
@@ -78,7 +78,7 @@ pub struct Job {
     pub trial: String,
     /// The training system's name.
     pub system: String,
-    /// Which description of it is followed.
+    /// The description of the system that is followed.
     pub fidelity: Fidelity,
     /// The system's settings, complete.
     pub settings: serde_json::Value,
@@ -90,17 +90,17 @@ pub struct Job {
     pub workers: usize,
     /// Samples in a mini-batch (b).
     pub batch_size: usize,
-    /// Mini-batches a worker an epoch (B).
+    /// Mini-batches per worker and epoch (B).
     pub batches_per_worker: usize,
     /// Epochs (E).
     pub epochs: usize,
-    /// Everything random is drawn from this.
+    /// Seed of every random draw.
     pub seed: u64,
     /// The optimizer and its hyper-parameters.
     pub optimizer: OptimizerSpec,
-    /// When to evaluate.
+    /// Epochs after which the model is evaluated.
     pub evaluate: Evaluate,
-    /// What to compute on.
+    /// Device that computes gradients.
     pub device: Device,
 }
 
@@ -130,9 +130,9 @@ impl Job {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// What is being trained.
+    /// The job that is trained.
     pub job: Job,
-    /// Which of the system's functions this is.
+    /// Name of the system's function.
     pub function: String,
     /// The worker or peer it works for, in `0..workers`.
     pub rank: usize,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a poll asks for. A poll repeated while this is unchanged finds the same.
+/// Target of a poll. A poll repeated while the target is unchanged finds the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollTarget<'a> {
     /// An object that is not in the store yet.
@@ -32,7 +32,7 @@ pub struct Pause<'a> {
     pub poll: Duration,
     /// Number of polls that may be skipped before the time limit.
     pub at_most: u64,
-    /// What is polled.
+    /// Target of the polls.
     pub target: PollTarget<'a>,
 }
 

@@ -12,10 +12,10 @@ pub const LAST_LINE_PREFIX: &str = "EPOCHCOST-LAST\t";
 /// A function's first line in an invocation starts with this; what it works on
 /// follows as JSON, an [`InvokedTask`].
 pub const TASK_PREFIX: &str = "EPOCHCOST-TASK\t";
-/// How an instance's task or a function's invocation ended; the outcome as JSON follows.
+/// Prefix of the line that states how a task or an invocation ended; the outcome as JSON follows.
 pub const OUTCOME_PREFIX: &str = "EPOCHCOST-OUTCOME\t";
 
-/// What an invocation works on, for whoever reads its log alone.
+/// Prefix of the line that names an invocation's task, for readers of its log alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InvokedTask {
@@ -209,7 +209,7 @@ impl AddAssign for PurposeTraffic {
     }
 }
 
-/// One step of a worker, or one stage function of a workflow.
+/// A step of a worker, or a stage function of a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepRecord {
@@ -221,14 +221,14 @@ pub struct StepRecord {
     pub epoch: usize,
     /// The mini-batch, if the step is about one.
     pub batch: Option<usize>,
-    /// When the step began, seconds on the platform's clock.
+    /// Start of the step, seconds on the platform's clock.
     pub started_s: f64,
     /// Seconds by stage.
     pub seconds: StageSeconds,
     /// What each stage used of the processor and of memory; nothing in a
     /// simulation.
     pub usage: StageUsages,
-    /// What it sent and received.
+    /// Traffic that it sent and received.
     pub traffic: PurposeTraffic,
     /// Mean training loss of the mini-batch, before the update.
     pub loss: Option<f64>,
@@ -260,7 +260,7 @@ impl Evaluation {
     }
 }
 
-/// What was used of a worker's GPU while it worked on one task.
+/// Use of a worker's GPU during one task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuUsage {
@@ -279,7 +279,7 @@ pub struct GpuUsage {
     pub samples: usize,
 }
 
-/// What a worker writes into its log for the harness to collect.
+/// A record that a worker writes into its log for the harness to collect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
@@ -289,7 +289,7 @@ pub enum Record {
     Evaluated {
         /// The worker that evaluated.
         rank: usize,
-        /// After this epoch.
+        /// The epoch that was evaluated.
         epoch: usize,
         /// When, seconds on the platform's clock.
         at_s: f64,

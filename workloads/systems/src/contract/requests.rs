@@ -10,13 +10,13 @@ use tokio::sync::oneshot;
 
 use crate::{Invoke, InvokeError, Outcome, Result, SystemError, Task};
 
-/// How far an execution of a state machine is.
+/// Status of an execution of a state machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
-    /// It goes through its states.
+    /// The execution is in progress.
     Running,
-    /// It went through all of them.
+    /// The execution went through all states.
     Succeeded,
     /// A state failed.
     Failed {
@@ -28,9 +28,9 @@ pub enum ExecutionStatus {
 /// Work that a running function asked for.
 #[derive(Debug)]
 pub enum FollowUp {
-    /// An invocation that somebody waits for.
+    /// An invocation whose caller waits for the answer.
     Call {
-        /// What to invoke.
+        /// The task to invoke.
         task: Task,
         /// Told how it ended.
         answer: oneshot::Sender<Result<Outcome, InvokeError>>,
@@ -39,7 +39,7 @@ pub enum FollowUp {
     Invocation(Task),
     /// An execution of the system's state machine.
     Workflow {
-        /// Its input.
+        /// Input of the execution.
         task: Task,
         /// The execution's name.
         name: String,
@@ -60,7 +60,7 @@ pub struct Requests {
     executions: Executions,
 }
 
-/// The side of whoever [drives](crate::drive) the job.
+/// The side of the caller that [drives](crate::drive) the job.
 #[derive(Debug)]
 pub struct FollowUps {
     pub(crate) received: UnboundedReceiver<FollowUp>,
@@ -83,7 +83,7 @@ impl Ended {
     }
 }
 
-/// Both sides of a trial's requests.
+/// Creates both sides of a trial's requests.
 pub fn requests() -> (Requests, FollowUps) {
     let (follow_ups, received) = unbounded_channel();
     let executions = Executions::default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Stage;
 
-/// What a process has used so far.
+/// Resources that a process has used so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
     /// CPU time, user and system, over all threads.
@@ -22,7 +22,7 @@ pub trait Resources: Send + Sync {
     fn read(&self) -> Option<Reading>;
 }
 
-/// Nothing can be said.
+/// A source without readings.
 pub(crate) struct Unknown;
 
 impl Resources for Unknown {
@@ -31,7 +31,7 @@ impl Resources for Unknown {
     }
 }
 
-/// What a stage of a step used.
+/// Resources that a stage of a step used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageUsage {

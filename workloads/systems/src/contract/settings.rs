@@ -23,7 +23,7 @@ pub enum SettingsError {
         system: &'static str,
         /// The setting.
         field: String,
-        /// What is wrong and what is expected.
+        /// The defect and the expected value.
         reason: String,
     },
 }

@@ -8,14 +8,14 @@ use crate::{
     DataLayout, Deployment, Fidelity, Job, Result, SettingsError, State, StepRecord, World,
 };
 
-/// What to start for a job.
+/// Functions that a platform starts for a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Launch {
-    /// These at once, each a long invocation or an instance process that
+    /// Workers, all at once, each a long invocation or an instance process that
     /// loops over its batches. Pairs of function and rank.
     Workers(Vec<(&'static str, usize)>),
-    /// First `bootstrap` once a peer, then one execution of the state machine
-    /// a peer an epoch; the last state starts the next.
+    /// First `bootstrap` once per peer, then one execution of the state machine
+    /// per peer and epoch; the last state starts the next.
     Workflow {
         /// The function that prepares a peer.
         bootstrap: &'static str,
@@ -25,11 +25,11 @@ pub enum Launch {
 /// Whether all replicas hold bit-identical parameters after a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replicas {
-    /// They do.
+    /// All replicas hold the same bits.
     Identical,
-    /// They need not.
+    /// Replicas may differ.
     Differ {
-        /// Why.
+        /// Reason for the difference.
         reason: &'static str,
     },
 }
@@ -51,18 +51,18 @@ impl Sizes {
     }
 }
 
-/// How an invocation ended well.
+/// Outcome of an invocation that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Nothing is left to do for this worker, or this stage is over.
+    /// The worker has no work left, or the stage is over.
     Finished,
     /// The worker re-invoked itself to go on at this epoch.
     Continued {
-        /// Where it goes on.
+        /// The epoch at which it continues.
         epoch: usize,
     },
-    /// Nothing was done: the same request had been delivered before.
+    /// The request had been delivered before; it was not repeated.
     Repeated,
 }
 
@@ -77,7 +77,7 @@ pub trait System: Send + Sync {
     /// The name used in reports, as in the papers.
     fn title(&self) -> &'static str;
 
-    /// Where it comes from, and which source each fidelity follows.
+    /// The publication behind it, and the source that each fidelity follows.
     fn about(&self) -> &'static str;
 
     /// What it is deployed on, and what is billed for it.
@@ -112,10 +112,10 @@ pub trait System: Send + Sync {
 
 /// A system that has parsed and checked the settings of a job.
 pub trait BoundSystem: Send + Sync {
-    /// How the job's data must lie in the dataset bucket.
+    /// Layout of the job's data in the dataset bucket.
     fn data_layout(&self) -> DataLayout;
 
-    /// What to start.
+    /// Functions that a platform starts.
     fn launch(&self) -> Launch;
 
     /// The states of one execution of its state machine, in order; none where
@@ -141,7 +141,7 @@ pub trait BoundSystem: Send + Sync {
     /// text, their lengths depend on the data and its bytes are an estimate.
     fn states_bytes(&self) -> bool;
 
-    /// How many vectors of a gradient's size an invocation of `function` for
+    /// Number of vectors of a gradient's size that an invocation of `function` for
     /// worker `rank` holds at once, at most, beside what a training step needs.
     fn resident_vectors(&self, function: &str, rank: usize) -> usize;
 

@@ -12,7 +12,7 @@ use crate::{Evaluate, Job, SettingsError};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReduceOnPlateau {
-    /// What the learning rate is multiplied by, above 0 and below 1.
+    /// Factor of a reduction, above 0 and below 1.
     pub factor: f64,
     /// Epochs without a lower loss that are tolerated.
     pub patience: usize,
@@ -37,7 +37,7 @@ impl Default for ReduceOnPlateau {
 pub struct EarlyStopping {
     /// Epochs without a lower loss after which training ends.
     pub patience: usize,
-    /// By how much a loss must be lower to count.
+    /// Least difference of a loss that counts as lower.
     pub min_delta: f64,
 }
 
@@ -53,9 +53,9 @@ impl Default for EarlyStopping {
 /// The techniques of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Techniques {
-    /// What becomes of the learning rate when the loss no longer falls.
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
-    /// When training ends before its last epoch.
+    /// End of training before its last epoch; null: none.
     pub early_stopping: Option<EarlyStopping>,
 }
 

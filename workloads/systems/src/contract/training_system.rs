@@ -9,7 +9,7 @@ use crate::{
     State, StepRecord, Techniques, World,
 };
 
-/// One way to train, with typed settings: what a system's file implements.
+/// A training system with typed settings: the trait that its file implements.
 ///
 /// Methods that depend on a job receive its settings parsed and checked.
 #[async_trait]
@@ -23,7 +23,7 @@ pub trait TrainingSystem: Send + Sync {
     /// The name used in reports, as in the papers.
     fn title(&self) -> &'static str;
 
-    /// Where it comes from, and which source each fidelity follows.
+    /// The publication behind it, and the source that each fidelity follows.
     fn about(&self) -> &'static str;
 
     /// What it is deployed on, and what is billed for it.
@@ -48,8 +48,8 @@ pub trait TrainingSystem: Send + Sync {
         Ok(())
     }
 
-    /// What becomes of a job whose loss no longer falls, where the settings say
-    /// so.
+    /// Techniques for a loss that no longer falls, as the settings say; none by
+    /// default.
     fn techniques(&self, _settings: &Self::Settings) -> Techniques {
         Techniques::default()
     }
@@ -57,10 +57,10 @@ pub trait TrainingSystem: Send + Sync {
     /// The optimizer of the source that this fidelity follows.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec;
 
-    /// How its data must lie in the dataset bucket.
+    /// Layout of its data in the dataset bucket.
     fn data_layout(&self, settings: &Self::Settings) -> DataLayout;
 
-    /// What to start.
+    /// Functions that a platform starts.
     fn launch(&self, job: &Job, settings: &Self::Settings) -> Launch;
 
     /// The states of one execution of its state machine, in order; none where
@@ -97,7 +97,7 @@ pub trait TrainingSystem: Send + Sync {
         true
     }
 
-    /// How many vectors of a gradient's size an invocation of `function` for
+    /// Number of vectors of a gradient's size that an invocation of `function` for
     /// worker `rank` holds at once, at most, beside what a training step needs.
     fn resident_vectors(
         &self,

@@ -12,7 +12,7 @@ use crate::{Result, SystemError};
 pub enum Vector {
     /// The elements.
     Real(Vec<f32>),
-    /// How many there would be.
+    /// Number of elements that there would be.
     Phantom {
         /// Elements.
         len: usize,

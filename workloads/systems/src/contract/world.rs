@@ -45,7 +45,7 @@ pub trait Invoke: Send + Sync {
     /// Starts an execution of the peer's state machine at `task.epoch`, with
     /// the task as its input, and gives its name. A peer has one an epoch.
     async fn start_workflow(&self, task: Task) -> Result<String>;
-    /// How far the execution of that name is.
+    /// Returns the status of the execution of that name.
     async fn status(&self, execution: &str) -> Result<ExecutionStatus>;
 }
 
@@ -62,13 +62,13 @@ pub struct Batch {
     pub rank: usize,
     /// The epoch it is used in.
     pub epoch: usize,
-    /// Its number in the epoch.
+    /// Number of the mini-batch in the epoch.
     pub index: usize,
     /// The records, one after another.
     pub records: Payload,
 }
 
-/// What one forward and backward pass gives.
+/// Result of one forward and backward pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GradientOutput {
     /// Mean loss of the batch; `None` where nothing was computed.
@@ -98,7 +98,7 @@ pub trait Compute: Send + Sync {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput>;
-    /// As [`Compute::gradient`], and sends each of the gradient's `cuts`, with its
+    /// Computes [`Compute::gradient`] and sends each of the gradient's `cuts`, with its
     /// position among them, as soon as nothing is added to it any more: a backward
     /// pass goes from the last layer to the first. Where nothing is known before the
     /// end, all are sent there.
@@ -112,7 +112,7 @@ pub trait Compute: Send + Sync {
     ) -> Result<GradientOutput> {
         let output = self.gradient(parameters, statistics, batch).await?;
         for (part, cut) in cuts.iter().enumerate() {
-            // Whoever no longer takes parts has an error of its own to tell of.
+            // A receiver that is gone has failed, and reports its own error.
             let _ = ready.send((part, output.gradient.slice(cut.clone())?));
         }
         Ok(output)
@@ -221,7 +221,7 @@ impl Meters {
 
 /// A worker's view of everything around it, for one invocation.
 pub struct World {
-    /// What it was invoked with.
+    /// Input of the invocation.
     pub task: Task,
     /// Channels for the exchange that the papers compare.
     pub exchange: Channels,
@@ -236,7 +236,7 @@ pub struct World {
     /// Time.
     pub clock: Arc<dyn Clock>,
     recorder: Arc<dyn Recorder>,
-    /// When the platform ends the invocation, on the clock's time.
+    /// Time on the clock at which the platform ends the invocation.
     deadline: Option<Duration>,
     resources: Arc<dyn Resources>,
     pub(crate) meters: [Meters; 3],
@@ -249,7 +249,7 @@ pub(crate) struct Step {
     since: Duration,
     pub(crate) seconds: StageSeconds,
     usage: StageUsages,
-    /// What the process had used when the stage began.
+    /// Resources that the process had used when the stage began.
     reading: Option<Reading>,
     traffic: PurposeTraffic,
     epoch: usize,
@@ -301,7 +301,7 @@ impl World {
         self
     }
 
-    /// How long the platform lets the invocation run on; `None` if for ever.
+    /// Returns the time until the platform ends the invocation; `None` without a limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let deadline = self.deadline?;
         Some(deadline.saturating_sub(self.clock.now()))
@@ -315,17 +315,17 @@ impl World {
         self
     }
 
-    /// This worker's rank.
+    /// Returns this worker's rank.
     pub fn rank(&self) -> usize {
         self.task.rank
     }
 
-    /// Number of workers (W).
+    /// Returns the number of workers (W).
     pub fn workers(&self) -> usize {
         self.task.job.workers
     }
 
-    /// From now on, time counts for `stage`.
+    /// Counts time for `stage` from now on.
     pub fn enter(&mut self, stage: Stage) {
         let now = self.clock.now();
         self.step.leave(now, self.resources.read());

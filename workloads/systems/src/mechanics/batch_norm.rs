@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which batch-norm statistics outlive a gradient function.
+/// Batch-norm statistics that outlive a gradient function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchNorm {
-    /// Those of the peer's mini-batch 0.
+    /// Statistics of the peer's mini-batch 0.
     FirstBatch,
-    /// None: every function starts afresh, and evaluation uses the initial
+    /// No statistics: every function starts afresh, and evaluation uses the initial
     /// statistics, as published.
     Fresh,
 }

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::contract::arithmetic;
 use crate::{Result, SettingsError, Vector};
 
-/// How a gradient is sent.
+/// Encoding of a gradient on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Little-endian f32, 4 bytes an element.
+    /// Little-endian f32, 4 bytes per element.
     None,
     /// QSGD, its levels packed in as few bits as they need.
     Qsgd,
@@ -26,7 +26,7 @@ pub enum Method {
     TopK,
 }
 
-/// What a bucket of QSGD is measured by.
+/// Norm of a bucket of QSGD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Norm {
@@ -43,7 +43,7 @@ pub struct Compression {
     pub method: Method,
     /// Levels of QSGD above zero.
     pub levels: u32,
-    /// Its norm.
+    /// Norm of a bucket.
     pub norm: Norm,
     /// Elements that share one norm; null: all.
     pub bucket: Option<usize>,
@@ -52,7 +52,7 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// What the P2P paper's code sets, under `method`; top-k sends a hundredth.
+    /// Parameters of the P2P paper's code, under `method`; top-k sends a hundredth.
     pub const fn published(method: Method) -> Self {
         Self {
             method,
@@ -108,15 +108,15 @@ impl Compression {
 pub(crate) struct Compressor {
     pub(crate) compression: Compression,
     seed: u64,
-    /// What top-k has not sent yet.
+    /// Elements that top-k has not sent yet.
     residual: Option<Vec<f32>>,
 }
 
-/// What is drawn for rounding, apart from all else that is drawn from a seed.
+/// Stream of random draws for rounding, apart from all others of a seed.
 const ROUNDING: u64 = 0x5153_4744;
 
 impl Compressor {
-    /// Of worker `rank`; `seed` is the job's.
+    /// Creates the compressor of worker `rank`; `seed` is the job's.
     pub(crate) fn new(compression: Compression, seed: u64, rank: usize) -> Self {
         Self {
             compression,

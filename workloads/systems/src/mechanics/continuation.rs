@@ -1,5 +1,5 @@
-//! How a worker hands over to its next invocation, and what worker 0 tells the
-//! others after an epoch: objects beside the exchange.
+//! How a worker hands over to its next invocation, and what worker 0 publishes for
+//! the others after an epoch: objects beside the exchange.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::{Result, Stage, SystemError, World};
 
 const CHECKPOINT_BUCKET: &str = "cp-model";
 const CHECKPOINT_POLL: Duration = Duration::from_millis(100);
-/// What a worker that goes by its remaining time keeps for the hand-over,
+/// Time that a worker with a time limit keeps for the hand-over,
 /// beside the time of two steps.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// How long the steps of an invocation take.
+/// Durations of the steps of an invocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     longest: Duration,
@@ -45,7 +45,7 @@ pub(crate) async fn save_own(world: &World, replica: &Replica, next: Iteration) 
         .await?)
 }
 
-/// What the worker's last invocation left, which it then deletes.
+/// Takes the checkpoint of the worker's last invocation, and deletes it.
 pub(crate) async fn take_own(world: &World, at: Iteration) -> Result<Payload> {
     let key = own_key(world.rank(), at);
     let objects = &world.state.objects;
@@ -73,7 +73,7 @@ pub(crate) async fn save_monitor(world: &World, monitor: &Monitor, epoch: usize)
     Ok(objects.put(CHECKPOINT_BUCKET, &key, text.into()).await?)
 }
 
-/// What worker 0 found after `epoch`, which is awaited.
+/// Waits for the monitor that worker 0 writes after `epoch`.
 pub(crate) async fn load_monitor(world: &mut World, epoch: usize) -> Result<Monitor> {
     let key = monitor_key(epoch);
     let waiting = world.waiting(key.clone(), CHECKPOINT_POLL, None);

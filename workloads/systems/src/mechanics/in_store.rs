@@ -1,7 +1,7 @@
 //! AllReduce and ScatterReduce over tensor stores: the store reduces, and
-//! messages tell when there is something to reduce or to get.
+//! notices say when there is something to reduce or to get.
 //!
-//! Keys hold the value of one step and are overwritten by the next. Nobody
+//! Keys hold the value of one step and are overwritten by the next. No worker
 //! stores for a step before having got everything of the step before, so no
 //! message of a step can come before one of the step before, either.
 
@@ -15,7 +15,7 @@ use crate::mechanics::synchronous::Iteration;
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, at_once};
 use crate::{Result, Stage, SystemError, Vector, World};
 
-/// Bytes of a message that tells of something in a store: epoch and
+/// Bytes of a notice of a value in a store: epoch and
 /// mini-batch, little-endian u32 each.
 pub const NOTICE_BYTES: u64 = 8;
 
@@ -26,7 +26,7 @@ fn notice(at: Iteration) -> [u8; NOTICE_BYTES as usize] {
     notice
 }
 
-/// The queue on which worker `rank` is told of `what`.
+/// Returns the queue of notices of `what` to worker `rank`.
 fn queue_name(world: &World, what: &str, rank: usize) -> String {
     format!("{}_{what}_{rank}", world.task.job.trial)
 }
@@ -36,13 +36,13 @@ fn others(world: &World) -> impl Iterator<Item = usize> + use<> {
     (0..world.workers()).filter(move |other| *other != rank)
 }
 
-async fn tell(
+async fn notify(
     world: &World,
     what: &str,
     ranks: impl Iterator<Item = usize> + Send,
     at: Iteration,
 ) -> Result<()> {
-    let told = ranks.map(|rank| async move {
+    let sent = ranks.map(|rank| async move {
         let name = queue_name(world, what, rank);
         Ok(world
             .exchange
@@ -50,10 +50,10 @@ async fn tell(
             .publish(&name, notice(at).to_vec().into())
             .await?)
     });
-    at_once(TRANSFERS_AT_ONCE, told).await.map(|_| ())
+    at_once(TRANSFERS_AT_ONCE, sent).await.map(|_| ())
 }
 
-/// Waits to be told of `what` by `count` workers.
+/// Waits for the notices of `what` from `count` workers.
 async fn hear(world: &World, what: &str, count: usize, at: Iteration) -> Result<()> {
     let name = queue_name(world, what, world.rank());
     for _ in 0..count {
@@ -108,9 +108,9 @@ pub(crate) async fn all_reduce(
         let sources: Vec<String> = (0..workers).map(key).collect();
         store.mean("merged", &sources).await?;
         world.enter(Stage::Put);
-        tell(world, "merged", others(world), at).await?;
+        notify(world, "merged", others(world), at).await?;
     } else {
-        tell(world, "gradient", std::iter::once(0), at).await?;
+        notify(world, "gradient", std::iter::once(0), at).await?;
         world.enter(Stage::Wait);
         hear(world, "merged", 1, at).await?;
     }
@@ -144,14 +144,14 @@ pub(crate) async fn scatter_reduce(
         .into_iter()
         .map(|(store, key, body)| set(store, key, body));
     at_once(TRANSFERS_AT_ONCE, stored).await?;
-    tell(world, "chunk", others(world), at).await?;
+    notify(world, "chunk", others(world), at).await?;
     world.enter(Stage::Wait);
     hear(world, "chunk", workers - 1, at).await?;
     world.enter(Stage::Aggregate);
     let sources: Vec<String> = (0..workers).map(|sender| chunk_key(rank, sender)).collect();
     store(rank).mean(&merged_key(rank), &sources).await?;
     world.enter(Stage::Put);
-    tell(world, "merged", others(world), at).await?;
+    notify(world, "merged", others(world), at).await?;
     world.enter(Stage::Wait);
     hear(world, "merged", workers - 1, at).await?;
     world.enter(Stage::Get);

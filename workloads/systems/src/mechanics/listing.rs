@@ -15,7 +15,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    pub(crate) fn of(bucket: &'static str, first_page_only: bool) -> Self {
+    pub(crate) fn new(bucket: &'static str, first_page_only: bool) -> Self {
         Self {
             bucket,
             first_page_only,
@@ -42,7 +42,7 @@ pub(crate) async fn list_keys(
     bucket: &'static str,
     first_page_only: bool,
 ) -> Result<Vec<String>> {
-    let mut listing = Listing::of(bucket, first_page_only);
+    let mut listing = Listing::new(bucket, first_page_only);
     let mut keys = Vec::new();
     while let Some(page) = listing.next(objects).await? {
         keys.extend_from_slice(&page.keys);

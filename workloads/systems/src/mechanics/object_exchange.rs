@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 /// Pause between two polls under `tuned`, ms: about the duration of a poll.
 pub(crate) const TUNED_POLL_MS: u64 = 20;
 
-/// What gradients travel over.
+/// Channels that gradients travel over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Over {
     /// The object store: a worker that needs an object polls until it is there.
     Objects,
-    /// Tensor stores, which reduce; messages tell when to go on.
+    /// Tensor stores, which reduce; messages say when to continue.
     Tensors,
 }
 
-/// How a worker finds objects that others put.
+/// Way in which a worker finds objects that others put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FindsBy {
-    /// It lists the bucket.
+    /// Listing of the bucket.
     Listing,
-    /// It gets them by the names that they will have.
+    /// Gets of the names that the objects will have.
     Name,
 }

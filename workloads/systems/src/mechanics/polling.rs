@@ -16,7 +16,7 @@ pub(crate) enum Purpose {
     State,
 }
 
-/// How awaited objects are polled.
+/// Interval, limit and concurrency of polls for objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PollOptions {
     /// Time from the end of a poll to the start of the next.

@@ -6,7 +6,7 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 
 use crate::{Result, World};
 
-/// Who describes a system that two publications have.
+/// Publication that describes a system that two publications have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Barrak et al. 2025, which compares it.
@@ -24,11 +24,11 @@ impl Source {
     }
 }
 
-/// What the originals are.
+/// Description of the original systems.
 pub(crate) const ORIGINAL: &str = "Jiang et al. 2021 themselves: plain SGD, gradients or models \
     averaged. code: checkpoints after three epochs, listings of 1,000 keys at most";
 
-/// After how many epochs a published worker re-invokes itself.
+/// Epochs after which a published worker re-invokes itself.
 pub(crate) const EPOCHS_PER_INVOCATION: usize = 3;
 
 /// SGD as in LambdaML's archived CNN handlers, inherited by the comparison paper.

@@ -45,7 +45,7 @@ impl Replica {
         Ok(output.gradient)
     }
 
-    /// As [`Self::gradient`], with its parts sent when they are known.
+    /// Computes [`Self::gradient`], with its parts sent when they are known.
     pub(crate) async fn gradient_in_parts(
         &mut self,
         world: &mut World,
@@ -61,7 +61,7 @@ impl Replica {
         Ok(output.gradient)
     }
 
-    /// One optimizer step.
+    /// Takes one optimizer step.
     pub(crate) fn update(&mut self, gradient: &Vector) -> Result<()> {
         // Reads the parameters, the gradient and the momentum; writes two of them.
         arithmetic::note(5, gradient.len());
@@ -85,7 +85,7 @@ impl Replica {
         Ok(evaluation.map(|evaluation| evaluation.loss))
     }
 
-    /// From now on, steps as long as the monitor says.
+    /// Takes over the monitor's learning rate.
     pub(crate) fn obey(&mut self, monitor: &Monitor) {
         self.optimizer.set_learning_rate(monitor.learning_rate);
     }

@@ -21,7 +21,7 @@ use crate::{
 /// The one function of these systems.
 pub(crate) const FUNCTION: &str = "train";
 
-/// Which gradient exchange this is: the epoch, and the mini-batch in it.
+/// Position of a gradient exchange: the epoch, and the mini-batch in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Iteration {
     pub(crate) epoch: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Iteration {
 }
 
 impl Iteration {
-    /// The one after, in a job of `batches` mini-batches an epoch.
+    /// Returns the next iteration of a job of `batches` mini-batches per epoch.
     fn next(self, batches: usize) -> Self {
         match self.batch + 1 < batches {
             true => Self {
@@ -43,7 +43,7 @@ impl Iteration {
         }
     }
 
-    /// The one before, in a job of `batches` mini-batches an epoch.
+    /// Returns the previous iteration of a job of `batches` mini-batches per epoch.
     pub(crate) fn previous(self, batches: usize) -> Option<Self> {
         let Self { epoch, batch } = self;
         match (epoch, batch) {
@@ -60,11 +60,11 @@ impl Iteration {
     }
 }
 
-/// One way to exchange gradients.
+/// A way to exchange gradients.
 #[async_trait]
 pub(crate) trait Exchange: Send {
-    /// This worker's gradient of a batch; parts of it may be on their way to the others
-    /// when it is there.
+    /// Computes this worker's gradient of a batch. Parts of it may be on their way
+    /// to the others before it is complete.
     async fn gradient(
         &mut self,
         world: &mut World,
@@ -109,21 +109,21 @@ pub(crate) fn replicas(seeded: bool) -> Replicas {
     }
 }
 
-/// What workers exchange, and when.
+/// Values that workers exchange, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Exchanged {
-    /// Their gradients, in every step; the optimizer steps with what comes back.
+    /// Gradients, in every step; the optimizer steps with the exchanged gradient.
     Gradients,
-    /// Their parameters, in every step: the optimizer steps with the worker's
+    /// Parameters, in every step: the optimizer steps with the worker's
     /// own gradient, and what comes back replaces the parameters.
     ModelEveryStep,
-    /// Likewise, after the last step of an epoch only (model averaging).
+    /// Parameters, after the last step of an epoch only (model averaging).
     ModelEveryEpoch,
 }
 
 impl Exchanged {
-    /// Exchanges of a job.
+    /// Returns the number of exchanges of a job.
     pub(crate) fn rounds(self, job: &Job) -> u64 {
         let an_epoch = match self {
             Self::Gradients | Self::ModelEveryStep => job.batches_per_worker,
@@ -133,22 +133,22 @@ impl Exchanged {
     }
 }
 
-/// What the published versions do differently around the exchange.
+/// Options of the training loop around the exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopOptions {
-    /// What workers exchange, and when.
+    /// Values that workers exchange, and when.
     pub(crate) exchanges: Exchanged,
-    /// Whose records a worker draws its batches from.
+    /// Layout of the records that a worker draws its batches from.
     pub(crate) layout: DataLayout,
     /// Whether all replicas start from the same parameters.
     pub(crate) seeded_replicas: bool,
     /// Whether the log object is rewritten inside the timed steps.
     pub(crate) rewrites_log: bool,
-    /// After how many epochs a worker re-invokes itself.
+    /// Epochs after which a worker re-invokes itself.
     pub(crate) epochs_per_invocation: Option<usize>,
     /// Whether it re-invokes itself when its time is nearly over.
     pub(crate) continues_by_time: bool,
-    /// What becomes of a job whose loss no longer falls.
+    /// Techniques for a loss that no longer falls.
     pub(crate) techniques: Techniques,
 }
 
@@ -224,7 +224,7 @@ async fn go_on(world: &World, epoch: usize, batch: Option<usize>) -> Result<Outc
     Ok(Outcome::Continued { epoch })
 }
 
-/// One epoch of one worker.
+/// An epoch of one worker.
 struct Epoch<'a> {
     options: LoopOptions,
     shard: &'a Shard,
@@ -234,7 +234,7 @@ struct Epoch<'a> {
 }
 
 impl Epoch<'_> {
-    /// Where the worker's next invocation goes on, if it must end here.
+    /// Trains; returns where the worker's next invocation continues, if it must end here.
     async fn train(
         &self,
         world: &mut World,
@@ -338,7 +338,7 @@ impl Epoch<'_> {
     }
 }
 
-/// The published versions write five or six lines a step; two are written at
+/// The published versions write five or six lines per step; two are written at
 /// each of the three places where this is called.
 async fn log(world: &World, options: LoopOptions, text: &str) -> Result<()> {
     if options.rewrites_log {

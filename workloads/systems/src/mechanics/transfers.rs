@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use crate::{Result, Vector};
 
-/// How many requests of one invocation are under way at once under `tuned`.
+/// Number of requests of one invocation under way at once under `tuned`.
 /// One stream to an object store does not fill a function's network; a score
 /// of them does, and none of the services modelled here refuses so many.
 pub(crate) const TRANSFERS_AT_ONCE: usize = 16;
@@ -29,7 +29,7 @@ where
     stream::iter(requests).buffered(limit.max(1)).try_collect()
 }
 
-/// Likewise requests 0 to `count`, each of which is made when its turn comes:
+/// Runs requests 0 to `count`, each of which is made when its turn comes:
 /// a thousand workers with a thousand requests each would take much memory.
 pub(crate) async fn in_turn<T, F>(
     limit: usize,
@@ -70,20 +70,20 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// At most `count` parts of a vector of `elements`, none of them empty.
-    pub(crate) fn of(count: usize, elements: usize) -> Self {
+    /// Cuts a vector of `elements` into at most `count` parts, none of them empty.
+    pub(crate) fn new(count: usize, elements: usize) -> Self {
         Self {
             count: count.clamp(1, elements.max(1)),
             elements,
         }
     }
 
-    /// How many there are.
+    /// Returns the number of parts.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Where each part lies in the vector.
+    /// Returns the range of each part in the vector.
     pub(crate) fn cuts(&self) -> Vec<Range<usize>> {
         (0..self.count)
             .map(|part| chunk_range(self.elements, self.count, part))

@@ -11,12 +11,12 @@
 //! different parameters, and log objects rewritten inside the timed steps.
 //!
 //! `tuned` exchanges over a tensor store that reduces: every worker stores its
-//! gradient, worker 0 is told of it, has the store take the mean in rank order
-//! and tells the others, and everyone gets the mean. With `over: objects` it
+//! gradient, worker 0 receives a notice, has the store take the mean in rank order
+//! and notifies the others, and everyone gets the mean. With `over: objects` it
 //! keeps to the object store, where all poll for each other's objects by name
 //! instead of by listing, and move several at once.
 //!
-//! Traffic a step, with W workers and P bytes of gradient: W + 1 puts, 2W gets
+//! Traffic per step, with W workers and P bytes of gradient: W + 1 puts, 2W gets
 //! and (3W + 1)·P bytes; 2W − 1 gets and 3W·P bytes when worker 0 keeps its
 //! result. Over the tensor store: W puts, W gets, one command in the store,
 //! 2(W − 1) messages of [`NOTICE_BYTES`](crate::mechanics::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
@@ -44,13 +44,13 @@ use crate::{
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 
-/// What worker 0 makes of the gradients.
+/// Reduction of the gradients by worker 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reduction {
-    /// Their mean, as the papers say.
+    /// Mean, as the papers say.
     Mean,
-    /// Their sum: the published code divides weights but not gradients.
+    /// Sum: the published code divides weights but not gradients.
     Sum,
 }
 
@@ -63,13 +63,13 @@ impl Reduction {
     }
 }
 
-/// How gradient objects are named.
+/// Names of gradient objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Keys {
-    /// `{worker}_{epoch}_{batch}`: one object a step.
+    /// `{worker}_{epoch}_{batch}`: one object per step.
     EveryStep,
-    /// `g_{worker}`: one object a worker, overwritten every step.
+    /// `g_{worker}`: one object per worker, overwritten every step.
     Overwritten,
 }
 
@@ -77,19 +77,19 @@ enum Keys {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// What workers exchange, and when.
+    /// Values that workers exchange, and when.
     exchanges: Exchanged,
-    /// What gradients travel over.
+    /// Channels that gradients travel over.
     over: Over,
-    /// How worker 0 finds gradient objects.
+    /// Way in which worker 0 finds gradient objects.
     finds_by: FindsBy,
-    /// How many requests of a worker may be under way at once.
+    /// Number of requests of a worker under way at once.
     transfers_at_once: usize,
     /// Mean or sum.
     reduction: Reduction,
     /// Whether worker 0 gets the merged gradient that it has just put.
     root_rereads: bool,
-    /// How gradient objects are named.
+    /// Names of gradient objects.
     keys: Keys,
     /// Whether all replicas start from the same parameters.
     seeded_replicas: bool,
@@ -105,33 +105,34 @@ pub(crate) struct Settings {
     list_poll_ms: u64,
     /// Pause between two gets of the merged gradient, ms.
     merged_poll_ms: u64,
-    /// For how long the merged gradient is awaited, s; null: for ever.
+    /// Time limit of the wait for the merged gradient, s; null: none.
     merged_timeout_s: Option<u64>,
-    /// What becomes of the learning rate when the loss no longer falls.
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
-    /// When training ends before its last epoch.
+    /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
-    /// After how many epochs a worker re-invokes itself; null: never.
+    /// Epochs after which a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,
 }
 
 impl Settings {
-    /// Of the original under `code`, only what its own code does is different.
-    fn of(fidelity: Fidelity, source: Source) -> Self {
+    /// Returns the settings of a fidelity. Under `code`, the original differs only
+    /// in what its own code does.
+    fn new(fidelity: Fidelity, source: Source) -> Self {
         match source {
-            Source::Comparison => Self::of_comparison(fidelity),
+            Source::Comparison => Self::comparison(fidelity),
             Source::LambdaMl if fidelity == Fidelity::Code => Self {
                 list_first_page_only: true,
                 epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
-                ..Self::of_comparison(Fidelity::Paper)
+                ..Self::comparison(Fidelity::Paper)
             },
-            Source::LambdaMl => Self::of_comparison(fidelity),
+            Source::LambdaMl => Self::comparison(fidelity),
         }
     }
 
-    fn of_comparison(fidelity: Fidelity) -> Self {
+    fn comparison(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
@@ -393,7 +394,7 @@ impl TrainingSystem for AllReduce {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity, self.0)
+        Settings::new(fidelity, self.0)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {

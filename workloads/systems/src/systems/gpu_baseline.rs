@@ -1,14 +1,14 @@
 //! The GPU baseline: instances that exchange gradients through the object store.
 //!
 //! `paper` follows Barrak et al. 2025, §3: W instances; each puts its gradient
-//! in a shared bucket, gets the others', averages and updates. Traffic a step:
+//! in a shared bucket, gets the others', averages and updates. Traffic per step:
 //! W puts, W(W − 1) gets and W²·P bytes.
 //!
 //! `code` follows the published script: one process on one instance that plays
 //! W workers one after another. Each computes its gradient at the same
 //! parameters and puts it; then the process gets all W, its own included, and
 //! takes the mean. Nothing is deleted, and the batch-norm statistics of the
-//! played workers are thrown away. Traffic a step: W puts, W gets, 2W·P bytes.
+//! played workers are thrown away. Traffic per step: W puts, W gets, 2W·P bytes.
 //!
 //! `tuned` cuts a gradient into parts and moves them at once, in both
 //! directions, since one stream does not fill an instance's network; with k
@@ -57,22 +57,22 @@ pub(crate) struct Settings {
     delete_previous: bool,
     /// Pause between two gets of another worker's gradient, ms.
     poll_ms: u64,
-    /// For how long a gradient is awaited, s; null: for ever.
+    /// Time limit of the wait for a gradient, s; null: none.
     timeout_s: Option<u64>,
-    /// What becomes of the learning rate when the loss no longer falls.
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
-    /// When training ends before its last epoch.
+    /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
-    /// Into how many objects a gradient is cut.
+    /// Number of objects that a gradient is cut into.
     parts: usize,
-    /// How many requests of an instance may be under way at once.
+    /// Number of requests of an instance under way at once.
     transfers_at_once: usize,
     /// Whether a part is put while the rest of the gradient is computed.
     uploads_while_computing: bool,
 }
 
 impl Settings {
-    fn of(fidelity: Fidelity) -> Self {
+    fn new(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
@@ -146,7 +146,7 @@ impl Exchange for AllToAll {
         if !self.settings.uploads_while_computing {
             return replica.gradient(world, batch).await;
         }
-        let parts = Parts::of(self.settings.parts, world.compute.parameters());
+        let parts = Parts::new(self.settings.parts, world.compute.parameters());
         let keys = parts.keys(&key(world, world.rank(), at)).collect();
         let objects = world.exchange.objects.clone();
         let (send, ready) = unbounded_channel();
@@ -178,7 +178,7 @@ impl Exchange for AllToAll {
     ) -> Result<Vector> {
         let objects = world.exchange.objects.clone();
         let (rank, workers) = (world.rank(), world.workers());
-        let parts = Parts::of(self.settings.parts, gradient.len());
+        let parts = Parts::new(self.settings.parts, gradient.len());
         if !self.settings.uploads_while_computing {
             world.enter(Stage::Serialise);
             let bodies = parts.encode(&key(world, rank, at), &gradient)?;
@@ -315,7 +315,7 @@ impl TrainingSystem for GpuBaseline {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity)
+        Settings::new(fidelity)
     }
 
     fn techniques(&self, settings: &Settings) -> Techniques {
@@ -359,7 +359,7 @@ impl TrainingSystem for GpuBaseline {
         let (gets, parts) = if settings.single_process {
             (workers, 1)
         } else {
-            let parts = Parts::of(settings.parts, sizes.parameters);
+            let parts = Parts::new(settings.parts, sizes.parameters);
             (workers * (workers - 1), parts.count() as u64)
         };
         Ok(Traffic {

@@ -4,14 +4,14 @@
 //! LambdaML's own optimizer (plain SGD) and, under `code`, its checkpoints
 //! after so many epochs and its listings that stop at 1,000 keys. All take
 //! `exchanges`: gradients in every step, or, as model averaging, parameters
-//! once an epoch. Of the published S3 example, what cannot run at all is left
+//! once per epoch. Of the published S3 example, what cannot run at all is left
 //! out: it calls an upload that its storage lacks when it should checkpoint.
 //!
 //! The asynchronous variant keeps one object that all share. A worker takes a
 //! local step, puts its parameters there, gets the object back at once and goes
 //! on with what it finds: its own, or what another put in between. The last
 //! writer wins; nothing is averaged, and nothing bounds how old a model is.
-//! Traffic a step: W puts, W gets and 2W·P bytes.
+//! Traffic per step: W puts, W gets and 2W·P bytes.
 
 use async_trait::async_trait;
 use epochcost_channels::{ChannelError, Traffic};
@@ -35,22 +35,22 @@ const KEY: &str = "w_b_";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// When workers exchange their models.
+    /// Steps after which workers exchange their models.
     exchanges: Exchanged,
     /// Whether all replicas start from the same parameters.
     seeded_replicas: bool,
-    /// What becomes of the learning rate when the loss no longer falls.
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
-    /// When training ends before its last epoch.
+    /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
-    /// After how many epochs a worker re-invokes itself; null: never.
+    /// Epochs after which a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,
 }
 
 impl Settings {
-    fn of(fidelity: Fidelity) -> Self {
+    fn new(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
         Self {
             exchanges: Exchanged::ModelEveryStep,
@@ -111,7 +111,7 @@ impl TrainingSystem for Asynchronous {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity)
+        Settings::new(fidelity)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {

@@ -34,9 +34,9 @@ const NAME: &str = "mirrored";
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// What becomes of the learning rate when the loss no longer falls.
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
-    /// When training ends before its last epoch.
+    /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
 }
 
@@ -81,7 +81,7 @@ impl TrainingSystem for Mirrored {
         }
     }
 
-    /// That of the KubeML paper's runs.
+    /// SGD of the KubeML paper's runs.
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         OptimizerSpec::Sgd(Sgd {
             learning_rate: 0.01,
@@ -98,7 +98,7 @@ impl TrainingSystem for Mirrored {
         Launch::Workers(vec![(FUNCTION, 0)])
     }
 
-    /// Nothing leaves the machine.
+    /// No traffic: no byte leaves the machine.
     fn traffic(&self, _: &Job, _: &Settings, _sizes: Sizes) -> Result<Traffic> {
         Ok(Traffic::default())
     }

@@ -8,12 +8,12 @@
 //! the timed steps.
 //!
 //! `tuned` exchanges over tensor stores that reduce: every worker stores all
-//! its chunks, owners are told, have a store take the mean of theirs in rank
-//! order and tell the others, and everyone gets all merged chunks. With `over:
+//! its chunks, owners receive a notice, have a store take the mean of theirs in rank
+//! order and notify the others, and everyone gets all merged chunks. With `over:
 //! objects` it keeps to the object store, where all get each other's chunks by
 //! name instead of by listing, and several at once.
 //!
-//! Traffic a step, with W workers and P bytes of gradient: W² puts, 2W(W − 1)
+//! Traffic per step, with W workers and P bytes of gradient: W² puts, 2W(W − 1)
 //! gets and (3W − 2)·P bytes: W·P up, 2(W − 1)·P down. Over tensor stores: W²
 //! puts, W² gets, W commands in a store, 2W(W − 1) messages of
 //! [`NOTICE_BYTES`](crate::mechanics::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
@@ -42,13 +42,13 @@ use crate::{
 const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 
-/// When merged chunks of earlier steps are deleted.
+/// Deletion of merged chunks of earlier steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum DeleteMerged {
-    /// By worker 0 at the end of each epoch (LambdaML).
+    /// Deletion by worker 0 at the end of each epoch (LambdaML).
     EveryEpoch,
-    /// By worker 0 after each step (the comparison paper's code).
+    /// Deletion by worker 0 after each step (the comparison paper's code).
     EveryStep,
     /// Never.
     Never,
@@ -58,16 +58,16 @@ enum DeleteMerged {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// What workers exchange, and when.
+    /// Values that workers exchange, and when.
     exchanges: Exchanged,
-    /// What chunks travel over.
+    /// Channels that chunks travel over.
     over: Over,
     /// Over how many tensor stores chunks are spread, where they travel over
     /// those; no more than there are workers.
     stores: usize,
-    /// How chunks are found in the object store.
+    /// Way in which chunks are found in the object store.
     finds_by: FindsBy,
-    /// How many requests of a worker may be under way at once.
+    /// Number of requests of a worker under way at once.
     transfers_at_once: usize,
     /// Whether all replicas start from the same parameters.
     seeded_replicas: bool,
@@ -80,37 +80,38 @@ pub(crate) struct Settings {
     list_first_page_only: bool,
     /// Whether log objects are rewritten inside the timed steps.
     rewrites_log: bool,
-    /// When merged chunks of earlier steps are deleted.
+    /// Deletion of merged chunks of earlier steps.
     delete_merged: DeleteMerged,
     /// Pause between two listings, ms.
     list_poll_ms: u64,
-    /// For how long chunks are awaited, s; null: for ever, as published.
+    /// Time limit of the wait for chunks, s; null: none, as published.
     list_timeout_s: Option<u64>,
-    /// What becomes of the learning rate when the loss no longer falls.
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
-    /// When training ends before its last epoch.
+    /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
-    /// After how many epochs a worker re-invokes itself; null: never.
+    /// Epochs after which a worker re-invokes itself; null: never.
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,
 }
 
 impl Settings {
-    /// Of the original under `code`, only what its own code does is different.
-    fn of(fidelity: Fidelity, source: Source) -> Self {
+    /// Returns the settings of a fidelity. Under `code`, the original differs only
+    /// in what its own code does.
+    fn new(fidelity: Fidelity, source: Source) -> Self {
         match source {
-            Source::Comparison => Self::of_comparison(fidelity),
+            Source::Comparison => Self::comparison(fidelity),
             Source::LambdaMl if fidelity == Fidelity::Code => Self {
                 list_first_page_only: true,
                 epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
-                ..Self::of_comparison(Fidelity::Paper)
+                ..Self::comparison(Fidelity::Paper)
             },
-            Source::LambdaMl => Self::of_comparison(fidelity),
+            Source::LambdaMl => Self::comparison(fidelity),
         }
     }
 
-    fn of_comparison(fidelity: Fidelity) -> Self {
+    fn comparison(fidelity: Fidelity) -> Self {
         let code = fidelity == Fidelity::Code;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
@@ -248,7 +249,7 @@ impl Chunks {
         let waiting = self.waiting(world, "the other workers' chunks");
         let own = format!("{rank}_");
         while parts.len() < workers - 1 {
-            let mut listing = Listing::of(TMP, self.settings.list_first_page_only);
+            let mut listing = Listing::new(TMP, self.settings.list_first_page_only);
             while let Some(page) = listing.next(objects).await? {
                 // A page holds everybody's chunks: most are not read further.
                 for key in page.keys.iter().filter(|key| key.starts_with(&own)) {
@@ -327,7 +328,7 @@ impl Chunks {
         Ok(parts)
     }
 
-    /// Of every other worker, in rank order, what is at the key of its rank.
+    /// Gets from every other worker, in rank order, the object at the key of its rank.
     async fn by_name(
         &self,
         world: &mut World,
@@ -424,7 +425,7 @@ impl TrainingSystem for ScatterReduce {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity, self.0)
+        Settings::new(fidelity, self.0)
     }
 
     fn techniques(&self, settings: &Settings) -> Techniques {

@@ -119,7 +119,7 @@ async fn tuned_traffic_is_the_closed_form() {
     }
 }
 
-/// (3W + 1)·P, (3W − 2)·P and W²·P bytes a step.
+/// (3W + 1)·P, (3W − 2)·P and W²·P bytes per step.
 #[test]
 fn bytes_of_a_step_are_as_published() {
     for (system, expected) in [
@@ -184,7 +184,7 @@ async fn every_setting_has_its_closed_form() {
     }
 }
 
-/// Six lines a step, each a rewrite of the whole log: state, never exchange.
+/// Six lines per step, each a rewrite of the whole log: state, never exchange.
 #[tokio::test]
 async fn log_objects_are_not_the_exchange() {
     for system in ["allreduce", "scatterreduce"] {

@@ -21,7 +21,7 @@ pub const KEY_BYTES: u64 = 48;
 /// Bytes before the gradient of an asynchronous peer: its epoch, u64.
 pub const EPOCH_BYTES: u64 = 8;
 
-/// How peers exchange what they have computed.
+/// Rules by which peers exchange their gradients.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) mode: Mode,
@@ -226,7 +226,7 @@ impl Mailbox {
         Ok(gradients)
     }
 
-    /// What lies in the queues of `peers`.
+    /// Reads the queues of `peers` without taking messages.
     async fn fetch(
         &self,
         world: &mut World,
@@ -270,8 +270,8 @@ impl Mailbox {
         Ok(Payload::with_head(head, object))
     }
 
-    /// What nobody reads any more: all peers that sent a gradient of this epoch
-    /// have read those of the one before.
+    /// Deletes values that no peer reads any more: all peers that sent a gradient
+    /// of this epoch have read those of the one before.
     async fn clear(&self, world: &World, epoch: usize) -> Result<()> {
         let (job, rank) = (&world.task.job, world.rank());
         let Some(previous) = epoch.checked_sub(1) else {

@@ -21,13 +21,13 @@ pub enum Mode {
     Asynchronous,
 }
 
-/// Where the gradient of a peer lies.
+/// Queue that holds the gradient of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeerQueue {
-    /// In a queue of the epoch, emptied an epoch later, when all have read it.
+    /// A queue of the epoch, emptied an epoch later, when all have read it.
     PerEpoch,
-    /// In the peer's one queue, where the latest gradient takes the place of
+    /// The peer's one queue, where the latest gradient takes the place of
     /// the one before.
     Latest,
 }
@@ -41,7 +41,7 @@ pub(crate) fn sgd(learning_rate: f64) -> OptimizerSpec {
     })
 }
 
-/// What goes from peers to peers in `rounds` gradients of each, of which
+/// Traffic between peers in `rounds` gradients of each, of which
 /// `received` are read: S bytes of a gradient, up once and down as often as it
 /// is read; or as often an object of S bytes and a message of its key.
 pub(crate) fn between_peers(

@@ -26,7 +26,7 @@ pub(super) async fn init(world: &mut World, settings: &Settings) -> Result<()> {
         batches_seen: 0.0,
     };
     world.enter(Stage::Put);
-    let tensors = Tensors::of(world)?;
+    let tensors = Tensors::new(world)?;
     tensors
         .set(Copy::Reference, &model, settings.function_tensors_at_once)
         .await?;
@@ -36,7 +36,7 @@ pub(super) async fn init(world: &mut World, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// What the query of its call says.
+/// Query of the function's call.
 struct Query {
     functions: usize,
     first_interval: usize,
@@ -83,11 +83,11 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
         optimizer,
     } = query(world).await?;
     let function = world.rank();
-    let split = Split::of(&world.task.job, settings, functions);
+    let split = Split::new(&world.task.job, settings, functions);
     let shared = (0..functions).map(|other| split.intervals_of(other)).min();
     let intervals = split.intervals_of(function);
     let mut trainer = Trainer {
-        tensors: Tensors::of(world)?,
+        tensors: Tensors::new(world)?,
         limit: settings.function_tensors_at_once,
         optimizer: Optimizer::new(optimizer),
         losses: Vec::new(),
@@ -198,7 +198,7 @@ impl Trainer {
     }
 }
 
-/// One range query for the documents that hold `samples`.
+/// Makes one range query for the documents that hold `samples`.
 async fn documents(world: &World, key: &str, samples: &Range<usize>) -> Result<Payload> {
     let size = world.task.job.data.record_bytes as u64;
     let range = samples.start as u64 * size..samples.end as u64 * size;
@@ -238,14 +238,14 @@ pub(super) async fn validate(world: &mut World, settings: &Settings) -> Result<(
     let (function, epoch) = (world.rank(), world.task.epoch);
     world.at(epoch, None);
     world.enter(Stage::DetectConvergence);
-    let samples = Split::of_test(&world.task.job, settings, functions).samples_of(function);
+    let samples = Split::of_test_split(&world.task.job, settings, functions).samples_of(function);
     let test = Batch {
         rank: function,
         epoch,
         index: 0,
         records: documents(world, TEST_KEY, &samples).await?,
     };
-    let tensors = Tensors::of(world)?;
+    let tensors = Tensors::new(world)?;
     let model = tensors.reference(settings.function_tensors_at_once).await?;
     let evaluation = world
         .compute

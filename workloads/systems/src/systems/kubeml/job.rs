@@ -29,7 +29,7 @@ pub(super) async fn run(
     let epochs = world.task.job.epochs;
     let mut scheduler = Scheduler::new(world.workers(), settings.parallelism_at_least);
     let mut job = Job {
-        tensors: Tensors::of(world)?,
+        tensors: Tensors::new(world)?,
         settings: settings.clone(),
         most_functions: 0,
         learning_rate: world.task.job.optimizer.learning_rate(),
@@ -43,7 +43,7 @@ pub(super) async fn run(
         Message::Initialised { layers } if layers == job.tensors.len() => {}
         other => return Err(unexpected("the job", other)),
     }
-    // The original fetches the layers of which it is told.
+    // The original fetches the layers that the message names.
     world.enter(Stage::Get);
     job.tensors.reference(settings.job_tensors_at_once).await?;
     for epoch in 0..epochs {
@@ -51,7 +51,7 @@ pub(super) async fn run(
         let began = world.clock.now();
         let asked = scheduler.parallelism();
         // A function without a document would have nothing to report.
-        let functions = asked.min(Split::of(&world.task.job, settings, asked.max(1)).documents());
+        let functions = asked.min(Split::new(&world.task.job, settings, asked.max(1)).documents());
         job.epoch(world, functions, epoch).await?;
         if world.task.job.evaluates_after(epoch) {
             let loss = job.validate(world, functions, epoch).await?;
@@ -90,21 +90,21 @@ struct Job {
     learning_rate: f64,
 }
 
-/// What a function of an epoch has done.
+/// State of a function of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It trains.
+    /// Training.
     Training,
-    /// It has stored its model and waits for the merge.
+    /// Model stored; the function waits for the merge.
     Waiting,
-    /// It has stored its last model and is gone.
+    /// Last model stored; the function has ended.
     Returned,
-    /// It has failed and is gone.
+    /// Failed.
     Failed,
 }
 
 impl Job {
-    /// One epoch of so many functions.
+    /// Runs one epoch of so many functions.
     async fn epoch(&mut self, world: &mut World, functions: usize, epoch: usize) -> Result<()> {
         if functions == 0 {
             return Err(SystemError::Malformed {
@@ -230,7 +230,7 @@ impl Job {
         functions: usize,
         epoch: usize,
     ) -> Result<Option<f64>> {
-        let test = Split::of_test(&world.task.job, &self.settings, functions);
+        let test = Split::of_test_split(&world.task.job, &self.settings, functions);
         let functions = functions.min(test.documents());
         let merged = AtomicUsize::new(0);
         let calls = Calls {
@@ -274,7 +274,7 @@ impl Job {
     }
 }
 
-/// What the functions found, in rank order; of one that failed, nothing.
+/// Results of the functions, in rank order; none of one that failed.
 async fn validations(world: &World, functions: usize) -> Result<Vec<Evaluation>> {
     let reports = reports(&world.task.job.trial);
     let mut found = BTreeMap::new();
@@ -294,12 +294,12 @@ async fn validations(world: &World, functions: usize) -> Result<Vec<Evaluation>>
     Ok(found.into_values().collect())
 }
 
-/// What has been reported since the last merge.
+/// Reports since the last merge.
 struct Round {
     states: Vec<State>,
     /// Functions whose copies are merged.
     reported: BTreeSet<usize>,
-    /// Their copies, where the job merges.
+    /// Copies of the functions' models, where the job merges.
     copies: BTreeMap<usize, Model>,
     /// Failed functions that count as if they had reported.
     failed: usize,
@@ -313,7 +313,7 @@ impl Round {
         self.copies.keys().filter(fresh).count() + self.failed
     }
 
-    /// Begins the next; whom to tell.
+    /// Begins the next interval; returns the functions to notify.
     fn begin_next(&mut self) -> Vec<usize> {
         self.reported.clear();
         self.copies.clear();
@@ -331,7 +331,7 @@ impl Round {
 
 /// The calls of an epoch's functions.
 struct Calls<'a> {
-    /// What to call, with the rank to be filled in.
+    /// Task of a call, with the rank to be filled in.
     task: Task,
     invoke: Arc<dyn Invoke>,
     queue: Arc<dyn Queue>,

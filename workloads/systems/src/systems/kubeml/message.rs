@@ -16,7 +16,7 @@ pub const GO_ON_BYTES: u64 = 1;
 /// Bytes of the answer of a validating function.
 pub const VALIDATION_BYTES: u64 = 29;
 
-/// One request or answer.
+/// A request or an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Message {
     /// The query of a call: functions of the epoch, the epoch, the interval to
@@ -37,7 +37,7 @@ pub(super) enum Message {
     Trained { function: usize, loss: f64 },
     /// A call came back with an error.
     Failed { function: usize },
-    /// What a function found on its share of the test split.
+    /// Result of a function on its share of the test split.
     Validated {
         function: usize,
         evaluation: Evaluation,

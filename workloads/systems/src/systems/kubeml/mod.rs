@@ -2,7 +2,7 @@
 //! meet every K mini-batches, where a job merges their models (Petrescu et al.
 //! 2023, and its published code).
 //!
-//! 1. `job` has `init` store the initial model, a tensor an entry of the
+//! 1. `job` has `init` store the initial model, a tensor per entry of the
 //!    state dictionary, and fetches it.
 //! 2. An epoch: the job calls N functions `train`, each with a contiguous part
 //!    of the documents. An interval of a function: fetch its documents, fetch
@@ -139,7 +139,7 @@ impl TrainingSystem for KubeMl {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity)
+        Settings::new(fidelity)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
@@ -155,7 +155,7 @@ impl TrainingSystem for KubeMl {
     }
 
     fn check_job(&self, job: &Job, settings: &Settings) -> Result<(), SettingsError> {
-        let documents = Split::of(job, settings, job.workers).documents();
+        let documents = Split::new(job, settings, job.workers).documents();
         if documents < job.workers {
             let reason = format!(
                 "{} functions share {documents} documents; use more data or smaller documents",
@@ -173,7 +173,7 @@ impl TrainingSystem for KubeMl {
         }
     }
 
-    /// As in the paper's runs of LeNet; the published ResNet-34 function has
+    /// SGD as in the paper's runs of LeNet; the published ResNet-34 function has
     /// no momentum.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         let momentum = match fidelity {
@@ -195,7 +195,7 @@ impl TrainingSystem for KubeMl {
         Launch::Workers(vec![(JOB, 0)])
     }
 
-    /// With an elastic scheduler, of W functions in every epoch;
+    /// Traffic with W functions in every epoch, also under an elastic scheduler;
     /// [`traffic()`] takes what there was.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         Ok(traffic::traffic(job, settings, sizes, &[]))

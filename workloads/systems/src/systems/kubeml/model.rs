@@ -18,12 +18,12 @@ pub(super) struct Model {
     pub(super) batches_seen: f32,
 }
 
-/// Whose copy of the model.
+/// Owner of a copy of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copy {
     /// The one that all functions begin an interval with.
     Reference,
-    /// What a function made of it.
+    /// A function's copy.
     Of(usize),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Tensors {
 }
 
 impl Tensors {
-    pub(super) fn of(world: &World) -> Result<Self> {
+    pub(super) fn new(world: &World) -> Result<Self> {
         let sizes = Sizes {
             parameters: world.compute.parameters(),
             statistics: world.compute.statistics(),
@@ -117,7 +117,7 @@ impl Tensors {
         })
     }
 
-    /// Whether a copy was ever stored: its first tensor tells.
+    /// Whether a copy was ever stored: its first tensor shows it.
     pub(super) async fn holds(&self, copy: Copy) -> Result<bool> {
         let Some(entry) = self.entries.first() else {
             return Ok(false);

@@ -2,7 +2,7 @@
 
 /// An epoch that took at most this much of the reference's time gains a function.
 const FASTER: f64 = 1.05;
-/// One that took at least this much loses one.
+/// Growth of an epoch's time from which on parallelism falls by one.
 const SLOWER: f64 = 1.2;
 
 /// Decides after each epoch, from how long it took.

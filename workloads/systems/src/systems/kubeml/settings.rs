@@ -3,36 +3,36 @@ use serde::{Deserialize, Serialize};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, Fidelity, ReduceOnPlateau};
 
-/// What becomes of a function that fails.
+/// Treatment of a function that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedFunction {
-    /// It still counts as one that reported, as published: what it stored last
+    /// Counted as one that reported, as published: what it stored last
     /// is added, and if it has stored nothing, nothing is; the divisor counts
     /// it in any case.
     Stale,
     /// The merge is of those that reported.
     LeftOut,
-    /// It is called again, for what is left of its epoch, up to
+    /// Called again, for the rest of its epoch, up to
     /// [`CALLS`] times; then it is left out.
     CalledAgain,
 }
 
-/// How often one function is called in an epoch under
+/// Calls of one function in an epoch at most, under
 /// [`FailedFunction::CalledAgain`].
 pub const CALLS: usize = 3;
 
-/// What becomes of the optimizer's state (momentum) at a merge.
+/// Treatment of the optimizer's state (momentum) at a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerState {
-    /// It is cleared, as published.
+    /// Cleared, as published.
     Cleared,
-    /// It lives as long as its function: an epoch.
+    /// Kept as long as its function: an epoch.
     Kept,
 }
 
-/// Who takes the mean of the functions' models.
+/// Process that takes the mean of the functions' models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MergeBy {
@@ -58,27 +58,27 @@ pub struct Settings {
     pub parallelism_at_least: usize,
     /// Samples of a document of the dataset.
     pub document_samples: usize,
-    /// What becomes of a function that fails.
+    /// Treatment of a function that fails.
     pub failed_function: FailedFunction,
-    /// What becomes of the optimizer's state at a merge.
+    /// Treatment of the optimizer's state at a merge.
     pub optimizer_state: OptimizerState,
-    /// Who merges.
+    /// Process that merges.
     pub merge_by: MergeBy,
-    /// How many tensors a function gets or stores at once.
+    /// Number of tensors that a function gets or stores at once.
     pub function_tensors_at_once: usize,
-    /// How many tensors the job gets or stores at once.
+    /// Number of tensors that the job gets or stores at once.
     pub job_tensors_at_once: usize,
     /// Whether the model is deleted when the job ends, as published.
     pub deletes_model: bool,
-    /// What becomes of the learning rate when the loss no longer falls.
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
-    /// When training ends before its last epoch.
+    /// End of training before its last epoch; null: none.
     pub early_stopping: Option<EarlyStopping>,
 }
 
 impl Settings {
     /// The settings of a fidelity.
-    pub fn of(fidelity: Fidelity) -> Self {
+    pub fn new(fidelity: Fidelity) -> Self {
         match fidelity {
             Fidelity::Paper => Self {
                 k: -1,
@@ -99,13 +99,13 @@ impl Settings {
                 failed_function: FailedFunction::Stale,
                 optimizer_state: OptimizerState::Cleared,
                 deletes_model: true,
-                ..Self::of(Fidelity::Paper)
+                ..Self::new(Fidelity::Paper)
             },
             Fidelity::Tuned => Self {
                 merge_by: MergeBy::Store,
                 function_tensors_at_once: TRANSFERS_AT_ONCE,
                 job_tensors_at_once: TRANSFERS_AT_ONCE,
-                ..Self::of(Fidelity::Paper)
+                ..Self::new(Fidelity::Paper)
             },
         }
     }

@@ -8,7 +8,7 @@ use epochcost_kernels::chunk::chunk_range;
 use super::Settings;
 use crate::Job;
 
-/// How one epoch of so many functions goes over the data.
+/// Division of the data over the functions of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Split {
     samples: usize,
@@ -20,8 +20,8 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Of the training samples that the job uses, W·B·b.
-    pub(super) fn of(job: &Job, settings: &Settings, functions: usize) -> Self {
+    /// Divides the training samples that the job uses, W·B·b.
+    pub(super) fn new(job: &Job, settings: &Settings, functions: usize) -> Self {
         let batch = job.batch_size;
         let document = settings.document_samples;
         Self {
@@ -35,12 +35,12 @@ impl Split {
         }
     }
 
-    /// Of the test split, which is not divided further.
-    pub(super) fn of_test(job: &Job, settings: &Settings, functions: usize) -> Self {
+    /// Divides the test split, without intervals.
+    pub(super) fn of_test_split(job: &Job, settings: &Settings, functions: usize) -> Self {
         Self {
             samples: job.data.test_samples,
             interval: None,
-            ..Self::of(job, settings, functions)
+            ..Self::new(job, settings, functions)
         }
     }
 

@@ -8,7 +8,7 @@ use super::{MergeBy, Settings, TRAIN};
 use crate::contract::state_dict::{Kind, Sums, state_dict};
 use crate::{Job, Sizes, StepRecord};
 
-/// What one kind of tensors moves in a job: every term of [`traffic()`].
+/// Moves of one kind of tensors in a job: every term of [`traffic()`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Moved {
     sets: u64,
@@ -16,7 +16,7 @@ struct Moved {
     merges_in_store: u64,
 }
 
-/// Functions of each epoch: W, or what the steps of a trial tell.
+/// Functions of each epoch: W, or as the steps of a trial record.
 fn parallelism(job: &Job, settings: &Settings, steps: &[&StepRecord]) -> Vec<usize> {
     if settings.is_static {
         return vec![job.workers; job.epochs];
@@ -39,7 +39,7 @@ fn copies(job: &Job, settings: &Settings, parallelism: &[usize]) -> Moved {
         merges_in_store: 0,
     };
     for (epoch, functions) in parallelism.iter().enumerate() {
-        let split = Split::of(job, settings, *functions);
+        let split = Split::new(job, settings, *functions);
         let (intervals, merges) = (split.intervals() as u64, split.merges() as u64);
         moved.gets += intervals;
         moved.sets += intervals;
@@ -59,7 +59,7 @@ fn copies(job: &Job, settings: &Settings, parallelism: &[usize]) -> Moved {
 
 /// Functions that have a document of the test split.
 fn validators(job: &Job, settings: &Settings, functions: usize) -> usize {
-    functions.min(Split::of_test(job, settings, functions).documents())
+    functions.min(Split::of_test_split(job, settings, functions).documents())
 }
 
 fn tensors(moved: Moved, kind: Kind) -> Traffic {
@@ -76,7 +76,7 @@ fn tensors(moved: Moved, kind: Kind) -> Traffic {
 fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
     let (mut messages, mut bytes) = (1, INITIALISED_BYTES);
     for (epoch, functions) in parallelism.iter().enumerate() {
-        let split = Split::of(job, settings, *functions);
+        let split = Split::new(job, settings, *functions);
         let calls = *functions as u64;
         let intervals = split.intervals() as u64;
         messages += calls + 2 * intervals - calls;
@@ -116,7 +116,7 @@ fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
 /// but the last report ([`GO_ON_BYTES`]); those of the last, queries and
 /// [`VALIDATION_BYTES`]; each is taken once.
 ///
-/// With `static: false`, N is what `steps` tell of each epoch.
+/// With `static: false`, N is what `steps` record for each epoch.
 pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, steps: &[&StepRecord]) -> Traffic {
     let parallelism = parallelism(job, settings, steps);
     let sums = Sums::of(&state_dict(&job.model, sizes));

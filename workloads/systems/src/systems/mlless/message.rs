@@ -23,10 +23,10 @@ pub fn barrier_bytes(workers: usize) -> u64 {
     9 + workers.div_ceil(8) as u64
 }
 
-/// One message.
+/// A message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Message {
-    /// All queues are bound.
+    /// Start: all queues are bound.
     Start,
     /// U: the update of a worker is in the store.
     Update { rank: usize, step: u64 },

@@ -25,7 +25,7 @@
 //!
 //! All W·B mini-batches form one list. Worker i starts at position i and
 //! advances by W; whenever it wraps, all shuffle the list anew with the same
-//! seed. As the list has W·B entries, that is once an epoch.
+//! seed. As the list has W·B entries, that is once per epoch.
 //!
 //! # Final model
 //!
@@ -117,7 +117,7 @@ impl TrainingSystem for MlLess {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity)
+        Settings::new(fidelity)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
@@ -145,7 +145,7 @@ impl TrainingSystem for MlLess {
         Launch::Workers(workers.chain([(SUPERVISOR, 0)]).collect())
     }
 
-    /// Where every worker sends a whole update in every step;
+    /// Traffic where every worker sends a whole update in every step;
     /// [`traffic()`] takes what was really sent.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let sent = Sent::dense(job, sizes);

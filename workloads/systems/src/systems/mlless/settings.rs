@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::Fidelity;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 
-/// What workers send each other.
+/// Values that workers send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exchange {
@@ -13,7 +13,7 @@ pub enum Exchange {
     Gradients,
 }
 
-/// Which part of what has accumulated is sent now.
+/// Filter of the accumulated update that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
@@ -26,7 +26,7 @@ pub enum Filter {
     None,
 }
 
-/// How the updates of a step combine.
+/// Combination of the updates of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregate {
@@ -36,27 +36,27 @@ pub enum Aggregate {
     Mean,
 }
 
-/// In which order updates are added.
+/// Order in which updates are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdditionOrder {
-    /// By rank: a seed gives the same weights every time.
+    /// Rank order: a seed gives the same weights every time.
     Rank,
-    /// As announced, as published.
+    /// Order of announcement, as published.
     Arrival,
 }
 
-/// How an update lies in the store.
+/// Encoding of an update in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
-    /// The shorter of both: 4 bytes a parameter, or 8 bytes and 8 more an entry.
+    /// The shorter of both: 4 bytes per parameter, or 8 bytes and 8 more per entry.
     Shorter,
-    /// 4 bytes a parameter.
+    /// 4 bytes per parameter.
     Dense,
 }
 
-/// What is evaluated after the last epoch.
+/// Model that is evaluated after the last epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinalModel {
@@ -71,36 +71,36 @@ pub enum FinalModel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// What workers send each other.
+    /// Values that workers send each other.
     pub exchange: Exchange,
-    /// Which part of it.
+    /// Filter of the update.
     pub filter: Filter,
     /// v of [`Filter::PerParameter`]; at 0 every entry but 0 is sent.
     pub significance_threshold: f64,
-    /// How updates combine.
+    /// Combination of the updates of a step.
     pub aggregate: Aggregate,
-    /// In which order they are added.
+    /// Order in which updates are added.
     pub addition_order: AdditionOrder,
     /// Whether a worker downloads its own update like the others.
     pub reads_own_update: bool,
-    /// How an update lies in the store.
+    /// Encoding of an update in the store.
     pub encoding: Encoding,
     /// Whether all workers start from the same parameters.
     pub seeded_replicas: bool,
-    /// What is evaluated after the last epoch.
+    /// Model that is evaluated after the last epoch.
     pub final_model: FinalModel,
     /// Whether updates stay in the store, as published. Otherwise each worker
     /// deletes its own, one step after it was read.
     pub keeps_updates: bool,
     /// Whether each log line rewrites a growing log object, as published.
     pub rewrites_log: bool,
-    /// How many updates a worker fetches at once.
+    /// Number of updates that a worker fetches at once.
     pub transfers_at_once: usize,
 }
 
 impl Settings {
     /// The settings of a fidelity.
-    pub fn of(fidelity: Fidelity) -> Self {
+    pub fn new(fidelity: Fidelity) -> Self {
         match fidelity {
             Fidelity::Paper => Self {
                 exchange: Exchange::Updates,
@@ -132,7 +132,7 @@ impl Settings {
             },
             Fidelity::Tuned => Self {
                 transfers_at_once: TRANSFERS_AT_ONCE,
-                ..Self::of(Fidelity::Paper)
+                ..Self::new(Fidelity::Paper)
             },
         }
     }

@@ -5,12 +5,12 @@ use super::update::encoded_bytes;
 use super::{Encoding, Filter, FinalModel, Settings};
 use crate::{Job, Sizes};
 
-/// What all workers sent in all steps of one trial.
+/// Updates that all workers sent in all steps of one trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Updates: ΣW_s, W_s being the workers that had one in step s.
     pub updates: u64,
-    /// Their bytes: ΣS.
+    /// Bytes of the updates: ΣS.
     pub bytes: u64,
 }
 
@@ -24,7 +24,7 @@ impl Sent {
         }
     }
 
-    /// From the density that each worker recorded in each step.
+    /// Sums up the density that each worker recorded in each step.
     pub fn recorded(
         settings: &Settings,
         sizes: Sizes,

@@ -15,7 +15,7 @@ pub(super) fn encoded_bytes(encoding: Encoding, entries: u64, n: u64) -> u64 {
     }
 }
 
-/// What one worker sends in a step.
+/// Update that one worker sends in a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Update {
     Dense(Vector),
@@ -152,7 +152,7 @@ mod tests {
             filter,
             significance_threshold: threshold,
             encoding,
-            ..Settings::of(Fidelity::Paper)
+            ..Settings::new(Fidelity::Paper)
         };
         Significance::new(&settings)
     }

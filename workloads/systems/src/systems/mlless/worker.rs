@@ -363,7 +363,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The re-implementation writes five or six lines a step: two are written
+    /// The re-implementation writes five or six lines per step: two are written
     /// at each of three places.
     async fn log(&self, world: &World, text: &str) -> Result<()> {
         if self.settings.rewrites_log {

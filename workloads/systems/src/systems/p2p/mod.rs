@@ -94,7 +94,7 @@ fn rules(settings: &Settings) -> Rules {
     }
 }
 
-/// Messages that peers read from queues, as their steps tell.
+/// Returns the number of messages that peers read from queues, as their steps record.
 pub(crate) fn received(steps: &[&StepRecord]) -> u64 {
     let delivered = |step: &&StepRecord| step.traffic.exchange.queue.deliveries;
     steps.iter().map(delivered).sum()
@@ -192,7 +192,7 @@ impl TrainingSystem for P2p {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity)
+        Settings::new(fidelity)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
@@ -215,7 +215,7 @@ impl TrainingSystem for P2p {
         Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
-    /// Where every gradient is read once by every other peer; asynchronous
+    /// Traffic where every gradient is read once by every other peer; asynchronous
     /// peers, and those that fetch gradients again, read what their steps say.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let once = (job.workers * (job.workers - 1) * job.epochs) as u64;

@@ -5,11 +5,11 @@ use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::p2p::{Mode, PeerQueue};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 
-/// Which number of tokens opens the barrier behind an epoch.
+/// Number of tokens that opens the barrier after an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// There is no barrier: a peer goes on once it has all gradients.
+    /// No barrier: a peer continues once it has all gradients.
     None,
     /// W or more.
     AtLeast,
@@ -17,13 +17,13 @@ pub enum Barrier {
     Exactly,
 }
 
-/// Where the tokens of the barrier lie.
+/// Queue that holds the tokens of the barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncQueue {
-    /// In a queue of the epoch, emptied by worker 0 an epoch later.
+    /// A queue of the epoch, emptied by worker 0 an epoch later.
     PerEpoch,
-    /// In one queue, which every peer empties behind the barrier, as published.
+    /// One queue, which every peer empties after the barrier, as published.
     /// A token of the next epoch that comes before the last of them is lost,
     /// and then all wait for ever.
     Shared,
@@ -37,7 +37,7 @@ pub struct Settings {
     pub mode: Mode,
     /// Whether all peers start from the same parameters.
     pub seeded_replicas: bool,
-    /// How gradients are sent.
+    /// Encoding of gradients.
     pub compression: Method,
     /// Levels of QSGD above zero, 1 to 32,767.
     pub qsgd_levels: u32,
@@ -47,7 +47,7 @@ pub struct Settings {
     pub qsgd_bucket: Option<usize>,
     /// The share of elements that top-k sends.
     pub top_k_fraction: f64,
-    /// Where a peer's gradient lies. Asynchronous peers have one queue each.
+    /// Queue of a peer's gradient. Asynchronous peers have one each.
     pub peer_queue: PeerQueue,
     /// Bytes of the largest message that the broker takes; a larger gradient
     /// goes into the object store, and its key into the queue. Null sends all
@@ -60,9 +60,9 @@ pub struct Settings {
     pub poll_ms: u64,
     /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
-    /// When the barrier behind an epoch opens. Asynchronous peers have none.
+    /// Barrier after an epoch. Asynchronous peers have none.
     pub barrier: Barrier,
-    /// Where its tokens lie.
+    /// Queue of its tokens.
     pub sync_queue: SyncQueue,
     /// Milliseconds before the first poll of the tokens.
     pub barrier_before_ms: u64,
@@ -80,7 +80,7 @@ pub struct Settings {
 
 impl Settings {
     /// The settings of a fidelity.
-    pub fn of(fidelity: Fidelity) -> Self {
+    pub fn new(fidelity: Fidelity) -> Self {
         let paper = Self {
             mode: Mode::Synchronous,
             seeded_replicas: true,
@@ -131,7 +131,7 @@ impl Settings {
         }
     }
 
-    /// How gradients are sent.
+    /// Encoding of gradients.
     pub fn compression(&self) -> Compression {
         Compression {
             method: self.compression,

@@ -15,7 +15,7 @@ fn statistics_key(rank: usize) -> String {
     format!("statistics_{rank}")
 }
 
-/// One mini-batch's gradient, into the object store; its key, to the peer.
+/// Puts one mini-batch's gradient into the object store, and sends its key to the peer.
 pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) -> Result<()> {
     let (job, rank, epoch) = (world.task.job.clone(), world.rank(), world.task.epoch);
     let number = world.task.batch.ok_or_else(|| SystemError::Malformed {

@@ -22,7 +22,7 @@
 //!
 //! Each is a setting, on under `code`: functions that never get the weights and
 //! each make a model at random (`sends_weights`), replicas that start from
-//! parameters of their own, one queue a peer and no barrier, so that a gradient
+//! parameters of their own, one queue per peer and no barrier, so that a gradient
 //! of the epoch before may be read (`peer_queue`), a sleep behind the last
 //! poll, objects that are never deleted. Repaired without a setting, because
 //! nothing runs otherwise: the functions' call that sends the key is commented
@@ -66,7 +66,7 @@ const COMPUTE: &str = "compute_gradients";
 #[derive(Clone, Copy, Debug)]
 pub struct P2pLambda;
 
-/// Between peers gradients always go by reference.
+/// Rules of the exchange between peers, where gradients always go by reference.
 fn rules(settings: &Settings) -> Rules {
     Rules {
         mode: Mode::Synchronous,
@@ -117,7 +117,7 @@ impl TrainingSystem for P2pLambda {
     }
 
     fn about(&self) -> &'static str {
-        "Peers on instances with one function a mini-batch (Barrak et al. 2023). paper: weights \
+        "Peers on instances with one function per mini-batch (Barrak et al. 2023). paper: weights \
          are sent to the functions. code: as published, where every function makes a model at \
          random"
     }
@@ -132,7 +132,7 @@ impl TrainingSystem for P2pLambda {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity)
+        Settings::new(fidelity)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {

@@ -16,11 +16,11 @@ pub struct Settings {
     pub sends_weights: bool,
     /// Whether all peers start from the same parameters.
     pub seeded_replicas: bool,
-    /// Which batch-norm statistics outlive a function.
+    /// Batch-norm statistics that outlive a function.
     pub batch_norm: BatchNorm,
     /// Milliseconds between two questions after the state of an execution.
     pub status_poll_ms: u64,
-    /// How a peer's mean gradient is sent to the others.
+    /// Encoding of a peer's mean gradient for the others.
     pub compression: Method,
     /// Levels of QSGD above zero, 1 to 32,767.
     pub qsgd_levels: u32,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub qsgd_bucket: Option<usize>,
     /// The share of elements that top-k sends.
     pub top_k_fraction: f64,
-    /// Where the key of a peer's gradient lies.
+    /// Queue that holds the key of a peer's gradient.
     pub peer_queue: PeerQueue,
     /// Milliseconds between two polls of the other peers' queues.
     pub poll_ms: u64,
@@ -46,7 +46,7 @@ pub struct Settings {
 
 impl Settings {
     /// The settings of a fidelity.
-    pub fn of(fidelity: Fidelity) -> Self {
+    pub fn new(fidelity: Fidelity) -> Self {
         let published = Compression::published(Method::None);
         let paper = Self {
             sends_weights: true,
@@ -87,7 +87,7 @@ impl Settings {
         }
     }
 
-    /// How a peer's mean gradient is sent.
+    /// Returns the encoding of a peer's mean gradient.
     pub fn compression(&self) -> Compression {
         Compression {
             method: self.compression,

@@ -25,7 +25,7 @@ fn token(rank: usize, epoch: usize, terminated: bool) -> Vec<u8> {
     token
 }
 
-/// The queue of `peer` on which it is told of an epoch's barrier.
+/// Returns the name of the queue on which `peer` receives messages of an epoch's barrier.
 fn inbox_name(trial: &str, epoch: usize, peer: usize) -> String {
     format!("{trial}_sync_{epoch}_{peer}")
 }
@@ -46,12 +46,12 @@ async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<(
     let queue = &world.exchange.queue;
     let terminated = epoch + 1 == job.epochs;
     let others = (0..workers).filter(|peer| *peer != rank);
-    let told = others.map(|peer| async move {
+    let sent = others.map(|peer| async move {
         let name = inbox_name(&job.trial, epoch, peer);
         let token = token(rank, epoch, terminated).into();
         Ok(queue.publish(&name, token).await?)
     });
-    at_once(settings.transfers_at_once, told).await?;
+    at_once(settings.transfers_at_once, sent).await?;
     let name = inbox_name(&job.trial, epoch, rank);
     for _ in 1..workers {
         polling::next_message(queue.as_ref(), &name).await?;
@@ -59,7 +59,8 @@ async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<(
     Ok(())
 }
 
-/// With a queue an epoch nobody can miss it: tokens are never taken, the queue
+/// Waits by polling. With a queue per epoch no peer can miss the barrier: tokens
+/// are never taken, the queue
 /// only grows. It is purged when the barrier of the next epoch opens, for a
 /// peer announces itself there only after it has left this one.
 async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()> {

@@ -154,7 +154,7 @@ impl TrainingSystem for Spirt {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::of(fidelity)
+        Settings::new(fidelity)
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
@@ -197,7 +197,7 @@ impl TrainingSystem for Spirt {
         STATES.to_vec()
     }
 
-    /// With [`GradientFormat::Json`], texts count at
+    /// Traffic; with [`GradientFormat::Json`], texts count at
     /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         traffic::traffic(job, settings, sizes, Texts::nominal(job, sizes))

@@ -4,17 +4,17 @@ use crate::Fidelity;
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 
-/// How a mini-batch's gradient lies in the store.
+/// Format of a mini-batch's gradient in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GradientFormat {
-    /// Little-endian f32, 4 bytes a parameter.
+    /// Little-endian f32, 4 bytes per parameter.
     Binary,
-    /// JSON text of a list of numbers, 21 to 24 bytes a parameter, as published.
+    /// JSON text of a list of numbers, 21 to 24 bytes per parameter, as published.
     Json,
 }
 
-/// Who averages the gradients of an epoch.
+/// Place where the gradients of an epoch are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Averaging {
@@ -31,7 +31,7 @@ pub enum Averaging {
     OnArrival,
 }
 
-/// Who takes the SGD step.
+/// Place where the SGD step is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Update {
@@ -42,7 +42,7 @@ pub enum Update {
     Fetch,
 }
 
-/// Where peers announce that their gradients are averaged.
+/// Queue in which peers announce that their gradients are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncQueue {
@@ -54,7 +54,7 @@ pub enum SyncQueue {
     Shared,
 }
 
-/// Which message count opens the barrier.
+/// Number of messages that opens the barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
@@ -64,13 +64,13 @@ pub enum Barrier {
     Exactly,
 }
 
-/// How a peer learns that all have announced themselves.
+/// Way in which a peer learns that all have announced themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BarrierBy {
-    /// It polls the number of messages in the queue.
+    /// Polls of the number of messages in the queue.
     Poll,
-    /// It is told: every peer sends its message to a queue of each other peer.
+    /// Messages: every peer sends its message to a queue of each other peer.
     /// [`SyncQueue`], [`Barrier`] and the interval do not matter then.
     Push,
 }
@@ -79,22 +79,22 @@ pub enum BarrierBy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// How gradients lie in the store.
+    /// Format of gradients in the store.
     pub gradient_format: GradientFormat,
-    /// Who averages them.
+    /// Place where they are averaged.
     pub averaging: Averaging,
-    /// Who updates the model. The published update does nothing; under `code`
+    /// Place of the model's update. The published update does nothing; under `code`
     /// it is the naive one.
     pub update: Update,
     /// Whether all peers start from the same parameters.
     pub seeded_replicas: bool,
-    /// Which batch-norm statistics are kept.
+    /// Batch-norm statistics that are kept.
     pub batch_norm: BatchNorm,
-    /// How a peer learns that the barrier is open.
+    /// Way in which a peer learns that the barrier is open.
     pub barrier_by: BarrierBy,
-    /// Where peers synchronise.
+    /// Queue of the barrier.
     pub sync_queue: SyncQueue,
-    /// When the barrier opens.
+    /// Number of messages that opens the barrier.
     pub barrier: Barrier,
     /// Milliseconds between polls of the queue; 0 polls without pause, as
     /// published. The paper names none; ours is 100.
@@ -103,13 +103,13 @@ pub struct Settings {
     pub settle_ms: u64,
     /// Whether the averages of past epochs stay in the stores, as published.
     pub keeps_averages: bool,
-    /// How many requests of one function may be under way at once.
+    /// Number of requests of one function under way at once.
     pub transfers_at_once: usize,
 }
 
 impl Settings {
     /// The settings of a fidelity.
-    pub fn of(fidelity: Fidelity) -> Self {
+    pub fn new(fidelity: Fidelity) -> Self {
         match fidelity {
             Fidelity::Paper => Self {
                 gradient_format: GradientFormat::Binary,
@@ -143,7 +143,7 @@ impl Settings {
                 averaging: Averaging::OnArrival,
                 barrier_by: BarrierBy::Push,
                 transfers_at_once: TRANSFERS_AT_ONCE,
-                ..Self::of(Fidelity::Paper)
+                ..Self::new(Fidelity::Paper)
             },
         }
     }

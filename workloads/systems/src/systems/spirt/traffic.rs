@@ -3,7 +3,7 @@ use epochcost_channels::Traffic;
 use super::{Averaging, BarrierBy, GradientFormat, Settings, TOKEN_BYTES, Update, sgd_of};
 use crate::{Job, Result, Sizes};
 
-/// What a parameter takes as JSON text where nothing but its size exists:
+/// Bytes of a parameter as JSON text where nothing but its size exists:
 /// published gradients took 21 to 24 bytes, averages 17 to 20.
 pub const TEXT_BYTES_PER_PARAMETER: u64 = 22;
 
@@ -17,8 +17,8 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// At [`TEXT_BYTES_PER_PARAMETER`]: exact where tensors are phantoms, and an
-    /// estimate where they are not.
+    /// Counts texts at [`TEXT_BYTES_PER_PARAMETER`]: exact where tensors are
+    /// phantoms, and an estimate where they are not.
     pub fn nominal(job: &Job, sizes: Sizes) -> Self {
         let text = TEXT_BYTES_PER_PARAMETER * sizes.parameters as u64;
         let averages = (job.workers * job.epochs) as u64 * text;
@@ -29,7 +29,7 @@ impl Texts {
     }
 }
 
-/// Traffic of one trial, exactly: P bytes a tensor, W peers, B mini-batches, E
+/// Traffic of one trial, exactly: P bytes per tensor, W peers, B mini-batches, E
 /// epochs, [`TOKEN_BYTES`] (T) a barrier message.
 ///
 /// | | puts | gets | in store | up | down |
