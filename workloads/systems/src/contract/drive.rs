@@ -142,6 +142,7 @@ pub async fn drive(
         received: mut follow_ups,
         ended,
     } = follow_ups;
+    // Find the tasks to start.
     let bound = system.bind(job)?;
     let (first, is_workflow): (Vec<Task>, bool) = match bound.launch() {
         Launch::Workers(workers) => {
@@ -162,6 +163,7 @@ pub async fn drive(
         invocations: AtomicU64::new(0),
         transitions: AtomicU64::new(0),
     };
+    // Start them; a workflow, once every peer has been prepared.
     let mut running: FuturesUnordered<BoxFuture<'_, Result<(), InvokeError>>> =
         FuturesUnordered::new();
     if is_workflow {
@@ -174,6 +176,7 @@ pub async fn drive(
             running.push(Box::pin(async { driver.invoke(task).await.map(drop) }));
         }
     }
+    // Start what running functions ask for, until nothing is left.
     loop {
         while let Ok(follow_up) = follow_ups.try_recv() {
             running.push(Box::pin(driver.follow(follow_up)));

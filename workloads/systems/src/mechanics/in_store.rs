@@ -133,6 +133,7 @@ pub(crate) async fn scatter_reduce(
     let store = |owner: usize| stores[owner % stores.len()].clone();
     let chunk_key = |owner: usize, sender: usize| format!("chunk_{owner}_{sender}");
     let merged_key = |owner: usize| format!("merged_{owner}");
+    // Store all chunks and notify their owners.
     world.enter(Stage::Serialise);
     let mut bodies = Vec::with_capacity(workers);
     for owner in 0..workers {
@@ -145,6 +146,7 @@ pub(crate) async fn scatter_reduce(
         .map(|(store, key, body)| set(store, key, body));
     at_once(TRANSFERS_AT_ONCE, stored).await?;
     notify(world, "chunk", others(world), at).await?;
+    // Reduce the own chunk in its store, and notify the others.
     world.enter(Stage::Wait);
     hear(world, "chunk", workers - 1, at).await?;
     world.enter(Stage::Aggregate);
@@ -152,6 +154,7 @@ pub(crate) async fn scatter_reduce(
     store(rank).mean(&merged_key(rank), &sources).await?;
     world.enter(Stage::Put);
     notify(world, "merged", others(world), at).await?;
+    // Get all merged chunks.
     world.enter(Stage::Wait);
     hear(world, "merged", workers - 1, at).await?;
     world.enter(Stage::Get);

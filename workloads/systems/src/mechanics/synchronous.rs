@@ -172,6 +172,7 @@ pub(crate) async fn train(
     let (start, epochs) = (world.task.epoch, world.task.job.epochs);
     let end = options.end(&world.task);
     let mut replica = Replica::initial(world, options.seeded_replicas).await?;
+    // Restore the worker's own checkpoint within an epoch, worker 0's between epochs.
     let mut first = 0;
     if let Some(batch) = world.task.batch {
         first = batch;
@@ -183,11 +184,13 @@ pub(crate) async fn train(
     } else if start > 0 {
         replica.restore(&load_checkpoint(world, start).await?)?;
     }
+    // Take over what worker 0 found after the last epoch.
     let mut monitor = Monitor::new(options.techniques, &world.task.job);
     if let (Some(monitor), Some(last)) = (&mut monitor, start.checked_sub(1)) {
         *monitor = load_monitor(world, last).await?;
         replica.obey(monitor);
     }
+    // Train until the end, or until this invocation must end.
     let shard = Shard::fetch(world, options.layout).await?;
     let mut pace = Pace::default();
     for epoch in start..end {
@@ -253,6 +256,7 @@ impl Epoch<'_> {
         // Workers that all hold the whole archive shuffle it independently.
         let order = shard.batches(world, world.task.job.seed, world.rank() as u64, epoch);
         for index in first..batches {
+            // Compute the mini-batch's gradient.
             let began = world.clock.now();
             world.at(epoch, Some(index));
             world.enter(Stage::FetchDataset);
@@ -264,6 +268,7 @@ impl Epoch<'_> {
             };
             let gradient = exchange.gradient(world, replica, &batch, at).await?;
             log(world, options, "gradient computed").await?;
+            // Exchange the gradient and step with it, or step and exchange the model.
             let is_last = index + 1 == batches;
             if options.exchanges == Exchanged::Gradients {
                 let gradient = exchange.exchange(world, gradient, at).await?;
@@ -282,12 +287,14 @@ impl Epoch<'_> {
                 log(world, options, "models exchanged").await?;
             }
             log(world, options, "model updated").await?;
+            // End the epoch after its last mini-batch.
             if is_last {
                 exchange.end_epoch(world, epoch).await?;
                 world.enter(Stage::DetectConvergence);
                 self.detect_convergence(world, replica, monitor).await?;
                 save_checkpoint(world, options, replica, epoch + 1).await?;
             }
+            // Hand over to the next invocation where time runs out.
             let next = at.next(batches);
             if self.ends_before(world, next, began, pace) {
                 save_own(world, replica, next).await?;

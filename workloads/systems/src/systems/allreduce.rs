@@ -263,6 +263,7 @@ impl Reducer {
         world.enter(Stage::Wait);
         let waiting = world.waiting("every worker's gradient", poll, None);
         loop {
+            // Get and delete every gradient that the listing shows.
             let listed = list_keys(objects, TMP, self.settings.list_first_page_only).await?;
             let mut consumed = Vec::new();
             world.enter(Stage::Get);
@@ -277,6 +278,7 @@ impl Reducer {
             }
             self.delete(objects, TMP, consumed).await?;
             world.enter(Stage::Wait);
+            // List again until all were there.
             if found.len() == workers {
                 break;
             }

@@ -179,6 +179,7 @@ impl Exchange for AllToAll {
         let objects = world.exchange.objects.clone();
         let (rank, workers) = (world.rank(), world.workers());
         let parts = Parts::new(self.settings.parts, gradient.len());
+        // Put the gradient, unless its parts were put while it was computed.
         if !self.settings.uploads_while_computing {
             world.enter(Stage::Serialise);
             let bodies = parts.encode(&key(world, rank, at), &gradient)?;
@@ -188,6 +189,7 @@ impl Exchange for AllToAll {
                 .map(|(key, body)| put(objects.as_ref(), BUCKET, key, body));
             at_once(self.settings.transfers_at_once, puts).await?;
         }
+        // Get the others' gradients.
         let others = (0..workers).filter(|other| *other != rank);
         let keys: Vec<String> = others
             .flat_map(|other| parts.keys(&key(world, other, at)))
@@ -229,6 +231,7 @@ async fn train_single_process(
         for batch in 0..job.batches_per_worker {
             let at = Iteration { epoch, batch };
             world.at(epoch, Some(batch));
+            // Play the workers one after another: each computes and puts its gradient.
             let mut losses = Vec::with_capacity(job.workers);
             for rank in 0..job.workers {
                 world.enter(Stage::FetchDataset);
@@ -248,6 +251,7 @@ async fn train_single_process(
                 world.enter(Stage::Put);
                 objects.put(BUCKET, &key(world, rank, at), body).await?;
             }
+            // Get all gradients, and step with their mean.
             let mut gradients = Vec::with_capacity(job.workers);
             for rank in 0..job.workers {
                 world.enter(Stage::Get);
@@ -268,6 +272,7 @@ async fn train_single_process(
             replica.update(&mean)?;
             world.note_parameters(&replica.parameters);
             world.note_loss(mean_loss(&losses));
+            // Evaluate after the last mini-batch of an epoch.
             world.enter(Stage::DetectConvergence);
             if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
                 let loss = replica.evaluate(world, epoch).await?;

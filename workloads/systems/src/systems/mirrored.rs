@@ -129,9 +129,11 @@ async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
         for batch in 0..job.batches_per_worker {
             world.at(epoch, Some(batch));
             world.enter(Stage::FetchDataset);
+            // Cut the global batch, one part per replica.
             let parts: Result<Vec<_>> = (0..job.workers)
                 .map(|rank| shard.batch(&order, batch * job.workers + rank))
                 .collect();
+            // Compute all gradients at the same parameters.
             world.enter(Stage::ComputeGradients);
             let outputs = world
                 .compute
@@ -140,12 +142,14 @@ async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
             let losses: Vec<f64> = outputs.iter().filter_map(|output| output.loss).collect();
             let loss = losses.iter().sum::<f64>() / losses.len() as f64;
             world.note_loss((!losses.is_empty()).then_some(loss));
+            // Step with their mean.
             world.enter(Stage::Aggregate);
             let gradients: Vec<Vector> = outputs.into_iter().map(|out| out.gradient).collect();
             let gradient = Vector::mean(&gradients)?;
             world.enter(Stage::UpdateModel);
             replica.update(&gradient)?;
             world.note_parameters(&replica.parameters);
+            // Evaluate after the last mini-batch of an epoch.
             if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
                 world.enter(Stage::DetectConvergence);
                 replica.statistics = Vector::mean(&statistics)?;

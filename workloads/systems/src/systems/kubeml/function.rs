@@ -82,6 +82,7 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
         first_interval,
         optimizer,
     } = query(world).await?;
+    // Divide the epoch's data: intervals of this function, and those that all have.
     let function = world.rank();
     let split = Split::new(&world.task.job, settings, functions);
     let shared = (0..functions).map(|other| split.intervals_of(other)).min();
@@ -103,11 +104,13 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
         if settings.optimizer_state == OptimizerState::Cleared {
             trainer.optimizer.reset();
         }
+        // Train one interval from the reference model.
         let is_shared = shared.is_some_and(|shared| interval < shared);
         trainer
             .interval(world, &samples, &batches, is_shared)
             .await?;
         let loss = trainer.mean_loss();
+        // Report it; wait for the merge before the next.
         if interval + 1 == intervals {
             report(world, Message::Trained { function, loss }).await?;
         } else {
@@ -238,6 +241,7 @@ pub(super) async fn validate(world: &mut World, settings: &Settings) -> Result<(
     let (function, epoch) = (world.rank(), world.task.epoch);
     world.at(epoch, None);
     world.enter(Stage::DetectConvergence);
+    // Fetch this function's share of the test split and the reference model.
     let samples = Split::of_test_split(&world.task.job, settings, functions).samples_of(function);
     let test = Batch {
         rank: function,
@@ -247,6 +251,7 @@ pub(super) async fn validate(world: &mut World, settings: &Settings) -> Result<(
     };
     let tensors = Tensors::new(world)?;
     let model = tensors.reference(settings.function_tensors_at_once).await?;
+    // Evaluate, and report the result.
     let evaluation = world
         .compute
         .evaluate(&model.parameters, &model.statistics, &test)

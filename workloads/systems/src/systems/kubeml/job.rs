@@ -35,6 +35,7 @@ pub(super) async fn run(
         learning_rate: world.task.job.optimizer.learning_rate(),
     };
     let mut monitor = Monitor::new(techniques, &world.task.job);
+    // Have a function store the initial model.
     world.enter(Stage::Wait);
     world.invoke.call(task(world, INIT, 0, 0)).await?;
     let reports = reports(&world.task.job.trial);
@@ -46,6 +47,7 @@ pub(super) async fn run(
     // The original fetches the layers that the message names.
     world.enter(Stage::Get);
     job.tensors.reference(settings.job_tensors_at_once).await?;
+    // Train epoch by epoch: functions, merges, validation.
     for epoch in 0..epochs {
         world.at(epoch, None);
         let began = world.clock.now();
@@ -147,6 +149,7 @@ impl Job {
         let reports = reports(&world.task.job.trial);
         loop {
             world.at(epoch, None);
+            // Take reports until no function trains.
             while round.states.contains(&State::Training) {
                 world.enter(Stage::Wait);
                 let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
@@ -159,10 +162,12 @@ impl Job {
                     reason: "all of its functions have failed, so the job ends".into(),
                 });
             }
+            // Merge the models that were reported.
             if !round.reported.is_empty() {
                 self.merge(world, round).await?;
                 merged.fetch_add(1, Ordering::Relaxed);
             }
+            // Have the functions with another interval continue.
             world.enter(Stage::Put);
             let go_on = round.begin_next();
             for function in &go_on {
@@ -242,12 +247,14 @@ impl Job {
             merged: &merged,
             is_repeated: false,
         };
+        // Call the functions, and take their reports at the same time.
         let called = try_join_all((0..functions).map(|function| calls.call(function)));
         world.at(epoch, None);
         world.enter(Stage::DetectConvergence);
         let (called, found) = join(called, validations(world, functions)).await;
         called?;
         let found = found?;
+        // Weight their results by samples.
         let samples: usize = found.iter().map(|found| found.samples).sum();
         let mut loss = None;
         if samples > 0 {

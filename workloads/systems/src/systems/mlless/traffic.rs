@@ -72,6 +72,7 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traf
         w.saturating_sub(1)
     };
 
+    // Start.
     let mut total = Traffic {
         messages: 1,
         deliveries: w,
@@ -79,6 +80,7 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traf
         bytes_down: w * START_BYTES,
         ..Traffic::default()
     };
+    // Updates.
     total += Traffic {
         puts: sent.updates,
         gets: readers * sent.updates,
@@ -88,6 +90,7 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traf
         bytes_down: readers * sent.bytes + w * UPDATE_BYTES * sent.updates,
         ..Traffic::default()
     };
+    // Barriers.
     total += Traffic {
         messages: steps * (w + 1),
         deliveries: 2 * steps * w,
@@ -95,6 +98,7 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traf
         bytes_down: steps * w * (REPORT_BYTES + barrier),
         ..Traffic::default()
     };
+    // Final mean.
     if settings.final_model == FinalModel::Mean {
         let peers = w.saturating_sub(1);
         let bytes = peers * (sizes.gradient_bytes() + UPDATE_BYTES);

@@ -135,6 +135,7 @@ impl Worker {
         world.note_loss(output.loss);
         self.log(world, "gradient computed").await?;
 
+        // Send what is significant of the gradient or the local update.
         let change = match self.settings.exchange {
             Exchange::Gradients => output.gradient,
             Exchange::Updates => {
@@ -144,10 +145,12 @@ impl Worker {
         };
         let own = self.send(world, change, step, output.loss).await?;
         self.log(world, "update sent").await?;
+        // Wait for the barrier, and fetch the announced updates.
         world.enter(Stage::Wait);
         let announced = self.barrier(world, step).await?;
         world.enter(Stage::Get);
         let updates = self.fetch(world, announced, own.as_ref(), step).await?;
+        // Apply them.
         world.enter(Stage::Aggregate);
         self.apply(world, own.as_ref(), &updates)?;
         self.delete_read(world, step).await?;
@@ -187,6 +190,7 @@ impl Worker {
         world.note_density(density);
         let payload = own.as_ref().map(Update::encode);
         world.enter(Stage::Put);
+        // Store and announce the update, if there is one.
         if let Some(payload) = payload {
             let key = update_key(&self.trial, rank, step);
             world.exchange.objects.put(BUCKET, &key, payload).await?;
@@ -197,6 +201,7 @@ impl Worker {
                 .publish_fanout(&self.trial, announcement)
                 .await?;
         }
+        // Report to the supervisor.
         let report = Message::Report {
             rank,
             step,
@@ -330,6 +335,7 @@ impl Worker {
     async fn average_models(&mut self, world: &mut World, step: u64) -> Result<()> {
         let (rank, workers) = (world.rank(), world.workers());
         let epoch = world.task.job.epochs.saturating_sub(1);
+        // Other workers than 0 store and announce their models.
         if rank > 0 {
             world.enter(Stage::Put);
             let model = self.replica.parameters.encode();
@@ -342,6 +348,7 @@ impl Worker {
             let first = worker_queue(&self.trial, 0);
             return Ok(world.exchange.queue.publish(&first, announcement).await?);
         }
+        // Worker 0 waits for all models, fetches and averages them.
         world.enter(Stage::Wait);
         while self.inbox.models.len() + 1 < workers {
             self.inbox.sort(next_message(world, &self.queue).await?)?;
@@ -356,6 +363,7 @@ impl Worker {
         models.extend(at_once(self.settings.transfers_at_once, fetched).await?);
         world.enter(Stage::Aggregate);
         self.replica.parameters = Vector::mean(&models)?;
+        // The mean is what is evaluated.
         world.enter(Stage::DetectConvergence);
         if world.task.job.evaluates_after(epoch) {
             self.replica.evaluate(world, epoch).await?;

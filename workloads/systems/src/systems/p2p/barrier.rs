@@ -29,10 +29,12 @@ pub(super) async fn synchronise(
     world.enter(Stage::Wait);
     let (job, workers) = (&world.task.job, world.workers() as u64);
     let queue = &world.exchange.queue;
+    // Leave a token.
     let name = queue_name(&job.trial, settings, epoch);
     let token = (world.rank() as u32).to_le_bytes().to_vec();
     queue.publish(&name, token.into()).await?;
     sleep(world, settings.barrier_before_ms).await;
+    // Wait until all have left theirs.
     let interval = Duration::from_millis(settings.barrier_poll_ms);
     let limit = settings.wait_limit_s.map(Duration::from_secs);
     let waiting = world.waiting(format!("{workers} peers in {name}"), interval, limit);
@@ -44,6 +46,7 @@ pub(super) async fn synchronise(
         .await_messages(&name, workers, is_open, waiting)
         .await?;
     sleep(world, settings.barrier_settle_ms).await;
+    // Empty a queue that is read no more.
     match settings.sync_queue {
         SyncQueue::Shared => queue.purge(&name).await?,
         // All that come here have left the barrier of the epoch before.

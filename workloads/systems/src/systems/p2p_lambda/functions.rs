@@ -22,6 +22,7 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
         what: "the input of a gradient function".into(),
         reason: "it names no mini-batch".into(),
     })?;
+    // Fetch the mini-batch, the parameters and the statistics.
     world.enter(Stage::FetchDataset);
     let batch = data::minibatch(world, rank, number).await?;
     world.enter(Stage::Get);
@@ -30,10 +31,12 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
         true => load_statistics(world, epoch).await?,
         false => world.compute.initial_statistics(),
     };
+    // Compute the gradient.
     world.enter(Stage::ComputeGradients);
     let computing = world.compute.gradient(&parameters, &mut statistics, &batch);
     let output = computing.await?;
     world.note_loss(output.loss);
+    // Store it, and send its key to the peer.
     world.enter(Stage::Serialise);
     let body = output.gradient.encode();
     world.enter(Stage::Put);

@@ -80,6 +80,7 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
     world.enter(Stage::Get);
     let (job, rank) = (world.task.job.clone(), world.rank());
     let channels = world.exchange.clone();
+    // Take all keys from the queue.
     let mut sent = Vec::with_capacity(job.batches_per_worker);
     while let Some(key) = channels
         .queue
@@ -88,6 +89,7 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
     {
         sent.push(key);
     }
+    // Check that none is missing.
     let keys: Vec<String> = (0..job.batches_per_worker)
         .map(|batch| gradient_key(&job, rank, epoch, batch))
         .collect();
@@ -104,6 +106,7 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
             reason: format!("it does not hold {key}"),
         });
     }
+    // Fetch and add the gradients, in the order of mini-batches.
     let mut sum: Option<Vector> = None;
     for keys in keys.chunks(settings.downloads_at_once.max(1)) {
         world.enter(Stage::Get);

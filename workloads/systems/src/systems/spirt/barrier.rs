@@ -70,10 +70,12 @@ async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()
     let queue = &world.exchange.queue;
     let name = queue_name(&job.trial, settings, epoch);
 
+    // Announce this peer.
     let terminated = epoch + 1 == job.epochs;
     queue
         .publish(&name, token(world.rank(), epoch, terminated).into())
         .await?;
+    // Wait until all peers are announced.
     let interval = Duration::from_millis(settings.poll_interval_ms);
     let waiting = world.waiting(format!("{workers} peers in {name}"), interval, None);
     let is_open = |count| match settings.barrier {
@@ -89,6 +91,7 @@ async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()
             .sleep(Duration::from_millis(settings.settle_ms))
             .await;
     }
+    // Rank 0 empties a queue that all peers have left.
     if world.rank() == 0 {
         match settings.sync_queue {
             SyncQueue::Shared => queue.purge(&name).await?,
