@@ -190,7 +190,7 @@ struct Deployment<'a> {
 /// # Errors
 /// When the row's settings are not its system's.
 pub fn names(scope: &Scope, row: &Training, place: Place) -> Result<String, SystemError> {
-    let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
+    let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
     let system = row.job.system.as_str();
     let name = |function: &'static str| (function, function_name(scope, system, function, place));
     let machine = state_machine_name(scope, system, place);
@@ -217,7 +217,7 @@ pub fn of_trial(
     place: Place,
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
-    let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
+    let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, place);

@@ -49,7 +49,8 @@ pub struct StoreSettings {
 pub fn roles(row: &Training) -> Result<Vec<Role>, SystemError> {
     let mut roles = Vec::new();
     if row.uses_tensor_store {
-        let hosts = row.system()?.tensor_store_hosts(row.job.workers);
+        let hosts = row.system()?.deployment().tensor_store_hosts;
+        let hosts = hosts.count(row.job.workers);
         roles.extend((0..hosts).map(Role::TensorStore));
     }
     if row.uses_queue {

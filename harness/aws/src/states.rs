@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_machine_walks_through_the_workflows_states() {
         let job = job();
-        let states = find("spirt").unwrap().states(&job).unwrap();
+        let states = find("spirt").unwrap().bind(&job).unwrap().states();
         assert!(!states.is_empty());
         let text = definition(&states, |function| format!("arn:{function}"), true);
         let machine: Value = serde_json::from_str(&text).unwrap();

@@ -63,10 +63,10 @@ impl Training {
         let system = self.system()?;
         let batches = self.job.batches_per_worker;
         let peer_epochs = (self.job.workers * self.job.epochs) as u64;
-        let (states, launched) = (system.states(&self.job)?, self.launched(system)?);
-        let functions = system.functions().iter().copied();
-        let on_lambda = functions.filter(|function| system.host_of(function) == Host::Function);
-        let called = on_lambda.map(|function| {
+        let (states, launched) = (system.bind(&self.job)?.states(), self.launched(system)?);
+        let functions = system.deployment().functions.iter();
+        let on_lambda = functions.filter(|function| function.host == Host::Function);
+        let called = on_lambda.map(|function| function.name).map(|function| {
             let starts = launched.iter().filter(|(name, _)| *name == function);
             let starts: u64 = starts.map(|(_, times)| times).sum();
             let staged = states.iter().filter(|state| state.function() == function);
@@ -83,7 +83,7 @@ impl Training {
     /// What the platform starts itself, and how often at most.
     fn launched(&self, system: &dyn System) -> Result<Vec<(&'static str, u64)>, SystemError> {
         let epochs = self.job.epochs as u64;
-        Ok(match system.launch(&self.job)? {
+        Ok(match system.bind(&self.job)?.launch() {
             Launch::Workers(workers) => {
                 let again = |(function, _): &(&'static str, usize)| (*function, epochs);
                 workers.iter().map(again).collect()
@@ -97,7 +97,7 @@ impl Training {
     /// # Errors
     /// When the settings are not the system's.
     pub fn transitions(&self) -> Result<u64, SystemError> {
-        let states = self.system()?.states(&self.job)?;
+        let states = self.system()?.bind(&self.job)?.states();
         let batches = self.job.batches_per_worker;
         let once: u64 = states.iter().map(|state| state.transitions(batches)).sum();
         Ok(once * (self.job.workers * self.job.epochs) as u64)
@@ -109,8 +109,8 @@ impl Training {
     /// When the settings are not the system's.
     pub fn instances(&self) -> Result<u64, SystemError> {
         let system = self.system()?;
-        let on_instance = |function: &str| system.host_of(function) == Host::Instance;
-        Ok(match system.launch(&self.job)? {
+        let on_instance = |function: &str| system.deployment().host_of(function) == Host::Instance;
+        Ok(match system.bind(&self.job)?.launch() {
             Launch::Workers(workers) => {
                 workers.iter().filter(|(name, _)| on_instance(name)).count() as u64
             }
@@ -133,7 +133,7 @@ impl Training {
     /// # Errors
     /// When there is no such system.
     pub fn deadline_s(&self) -> Result<u64, SystemError> {
-        let turns = self.job.epochs * self.system()?.functions().len().max(1) + 1;
+        let turns = self.job.epochs * self.system()?.deployment().functions.len().max(1) + 1;
         Ok(self.timeout_s.saturating_mul(turns as u64))
     }
 }

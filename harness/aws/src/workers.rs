@@ -24,12 +24,12 @@ const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-o
 /// When the row's settings are not its system's.
 pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> {
     let system = row.system().map_err(AwsError::of_row)?;
-    let launch = system.launch(&row.job).map_err(AwsError::of_row)?;
+    let launch = system.bind(&row.job).map_err(AwsError::of_row)?.launch();
     let Launch::Workers(workers) = launch else {
         return Ok(Vec::new());
     };
     let mut workers = workers;
-    workers.retain(|(function, _)| system.host_of(function) == Host::Instance);
+    workers.retain(|(function, _)| system.deployment().host_of(function) == Host::Instance);
     Ok(workers)
 }
 

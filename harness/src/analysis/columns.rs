@@ -75,7 +75,9 @@ impl Columns {
 
 /// Functions or instances that train side by side for `workers` workers.
 fn machines(system: &str, workers: usize) -> usize {
-    find(system).map_or(workers, |system| system.machines(workers))
+    find(system).map_or(workers, |system| {
+        system.deployment().machines.count(workers)
+    })
 }
 
 /// What seconds of all steps are divided by, so that they are those of one

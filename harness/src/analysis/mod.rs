@@ -73,7 +73,7 @@ impl RowAnalysis {
     /// Whether gradients are computed on functions; else, on instances.
     pub fn on_functions(&self) -> bool {
         let system = find(&self.planned.row.job.system);
-        system.is_none_or(|system| system.runs_on(Host::Function))
+        system.is_none_or(|system| system.deployment().runs_on(Host::Function))
     }
 
     /// The mean of `metric` over the trials that did not fail.

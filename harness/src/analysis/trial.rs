@@ -86,7 +86,8 @@ impl TrialAnalysis {
         let mut traffic = PurposeTraffic::default();
         let mut used = Usages::default();
         let system = find(&row.job.system);
-        let coordinators = system.map_or(&[][..], |system| system.coordinators());
+        let coordinators =
+            system.map_or_else(Vec::new, |system| system.deployment().coordinators());
         for step in steps {
             if !coordinators.contains(&step.function.as_str()) {
                 seconds += step.seconds;
@@ -96,10 +97,18 @@ impl TrialAnalysis {
             traffic += step.traffic;
         }
         let usage = Usage {
-            paper_account: system.map_or(PaperAccount::Comparison, |system| system.paper_account()),
-            queue_service: system.map_or(QueueService::RabbitMq, |system| system.queue_service()),
-            tensor_store_hosts: system
-                .map_or(1, |system| system.tensor_store_hosts(row.job.workers)),
+            paper_account: system.map_or(PaperAccount::Comparison, |system| {
+                system.deployment().paper_account
+            }),
+            queue_service: system.map_or(QueueService::RabbitMq, |system| {
+                system.deployment().queue_service
+            }),
+            tensor_store_hosts: system.map_or(1, |system| {
+                system
+                    .deployment()
+                    .tensor_store_hosts
+                    .count(row.job.workers)
+            }),
             instance_type: &row.instance_type,
             function_price,
             invocations: invocations.iter().collect(),
@@ -109,7 +118,7 @@ impl TrialAnalysis {
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
         let epochs = epochs(steps, &trial.evaluations);
-        let host = system.map_or(Host::Function, |system| system.worker_host());
+        let host = system.map_or(Host::Function, |system| system.deployment().worker_host());
         let columns = Columns::of(
             &row.job,
             host,
@@ -264,8 +273,8 @@ impl TrialAnalysis {
 /// Compares what does not depend on timing; bytes only where the form states them.
 fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
     let states_bytes = find(&job.system)
-        .and_then(|system| system.states_bytes(job).ok())
-        .unwrap_or(true);
+        .and_then(|system| system.bind(job).ok())
+        .is_none_or(|bound| bound.states_bytes());
     let comparable = |traffic: Traffic| match states_bytes {
         true => traffic.untimed(),
         false => Traffic {

@@ -309,7 +309,8 @@ fn charges(
     };
     let sizes = find_model(model).ok_or_else(unknown)?.sizes;
     let job = job(sources, model, system)?;
-    let traffic = known.traffic(&job, sizes).map_err(|_| unknown())?;
+    let traffic = known.bind(&job).and_then(|known| known.traffic(sizes));
+    let traffic = traffic.map_err(|_| unknown())?;
     let put = sources.prices.price("s3_put")?;
     let get = sources.prices.price("s3_get")?;
     let (puts, gets) = (traffic.puts as f64, traffic.gets as f64);

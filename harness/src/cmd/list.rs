@@ -71,9 +71,9 @@ fn list_systems(output: Output) {
             name: system.name(),
             title: system.title(),
             about: system.about(),
-            host: system.worker_host(),
-            functions: (system.functions().iter())
-                .map(|name| (*name, system.host_of(name)))
+            host: system.deployment().worker_host(),
+            functions: (system.deployment().functions.iter())
+                .map(|function| (function.name, function.host))
                 .collect(),
             settings: Fidelity::ALL
                 .into_iter()

@@ -322,7 +322,7 @@ impl Checker<'_> {
             precision: Precision::default(),
         };
         // Where a system has functions, they are what computes.
-        let host = match system.runs_on(Host::Function) {
+        let host = match system.deployment().runs_on(Host::Function) {
             true => Host::Function,
             false => Host::Instance,
         };
@@ -357,8 +357,8 @@ impl Checker<'_> {
             (Host::Function, _) => Ok(cpu),
             (Host::Instance, Some(choice)) => Ok(choice),
             (Host::Instance, None) => Ok(DeviceChoice {
-                kind: system.device(),
-                fallback: system.device() == Device::Cuda,
+                kind: system.deployment().device,
+                fallback: system.deployment().device == Device::Cuda,
                 precision: Precision::default(),
             }),
         }
@@ -389,7 +389,7 @@ impl Checker<'_> {
         row: &Training,
     ) -> Result<String, ExperimentError> {
         let Some(asked) = &row.instance_type else {
-            return Ok(system.instance_type().to_owned());
+            return Ok(system.deployment().instance_type.to_owned());
         };
         let Ok(book) = PriceBook::shipped() else {
             return Ok(asked.clone());
@@ -453,11 +453,8 @@ impl Checker<'_> {
         sizes: Sizes,
     ) -> Result<(), ExperimentError> {
         let answers = system
-            .launch(job)
-            .map(drop)
-            .and_then(|()| system.states(job).map(drop))
-            .and_then(|()| system.traffic(job, sizes).map(drop))
-            .and_then(|()| system.replicas(job).map(drop));
+            .bind(job)
+            .and_then(|bound| bound.traffic(sizes).map(drop));
         answers.map_err(|error| self.unsuitable(fields, "system", &error))
     }
 

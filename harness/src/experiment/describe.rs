@@ -56,7 +56,8 @@ fn expand_row(row: &Row) -> ExpandedRow<'_> {
         row,
         parameters: sizes.parameters,
         gradient_bytes: sizes.gradient_bytes(),
-        traffic: find(&row.job.system).and_then(|system| system.traffic(&row.job, sizes).ok()),
+        traffic: find(&row.job.system)
+            .and_then(|system| system.bind(&row.job).ok()?.traffic(sizes).ok()),
     }
 }
 
@@ -105,7 +106,7 @@ fn describe_row(row: &Row) -> [String; 11] {
     let traffic = expand_row(row).traffic;
     let count = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| of(t).to_string());
     let size = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| bytes(of(t)));
-    let runs_on = |host| find(&job.system).is_none_or(|system| system.runs_on(host));
+    let runs_on = |host| find(&job.system).is_none_or(|system| system.deployment().runs_on(host));
     let memory = match (runs_on(Host::Instance), runs_on(Host::Function)) {
         (true, false) => row.instance_type.clone(),
         (false, _) => format!("{} MB", row.memory_mb),

@@ -154,9 +154,15 @@ fn figures(
         .map(invocation)
         .collect();
     let usage = Usage {
-        paper_account: system.map_or(PaperAccount::Comparison, |system| system.paper_account()),
-        queue_service: system.map_or(QueueService::RabbitMq, |system| system.queue_service()),
-        tensor_store_hosts: system.map_or(1, |system| system.tensor_store_hosts(job.workers)),
+        paper_account: system.map_or(PaperAccount::Comparison, |system| {
+            system.deployment().paper_account
+        }),
+        queue_service: system.map_or(QueueService::RabbitMq, |system| {
+            system.deployment().queue_service
+        }),
+        tensor_store_hosts: system.map_or(1, |system| {
+            system.deployment().tensor_store_hosts.count(job.workers)
+        }),
         instance_type: &row.instance_type,
         function_price: simulation.profile.function_price.as_deref(),
         invocations: calls.iter().collect(),
@@ -175,7 +181,11 @@ fn figures(
     Ok(Estimate {
         seconds_per_epoch: seconds / epochs.len().max(1) as f64,
         seconds: simulated.wall_s,
-        stage_seconds: stages(&steps, system.map_or(&[][..], |s| s.coordinators()), job),
+        stage_seconds: stages(
+            &steps,
+            &system.map_or_else(Vec::new, |s| s.deployment().coordinators()),
+            job,
+        ),
         billed_ms: calls.iter().map(|call| call.billed_ms).sum(),
         peak_memory_mb: (calls.iter())
             .filter_map(|call| call.peak_memory_mb)
@@ -213,5 +223,5 @@ fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::
 
 /// Whether functions, whose memory has a size, run some of the row's code.
 pub(super) fn has_functions(row: &Row) -> bool {
-    find(&row.job.system).is_some_and(|system| system.runs_on(Host::Function))
+    find(&row.job.system).is_some_and(|system| system.deployment().runs_on(Host::Function))
 }

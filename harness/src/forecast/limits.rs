@@ -143,7 +143,8 @@ fn requests(simulation: &Simulation) -> Result<u64, Error> {
     let Some(system) = find(&simulation.job.system) else {
         return Ok(0);
     };
-    let traffic = system.traffic(&simulation.job, simulation.sizes);
+    let bound = system.bind(&simulation.job);
+    let traffic = bound.and_then(|bound| bound.traffic(simulation.sizes));
     let traffic = traffic.map_err(|error| unusable(error.into()))?;
     Ok(traffic.puts + traffic.gets + traffic.messages + traffic.deliveries + traffic.in_store)
 }

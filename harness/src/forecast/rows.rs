@@ -104,7 +104,7 @@ pub(super) fn plan(
         epochs: job.epochs,
         memory_mb: on_functions.then_some(row.memory_mb),
         instance_type: find(&job.system)
-            .is_none_or(|system| system.runs_on(Host::Instance))
+            .is_none_or(|system| system.deployment().runs_on(Host::Instance))
             .then(|| row.instance_type.clone()),
         compute: ComputeUsed::of(stands, row),
         infeasible,

@@ -136,21 +136,24 @@ impl TrialRow {
         let mut warnings = outcome.warnings.clone();
         warnings.extend(worker_warnings(outcome));
         let sent: Vec<&StepRecord> = steps(outcome).collect();
+        let bound = system.and_then(|system| system.bind(job).ok());
         Self {
             seed: job.seed,
             started_s: outcome.started_s,
             wall_s: outcome.wall_s,
-            host: system.map(|system| system.worker_host()),
+            host: system.map(|system| system.deployment().worker_host()),
             invocations: outcome.invocations.len(),
             steps: steps(outcome).count(),
             transitions: outcome.transitions,
             throttles: outcome.throttles,
-            closed_form: system.and_then(|system| system.traffic_of(job, plan.sizes, &sent).ok()),
+            closed_form: bound
+                .as_ref()
+                .and_then(|bound| bound.traffic_of(plan.sizes, &sent).ok()),
             gpus: outcome.records.iter().filter_map(gpu).collect(),
             cloudwatch: outcome.cloudwatch.clone(),
-            replicas_may_differ: system.and_then(|system| match system.replicas(job) {
-                Ok(Replicas::Differ { reason }) => Some(reason.to_owned()),
-                _ => None,
+            replicas_may_differ: bound.as_ref().and_then(|bound| match bound.replicas() {
+                Replicas::Differ { reason } => Some(reason.to_owned()),
+                Replicas::Identical => None,
             }),
             evaluations: outcome.records.iter().filter_map(evaluation).collect(),
             events: format!("events/{}.parquet", id.file_stem()),

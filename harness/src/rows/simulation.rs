@@ -67,7 +67,7 @@ pub(crate) fn stated(
 /// What a row computes on: functions, where a system has some, on what the
 /// platform gives them.
 pub fn device(simulation: &Simulation, row: &Row) -> Device {
-    let is_function = find(&row.job.system).is_some_and(|s| s.runs_on(Host::Function));
+    let is_function = find(&row.job.system).is_some_and(|s| s.deployment().runs_on(Host::Function));
     match (is_function, simulation.profile.function_device) {
         (true, FunctionDevice::Cpu) => Device::Cpu,
         (true, FunctionDevice::Cuda) => Device::Cuda,

@@ -173,13 +173,13 @@ pub fn outcome(plan: &TrialPlan, slower: f64) -> TrialOutcome {
         }
         outcome.invocations.push(invocation(
             rank,
-            system.worker_host(),
+            system.deployment().worker_host(),
             outcome.wall_s,
             place,
         ));
     }
     if let Some(Record::Step(first)) = outcome.records.first_mut() {
-        let total = system.traffic(job, plan.sizes).unwrap();
+        let total = system.bind(job).unwrap().traffic(plan.sizes).unwrap();
         let mut traffic = PurposeTraffic::default();
         let messages = epochcost_channels::Traffic {
             messages: total.messages,

@@ -21,7 +21,7 @@ pub fn refused(
         system: job.system.clone(),
     })?;
     // Sizes of the function and of its package.
-    if !simulation.has_limits || !system.runs_on(Host::Function) {
+    if !simulation.has_limits || !system.deployment().runs_on(Host::Function) {
         return Ok(None);
     }
     let function = &simulation.profile.function;
@@ -43,9 +43,10 @@ pub fn refused(
     // Functions that wait for each other must run at once: workers, or one
     // function of each peer. Functions that a worker on an instance calls do not
     // wait for others.
-    let (waiting, who) = match system.launch(job)? {
+    let (waiting, who) = match system.bind(job)?.launch() {
         Launch::Workers(workers) => {
-            let on_functions = |(name, _): &&(&str, usize)| system.host_of(name) == Host::Function;
+            let on_functions =
+                |(name, _): &&(&str, usize)| system.deployment().host_of(name) == Host::Function;
             (workers.iter().filter(on_functions).count(), "functions")
         }
         Launch::Workflow { .. } => (job.workers, "peers"),

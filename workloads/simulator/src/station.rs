@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_kernels::hash;
-use epochcost_systems::{ArithmeticMeter, Clock, LeftOut, Pause, Task, Watched};
+use epochcost_systems::{ArithmeticMeter, Clock, Pause, PollTarget, SkippedPolls, Task};
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, locked, nanoseconds};
@@ -240,13 +240,13 @@ impl Clock for Station {
 
     /// Leaves out polls up to the one that may find what is awaited: the first whose
     /// request reaches the service after a change.
-    async fn pause(&self, pause: &Pause<'_>) -> LeftOut {
+    async fn pause(&self, pause: &Pause<'_>) -> SkippedPolls {
         // Where polls may not be left out, only the interval passes.
         self.settle().await;
-        let (interval, poll) = (nanos(pause.interval), nanos(pause.look));
+        let (interval, poll) = (nanos(pause.interval), nanos(pause.poll));
         let period = interval + poll;
         let may_skip = self.services.leaves_out_polls && period > 0;
-        if !may_skip || pause.watched == Watched::Other {
+        if !may_skip || pause.target == PollTarget::Other {
             let now = self.engine.now();
             let stands_still = self.paused.swap(now, Ordering::Relaxed) == now;
             let interval = if stands_still && pause.interval.is_zero() {
@@ -255,11 +255,11 @@ impl Clock for Station {
                 pause.interval
             };
             self.engine.sleep(interval).await;
-            return LeftOut::default();
+            return SkippedPolls::default();
         }
         // Time passes until the change, or until as many polls as may be left out.
         let began = self.engine.now();
-        let changed = pin!(self.services.wait_for(pause.watched));
+        let changed = pin!(self.services.wait_for(pause.target));
         let polls = match pause.at_most {
             u64::MAX => {
                 changed.await;
@@ -282,8 +282,8 @@ impl Clock for Station {
         }
         let under_way = now.saturating_sub(starts);
         self.ahead.store(under_way, Ordering::Relaxed);
-        LeftOut {
-            looks: polls,
+        SkippedPolls {
+            count: polls,
             under_way: Duration::from_nanos(under_way),
         }
     }

@@ -61,7 +61,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
             simulation.memory_mb,
             simulation.timeout_s,
             simulation.has_limits,
-            !system.states(job)?.is_empty(),
+            !system.bind(job)?.states().is_empty(),
         ),
         instances: Instances {
             trial: trial.clone(),
@@ -101,7 +101,7 @@ fn store_data(
     data: Option<&(Bytes, Bytes)>,
     services: &Services,
 ) -> Result<(), SimulationError> {
-    let layout = system.data_layout(job)?;
+    let layout = system.bind(job)?.data_layout();
     let objects: Vec<(String, Payload)> = match data {
         None => phantom_objects(job, layout),
         Some((train, test)) => dataset_objects(job, layout, train, test)?

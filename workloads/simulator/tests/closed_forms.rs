@@ -32,7 +32,11 @@ fn assert_exact(system: &str, workers: usize, batches: usize, settings: serde_js
     );
     let simulated = run(&simulation);
     let found = find(system).unwrap();
-    let expected = found.traffic(&simulation.job, simulation.sizes).unwrap();
+    let expected = found
+        .bind(&simulation.job)
+        .unwrap()
+        .traffic(simulation.sizes)
+        .unwrap();
     let metered = simulated.totals.traffic.exchange.total().untimed();
     assert_eq!(metered, expected, "{system} with {workers} workers");
 }
@@ -82,7 +86,11 @@ fn the_other_systems_and_the_tuned_arms_move_what_they_state() {
                 let simulation = simulation(job, 1_117_396, &slow_requests(), 0.1);
                 let simulated = run(&simulation);
                 let form = find(system).unwrap();
-                let form = form.traffic(&simulation.job, simulation.sizes).unwrap();
+                let form = form
+                    .bind(&simulation.job)
+                    .unwrap()
+                    .traffic(simulation.sizes)
+                    .unwrap();
                 let metered = simulated.totals.traffic.exchange.total().untimed();
                 let what = format!("{system} {settings} {fidelity:?} of {workers}");
                 assert_eq!(metered, form, "{what}");

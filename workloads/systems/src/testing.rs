@@ -24,7 +24,7 @@ pub const SIZES: Sizes = Sizes {
     statistics: 6,
 };
 
-/// Its name.
+/// Name of the model.
 pub const MODEL: &str = "formula";
 
 const RECORD_BYTES: usize = 3;
@@ -72,9 +72,9 @@ fn known(system: &str) -> Result<&'static dyn System> {
     })
 }
 
-/// What a trial left behind.
+/// Results of a trial.
 pub struct Trial {
-    /// All records, as they came.
+    /// Records in the order of their arrival.
     pub records: Vec<Record>,
     /// Invocations and transitions.
     pub driven: Driven,
@@ -83,7 +83,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// All steps, as they ended.
+    /// Returns the steps in the order in which they ended.
     pub fn steps(&self) -> Vec<&StepRecord> {
         self.records
             .iter()
@@ -133,7 +133,7 @@ pub async fn run_with(
     job: &Job,
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
 ) -> Result<Trial, DriveError> {
-    run_on(job, &Data::of(job), compute).await
+    run_on(job, &Data::new(job), compute).await
 }
 
 /// The records of both splits, one after another.
@@ -146,7 +146,7 @@ pub struct Data {
 
 impl Data {
     /// Arbitrary records, as many as the job uses.
-    pub fn of(job: &Job) -> Self {
+    pub fn new(job: &Job) -> Self {
         let train = job.workers * job.batches_per_worker * job.batch_size;
         Self {
             train: records(job, 0, train),
@@ -170,7 +170,7 @@ pub async fn run_on(
     run_limited(job, data, compute, None).await
 }
 
-/// Likewise, with invocations that are told that they end after `limit`; they
+/// Likewise, with a time limit of `limit` that invocations know of; they
 /// are not ended.
 ///
 /// # Errors
@@ -191,7 +191,7 @@ pub async fn run_limited(
         tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
         queue: Arc::new(MemoryQueue::default()),
     };
-    store_data(job, data, system.data_layout(job)?, &channels).await?;
+    store_data(job, data, system.bind(job)?.data_layout(), &channels).await?;
     let (requests, follow_ups) = requests();
     let records = Arc::new(Records::default());
     let platform = Platform {

@@ -9,12 +9,16 @@ use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
 use epochcost_systems::testing::{self, SIZES, Trial};
 use epochcost_systems::{
-    Batch, Before, Compute, Fidelity, Job, Result, SettingsError, SystemError, Vector, after, find,
-    kubeml,
+    Batch, Compute, ComputeHook, Fidelity, HookedCompute, Job, Result, SettingsError, SystemError,
+    Vector, find, kubeml,
 };
 use serde_json::{Map, Value, json};
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+fn settings_of(job: &Job) -> kubeml::Settings {
+    serde_json::from_value(job.settings.clone()).unwrap()
+}
 
 fn overrides(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
@@ -40,7 +44,12 @@ async fn run(job: &Job) -> Trial {
 }
 
 fn closed_form(job: &Job) -> Traffic {
-    find("kubeml").unwrap().traffic(job, SIZES).unwrap()
+    find("kubeml")
+        .unwrap()
+        .bind(job)
+        .unwrap()
+        .traffic(SIZES)
+        .unwrap()
 }
 
 fn state(trial: &Trial) -> Traffic {
@@ -181,7 +190,7 @@ async fn metered_traffic_is_the_closed_form() {
                 for compute in [testing::compute, testing::phantom] {
                     let trial = testing::run_with(&job, compute).await.unwrap();
                     assert_eq!(trial.exchange(), closed_form(&job), "{what}");
-                    let expected = kubeml::state_traffic(&job, SIZES, &[]).unwrap();
+                    let expected = kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]);
                     assert_eq!(state(&trial), expected, "{what}");
                 }
             }
@@ -197,7 +206,7 @@ fn bytes_are_as_published() {
         for (k, merges) in [(-1, 1), (1, 3), (2, 2)] {
             let job = job(Fidelity::Paper, workers, json!({"k": k}));
             let mut exchange = closed_form(&job);
-            let state = kubeml::state_traffic(&job, SIZES, &[]).unwrap();
+            let state = kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]);
             let n = workers as u64;
             let (train, next) = (3 * n * merges, 3 * n * (merges - 1));
             let validate = 3 * n.min(2 * workers as u64).min(2);
@@ -260,7 +269,11 @@ async fn an_elastic_job_moves_what_its_epochs_tell() {
     };
     assert_eq!([in_epoch(0), in_epoch(1)], [2, 3]);
     let system = find("kubeml").unwrap();
-    let form = system.traffic_of(&job, SIZES, &steps).unwrap();
+    let form = system
+        .bind(&job)
+        .unwrap()
+        .traffic_of(SIZES, &steps)
+        .unwrap();
     assert_eq!(trial.exchange(), form);
     assert_ne!(form, closed_form(&job));
 }
@@ -317,7 +330,7 @@ fn settings_that_do_not_exist_or_fit_are_named() {
     let unknown = system.settings(Fidelity::Paper, &overrides(json!({"kay": 1})));
     assert!(matches!(unknown, Err(SettingsError::Unknown { .. })));
     let job = job(Fidelity::Paper, 4, json!({"document_samples": 64}));
-    let refused = system.launch(&job).unwrap_err().to_string();
+    let refused = system.bind(&job).map(drop).unwrap_err().to_string();
     assert!(
         refused.contains("4 functions share 1 documents"),
         "{refused}"
@@ -341,13 +354,13 @@ fn failing(
     let left = Arc::new(AtomicUsize::new(times));
     move || {
         let left = left.clone();
-        after(Failing { fails, left }, testing::compute())
+        HookedCompute::boxed(Failing { fails, left }, testing::compute())
     }
 }
 
 #[async_trait]
-impl Before for Failing {
-    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
+impl ComputeHook for Failing {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         let one_less = |left: usize| left.checked_sub(1);
         let is_to = (self.fails)((batch.rank, batch.epoch, batch.index));
         if is_to && self.left.fetch_update(Relaxed, Relaxed, one_less).is_ok() {

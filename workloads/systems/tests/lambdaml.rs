@@ -45,7 +45,12 @@ async fn metered_traffic_is_the_closed_form() {
                 for workers in WORKERS {
                     let settings = json!({"exchanges": exchanges});
                     let job = job(system, fidelity, workers, settings);
-                    let form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+                    let form = find(system)
+                        .unwrap()
+                        .bind(&job)
+                        .unwrap()
+                        .traffic(SIZES)
+                        .unwrap();
                     for compute in [testing::compute, testing::phantom] {
                         let trial = testing::run_with(&job, compute).await.unwrap();
                         let what = format!("{system} {exchanges} {fidelity:?} of {workers}");
@@ -69,7 +74,12 @@ fn counts_are_as_published() {
                 workers,
                 json!({"exchanges": exchanges}),
             );
-            find(system).unwrap().traffic(&job, SIZES).unwrap()
+            find(system)
+                .unwrap()
+                .bind(&job)
+                .unwrap()
+                .traffic(SIZES)
+                .unwrap()
         };
         let averaging = traffic("lambdaml_allreduce", "model_every_epoch");
         assert_eq!((averaging.puts, averaging.gets), (3 * (w + 1), 3 * 2 * w));
@@ -105,7 +115,7 @@ async fn averaged_models_are_the_same_over_both() {
     }
 }
 
-/// One worker that averages with nobody trains as one process.
+/// One worker that averages with no other worker trains as one process.
 #[tokio::test]
 async fn alone_all_variants_are_plain_sgd() {
     let of = |system, settings| job(system, Fidelity::Paper, 1, settings);
@@ -143,7 +153,11 @@ async fn published_workers_go_on_from_a_checkpoint() {
 #[test]
 fn asynchronous_replicas_may_differ() {
     let job = job("lambdaml_async", Fidelity::Paper, 3, json!({}));
-    let replicas = find("lambdaml_async").unwrap().replicas(&job).unwrap();
+    let replicas = find("lambdaml_async")
+        .unwrap()
+        .bind(&job)
+        .unwrap()
+        .replicas();
     assert!(matches!(replicas, Replicas::Differ { .. }));
 }
 
@@ -163,7 +177,12 @@ async fn mirrored_replicas_take_the_steps_of_one_process() {
         let expected = testing::run(&played).await.unwrap();
         assert_eq!(digests(&trial), digests(&expected), "{workers}");
         assert_eq!(trial.evaluations(), expected.evaluations());
-        let form = find("mirrored").unwrap().traffic(&mirrored, SIZES).unwrap();
+        let form = find("mirrored")
+            .unwrap()
+            .bind(&mirrored)
+            .unwrap()
+            .traffic(SIZES)
+            .unwrap();
         assert_eq!(form, Traffic::default());
     }
 }

@@ -11,6 +11,10 @@ use serde_json::{Map, Value, json};
 
 const WORKERS: [usize; 5] = [1, 2, 3, 4, 8];
 
+fn settings_of(job: &Job) -> mlless::Settings {
+    serde_json::from_value(job.settings.clone()).unwrap()
+}
+
 fn overrides(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
@@ -22,7 +26,9 @@ fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
 fn closed_form(job: &Job) -> Traffic {
     find("mlless")
         .unwrap()
-        .traffic(job, testing::SIZES)
+        .bind(job)
+        .unwrap()
+        .traffic(testing::SIZES)
         .unwrap()
 }
 
@@ -108,7 +114,7 @@ async fn unfiltered_averaged_gradients_are_the_dense_exchange() {
         });
         let job = job(Fidelity::Paper, workers, settings);
         assert_eq!(
-            find("mlless").unwrap().replicas(&job).unwrap(),
+            find("mlless").unwrap().bind(&job).unwrap().replicas(),
             Replicas::Identical
         );
         let trial = testing::run(&job).await.unwrap();
@@ -211,8 +217,8 @@ async fn metered_traffic_is_the_closed_form_of_what_was_sent() {
         ] {
             let job = job(Fidelity::Paper, workers, settings.clone());
             let trial = testing::run(&job).await.unwrap();
-            let sent = Sent::recorded(&job, testing::SIZES, densities(&trial)).unwrap();
-            let expected = mlless::traffic(&job, testing::SIZES, sent).unwrap();
+            let sent = Sent::recorded(&settings_of(&job), testing::SIZES, densities(&trial));
+            let expected = mlless::traffic(&job, &settings_of(&job), testing::SIZES, sent);
             assert_eq!(trial.exchange(), expected, "{workers} workers, {settings}");
         }
     }
@@ -270,7 +276,7 @@ async fn a_seed_gives_the_same_losses_and_weights() {
 async fn residuals_and_unseeded_replicas_differ() {
     for (fidelity, settings) in [(Fidelity::Paper, json!({})), (Fidelity::Code, json!({}))] {
         let job = job(fidelity, 3, settings);
-        let replicas = find("mlless").unwrap().replicas(&job).unwrap();
+        let replicas = find("mlless").unwrap().bind(&job).unwrap().replicas();
         assert!(matches!(replicas, Replicas::Differ { .. }));
         let digests = digests(&testing::run(&job).await.unwrap());
         assert_ne!(digests[0], digests[1]);

@@ -11,8 +11,8 @@ use epochcost_kernels::optimizer::Optimizer;
 use epochcost_systems::p2p::{Compression, EPOCH_BYTES, KEY_BYTES, Method, TOKEN_BYTES};
 use epochcost_systems::testing::{self, Trial};
 use epochcost_systems::{
-    Batch, Before, Compute, DriveError, Fidelity, Job, Replicas, Result, StepRecord, SystemError,
-    Vector, after, find,
+    Batch, Compute, ComputeHook, DriveError, Fidelity, HookedCompute, Job, Replicas, Result,
+    StepRecord, SystemError, Vector, find,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -39,7 +39,7 @@ fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job
 
 fn closed_form(job: &Job) -> Traffic {
     let system = find(&job.system).unwrap();
-    system.traffic(job, testing::SIZES).unwrap()
+    system.bind(job).unwrap().traffic(testing::SIZES).unwrap()
 }
 
 fn by_epoch(trial: &Trial) -> Vec<&StepRecord> {
@@ -106,7 +106,7 @@ struct Gated {
     course: Arc<Course>,
     gate: Gate,
     /// Milliseconds that a gradient takes: the published barrier needs more
-    /// than the pause between two looks at it.
+    /// than the pause between two polls of it.
     milliseconds: u64,
     fails: bool,
 }
@@ -123,8 +123,8 @@ impl Gated {
 }
 
 #[async_trait]
-impl Before for Gated {
-    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
+impl ComputeHook for Gated {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         let (rank, epoch) = (batch.rank, batch.epoch);
         if self.fails {
             return Err(SystemError::Compute("no gradient".into()));
@@ -139,7 +139,7 @@ impl Before for Gated {
         Ok(())
     }
 
-    fn evaluation(&mut self, test: &Batch) {
+    fn before_evaluation(&mut self, test: &Batch) {
         let (rank, epoch) = (test.rank, test.epoch);
         self.course.note(Event::Evaluates { rank, epoch });
     }
@@ -150,7 +150,7 @@ fn slow_of(model: fn() -> Box<dyn Compute>) -> Box<dyn Compute> {
         milliseconds: 15,
         ..Gated::new(&Arc::default(), |_, _| None)
     };
-    after(slow, model())
+    HookedCompute::boxed(slow, model())
 }
 
 fn slow() -> Box<dyn Compute> {
@@ -169,7 +169,7 @@ async fn run_gated(
 ) -> (Result<Trial, DriveError>, Arc<Course>) {
     let course = Arc::new(Course::default());
     let peers = course.clone();
-    let make = move || after(Gated::new(&peers, gate), model());
+    let make = move || HookedCompute::boxed(Gated::new(&peers, gate), model());
     (testing::run_with(job, make).await, course)
 }
 
@@ -221,7 +221,7 @@ async fn gradients_beyond_the_brokers_limit_go_by_reference() {
     }
 }
 
-/// The published peers fetch what they have in every look: at least once each,
+/// The published peers fetch what they have in every poll: at least once each,
 /// and every time all bytes of it.
 #[tokio::test]
 async fn published_peers_fetch_again_and_are_metered() {
@@ -232,7 +232,11 @@ async fn published_peers_fetch_again_and_are_metered() {
             let trial = testing::run_with(&job, compute).await.unwrap();
             let steps = trial.steps();
             let system = find("p2p").unwrap();
-            let form = system.traffic_of(&job, testing::SIZES, &steps).unwrap();
+            let form = system
+                .bind(&job)
+                .unwrap()
+                .traffic_of(testing::SIZES, &steps)
+                .unwrap();
             let metered = trial.exchange();
             assert_eq!(metered, form, "{workers}");
             assert!(metered.deliveries >= w * (w - 1) * epochs);
@@ -260,7 +264,7 @@ async fn lambda_traffic_is_the_closed_form() {
                 assert_eq!(trial.driven.invocations, w * (b + 1) * epochs + w);
                 assert_eq!(trial.driven.transitions, w * (b + 2) * epochs);
             }
-            // As published: W(2B + W)·P bytes of gradients an epoch.
+            // As published: W(2B + W)·P bytes of gradients per epoch.
             let job = job("p2p_lambda", Fidelity::Code, workers, json!({}));
             let keys = (w * (2 * b + w)) * KEY_BYTES;
             let expected = Traffic {
@@ -349,7 +353,7 @@ async fn replicas_are_identical_where_it_is_stated() {
             let same = digests
                 .chunks(3)
                 .all(|epoch| epoch.iter().all(|one| *one == epoch[0]));
-            let stated = find(system).unwrap().replicas(&job).unwrap();
+            let stated = find(system).unwrap().bind(&job).unwrap().replicas();
             match stated {
                 Replicas::Identical => assert!(same, "{system} {settings}"),
                 // Asynchronous peers may find the same by chance.
@@ -426,7 +430,11 @@ async fn a_slow_peer_delays_no_asynchronous_one() {
     // What is read is metered: a message of each peer that had sent one.
     let all = trial.steps();
     let system = find("p2p").unwrap();
-    let form = system.traffic_of(&job, testing::SIZES, &all).unwrap();
+    let form = system
+        .bind(&job)
+        .unwrap()
+        .traffic_of(testing::SIZES, &all)
+        .unwrap();
     assert_eq!(trial.exchange(), form);
     let s = Compression::published(Method::Qsgd).bytes(P / 4).unwrap() + EPOCH_BYTES;
     assert_eq!((form.messages, form.deliveries), (2 * 3, 3));
@@ -516,11 +524,11 @@ async fn a_peer_learns_that_its_execution_failed() {
             fails: true,
             ..Gated::new(&Arc::default(), |_, _| None)
         };
-        after(fails, testing::compute())
+        HookedCompute::boxed(fails, testing::compute())
     };
     let job = job("p2p_lambda", Fidelity::Paper, 2, json!({}));
     let Err(DriveError::Invoke(error)) = testing::run_with(&job, failing).await else {
-        panic!("nobody noticed");
+        panic!("the failure was not noticed");
     };
     assert_eq!(error.function, "peer");
     assert!(error.reason.contains("no gradient"), "{}", error.reason);

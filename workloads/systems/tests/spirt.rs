@@ -13,11 +13,15 @@ use serde_json::{Map, Value, json};
 
 const WORKERS: [usize; 5] = [1, 2, 3, 4, 8];
 
+fn settings_of(job: &Job) -> spirt::Settings {
+    serde_json::from_value(job.settings.clone()).unwrap()
+}
+
 fn overrides(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
 
-/// Peers look at the barrier more often than by default: the tests run faster.
+/// Peers poll the barrier more often than by default: the tests run faster.
 fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
     let mut settings = overrides(settings);
     settings.entry("poll_interval_ms").or_insert(json!(1));
@@ -42,7 +46,12 @@ fn published(workers: usize) -> Job {
 }
 
 fn closed_form(job: &Job) -> Traffic {
-    find("spirt").unwrap().traffic(job, testing::SIZES).unwrap()
+    find("spirt")
+        .unwrap()
+        .bind(job)
+        .unwrap()
+        .traffic(testing::SIZES)
+        .unwrap()
 }
 
 /// Digests of the parameters after each epoch, by epoch and rank.
@@ -153,7 +162,7 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
-/// How peers are told and how many requests they send at once changes no bit.
+/// How peers are notified and how many requests they send at once changes no bit.
 #[tokio::test]
 async fn transport_alone_changes_no_bit() {
     for workers in WORKERS {
@@ -248,7 +257,7 @@ async fn published_texts_have_their_closed_form() {
             let encoded: Vec<&[u8]> = encoded.iter().map(Vec::as_slice).collect();
             texts.averages += codec::json_mean(&encoded).unwrap().len() as u64;
         }
-        let expected = spirt::traffic(&job, testing::SIZES, texts).unwrap();
+        let expected = spirt::traffic(&job, &settings_of(&job), testing::SIZES, texts).unwrap();
         assert_eq!(trial.exchange(), expected, "{workers} peers");
         assert_ne!(expected, closed_form(&job), "nominal texts are an estimate");
     }
@@ -318,7 +327,7 @@ async fn unseeded_replicas_differ() {
     let job = job(Fidelity::Paper, 3, json!({"seeded_replicas": false}));
     let system = find("spirt").unwrap();
     assert!(matches!(
-        system.replicas(&job).unwrap(),
+        system.bind(&job).unwrap().replicas(),
         Replicas::Differ { .. }
     ));
     let digests = digests(&testing::run(&job).await.unwrap());
@@ -403,7 +412,7 @@ fn settings_that_do_not_exist_or_fit_are_named() {
 fn an_optimizer_that_the_store_does_not_know_is_refused() {
     let mut job = job(Fidelity::Paper, 2, json!({}));
     job.optimizer = find("mlless").unwrap().optimizer(Fidelity::Paper);
-    let error = find("spirt").unwrap().launch(&job).unwrap_err();
+    let error = find("spirt").unwrap().bind(&job).map(drop).unwrap_err();
     assert!(matches!(
         error,
         SystemError::Settings(SettingsError::Value { field, .. }) if field == "optimizer"

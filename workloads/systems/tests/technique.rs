@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Fidelity, find};
+use epochcost_systems::{Evaluate, Fidelity, Job, SystemError, find};
 use serde_json::{Map, Value, json};
 
 const SYSTEMS: [(&str, Fidelity); 8] = [
@@ -20,7 +20,7 @@ const SYSTEMS: [(&str, Fidelity); 8] = [
 
 fn settings(system: &str, techniques: Value) -> Map<String, Value> {
     let mut settings: Map<String, Value> = serde_json::from_value(techniques).unwrap();
-    // The tests run faster where workers look for each other's objects often.
+    // The tests run faster where workers poll for each other's objects often.
     match system {
         "allreduce" | "lambdaml_allreduce" => settings.insert("merged_poll_ms".into(), json!(1)),
         "gpu_baseline" => settings.insert("poll_ms".into(), json!(1)),
@@ -47,10 +47,14 @@ async fn training_ends_early_for_all_workers() {
             assert_eq!(trial.evaluations().len(), 2, "{what}");
             let steps = trial.steps();
             let found = find(system).unwrap();
-            let form = found.traffic_of(&job, SIZES, &steps).unwrap();
+            let form = found.bind(&job).unwrap().traffic_of(SIZES, &steps).unwrap();
             assert_eq!(trial.exchange(), form, "{what}");
             job.epochs = 2;
-            assert_eq!(form, found.traffic(&job, SIZES).unwrap(), "{what}");
+            assert_eq!(
+                form,
+                found.bind(&job).unwrap().traffic(SIZES).unwrap(),
+                "{what}"
+            );
         }
     }
 }
@@ -105,7 +109,7 @@ async fn workers_go_on_where_their_time_was_over() {
         let overrides = settings(system, json!({"exchanges": exchanges}));
         let job = testing::job(system, Fidelity::Tuned, 3, &overrides).unwrap();
         let run = async |limit| {
-            let data = testing::Data::of(&job);
+            let data = testing::Data::new(&job);
             testing::run_limited(&job, &data, testing::compute, limit)
                 .await
                 .unwrap()
@@ -136,4 +140,22 @@ async fn workers_go_on_where_their_time_was_over() {
         let enough = run(Some(Duration::from_secs(1_000))).await;
         assert_eq!(enough.driven.invocations, 3);
     }
+}
+
+#[test]
+fn a_technique_that_does_not_fit_is_named() {
+    let allreduce = find("allreduce").unwrap();
+    let refused = |settings: Value, evaluate: Evaluate| {
+        let settings = serde_json::from_value(settings).unwrap();
+        let job = testing::job("allreduce", Fidelity::Paper, 2, &settings).unwrap();
+        let job = Job { evaluate, ..job };
+        match allreduce.bind(&job).map(drop).unwrap_err() {
+            SystemError::Settings(error) => error.field().to_owned(),
+            other => panic!("{other}"),
+        }
+    };
+    let factor = json!({"reduce_on_plateau": {"factor": 2.0}});
+    assert_eq!(refused(factor, Evaluate::EveryEpoch), "reduce_on_plateau");
+    let stopping = json!({"early_stopping": {}});
+    assert_eq!(refused(stopping, Evaluate::Last), "early_stopping");
 }

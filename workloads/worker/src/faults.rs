@@ -4,7 +4,7 @@ use std::time::Duration;
 use std::{env, process};
 
 use async_trait::async_trait;
-use epochcost_systems::{Batch, Before, Result, SystemError};
+use epochcost_systems::{Batch, ComputeHook, Result, SystemError};
 use serde::Deserialize;
 use tokio::time::sleep;
 
@@ -40,8 +40,8 @@ pub enum FaultKind {
 pub struct Faults(pub Vec<Fault>);
 
 #[async_trait]
-impl Before for Faults {
-    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
+impl ComputeHook for Faults {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         let applies = |fault: &&Fault| {
             (fault.rank, fault.epoch, fault.batch) == (batch.rank, batch.epoch, batch.index)
         };

@@ -9,7 +9,7 @@ use epochcost_channels::{
 };
 use epochcost_models::GpuWatch;
 use epochcost_systems::{
-    Channels, GpuUsage, Job, Launch, Outcome, Record, Recorder, Task, World, after, find,
+    Channels, GpuUsage, HookedCompute, Job, Launch, Outcome, Record, Recorder, Task, World, find,
 };
 use tokio::sync::Mutex;
 
@@ -90,7 +90,8 @@ impl Worker {
         let model = self.model(&task.job, rank)?;
         let on_gpu = model.is_on_gpu();
         let model = JobModel::new(model, &task.job)?;
-        let compute = after(Faults(self.environment.faults.clone()), Box::new(model));
+        let compute =
+            HookedCompute::boxed(Faults(self.environment.faults.clone()), Box::new(model));
         let mut world = World::new(
             task,
             &channels,
@@ -146,7 +147,7 @@ impl Worker {
 fn is_launched(task: &Task) -> Result<bool, WorkerError> {
     let system = find(&task.job.system)
         .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
-    Ok(match system.launch(&task.job)? {
+    Ok(match system.bind(&task.job)?.launch() {
         Launch::Workers(workers) => workers.iter().any(|(name, _)| *name == task.function),
         Launch::Workflow { bootstrap } => bootstrap == task.function,
     })

@@ -108,7 +108,8 @@ pub(super) fn sends_what_it_learns(row: &RowAnalysis) -> bool {
     let Some(system) = find(&planned.job.system) else {
         return false;
     };
-    let by_size = system.traffic(&planned.job, planned.sizes()).ok();
+    let bound = system.bind(&planned.job);
+    let by_size = bound.and_then(|bound| bound.traffic(planned.sizes())).ok();
     row.succeeded()
         .any(|trial| trial.trial.closed_form.is_some() && trial.trial.closed_form != by_size)
 }

@@ -27,7 +27,7 @@ struct Machine {
 impl Machine {
     fn of(trial: &Trial<'_>) -> Result<Self, PlatformError> {
         let (scope, job) = (&trial.aws.scope, trial.job());
-        let states = trial.system.states(job).map_err(unusable)?;
+        let states = trial.system.bind(job).map_err(unusable)?.states();
         let invoked = states
             .iter()
             .map(|state| state.invocations(job.batches_per_worker));

@@ -102,7 +102,11 @@ impl Trial<'_> {
         data: &TrialData,
         made: &mut BTreeSet<Address>,
     ) -> Result<(), PlatformError> {
-        let layout = self.system.data_layout(self.job()).map_err(unusable)?;
+        let layout = self
+            .system
+            .bind(self.job())
+            .map_err(unusable)?
+            .data_layout();
         let dataset = dataset_objects(self.job(), layout, &data.train, &data.test);
         let bucket = deployment::objects_bucket(&self.aws.scope);
         for (key, object) in dataset.map_err(unusable)? {
@@ -144,11 +148,11 @@ impl Trial<'_> {
 
     /// Starts the work and follows it to its end.
     async fn work(&self, progress: &dyn Progress) -> Result<TrialOutcome, PlatformError> {
-        if self.system.worker_host() == Host::Instance {
+        if self.system.deployment().worker_host() == Host::Instance {
             return instances::work(self, progress).await;
         }
         let mut watch = self.watch()?;
-        let launch = self.system.launch(self.job()).map_err(unusable)?;
+        let launch = self.system.bind(self.job()).map_err(unusable)?.launch();
         let (first, is_workflow) = match launch {
             Launch::Workers(workers) => (workers, false),
             Launch::Workflow { bootstrap } => {

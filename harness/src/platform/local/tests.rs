@@ -88,7 +88,7 @@ impl Peer {
             test: vec![1; RECORD_BYTES].into(),
             record_bytes: RECORD_BYTES,
         };
-        let layout = find("spirt").unwrap().data_layout(&job).unwrap();
+        let layout = find("spirt").unwrap().bind(&job).unwrap().data_layout();
         let row = row(&job);
         let services = Provider::Embedded.start(&row, layout, &data).await;
         let services = services.unwrap();

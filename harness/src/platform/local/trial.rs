@@ -37,8 +37,9 @@ pub(super) async fn run(
     let system = find(&row.job.system)
         .ok_or_else(|| unusable(format!("there is no system {:?}", row.job.system)))?;
     let layout = system
-        .data_layout(&row.job)
-        .map_err(|error| unusable(error.to_string()))?;
+        .bind(&row.job)
+        .map_err(|error| unusable(error.to_string()))?
+        .data_layout();
     let mut services = local.services.start(row, layout, data).await?;
     let (requests, follow_ups) = requests();
     let control = control::serve(requests)
@@ -82,6 +83,7 @@ pub(super) async fn run(
         transitions,
         cloudwatch: Vec::new(),
         throttles: system
+            .deployment()
             .runs_on(HostKind::Function)
             .then_some(throttles.refused),
         failure,
@@ -166,9 +168,11 @@ async fn functions(
 /// Who invokes the system's functions. The published state machine of SPIRT has
 /// no `Retry` in any state.
 fn caller(row: &Row, system: &dyn System) -> Caller {
-    let workflow = matches!(system.launch(&row.job), Ok(Launch::Workflow { .. }));
+    let workflow = system
+        .bind(&row.job)
+        .is_ok_and(|bound| matches!(bound.launch(), Launch::Workflow { .. }));
     // Instances start executions for each of their steps.
-    if !workflow && system.worker_host() == HostKind::Function {
+    if !workflow && system.deployment().worker_host() == HostKind::Function {
         return Caller::Events;
     }
     match row.job.fidelity {
@@ -207,7 +211,7 @@ async fn drive_to_end(
 /// No trial can take longer: in an epoch, a worker goes through each of its
 /// system's functions at most once after the other.
 fn deadline(row: &Row, system: &dyn System) -> Duration {
-    let turns = row.job.epochs * system.functions().len().max(1) + 1;
+    let turns = row.job.epochs * system.deployment().functions.len().max(1) + 1;
     Duration::from_secs(row.timeout_s.saturating_mul(turns as u64))
 }
 
@@ -259,7 +263,7 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
     let mut warnings = Vec::new();
     let workers = row.job.workers;
     let cores = local.cores;
-    if system.runs_on(HostKind::Instance) {
+    if system.deployment().runs_on(HostKind::Instance) {
         warnings
             .push("instances ran as processes of this machine; booting was not simulated".into());
         if workers > cores {
@@ -269,7 +273,7 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
             ));
         }
     }
-    if !system.runs_on(HostKind::Function) {
+    if !system.deployment().runs_on(HostKind::Function) {
         return warnings;
     }
     let share = vcpus(row.memory_mb);

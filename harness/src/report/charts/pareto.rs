@@ -141,7 +141,8 @@ fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
 /// The part of the paper's account that paid for computing gradients, an epoch.
 fn gradients_usd(labelled: &Labelled<'_>) -> Option<f64> {
     let system = find(&labelled.row.planned.row.job.system)?;
-    if system.runs_on(Host::Function) && system.runs_on(Host::Instance) {
+    let deployment = system.deployment();
+    if deployment.runs_on(Host::Function) && deployment.runs_on(Host::Instance) {
         // Its workers pay for the wait for their functions, too.
         return None;
     }

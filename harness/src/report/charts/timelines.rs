@@ -47,11 +47,11 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
     let (workers, _) = workers(&sample.trial.invocations, &sample.steps);
     let window = Window::of(&workers, &sample.steps)?;
     let shown = shown(&workers, &window);
-    let coordinators =
-        find(&labelled.row.planned.row.job.system).map_or(&[][..], |system| system.coordinators());
+    let system = find(&labelled.row.planned.row.job.system);
+    let coordinators = system.map_or_else(Vec::new, |system| system.deployment().coordinators());
     let lanes: Vec<Lane> = shown
         .iter()
-        .flat_map(|worker| lanes(worker, &window, coordinators))
+        .flat_map(|worker| lanes(worker, &window, &coordinators))
         .collect();
     let caption = caption(labelled, sample, &window, [shown, &workers]);
     let id = format!("timeline-{}", sample.row);

@@ -181,7 +181,11 @@ fn exchanged(outcome: &TrialOutcome) -> Traffic {
 fn assert_succeeds(plan: &TrialPlan, outcome: &TrialOutcome) {
     assert_eq!(outcome.failure, None);
     let system = find(&plan.row.job.system).unwrap();
-    let expected = system.traffic(&plan.row.job, plan.sizes).unwrap();
+    let expected = system
+        .bind(&plan.row.job)
+        .unwrap()
+        .traffic(plan.sizes)
+        .unwrap();
     assert_eq!(exchanged(outcome), expected.untimed());
     let evaluated = outcome.records.iter().any(|record| match record {
         Record::Evaluated { evaluation, .. } => evaluation.samples == 8,

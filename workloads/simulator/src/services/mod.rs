@@ -7,7 +7,7 @@ mod tensors;
 use std::sync::{Arc, Mutex};
 
 use epochcost_channels::ChannelError;
-use epochcost_systems::Watched;
+use epochcost_systems::PollTarget;
 
 pub(crate) use objects::Objects;
 pub(crate) use queue::Queues;
@@ -94,13 +94,13 @@ impl Services {
     }
 
     /// Waits until what `watched` names exists.
-    pub(crate) async fn wait_for(&self, watched: Watched<'_>) {
+    pub(crate) async fn wait_for(&self, watched: PollTarget<'_>) {
         match watched {
-            Watched::Object { bucket, key } if !self.objects.has(bucket, key) => {
+            PollTarget::Object { bucket, key } if !self.objects.has(bucket, key) => {
                 let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
                 self.notify.notified(awaited, 1).await;
             }
-            Watched::Messages { queue, awaited } if self.queues.count(queue) < awaited => {
+            PollTarget::Messages { queue, awaited } if self.queues.count(queue) < awaited => {
                 let messages = Awaited::Messages(queue.to_owned());
                 self.notify.notified(messages, awaited).await;
             }

@@ -47,7 +47,7 @@ pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job
         seed: 1,
         optimizer: found.optimizer(Fidelity::Paper),
         evaluate: Evaluate::Never,
-        device: match found.runs_on(Host::Function) {
+        device: match found.deployment().runs_on(Host::Function) {
             true => Device::Cpu,
             false => Device::Cuda,
         },

@@ -10,9 +10,9 @@ use epochcost_channels::TensorStore;
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
 use epochcost_systems::testing;
 use epochcost_systems::{
-    Batch, Before, Channels, Clock, Compute, DATASET_BUCKET, DriveError, Evaluate, ExecutionStatus,
-    Fidelity, Invoke, Job, Outcome, Record, Recorder, Result, SystemError, Task, World, after,
-    find, shard_key,
+    Batch, Channels, Clock, Compute, ComputeHook, DATASET_BUCKET, DriveError, Evaluate,
+    ExecutionStatus, Fidelity, HookedCompute, Invoke, Job, Outcome, Record, Recorder, Result,
+    SystemError, Task, World, find, shard_key,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
@@ -205,8 +205,8 @@ async fn keys_beyond_the_first_page_stay_hidden() {
 struct Failing;
 
 #[async_trait]
-impl Before for Failing {
-    async fn gradient(&mut self, batch: &Batch) -> Result<()> {
+impl ComputeHook for Failing {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         match (batch.rank, batch.index) {
             (2, 1) => Err(SystemError::Compute("the device is gone".into())),
             _ => Ok(()),
@@ -219,7 +219,7 @@ impl Before for Failing {
 async fn a_worker_that_fails_ends_the_job() {
     for system in SYSTEMS {
         let job = job(system, Fidelity::Paper, 3, json!({}));
-        let compute = || after(Failing, testing::compute());
+        let compute = || HookedCompute::boxed(Failing, testing::compute());
         match testing::run_with(&job, compute).await.err() {
             Some(DriveError::Invoke(error)) => {
                 assert_eq!(error.rank, 2, "{system}");

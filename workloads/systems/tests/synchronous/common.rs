@@ -15,7 +15,7 @@ pub(crate) fn overrides(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
 
-/// Workers look for each other's objects more often than by default: the tests
+/// Workers poll for each other's objects more often than by default: the tests
 /// run faster.
 pub(crate) fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
     let mut settings = overrides(settings);

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use epochcost_channels::ObjectStore;
 use epochcost_systems::testing;
 use epochcost_systems::{
-    Batch, Before, Compute, Evaluation, Fidelity, GradientOutput, Job, Outcome, Result,
-    SystemError, Vector, after, find,
+    Batch, Compute, ComputeHook, Evaluation, Fidelity, GradientOutput, HookedCompute, Job, Outcome,
+    Result, SystemError, Vector, find,
 };
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
@@ -122,8 +122,8 @@ fn tuned(workers: usize) -> Job {
 struct Nothing;
 
 #[async_trait]
-impl Before for Nothing {
-    async fn gradient(&mut self, _batch: &Batch) -> Result<()> {
+impl ComputeHook for Nothing {
+    async fn before_gradient(&mut self, _batch: &Batch) -> Result<()> {
         Ok(())
     }
 }
@@ -139,7 +139,12 @@ async fn run_in_parts(workers: usize, course: Course) -> Vec<Result<Outcome>> {
             course,
         };
         // A worker's model is wrapped like this, to meet faults.
-        start_with(&job, &channels, rank, after(Nothing, Box::new(compute)))
+        start_with(
+            &job,
+            &channels,
+            rank,
+            HookedCompute::boxed(Nothing, Box::new(compute)),
+        )
     };
     let mut outcomes = vec![];
     for worker in (0..workers).map(start).collect::<Vec<_>>() {
@@ -181,7 +186,11 @@ async fn overlap_changes_no_bit_and_no_request() {
         assert_eq!(digests(&tuned), digests(&paper));
         assert_eq!(losses(&tuned), losses(&paper));
         assert_eq!(tuned.exchange(), whole.exchange());
-        let closed_form = find("gpu_baseline").unwrap().traffic(&job, testing::SIZES);
+        let closed_form = find("gpu_baseline")
+            .unwrap()
+            .bind(&job)
+            .unwrap()
+            .traffic(testing::SIZES);
         assert_eq!(tuned.exchange(), closed_form.unwrap());
         let left = keys(&tuned.channels, "gradients").await;
         assert_eq!(left, keys(&whole.channels, "gradients").await);

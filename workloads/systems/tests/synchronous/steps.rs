@@ -56,7 +56,7 @@ async fn every_replica_takes_the_steps_of_one_process() {
     for (system, fidelity, settings) in cases {
         for workers in WORKERS {
             let job = job(system, fidelity, workers, settings.clone());
-            let replicas = find(system).unwrap().replicas(&job).unwrap();
+            let replicas = find(system).unwrap().bind(&job).unwrap().replicas();
             assert_eq!(replicas, Replicas::Identical);
             let expected: Vec<String> = reference(&job, false)
                 .await
@@ -103,7 +103,7 @@ async fn a_seed_gives_the_same_losses_and_parameters() {
 async fn published_replicas_differ() {
     for system in ["allreduce", "scatterreduce"] {
         let job = job(system, Fidelity::Code, 3, json!({}));
-        let replicas = find(system).unwrap().replicas(&job).unwrap();
+        let replicas = find(system).unwrap().bind(&job).unwrap().replicas();
         assert!(matches!(replicas, Replicas::Differ { .. }));
         let digests = digests(&testing::run(&job).await.unwrap());
         for step in digests.chunks(3) {
@@ -153,7 +153,11 @@ async fn phantoms_re_invoke_themselves_too() {
     for fidelity in [Fidelity::Paper, Fidelity::Code] {
         let job = job("scatterreduce", fidelity, 4, settings.clone());
         let trial = testing::run_with(&job, testing::phantom).await.unwrap();
-        let closed_form = find("scatterreduce").unwrap().traffic(&job, SIZES);
+        let closed_form = find("scatterreduce")
+            .unwrap()
+            .bind(&job)
+            .unwrap()
+            .traffic(SIZES);
         assert_eq!(trial.exchange(), closed_form.unwrap());
         assert!(trial.evaluations().is_empty());
     }

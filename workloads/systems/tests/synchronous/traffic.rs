@@ -36,7 +36,12 @@ async fn metered_traffic_is_the_closed_form() {
                     ..Traffic::default()
                 };
                 let what = format!("{system} {fidelity:?} of {workers}");
-                let closed_form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+                let closed_form = find(system)
+                    .unwrap()
+                    .bind(&job)
+                    .unwrap()
+                    .traffic(SIZES)
+                    .unwrap();
                 assert_eq!(closed_form, by_hand, "{what}");
                 for compute in [testing::compute, testing::phantom] {
                     let trial = testing::run_with(&job, compute).await.unwrap();
@@ -97,7 +102,12 @@ async fn tuned_traffic_is_the_closed_form() {
         ] {
             let job = job(system, Fidelity::Tuned, workers, settings.clone());
             let what = format!("{system} {settings} of {workers}");
-            let closed_form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+            let closed_form = find(system)
+                .unwrap()
+                .bind(&job)
+                .unwrap()
+                .traffic(SIZES)
+                .unwrap();
             let mut expected = Traffic::default();
             (0..STEPS).for_each(|_| expected += step);
             assert_eq!(closed_form, expected, "{what}");
@@ -109,7 +119,7 @@ async fn tuned_traffic_is_the_closed_form() {
     }
 }
 
-/// (3W + 1)·P, (3W − 2)·P and W²·P bytes a step.
+/// (3W + 1)·P, (3W − 2)·P and W²·P bytes per step.
 #[test]
 fn bytes_of_a_step_are_as_published() {
     for (system, expected) in [
@@ -119,7 +129,12 @@ fn bytes_of_a_step_are_as_published() {
     ] {
         for (workers, gradients) in WORKERS.into_iter().zip(expected) {
             let job = job(system, Fidelity::Paper, workers, json!({}));
-            let traffic = find(system).unwrap().traffic(&job, SIZES).unwrap();
+            let traffic = find(system)
+                .unwrap()
+                .bind(&job)
+                .unwrap()
+                .traffic(SIZES)
+                .unwrap();
             let bytes = traffic.bytes_up + traffic.bytes_down;
             assert_eq!(bytes, STEPS * gradients * SIZES.gradient_bytes());
         }
@@ -159,12 +174,17 @@ async fn every_setting_has_its_closed_form() {
     for (system, settings) in cases {
         let job = job(system, Fidelity::Paper, 4, settings.clone());
         let trial = testing::run(&job).await.unwrap();
-        let closed_form = find(system).unwrap().traffic(&job, SIZES).unwrap();
+        let closed_form = find(system)
+            .unwrap()
+            .bind(&job)
+            .unwrap()
+            .traffic(SIZES)
+            .unwrap();
         assert_eq!(trial.exchange(), closed_form, "{system} {settings}");
     }
 }
 
-/// Six lines a step, each a rewrite of the whole log: state, never exchange.
+/// Six lines per step, each a rewrite of the whole log: state, never exchange.
 #[tokio::test]
 async fn log_objects_are_not_the_exchange() {
     for system in ["allreduce", "scatterreduce"] {

@@ -1,0 +1,123 @@
+//! A system over a job whose settings it has parsed: every [`TrainingSystem`]
+//! is a [`System`].
+
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde_json::{Map, Value};
+
+use crate::contract::settings::{parse, resolve};
+use crate::{
+    BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, Replicas, Result,
+    SettingsError, Sizes, State, StepRecord, System, TrainingSystem, World,
+};
+
+/// A system, a job, and the job's settings, parsed once and checked.
+struct Bound<'a, S: TrainingSystem> {
+    system: &'a S,
+    job: &'a Job,
+    settings: S::Settings,
+}
+
+/// Parses the settings of `job` and checks that they fit each other and the job.
+///
+/// # Errors
+/// Names the setting that does not fit.
+pub(crate) fn settings_of<S: TrainingSystem>(
+    system: &S,
+    job: &Job,
+) -> Result<S::Settings, SettingsError> {
+    let settings = parse(system.name(), &job.settings)?;
+    system.check(&settings)?;
+    system.check_job(job, &settings)?;
+    system.techniques(&settings).check(system.name(), job)?;
+    Ok(settings)
+}
+
+#[async_trait]
+impl<S: TrainingSystem> System for S {
+    fn name(&self) -> &'static str {
+        TrainingSystem::name(self)
+    }
+
+    fn title(&self) -> &'static str {
+        TrainingSystem::title(self)
+    }
+
+    fn about(&self) -> &'static str {
+        TrainingSystem::about(self)
+    }
+
+    fn deployment(&self) -> Deployment {
+        TrainingSystem::deployment(self)
+    }
+
+    fn settings(
+        &self,
+        fidelity: Fidelity,
+        overrides: &Map<String, Value>,
+    ) -> Result<Value, SettingsError> {
+        let name = TrainingSystem::name(self);
+        let settings = resolve(name, &self.defaults(fidelity), overrides)?;
+        self.check(&parse(name, &settings)?)?;
+        Ok(settings)
+    }
+
+    fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
+        TrainingSystem::optimizer(self, fidelity)
+    }
+
+    fn bind<'a>(&'a self, job: &'a Job) -> Result<Box<dyn BoundSystem + 'a>> {
+        let settings = settings_of(self, job)?;
+        Ok(Box::new(Bound {
+            system: self,
+            job,
+            settings,
+        }))
+    }
+
+    async fn run(&self, world: &mut World) -> Result<Outcome> {
+        let settings = settings_of(self, &world.task.job)?;
+        TrainingSystem::run(self, world, settings).await
+    }
+}
+
+impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
+    fn data_layout(&self) -> DataLayout {
+        self.system.data_layout(&self.settings)
+    }
+
+    fn launch(&self) -> Launch {
+        self.system.launch(self.job, &self.settings)
+    }
+
+    fn states(&self) -> Vec<State> {
+        self.system.states()
+    }
+
+    fn traffic(&self, sizes: Sizes) -> Result<Traffic> {
+        self.system.traffic(self.job, &self.settings, sizes)
+    }
+
+    fn traffic_of(&self, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
+        let (system, settings) = (self.system, &self.settings);
+        if system.techniques(settings).early_stopping.is_none() {
+            return system.traffic_of(self.job, settings, sizes, steps);
+        }
+        let job = self.job.as_run(steps);
+        system.traffic_of(&job, settings, sizes, steps)
+    }
+
+    fn states_bytes(&self) -> bool {
+        self.system.states_bytes(&self.settings)
+    }
+
+    fn resident_vectors(&self, function: &str, rank: usize) -> usize {
+        let system = self.system;
+        system.resident_vectors(self.job, &self.settings, function, rank)
+    }
+
+    fn replicas(&self) -> Replicas {
+        self.system.replicas(&self.settings)
+    }
+}

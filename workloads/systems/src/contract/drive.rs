@@ -1,0 +1,199 @@
+//! Runs a job to its end over whatever can start functions.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use futures_util::future::{BoxFuture, try_join_all};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use thiserror::Error;
+
+use crate::contract::requests::Ended;
+use crate::contract::workflow;
+use crate::{FollowUp, FollowUps, Host, Job, Launch, Outcome, State, System, SystemError, Task};
+
+/// Why an invocation did not end well, as its caller sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{function} of worker {rank} failed: {reason}")]
+pub struct InvokeError {
+    /// The function.
+    pub function: String,
+    /// The worker it worked for.
+    pub rank: usize,
+    /// The platform's error message.
+    pub reason: String,
+}
+
+/// Starts functions, or instance processes, and waits for them.
+#[async_trait]
+pub trait Functions: Send + Sync {
+    /// Invokes the task's function and waits for its answer.
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError>;
+}
+
+/// Functions and instances of one trial, each where its system wants it.
+pub struct ByHost<F, I> {
+    /// The system that the functions belong to.
+    pub system: &'static dyn System,
+    /// Runs those on [`Host::Function`].
+    pub functions: F,
+    /// Runs those on [`Host::Instance`].
+    pub instances: I,
+}
+
+#[async_trait]
+impl<F: Functions, I: Functions> Functions for ByHost<F, I> {
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
+        match self.system.deployment().host_of(&task.function) {
+            Host::Function => self.functions.invoke(task).await,
+            Host::Instance => self.instances.invoke(task).await,
+        }
+    }
+}
+
+/// Work that was done to run a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Driven {
+    /// Functions invoked.
+    pub invocations: u64,
+    /// State transitions of workflows.
+    pub transitions: u64,
+}
+
+struct Driver<'a> {
+    functions: &'a dyn Functions,
+    states: Vec<State>,
+    /// Whether executions are the trial itself, so that one that fails ends
+    /// it; otherwise, the worker that started one polls its status.
+    is_workflow: bool,
+    ended: Ended,
+    invocations: AtomicU64,
+    transitions: AtomicU64,
+}
+
+impl Driver<'_> {
+    async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
+        self.invocations.fetch_add(1, Ordering::Relaxed);
+        self.functions.invoke(task).await
+    }
+
+    async fn execute(&self, task: Task) -> Result<(), InvokeError> {
+        workflow::execute(&self.states, &task, self.functions).await?;
+        let batches = task.job.batches_per_worker;
+        let sum = |count: fn(&State, usize) -> u64| -> u64 {
+            self.states.iter().map(|state| count(state, batches)).sum()
+        };
+        self.invocations
+            .fetch_add(sum(State::invocations), Ordering::Relaxed);
+        self.transitions
+            .fetch_add(sum(State::transitions), Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn follow(&self, follow_up: FollowUp) -> Result<(), InvokeError> {
+        match follow_up {
+            FollowUp::Call { task, answer } => {
+                // A caller that is gone has failed, and says so itself.
+                let _ = answer.send(self.invoke(task).await);
+                Ok(())
+            }
+            FollowUp::Invocation(task) => self.invoke(task).await.map(drop),
+            FollowUp::Workflow { task, name } => {
+                let result = self.execute(task).await;
+                self.ended.note(&name, &result);
+                if self.is_workflow { result } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// Why a job could not be run to its end.
+#[derive(Debug, Error)]
+pub enum DriveError {
+    /// The job's settings are not its system's.
+    #[error(transparent)]
+    System(#[from] SystemError),
+    /// An invocation failed.
+    #[error(transparent)]
+    Invoke(#[from] InvokeError),
+}
+
+/// Starts what `system` launches for `job`, then everything that running
+/// functions ask for, until nothing is left.
+///
+/// `follow_ups` receives what running functions ask for.
+///
+/// # Errors
+/// The first invocation that failed without a caller waiting for it; the others are
+/// dropped.
+pub async fn drive(
+    system: &dyn System,
+    job: &Job,
+    functions: &dyn Functions,
+    follow_ups: FollowUps,
+) -> Result<Driven, DriveError> {
+    let task = |function: &str, rank: usize| Task {
+        job: job.clone(),
+        function: function.into(),
+        rank,
+        epoch: 0,
+        batch: None,
+    };
+    let FollowUps {
+        received: mut follow_ups,
+        ended,
+    } = follow_ups;
+    // Find the tasks to start.
+    let bound = system.bind(job)?;
+    let (first, is_workflow): (Vec<Task>, bool) = match bound.launch() {
+        Launch::Workers(workers) => {
+            let workers = workers.into_iter();
+            let tasks = workers.map(|(function, rank)| task(function, rank));
+            (tasks.collect(), false)
+        }
+        Launch::Workflow { bootstrap } => {
+            let tasks = (0..job.workers).map(|rank| task(bootstrap, rank));
+            (tasks.collect(), true)
+        }
+    };
+    let driver = Driver {
+        functions,
+        states: bound.states(),
+        is_workflow,
+        ended,
+        invocations: AtomicU64::new(0),
+        transitions: AtomicU64::new(0),
+    };
+    // Start them; a workflow, once every peer has been prepared.
+    let mut running: FuturesUnordered<BoxFuture<'_, Result<(), InvokeError>>> =
+        FuturesUnordered::new();
+    if is_workflow {
+        try_join_all(first.iter().map(|task| driver.invoke(task.clone()))).await?;
+        for task in first {
+            running.push(Box::pin(driver.execute(task)));
+        }
+    } else {
+        for task in first {
+            running.push(Box::pin(async { driver.invoke(task).await.map(drop) }));
+        }
+    }
+    // Start what running functions ask for, until nothing is left.
+    loop {
+        while let Ok(follow_up) = follow_ups.try_recv() {
+            running.push(Box::pin(driver.follow(follow_up)));
+        }
+        tokio::select! {
+            biased;
+            Some(follow_up) = follow_ups.recv() => {
+                running.push(Box::pin(driver.follow(follow_up)));
+            }
+            ended = running.next() => match ended {
+                Some(result) => result?,
+                None => break,
+            },
+        }
+    }
+    Ok(Driven {
+        invocations: driver.invocations.load(Ordering::Relaxed),
+        transitions: driver.transitions.load(Ordering::Relaxed),
+    })
+}

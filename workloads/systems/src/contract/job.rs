@@ -1,0 +1,143 @@
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::{Deserialize, Serialize};
+
+use crate::StepRecord;
+
+/// Description of a system that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fidelity {
+    /// The system as the paper describes it.
+    Paper,
+    /// The behaviour of the published code, its defects included.
+    Code,
+    /// The same idea done as well as we can.
+    Tuned,
+}
+
+impl Fidelity {
+    /// Every fidelity, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Paper, Self::Code, Self::Tuned];
+
+    /// The word used in experiments and results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Code => "code",
+            Self::Tuned => "tuned",
+        }
+    }
+}
+
+/// Epochs after which the model is evaluated on the test split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evaluate {
+    /// Every epoch.
+    EveryEpoch,
+    /// The last epoch.
+    Last,
+    /// Never.
+    Never,
+}
+
+/// Device that computes gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    /// The CPU.
+    Cpu,
+    /// An NVIDIA GPU through CUDA.
+    Cuda,
+}
+
+/// The data of a job, as objects in the dataset bucket.
+///
+/// A record is one label byte followed by the pixel bytes, channel by channel:
+/// CIFAR-10's own binary format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataPlan {
+    /// The dataset's name.
+    pub dataset: String,
+    /// Bytes of one record.
+    pub record_bytes: usize,
+    /// Training samples of the whole dataset.
+    pub train_samples: usize,
+    /// Test samples evaluated on.
+    pub test_samples: usize,
+    /// Whether training images are cropped and flipped at random.
+    pub augment: bool,
+}
+
+/// A training job: the same for every worker of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Unique name of the trial.
+    pub trial: String,
+    /// The training system's name.
+    pub system: String,
+    /// The description of the system that is followed.
+    pub fidelity: Fidelity,
+    /// The system's settings, complete.
+    pub settings: serde_json::Value,
+    /// The model's name.
+    pub model: String,
+    /// The data.
+    pub data: DataPlan,
+    /// Data-parallel replicas (W).
+    pub workers: usize,
+    /// Samples in a mini-batch (b).
+    pub batch_size: usize,
+    /// Mini-batches per worker and epoch (B).
+    pub batches_per_worker: usize,
+    /// Epochs (E).
+    pub epochs: usize,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// The optimizer and its hyper-parameters.
+    pub optimizer: OptimizerSpec,
+    /// Epochs after which the model is evaluated.
+    pub evaluate: Evaluate,
+    /// Device that computes gradients.
+    pub device: Device,
+}
+
+impl Job {
+    /// The job with the epochs that `steps` say were run: fewer, where early
+    /// stopping ended it.
+    #[must_use]
+    pub(crate) fn as_run(&self, steps: &[&StepRecord]) -> Self {
+        let last = steps.iter().map(|step| step.epoch).max();
+        Self {
+            epochs: last.map_or(self.epochs, |last| last + 1),
+            ..self.clone()
+        }
+    }
+
+    /// The same job for another trial-wide epoch: whether `epoch` is followed by an evaluation.
+    pub fn evaluates_after(&self, epoch: usize) -> bool {
+        match self.evaluate {
+            Evaluate::EveryEpoch => true,
+            Evaluate::Last => epoch + 1 == self.epochs,
+            Evaluate::Never => false,
+        }
+    }
+}
+
+/// The input of one invocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// The job that is trained.
+    pub job: Job,
+    /// Name of the system's function.
+    pub function: String,
+    /// The worker or peer it works for, in `0..workers`.
+    pub rank: usize,
+    /// The epoch it starts at.
+    pub epoch: usize,
+    /// The mini-batch it works on, for functions that do one.
+    pub batch: Option<usize>,
+}

@@ -1,0 +1,319 @@
+use std::ops::AddAssign;
+
+use epochcost_channels::Traffic;
+use serde::{Deserialize, Serialize};
+
+use crate::{StageUsages, Task};
+
+/// A line of a worker's log that starts with this carries one [`Record`] as JSON.
+pub const RECORD_PREFIX: &str = "EPOCHCOST\t";
+/// A worker's last line in an invocation starts with this; the request id follows.
+pub const LAST_LINE_PREFIX: &str = "EPOCHCOST-LAST\t";
+/// A function's first line in an invocation starts with this; what it works on
+/// follows as JSON, an [`InvokedTask`].
+pub const TASK_PREFIX: &str = "EPOCHCOST-TASK\t";
+/// Prefix of the line that states how a task or an invocation ended; the outcome as JSON follows.
+pub const OUTCOME_PREFIX: &str = "EPOCHCOST-OUTCOME\t";
+
+/// Prefix of the line that names an invocation's task, for readers of its log alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvokedTask {
+    /// The system's function.
+    pub function: String,
+    /// The worker or peer it works for.
+    pub rank: usize,
+    /// The epoch it starts at.
+    pub epoch: usize,
+    /// The mini-batch, if it works on one.
+    pub batch: Option<usize>,
+}
+
+impl From<&Task> for InvokedTask {
+    fn from(task: &Task) -> Self {
+        Self {
+            function: task.function.clone(),
+            rank: task.rank,
+            epoch: task.epoch,
+            batch: task.batch,
+        }
+    }
+}
+
+/// What a worker is doing, in the paper's words; the five parts of
+/// "synchronise" are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Getting training data from the store.
+    FetchDataset,
+    /// Forward and backward.
+    ComputeGradients,
+    /// Synchronise: turning gradients into bytes and back.
+    Serialise,
+    /// Synchronise: sending.
+    Put,
+    /// Synchronise: waiting for others.
+    Wait,
+    /// Synchronise: fetching what others sent.
+    Get,
+    /// Synchronise: reducing.
+    Aggregate,
+    /// The optimizer step.
+    UpdateModel,
+    /// Evaluation and the decision to stop.
+    DetectConvergence,
+}
+
+impl Stage {
+    /// All of them, in the order in which results name them.
+    pub const ALL: [Self; 9] = [
+        Self::FetchDataset,
+        Self::ComputeGradients,
+        Self::Serialise,
+        Self::Put,
+        Self::Wait,
+        Self::Get,
+        Self::Aggregate,
+        Self::UpdateModel,
+        Self::DetectConvergence,
+    ];
+
+    /// The word used in results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FetchDataset => "fetch_dataset",
+            Self::ComputeGradients => "compute_gradients",
+            Self::Serialise => "serialise",
+            Self::Put => "put",
+            Self::Wait => "wait",
+            Self::Get => "get",
+            Self::Aggregate => "aggregate",
+            Self::UpdateModel => "update_model",
+            Self::DetectConvergence => "detect_convergence",
+        }
+    }
+}
+
+/// Seconds spent in each stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageSeconds {
+    /// See [`Stage::FetchDataset`].
+    pub fetch_dataset: f64,
+    /// See [`Stage::ComputeGradients`].
+    pub compute_gradients: f64,
+    /// See [`Stage::Serialise`].
+    pub serialise: f64,
+    /// See [`Stage::Put`].
+    pub put: f64,
+    /// See [`Stage::Wait`].
+    pub wait: f64,
+    /// See [`Stage::Get`].
+    pub get: f64,
+    /// See [`Stage::Aggregate`].
+    pub aggregate: f64,
+    /// See [`Stage::UpdateModel`].
+    pub update_model: f64,
+    /// See [`Stage::DetectConvergence`].
+    pub detect_convergence: f64,
+}
+
+impl StageSeconds {
+    /// Seconds of one stage.
+    pub fn of(&self, stage: Stage) -> f64 {
+        match stage {
+            Stage::FetchDataset => self.fetch_dataset,
+            Stage::ComputeGradients => self.compute_gradients,
+            Stage::Serialise => self.serialise,
+            Stage::Put => self.put,
+            Stage::Wait => self.wait,
+            Stage::Get => self.get,
+            Stage::Aggregate => self.aggregate,
+            Stage::UpdateModel => self.update_model,
+            Stage::DetectConvergence => self.detect_convergence,
+        }
+    }
+
+    /// Adds `seconds` to `stage`.
+    pub fn add(&mut self, stage: Stage, seconds: f64) {
+        *match stage {
+            Stage::FetchDataset => &mut self.fetch_dataset,
+            Stage::ComputeGradients => &mut self.compute_gradients,
+            Stage::Serialise => &mut self.serialise,
+            Stage::Put => &mut self.put,
+            Stage::Wait => &mut self.wait,
+            Stage::Get => &mut self.get,
+            Stage::Aggregate => &mut self.aggregate,
+            Stage::UpdateModel => &mut self.update_model,
+            Stage::DetectConvergence => &mut self.detect_convergence,
+        } += seconds;
+    }
+
+    /// The paper's "synchronise" stage: serialise, put, wait, get, aggregate.
+    pub fn synchronise(&self) -> f64 {
+        self.serialise + self.put + self.wait + self.get + self.aggregate
+    }
+}
+
+impl AddAssign for StageSeconds {
+    fn add_assign(&mut self, other: Self) {
+        self.fetch_dataset += other.fetch_dataset;
+        self.compute_gradients += other.compute_gradients;
+        self.serialise += other.serialise;
+        self.put += other.put;
+        self.wait += other.wait;
+        self.get += other.get;
+        self.aggregate += other.aggregate;
+        self.update_model += other.update_model;
+        self.detect_convergence += other.detect_convergence;
+    }
+}
+
+/// Traffic by what it is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PurposeTraffic {
+    /// The exchange that the papers compare: gradients, updates, parameters, barriers.
+    pub exchange: ChannelTraffic,
+    /// Fetching training and test data.
+    pub dataset: ChannelTraffic,
+    /// Checkpoints, batch-norm statistics, log objects: what is not the exchange.
+    pub state: ChannelTraffic,
+}
+
+/// Traffic by channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelTraffic {
+    /// Over the object store.
+    pub objects: Traffic,
+    /// Over the tensor stores.
+    pub tensors: Traffic,
+    /// Over the queue.
+    pub queue: Traffic,
+}
+
+impl ChannelTraffic {
+    /// All channels together.
+    pub fn total(&self) -> Traffic {
+        let mut total = self.objects;
+        total += self.tensors;
+        total += self.queue;
+        total
+    }
+}
+
+impl AddAssign for ChannelTraffic {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.tensors += other.tensors;
+        self.queue += other.queue;
+    }
+}
+
+impl AddAssign for PurposeTraffic {
+    fn add_assign(&mut self, other: Self) {
+        self.exchange += other.exchange;
+        self.dataset += other.dataset;
+        self.state += other.state;
+    }
+}
+
+/// A step of a worker, or a stage function of a workflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepRecord {
+    /// The function it ran in.
+    pub function: String,
+    /// The worker or peer.
+    pub rank: usize,
+    /// The epoch.
+    pub epoch: usize,
+    /// The mini-batch, if the step is about one.
+    pub batch: Option<usize>,
+    /// Start of the step, seconds on the platform's clock.
+    pub started_s: f64,
+    /// Seconds by stage.
+    pub seconds: StageSeconds,
+    /// What each stage used of the processor and of memory; nothing in a
+    /// simulation.
+    pub usage: StageUsages,
+    /// Traffic that it sent and received.
+    pub traffic: PurposeTraffic,
+    /// Mean training loss of the mini-batch, before the update.
+    pub loss: Option<f64>,
+    /// Share of the gradient's entries that were sent (1 without a filter).
+    pub update_density: Option<f64>,
+    /// By how many epochs the gradients of others that it used were older than
+    /// the step, on average over them; null where peers wait for each other.
+    pub staleness: Option<f64>,
+    /// xxh3 of the parameters after the update, in hexadecimal.
+    pub parameters_digest: Option<String>,
+}
+
+/// Test loss and accuracy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluation {
+    /// Mean test loss.
+    pub loss: f64,
+    /// Correct predictions.
+    pub correct: usize,
+    /// Samples evaluated.
+    pub samples: usize,
+}
+
+impl Evaluation {
+    /// Correct over samples, in 0..=1.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.samples as f64
+    }
+}
+
+/// Use of a worker's GPU during one task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuUsage {
+    /// The worker.
+    pub rank: usize,
+    /// The GPU's name.
+    pub name: String,
+    /// The most memory that the worker's process held, MB of 1,048,576 bytes; null where the
+    /// driver does not tell processes apart.
+    pub memory_mb: Option<f64>,
+    /// The most memory that all processes held together, MB of 1,048,576 bytes.
+    pub device_memory_mb: f64,
+    /// Share of the time in which any process computed on it, the mean of the samples.
+    pub utilisation: f64,
+    /// Samples that were taken.
+    pub samples: usize,
+}
+
+/// A record that a worker writes into its log for the harness to collect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// A step ended.
+    Step(Box<StepRecord>),
+    /// The model was evaluated after `epoch`.
+    Evaluated {
+        /// The worker that evaluated.
+        rank: usize,
+        /// The epoch that was evaluated.
+        epoch: usize,
+        /// When, seconds on the platform's clock.
+        at_s: f64,
+        /// The result.
+        evaluation: Evaluation,
+    },
+    /// A task that computed on a GPU ended.
+    Gpu(GpuUsage),
+    /// Something a reader of the results must know.
+    Warning {
+        /// The worker.
+        rank: usize,
+        /// What.
+        text: String,
+    },
+}

@@ -1,0 +1,150 @@
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    DataLayout, Deployment, Fidelity, Job, Result, SettingsError, State, StepRecord, World,
+};
+
+/// Functions that a platform starts for a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Launch {
+    /// Workers, all at once, each a long invocation or an instance process that
+    /// loops over its batches. Pairs of function and rank.
+    Workers(Vec<(&'static str, usize)>),
+    /// First `bootstrap` once per peer, then one execution of the state machine
+    /// per peer and epoch; the last state starts the next.
+    Workflow {
+        /// The function that prepares a peer.
+        bootstrap: &'static str,
+    },
+}
+
+/// Whether all replicas hold bit-identical parameters after a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replicas {
+    /// All replicas hold the same bits.
+    Identical,
+    /// Replicas may differ.
+    Differ {
+        /// Reason for the difference.
+        reason: &'static str,
+    },
+}
+
+/// The sizes that traffic depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sizes {
+    /// Trainable scalars (n); P = 4n bytes.
+    pub parameters: usize,
+    /// Batch-norm statistics.
+    pub statistics: usize,
+}
+
+impl Sizes {
+    /// P: bytes of one gradient.
+    pub fn gradient_bytes(&self) -> u64 {
+        4 * self.parameters as u64
+    }
+}
+
+/// Outcome of an invocation that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The worker has no work left, or the stage is over.
+    Finished,
+    /// The worker re-invoked itself to go on at this epoch.
+    Continued {
+        /// The epoch at which it continues.
+        epoch: usize,
+    },
+    /// The request had been delivered before; it was not repeated.
+    Repeated,
+}
+
+/// A training system, as platforms and reports see it: its settings are JSON.
+///
+/// Every [`TrainingSystem`] is one.
+#[async_trait]
+pub trait System: Send + Sync {
+    /// The name used in experiments and results, lower case.
+    fn name(&self) -> &'static str;
+
+    /// The name used in reports, as in the papers.
+    fn title(&self) -> &'static str;
+
+    /// The publication behind it, and the source that each fidelity follows.
+    fn about(&self) -> &'static str;
+
+    /// What it is deployed on, and what is billed for it.
+    fn deployment(&self) -> Deployment;
+
+    /// The complete settings: this fidelity's, with `overrides` on top.
+    ///
+    /// # Errors
+    /// Names the field that is unknown, has the wrong type, or contradicts
+    /// another.
+    fn settings(
+        &self,
+        fidelity: Fidelity,
+        overrides: &Map<String, Value>,
+    ) -> Result<Value, SettingsError>;
+
+    /// The optimizer of the source that this fidelity follows.
+    fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec;
+
+    /// Parses the job's settings, once, for everything that depends on them.
+    ///
+    /// # Errors
+    /// When the settings are not this system's, or do not fit the job.
+    fn bind<'a>(&'a self, job: &'a Job) -> Result<Box<dyn BoundSystem + 'a>>;
+
+    /// Runs one invocation: the function, rank, epoch and batch of the world's task.
+    ///
+    /// # Errors
+    /// Whatever made the invocation fail.
+    async fn run(&self, world: &mut World) -> Result<Outcome>;
+}
+
+/// A system that has parsed and checked the settings of a job.
+pub trait BoundSystem: Send + Sync {
+    /// Layout of the job's data in the dataset bucket.
+    fn data_layout(&self) -> DataLayout;
+
+    /// Functions that a platform starts.
+    fn launch(&self) -> Launch;
+
+    /// The states of one execution of its state machine, in order; none where
+    /// it has no state machine.
+    fn states(&self) -> Vec<State>;
+
+    /// The exchange's traffic over all workers and epochs of one trial, in the
+    /// counts that do not depend on timing (see [`Traffic::untimed`]).
+    ///
+    /// # Errors
+    /// When the sizes are not ones that the system can send.
+    fn traffic(&self, sizes: Sizes) -> Result<Traffic>;
+
+    /// The closed form at what the steps of a trial say that they sent: equal
+    /// to [`traffic`](Self::traffic) unless what is sent depends on the data, or
+    /// training ended early.
+    ///
+    /// # Errors
+    /// When the sizes are not ones that the system can send.
+    fn traffic_of(&self, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic>;
+
+    /// Whether the closed form states bytes exactly. Where values travel as
+    /// text, their lengths depend on the data and its bytes are an estimate.
+    fn states_bytes(&self) -> bool;
+
+    /// Number of vectors of a gradient's size that an invocation of `function` for
+    /// worker `rank` holds at once, at most, beside what a training step needs.
+    fn resident_vectors(&self, function: &str, rank: usize) -> usize;
+
+    /// Whether replicas stay bit-identical under these settings.
+    fn replicas(&self) -> Replicas;
+}

@@ -1,0 +1,98 @@
+//! What a job does when its loss on the test split no longer falls: a smaller
+//! learning rate, an early end.
+//!
+//! Both are settings of a system (`reduce_on_plateau`, `early_stopping`), null
+//! by default.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Evaluate, Job, SettingsError};
+
+/// PyTorch's ReduceLROnPlateau, with the constants of the P2P paper's code.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReduceOnPlateau {
+    /// Factor of a reduction, above 0 and below 1.
+    pub factor: f64,
+    /// Epochs without a lower loss that are tolerated.
+    pub patience: usize,
+    /// The learning rate does not fall below it.
+    pub minimum: f64,
+}
+
+impl Default for ReduceOnPlateau {
+    fn default() -> Self {
+        Self {
+            factor: 0.1,
+            patience: 5,
+            minimum: 1e-6,
+        }
+    }
+}
+
+/// An end after so many epochs without a lower loss, with the constants of the
+/// P2P paper's code.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EarlyStopping {
+    /// Epochs without a lower loss after which training ends.
+    pub patience: usize,
+    /// Least difference of a loss that counts as lower.
+    pub min_delta: f64,
+}
+
+impl Default for EarlyStopping {
+    fn default() -> Self {
+        Self {
+            patience: 10,
+            min_delta: 0.0,
+        }
+    }
+}
+
+/// The techniques of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Techniques {
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
+    pub reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// End of training before its last epoch; null: none.
+    pub early_stopping: Option<EarlyStopping>,
+}
+
+impl Techniques {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses values out of range, and a job that does not evaluate every
+    /// epoch.
+    ///
+    /// # Errors
+    /// Names the setting that does not fit.
+    pub(crate) fn check(&self, system: &'static str, job: &Job) -> Result<(), SettingsError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let unusable = |field: &str, reason: &str| SettingsError::Value {
+            system,
+            field: field.into(),
+            reason: reason.into(),
+        };
+        if job.evaluate != Evaluate::EveryEpoch {
+            let field = match self.early_stopping {
+                Some(_) => "early_stopping",
+                None => "reduce_on_plateau",
+            };
+            let reason = "it follows the loss after each epoch; set evaluate: every_epoch";
+            return Err(unusable(field, reason));
+        }
+        if let Some(plateau) = self.reduce_on_plateau
+            && !(plateau.factor > 0.0 && plateau.factor < 1.0 && plateau.minimum >= 0.0)
+        {
+            let reason = "its factor is above 0 and below 1, its minimum at least 0";
+            return Err(unusable("reduce_on_plateau", reason));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    DataLayout, Deployment, Fidelity, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
+    State, StepRecord, Techniques, World,
+};
+
+/// A training system with typed settings: the trait that its file implements.
+///
+/// Methods that depend on a job receive its settings parsed and checked.
+#[async_trait]
+pub trait TrainingSystem: Send + Sync {
+    /// Every difference between the fidelities, one field each.
+    type Settings: Serialize + DeserializeOwned + Send + Sync;
+
+    /// The name used in experiments and results, lower case.
+    fn name(&self) -> &'static str;
+
+    /// The name used in reports, as in the papers.
+    fn title(&self) -> &'static str;
+
+    /// The publication behind it, and the source that each fidelity follows.
+    fn about(&self) -> &'static str;
+
+    /// What it is deployed on, and what is billed for it.
+    fn deployment(&self) -> Deployment;
+
+    /// The settings of a fidelity.
+    fn defaults(&self, fidelity: Fidelity) -> Self::Settings;
+
+    /// Refuses settings that contradict each other.
+    ///
+    /// # Errors
+    /// Names the setting.
+    fn check(&self, _settings: &Self::Settings) -> Result<(), SettingsError> {
+        Ok(())
+    }
+
+    /// Refuses a job that cannot be trained under these settings.
+    ///
+    /// # Errors
+    /// Names the setting, or the job's field.
+    fn check_job(&self, _job: &Job, _settings: &Self::Settings) -> Result<(), SettingsError> {
+        Ok(())
+    }
+
+    /// Techniques for a loss that no longer falls, as the settings say; none by
+    /// default.
+    fn techniques(&self, _settings: &Self::Settings) -> Techniques {
+        Techniques::default()
+    }
+
+    /// The optimizer of the source that this fidelity follows.
+    fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec;
+
+    /// Layout of its data in the dataset bucket.
+    fn data_layout(&self, settings: &Self::Settings) -> DataLayout;
+
+    /// Functions that a platform starts.
+    fn launch(&self, job: &Job, settings: &Self::Settings) -> Launch;
+
+    /// The states of one execution of its state machine, in order; none where
+    /// it has no state machine.
+    fn states(&self) -> Vec<State> {
+        Vec::new()
+    }
+
+    /// The exchange's traffic over all workers and epochs of one trial, in the
+    /// counts that do not depend on timing (see [`Traffic::untimed`]).
+    ///
+    /// # Errors
+    /// When the sizes are not ones that the system can send.
+    fn traffic(&self, job: &Job, settings: &Self::Settings, sizes: Sizes) -> Result<Traffic>;
+
+    /// The closed form at what the steps of a trial say that they sent. Where
+    /// training ended early, `job` has the epochs that were run.
+    ///
+    /// # Errors
+    /// When the sizes are not ones that the system can send.
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Self::Settings,
+        sizes: Sizes,
+        _steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        self.traffic(job, settings, sizes)
+    }
+
+    /// Whether the closed form states bytes exactly. Where values travel as
+    /// text, their lengths depend on the data and its bytes are an estimate.
+    fn states_bytes(&self, _settings: &Self::Settings) -> bool {
+        true
+    }
+
+    /// Number of vectors of a gradient's size that an invocation of `function` for
+    /// worker `rank` holds at once, at most, beside what a training step needs.
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Self::Settings,
+        function: &str,
+        rank: usize,
+    ) -> usize;
+
+    /// Whether replicas stay bit-identical under these settings.
+    fn replicas(&self, settings: &Self::Settings) -> Replicas;
+
+    /// Runs one invocation: the function, rank, epoch and batch of the world's task.
+    ///
+    /// # Errors
+    /// Whatever made the invocation fail.
+    async fn run(&self, world: &mut World, settings: Self::Settings) -> Result<Outcome>;
+}

@@ -1,0 +1,442 @@
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::metered::Metered;
+use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::contract::pause::{Pause, SkippedPolls};
+use crate::contract::record::ChannelTraffic;
+use crate::contract::resources;
+use crate::{
+    Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Reading, Record, Resources, Result,
+    Stage, StageSeconds, StageUsages, StepRecord, Task, Vector,
+};
+
+/// The one source of time, real or virtual.
+#[async_trait]
+pub trait Clock: Send + Sync {
+    /// Time since an origin that all workers of a trial share.
+    fn now(&self) -> Duration;
+    /// Lets `duration` pass; zero lets others run.
+    async fn sleep(&self, duration: Duration);
+    /// Lets the time pass until the next poll for something that is not there
+    /// yet. Returns the polls that it skipped before that one, because they
+    /// would have found nothing. Their time has passed, too, and the caller
+    /// counts them as made.
+    ///
+    /// A real clock skips none. Virtual time would otherwise be spent on polls
+    /// in vain: a thousand workers that poll ten times per second.
+    async fn pause(&self, pause: &Pause<'_>) -> SkippedPolls {
+        self.sleep(pause.interval).await;
+        SkippedPolls::default()
+    }
+}
+
+/// Asks the platform to start other work.
+#[async_trait]
+pub trait Invoke: Send + Sync {
+    /// Invokes a function and waits for its answer.
+    async fn call(&self, task: Task) -> Result<Outcome>;
+    /// Invokes a function and does not wait for its answer.
+    async fn forget(&self, task: Task) -> Result<()>;
+    /// Starts an execution of the peer's state machine at `task.epoch`, with
+    /// the task as its input, and gives its name. A peer has one an epoch.
+    async fn start_workflow(&self, task: Task) -> Result<String>;
+    /// Returns the status of the execution of that name.
+    async fn status(&self, execution: &str) -> Result<ExecutionStatus>;
+}
+
+/// Takes what the harness will collect.
+pub trait Recorder: Send + Sync {
+    /// Writes one record.
+    fn record(&self, record: Record);
+}
+
+/// A mini-batch of records, or of the test split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The worker it belongs to.
+    pub rank: usize,
+    /// The epoch it is used in.
+    pub epoch: usize,
+    /// Number of the mini-batch in the epoch.
+    pub index: usize,
+    /// The records, one after another.
+    pub records: Payload,
+}
+
+/// Result of one forward and backward pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GradientOutput {
+    /// Mean loss of the batch; `None` where nothing was computed.
+    pub loss: Option<f64>,
+    /// The mean gradient, flat, in the model's fixed parameter order.
+    pub gradient: Vector,
+}
+
+/// The model: gradients at given parameters, and evaluation.
+///
+/// Batch-norm statistics go in and out beside the parameters and are never
+/// part of a gradient.
+#[async_trait]
+pub trait Compute: Send + Sync {
+    /// Trainable scalars (n).
+    fn parameters(&self) -> usize;
+    /// Batch-norm statistics.
+    fn statistics(&self) -> usize;
+    /// Initial parameters for a seed.
+    async fn initial_parameters(&mut self, seed: u64) -> Result<Vector>;
+    /// Initial batch-norm statistics.
+    fn initial_statistics(&self) -> Vector;
+    /// Loss and gradient of a batch at `parameters`; updates `statistics`.
+    async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput>;
+    /// Computes [`Compute::gradient`] and sends each of the gradient's `cuts`, with its
+    /// position among them, as soon as nothing is added to it any more: a backward
+    /// pass goes from the last layer to the first. Where nothing is known before the
+    /// end, all are sent there.
+    async fn gradient_in_parts(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+        cuts: &[Range<usize>],
+        ready: UnboundedSender<(usize, Vector)>,
+    ) -> Result<GradientOutput> {
+        let output = self.gradient(parameters, statistics, batch).await?;
+        for (part, cut) in cuts.iter().enumerate() {
+            // A receiver that is gone has failed, and reports its own error.
+            let _ = ready.send((part, output.gradient.slice(cut.clone())?));
+        }
+        Ok(output)
+    }
+    /// Losses and gradients of several batches at the same `parameters`, each
+    /// with `statistics` of its own, on devices that work at the same time
+    /// where there are several.
+    async fn gradients(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut [Vector],
+        batches: &[Batch],
+    ) -> Result<Vec<GradientOutput>> {
+        let mut outputs = Vec::with_capacity(batches.len());
+        for (statistics, batch) in statistics.iter_mut().zip(batches) {
+            outputs.push(self.gradient(parameters, statistics, batch).await?);
+        }
+        Ok(outputs)
+    }
+    /// Loss and accuracy on the test split; `None` where nothing is computed.
+    async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        test: &Batch,
+    ) -> Result<Option<Evaluation>>;
+}
+
+/// The tensor stores of all peers.
+pub trait TensorStores: Send + Sync {
+    /// The store of a peer; `None` if there is no such peer.
+    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>>;
+}
+
+impl TensorStores for Vec<Arc<dyn TensorStore>> {
+    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
+        self.get(rank).cloned()
+    }
+}
+
+/// Tensor stores that count on one meter.
+struct MeteredStores {
+    stores: Arc<dyn TensorStores>,
+    meter: Meter,
+}
+
+impl TensorStores for MeteredStores {
+    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
+        let store = self.stores.of(rank)?;
+        Some(Arc::new(Metered::new(store, self.meter.clone())))
+    }
+}
+
+/// The channels of one purpose.
+#[derive(Clone)]
+pub struct Channels {
+    /// The object store.
+    pub objects: Arc<dyn ObjectStore>,
+    /// The tensor store of each peer.
+    pub tensors: Arc<dyn TensorStores>,
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Meters {
+    pub(crate) objects: Meter,
+    tensors: Meter,
+    pub(crate) queue: Meter,
+}
+
+impl Meters {
+    fn wrap(&self, channels: &Channels) -> Channels {
+        let objects: Arc<dyn ObjectStore> =
+            Arc::new(Metered::new(channels.objects.clone(), self.objects.clone()));
+        let queue: Arc<dyn Queue> =
+            Arc::new(Metered::new(channels.queue.clone(), self.queue.clone()));
+        let tensors = Arc::new(MeteredStores {
+            stores: channels.tensors.clone(),
+            meter: self.tensors.clone(),
+        });
+        Channels {
+            objects,
+            tensors,
+            queue,
+        }
+    }
+
+    fn read(&self) -> ChannelTraffic {
+        ChannelTraffic {
+            objects: self.objects.read(),
+            tensors: self.tensors.read(),
+            queue: self.queue.read(),
+        }
+    }
+
+    fn since(&self, earlier: &ChannelTraffic) -> ChannelTraffic {
+        let now = self.read();
+        ChannelTraffic {
+            objects: now.objects - earlier.objects,
+            tensors: now.tensors - earlier.tensors,
+            queue: now.queue - earlier.queue,
+        }
+    }
+}
+
+/// A worker's view of everything around it, for one invocation.
+pub struct World {
+    /// Input of the invocation.
+    pub task: Task,
+    /// Channels for the exchange that the papers compare.
+    pub exchange: Channels,
+    /// Channels for training and test data.
+    pub dataset: Channels,
+    /// Channels for checkpoints, batch-norm statistics and logs.
+    pub state: Channels,
+    /// The model.
+    pub compute: Box<dyn Compute>,
+    /// Starts other work.
+    pub invoke: Arc<dyn Invoke>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    recorder: Arc<dyn Recorder>,
+    /// Time on the clock at which the platform ends the invocation.
+    deadline: Option<Duration>,
+    resources: Arc<dyn Resources>,
+    pub(crate) meters: [Meters; 3],
+    pub(crate) step: Step,
+}
+
+pub(crate) struct Step {
+    started: Duration,
+    stage: Stage,
+    since: Duration,
+    pub(crate) seconds: StageSeconds,
+    usage: StageUsages,
+    /// Resources that the process had used when the stage began.
+    reading: Option<Reading>,
+    traffic: PurposeTraffic,
+    epoch: usize,
+    batch: Option<usize>,
+    loss: Option<f64>,
+    update_density: Option<f64>,
+    staleness: Option<f64>,
+    parameters_digest: Option<String>,
+}
+
+impl World {
+    /// A view over `channels`, each purpose metered apart. The clock of the
+    /// first step starts now, at [`Stage::FetchDataset`].
+    pub fn new(
+        task: Task,
+        channels: &Channels,
+        compute: Box<dyn Compute>,
+        invoke: Arc<dyn Invoke>,
+        clock: Arc<dyn Clock>,
+        recorder: Arc<dyn Recorder>,
+    ) -> Self {
+        let meters: [Meters; 3] = Default::default();
+        let step = Step::begin(
+            clock.now(),
+            task.epoch,
+            task.batch,
+            PurposeTraffic::default(),
+        );
+        Self {
+            exchange: meters[0].wrap(channels),
+            dataset: meters[1].wrap(channels),
+            state: meters[2].wrap(channels),
+            task,
+            compute,
+            invoke,
+            clock,
+            recorder,
+            deadline: None,
+            resources: Arc::new(resources::Unknown),
+            meters,
+            step,
+        }
+    }
+
+    /// The same view of an invocation that the platform ends after `limit`.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Option<Duration>) -> Self {
+        self.deadline = limit.map(|limit| self.clock.now() + limit);
+        self
+    }
+
+    /// Returns the time until the platform ends the invocation; `None` without a limit.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_sub(self.clock.now()))
+    }
+
+    /// The same view, with what its process uses counted by stage from now on.
+    #[must_use]
+    pub fn with_resources(mut self, resources: Arc<dyn Resources>) -> Self {
+        self.step.reading = resources.read();
+        self.resources = resources;
+        self
+    }
+
+    /// Returns this worker's rank.
+    pub fn rank(&self) -> usize {
+        self.task.rank
+    }
+
+    /// Returns the number of workers (W).
+    pub fn workers(&self) -> usize {
+        self.task.job.workers
+    }
+
+    /// Counts time for `stage` from now on.
+    pub fn enter(&mut self, stage: Stage) {
+        let now = self.clock.now();
+        self.step.leave(now, self.resources.read());
+        self.step.stage = stage;
+    }
+
+    /// Names the step in progress.
+    pub fn at(&mut self, epoch: usize, batch: Option<usize>) {
+        self.step.epoch = epoch;
+        self.step.batch = batch;
+    }
+
+    /// Notes the training loss of the step in progress.
+    pub fn note_loss(&mut self, loss: Option<f64>) {
+        self.step.loss = loss;
+    }
+
+    /// Notes which share of the gradient the step in progress sends.
+    pub fn note_density(&mut self, density: f64) {
+        self.step.update_density = Some(density);
+    }
+
+    /// Notes how many epochs the gradients of others that the step in progress
+    /// uses lie behind it, on average.
+    pub fn note_staleness(&mut self, epochs: f64) {
+        self.step.staleness = Some(epochs);
+    }
+
+    /// Notes the parameters after the update of the step in progress.
+    pub fn note_parameters(&mut self, parameters: &Vector) {
+        self.step.parameters_digest = parameters.digest();
+    }
+
+    /// Ends the step in progress, records it and begins the next at
+    /// [`Stage::FetchDataset`].
+    pub fn end_step(&mut self) {
+        let now = self.clock.now();
+        self.step.leave(now, self.resources.read());
+        let [exchange, dataset, state] = &self.meters;
+        let total = PurposeTraffic {
+            exchange: exchange.read(),
+            dataset: dataset.read(),
+            state: state.read(),
+        };
+        let mut next = Step::begin(now, self.step.epoch, None, total);
+        next.reading = self.step.reading;
+        let step = std::mem::replace(&mut self.step, next);
+        let before = step.traffic;
+        self.recorder.record(Record::Step(Box::new(StepRecord {
+            function: self.task.function.clone(),
+            rank: self.task.rank,
+            epoch: step.epoch,
+            batch: step.batch,
+            started_s: step.started.as_secs_f64(),
+            seconds: step.seconds,
+            usage: step.usage,
+            traffic: PurposeTraffic {
+                exchange: exchange.since(&before.exchange),
+                dataset: dataset.since(&before.dataset),
+                state: state.since(&before.state),
+            },
+            loss: step.loss,
+            update_density: step.update_density,
+            staleness: step.staleness,
+            parameters_digest: step.parameters_digest,
+        })));
+    }
+
+    /// Records a test result.
+    pub fn record_evaluation(&self, epoch: usize, evaluation: Evaluation) {
+        self.recorder.record(Record::Evaluated {
+            rank: self.task.rank,
+            epoch,
+            at_s: self.clock.now().as_secs_f64(),
+            evaluation,
+        });
+    }
+
+    /// Records something that a reader of the results must know.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.recorder.record(Record::Warning {
+            rank: self.task.rank,
+            text: text.into(),
+        });
+    }
+}
+
+impl Step {
+    fn begin(now: Duration, epoch: usize, batch: Option<usize>, traffic: PurposeTraffic) -> Self {
+        Self {
+            started: now,
+            stage: Stage::FetchDataset,
+            since: now,
+            seconds: StageSeconds::default(),
+            usage: StageUsages::default(),
+            reading: None,
+            traffic,
+            epoch,
+            batch,
+            loss: None,
+            update_density: None,
+            staleness: None,
+            parameters_digest: None,
+        }
+    }
+
+    fn leave(&mut self, now: Duration, reading: Option<Reading>) {
+        resources::add(&mut self.usage, self.stage, self.reading, reading);
+        self.reading = reading;
+        self.seconds
+            .add(self.stage, now.saturating_sub(self.since).as_secs_f64());
+        self.since = now;
+    }
+}

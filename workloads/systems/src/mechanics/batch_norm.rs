@@ -1,0 +1,14 @@
+//! Batch-norm statistics where every mini-batch has a function of its own.
+
+use serde::{Deserialize, Serialize};
+
+/// Batch-norm statistics that outlive a gradient function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchNorm {
+    /// Statistics of the peer's mini-batch 0.
+    FirstBatch,
+    /// No statistics: every function starts afresh, and evaluation uses the initial
+    /// statistics, as published.
+    Fresh,
+}

@@ -1,0 +1,124 @@
+//! How a worker hands over to its next invocation, and what worker 0 publishes for
+//! the others after an epoch: objects beside the exchange.
+
+use std::time::Duration;
+
+use epochcost_channels::Payload;
+
+use crate::mechanics::monitor::Monitor;
+use crate::mechanics::polling::Purpose;
+use crate::mechanics::replica::Replica;
+use crate::mechanics::synchronous::{Iteration, LoopOptions};
+use crate::{Result, Stage, SystemError, World};
+
+const CHECKPOINT_BUCKET: &str = "cp-model";
+const CHECKPOINT_POLL: Duration = Duration::from_millis(100);
+/// Time that a worker with a time limit keeps for the hand-over,
+/// beside the time of two steps.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// Durations of the steps of an invocation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    longest: Duration,
+}
+
+impl Pace {
+    /// A step took so long. Whether there is time for another one.
+    pub(crate) fn allows_another(&mut self, step: Duration, left: Option<Duration>) -> bool {
+        self.longest = self.longest.max(step);
+        left.is_none_or(|left| left >= 2 * self.longest + MARGIN)
+    }
+}
+
+fn own_key(rank: usize, next: Iteration) -> String {
+    format!("checkpoint_{rank}_{}_{}.pt", next.epoch, next.batch)
+}
+
+/// Writes the worker's own state for its next invocation, which begins at
+/// `next`: the others need not know, they wait for its next gradient.
+pub(crate) async fn save_own(world: &World, replica: &Replica, next: Iteration) -> Result<()> {
+    let objects = &world.state.objects;
+    let key = own_key(world.rank(), next);
+    Ok(objects
+        .put(CHECKPOINT_BUCKET, &key, replica.checkpoint()?)
+        .await?)
+}
+
+/// Takes the checkpoint of the worker's last invocation, and deletes it.
+pub(crate) async fn take_own(world: &World, at: Iteration) -> Result<Payload> {
+    let key = own_key(world.rank(), at);
+    let objects = &world.state.objects;
+    let found = objects.get(CHECKPOINT_BUCKET, &key).await?;
+    let missing = || SystemError::Data {
+        key: key.clone(),
+        reason: "the invocation before left no such checkpoint".into(),
+    };
+    let checkpoint = found.ok_or_else(missing)?;
+    objects.delete(CHECKPOINT_BUCKET, &[key]).await?;
+    Ok(checkpoint)
+}
+
+fn monitor_key(epoch: usize) -> String {
+    format!("monitor_{epoch}.json")
+}
+
+pub(crate) async fn save_monitor(world: &World, monitor: &Monitor, epoch: usize) -> Result<()> {
+    let text = serde_json::to_vec(monitor).map_err(|error| SystemError::Malformed {
+        what: "what a monitor found".into(),
+        reason: error.to_string(),
+    })?;
+    let objects = &world.state.objects;
+    let key = monitor_key(epoch);
+    Ok(objects.put(CHECKPOINT_BUCKET, &key, text.into()).await?)
+}
+
+/// Waits for the monitor that worker 0 writes after `epoch`.
+pub(crate) async fn load_monitor(world: &mut World, epoch: usize) -> Result<Monitor> {
+    let key = monitor_key(epoch);
+    let waiting = world.waiting(key.clone(), CHECKPOINT_POLL, None);
+    let text = world
+        .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
+        .await?;
+    serde_json::from_slice(text.bytes()?).map_err(|error| SystemError::Malformed {
+        what: key,
+        reason: error.to_string(),
+    })
+}
+
+fn checkpoint_key(next_epoch: usize) -> String {
+    format!("checkpoint_{}.pt", next_epoch.saturating_sub(1))
+}
+
+/// Worker 0 writes a checkpoint before it re-invokes itself, inside its last
+/// step so that the step's record counts it.
+pub(crate) async fn save_checkpoint(
+    world: &World,
+    options: LoopOptions,
+    replica: &Replica,
+    next_epoch: usize,
+) -> Result<()> {
+    let is_over = next_epoch == world.task.job.epochs;
+    if world.rank() != 0 || is_over || next_epoch != options.end(&world.task) {
+        return Ok(());
+    }
+    let objects = &world.state.objects;
+    let key = checkpoint_key(next_epoch);
+    objects
+        .put(CHECKPOINT_BUCKET, &key, replica.checkpoint()?)
+        .await?;
+    Ok(())
+}
+
+/// The checkpoint that worker 0 wrote before `epoch`. The published code does
+/// not wait for it, so that a worker faster than worker 0's upload fails; here
+/// it is awaited.
+pub(crate) async fn load_checkpoint(world: &mut World, epoch: usize) -> Result<Payload> {
+    let key = checkpoint_key(epoch);
+    let waiting = world.waiting(format!("checkpoint {key}"), CHECKPOINT_POLL, None);
+    let checkpoint = world
+        .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
+        .await?;
+    world.enter(Stage::FetchDataset);
+    Ok(checkpoint)
+}

@@ -1,0 +1,187 @@
+//! AllReduce and ScatterReduce over tensor stores: the store reduces, and
+//! notices say when there is something to reduce or to get.
+//!
+//! Keys hold the value of one step and are overwritten by the next. No worker
+//! stores for a step before having got everything of the step before, so no
+//! message of a step can come before one of the step before, either.
+
+use std::sync::Arc;
+
+use epochcost_channels::{ChannelError, Payload, TensorStore, Traffic};
+use epochcost_kernels::chunk::chunk_range;
+
+use crate::mechanics::polling::next_message;
+use crate::mechanics::synchronous::Iteration;
+use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, at_once};
+use crate::{Result, Stage, SystemError, Vector, World};
+
+/// Bytes of a notice of a value in a store: epoch and
+/// mini-batch, little-endian u32 each.
+pub const NOTICE_BYTES: u64 = 8;
+
+fn notice(at: Iteration) -> [u8; NOTICE_BYTES as usize] {
+    let mut notice = [0; NOTICE_BYTES as usize];
+    notice[..4].copy_from_slice(&(at.epoch as u32).to_le_bytes());
+    notice[4..].copy_from_slice(&(at.batch as u32).to_le_bytes());
+    notice
+}
+
+/// Returns the queue of notices of `what` to worker `rank`.
+fn queue_name(world: &World, what: &str, rank: usize) -> String {
+    format!("{}_{what}_{rank}", world.task.job.trial)
+}
+
+fn others(world: &World) -> impl Iterator<Item = usize> + use<> {
+    let rank = world.rank();
+    (0..world.workers()).filter(move |other| *other != rank)
+}
+
+async fn notify(
+    world: &World,
+    what: &str,
+    ranks: impl Iterator<Item = usize> + Send,
+    at: Iteration,
+) -> Result<()> {
+    let sent = ranks.map(|rank| async move {
+        let name = queue_name(world, what, rank);
+        Ok(world
+            .exchange
+            .queue
+            .publish(&name, notice(at).to_vec().into())
+            .await?)
+    });
+    at_once(TRANSFERS_AT_ONCE, sent).await.map(|_| ())
+}
+
+/// Waits for the notices of `what` from `count` workers.
+async fn hear(world: &World, what: &str, count: usize, at: Iteration) -> Result<()> {
+    let name = queue_name(world, what, world.rank());
+    for _ in 0..count {
+        let message = next_message(world.exchange.queue.as_ref(), &name).await?;
+        if message.bytes()?.as_ref() != notice(at) {
+            return Err(SystemError::Malformed {
+                what: format!("a message in {name}"),
+                reason: format!("it is not of epoch {}, mini-batch {}", at.epoch, at.batch),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn store_of(world: &World, rank: usize) -> Result<Arc<dyn TensorStore>> {
+    let missing = || ChannelError::Missing {
+        service: "tensor stores",
+        key: format!("store {rank}"),
+    };
+    Ok(world.exchange.tensors.of(rank).ok_or_else(missing)?)
+}
+
+async fn get(store: Arc<dyn TensorStore>, key: &str) -> Result<Vector> {
+    let missing = || ChannelError::Missing {
+        service: "tensor store",
+        key: key.to_owned(),
+    };
+    Vector::decode(&store.get(key).await?.ok_or_else(missing)?)
+}
+
+async fn set(store: Arc<dyn TensorStore>, key: String, body: Payload) -> Result<()> {
+    Ok(store.set(&key, body).await?)
+}
+
+/// The mean of all workers' gradients, taken by one store in rank order.
+pub(crate) async fn all_reduce(
+    world: &mut World,
+    gradient: &Vector,
+    at: Iteration,
+) -> Result<Vector> {
+    let (rank, workers) = (world.rank(), world.workers());
+    let store = store_of(world, 0)?;
+    let key = |rank: usize| format!("gradient_{rank}");
+    world.enter(Stage::Serialise);
+    let body = gradient.encode();
+    world.enter(Stage::Put);
+    store.set(&key(rank), body).await?;
+    if rank == 0 {
+        world.enter(Stage::Wait);
+        hear(world, "gradient", workers - 1, at).await?;
+        world.enter(Stage::Aggregate);
+        let sources: Vec<String> = (0..workers).map(key).collect();
+        store.mean("merged", &sources).await?;
+        world.enter(Stage::Put);
+        notify(world, "merged", others(world), at).await?;
+    } else {
+        notify(world, "gradient", std::iter::once(0), at).await?;
+        world.enter(Stage::Wait);
+        hear(world, "merged", 1, at).await?;
+    }
+    world.enter(Stage::Get);
+    get(store, "merged").await
+}
+
+/// The mean of all workers' gradients; that of chunk r is asked for by worker
+/// r, in store r modulo `stores`, in rank order.
+pub(crate) async fn scatter_reduce(
+    world: &mut World,
+    gradient: &Vector,
+    at: Iteration,
+    stores: usize,
+) -> Result<Vector> {
+    let (rank, workers) = (world.rank(), world.workers());
+    let stores: Vec<_> = (0..stores.clamp(1, workers))
+        .map(|store| store_of(world, store))
+        .collect::<Result<_>>()?;
+    let store = |owner: usize| stores[owner % stores.len()].clone();
+    let chunk_key = |owner: usize, sender: usize| format!("chunk_{owner}_{sender}");
+    let merged_key = |owner: usize| format!("merged_{owner}");
+    // Store all chunks and notify their owners.
+    world.enter(Stage::Serialise);
+    let mut bodies = Vec::with_capacity(workers);
+    for owner in 0..workers {
+        let chunk = gradient.slice(chunk_range(gradient.len(), workers, owner))?;
+        bodies.push((store(owner), chunk_key(owner, rank), chunk.encode()));
+    }
+    world.enter(Stage::Put);
+    let stored = bodies
+        .into_iter()
+        .map(|(store, key, body)| set(store, key, body));
+    at_once(TRANSFERS_AT_ONCE, stored).await?;
+    notify(world, "chunk", others(world), at).await?;
+    // Reduce the own chunk in its store, and notify the others.
+    world.enter(Stage::Wait);
+    hear(world, "chunk", workers - 1, at).await?;
+    world.enter(Stage::Aggregate);
+    let sources: Vec<String> = (0..workers).map(|sender| chunk_key(rank, sender)).collect();
+    store(rank).mean(&merged_key(rank), &sources).await?;
+    world.enter(Stage::Put);
+    notify(world, "merged", others(world), at).await?;
+    // Get all merged chunks.
+    world.enter(Stage::Wait);
+    hear(world, "merged", workers - 1, at).await?;
+    world.enter(Stage::Get);
+    let got = (0..workers).map(|owner| {
+        let (store, key) = (store(owner), merged_key(owner));
+        async move { get(store, &key).await }
+    });
+    let merged = at_once(TRANSFERS_AT_ONCE, got).await?;
+    world.enter(Stage::Aggregate);
+    Ok(Vector::concat(&merged))
+}
+
+/// The traffic of `steps` steps, each of so many puts, gets, commands in the
+/// store and messages, `bytes` up and `bytes` down beside the messages.
+pub(crate) fn traffic(
+    steps: u64,
+    [puts, gets, in_store, messages]: [u64; 4],
+    bytes: u64,
+) -> Traffic {
+    Traffic {
+        puts: steps * puts,
+        gets: steps * gets,
+        in_store: steps * in_store,
+        messages: steps * messages,
+        deliveries: steps * messages,
+        bytes_up: steps * (bytes + messages * NOTICE_BYTES),
+        bytes_down: steps * (bytes + messages * NOTICE_BYTES),
+        ..Traffic::default()
+    }
+}

@@ -1,0 +1,68 @@
+//! What P2P and P2P with Lambda share: peers that leave their gradients for
+//! each other, and the traffic of that.
+
+mod mailbox;
+
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
+pub use self::mailbox::{EPOCH_BYTES, KEY_BYTES};
+use crate::{Result, Sizes};
+
+/// Whether peers wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Every peer averages the gradients of all.
+    Synchronous,
+    /// Every peer averages its own with those that it finds, however old.
+    Asynchronous,
+}
+
+/// Queue that holds the gradient of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerQueue {
+    /// A queue of the epoch, emptied an epoch later, when all have read it.
+    PerEpoch,
+    /// The peer's one queue, where the latest gradient takes the place of
+    /// the one before.
+    Latest,
+}
+
+/// SGD at the learning rate of the source.
+pub(crate) fn sgd(learning_rate: f64) -> OptimizerSpec {
+    OptimizerSpec::Sgd(Sgd {
+        learning_rate,
+        momentum: 0.0,
+        weight_decay: 0.0,
+    })
+}
+
+/// Traffic between peers in `rounds` gradients of each, of which
+/// `received` are read: S bytes of a gradient, up once and down as often as it
+/// is read; or as often an object of S bytes and a message of its key.
+pub(crate) fn between_peers(
+    rules: &Rules,
+    sizes: Sizes,
+    rounds: u64,
+    received: u64,
+) -> Result<Traffic> {
+    let (gradient, message) = rules.sizes(sizes.parameters as u64)?;
+    let objects = match message < gradient {
+        true => (rounds, received, gradient),
+        false => (0, 0, 0),
+    };
+    let (puts, gets, object_bytes) = objects;
+    Ok(Traffic {
+        puts,
+        gets,
+        messages: rounds,
+        deliveries: received,
+        bytes_up: rounds * (message + object_bytes),
+        bytes_down: received * (message + object_bytes),
+        ..Traffic::default()
+    })
+}

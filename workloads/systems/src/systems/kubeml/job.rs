@@ -1,0 +1,385 @@
+//! The job: calls the functions of each epoch, merges what they store, and
+//! asks the scheduler.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use epochcost_channels::Queue;
+use futures_util::future::{join, try_join_all};
+
+use super::function::unexpected;
+use super::message::Message;
+use super::model::{Copy, Model, Tensors, mean};
+use super::scheduler::Scheduler;
+use super::split::Split;
+use super::{
+    CALLS, FailedFunction, INIT, MergeBy, Settings, TRAIN, VALIDATE, answers, calls, reports,
+};
+use crate::mechanics::monitor::Monitor;
+use crate::mechanics::polling::next_message;
+use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, Techniques, World};
+
+/// Trains from the first epoch to the last.
+pub(super) async fn run(
+    world: &mut World,
+    settings: &Settings,
+    techniques: Techniques,
+) -> Result<()> {
+    let epochs = world.task.job.epochs;
+    let mut scheduler = Scheduler::new(world.workers(), settings.parallelism_at_least);
+    let mut job = Job {
+        tensors: Tensors::new(world)?,
+        settings: settings.clone(),
+        most_functions: 0,
+        learning_rate: world.task.job.optimizer.learning_rate(),
+    };
+    let mut monitor = Monitor::new(techniques, &world.task.job);
+    // Have a function store the initial model.
+    world.enter(Stage::Wait);
+    world.invoke.call(task(world, INIT, 0, 0)).await?;
+    let reports = reports(&world.task.job.trial);
+    let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
+    match Message::decode(&message)? {
+        Message::Initialised { layers } if layers == job.tensors.len() => {}
+        other => return Err(unexpected("the job", other)),
+    }
+    // The original fetches the layers that the message names.
+    world.enter(Stage::Get);
+    job.tensors.reference(settings.job_tensors_at_once).await?;
+    // Train epoch by epoch: functions, merges, validation.
+    for epoch in 0..epochs {
+        world.at(epoch, None);
+        let began = world.clock.now();
+        let asked = scheduler.parallelism();
+        // A function without a document would have nothing to report.
+        let functions = asked.min(Split::new(&world.task.job, settings, asked.max(1)).documents());
+        job.epoch(world, functions, epoch).await?;
+        if world.task.job.evaluates_after(epoch) {
+            let loss = job.validate(world, functions, epoch).await?;
+            if let Some(monitor) = &mut monitor {
+                monitor.follow(loss);
+                job.learning_rate = monitor.learning_rate;
+                if monitor.is_over {
+                    break;
+                }
+            }
+        }
+        if !settings.is_static {
+            scheduler.ended((world.clock.now() - began).as_secs_f64());
+        }
+    }
+    job.clean_up().await?;
+    world.end_step();
+    Ok(())
+}
+
+fn task(world: &World, function: &str, rank: usize, epoch: usize) -> Task {
+    Task {
+        function: function.to_owned(),
+        rank,
+        epoch,
+        batch: None,
+        ..world.task.clone()
+    }
+}
+
+struct Job {
+    tensors: Tensors,
+    settings: Settings,
+    /// Functions of the largest epoch so far: whose copies are in the store.
+    most_functions: usize,
+    learning_rate: f64,
+}
+
+/// State of a function of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Training.
+    Training,
+    /// Model stored; the function waits for the merge.
+    Waiting,
+    /// Last model stored; the function has ended.
+    Returned,
+    /// Failed.
+    Failed,
+}
+
+impl Job {
+    /// Runs one epoch of so many functions.
+    async fn epoch(&mut self, world: &mut World, functions: usize, epoch: usize) -> Result<()> {
+        if functions == 0 {
+            return Err(SystemError::Malformed {
+                what: "the scheduler's answer".into(),
+                reason: "it gives the next epoch no function, so the job ends".into(),
+            });
+        }
+        self.most_functions = self.most_functions.max(functions);
+        let merged = AtomicUsize::new(0);
+        let calls = Calls {
+            task: task(world, TRAIN, 0, epoch),
+            invoke: world.invoke.clone(),
+            queue: world.exchange.queue.clone(),
+            functions,
+            learning_rate: self.learning_rate,
+            merged: &merged,
+            is_repeated: self.settings.failed_function == FailedFunction::CalledAgain,
+        };
+        let called = try_join_all((0..functions).map(|function| calls.call(function)));
+        let mut round = Round {
+            states: vec![State::Training; functions],
+            reported: BTreeSet::new(),
+            copies: BTreeMap::new(),
+            failed: 0,
+        };
+        let merging = self.merge_all(world, &mut round, epoch, &merged);
+        let (called, merging) = join(called, merging).await;
+        called.and(merging)
+    }
+
+    /// Merges whenever all functions that train have reported, until all have
+    /// returned.
+    async fn merge_all(
+        &self,
+        world: &mut World,
+        round: &mut Round,
+        epoch: usize,
+        merged: &AtomicUsize,
+    ) -> Result<()> {
+        let reports = reports(&world.task.job.trial);
+        loop {
+            world.at(epoch, None);
+            // Take reports until no function trains.
+            while round.states.contains(&State::Training) {
+                world.enter(Stage::Wait);
+                let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
+                world.enter(Stage::Get);
+                self.take(round, Message::decode(&message)?).await?;
+            }
+            if !round.states.iter().any(|state| *state != State::Failed) {
+                return Err(SystemError::Malformed {
+                    what: format!("epoch {epoch}"),
+                    reason: "all of its functions have failed, so the job ends".into(),
+                });
+            }
+            // Merge the models that were reported.
+            if !round.reported.is_empty() {
+                self.merge(world, round).await?;
+                merged.fetch_add(1, Ordering::Relaxed);
+            }
+            // Have the functions with another interval continue.
+            world.enter(Stage::Put);
+            let go_on = round.begin_next();
+            for function in &go_on {
+                let queue = answers(&world.task.job.trial, *function);
+                let queues = &world.exchange.queue;
+                queues.publish(&queue, Message::GoOn.encode()).await?;
+            }
+            world.end_step();
+            if go_on.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes in what a function reports; fetches its model where the job merges.
+    async fn take(&self, round: &mut Round, message: Message) -> Result<()> {
+        let (function, state) = match message {
+            Message::Next { function, .. } => (function, State::Waiting),
+            Message::Trained { function, .. } => (function, State::Returned),
+            Message::Failed { function } => (function, State::Failed),
+            other => return Err(unexpected("the job", other)),
+        };
+        let known = round.states.get_mut(function);
+        *known.ok_or_else(|| unexpected("the job", message))? = state;
+        let is_stale = self.settings.failed_function == FailedFunction::Stale;
+        if state == State::Failed {
+            round.reported.remove(&function);
+            round.copies.remove(&function);
+            if !is_stale {
+                return Ok(());
+            }
+            round.failed += 1;
+        }
+        let limit = self.settings.job_tensors_at_once;
+        if self.settings.merge_by == MergeBy::Store {
+            if state != State::Failed || self.tensors.holds(Copy::Of(function)).await? {
+                round.reported.insert(function);
+            }
+        } else if let Some(copy) = self.tensors.get(Copy::Of(function), limit).await? {
+            round.reported.insert(function);
+            round.copies.insert(function, copy);
+        }
+        Ok(())
+    }
+
+    /// Makes the reference the mean of what was reported, in rank order.
+    async fn merge(&self, world: &mut World, round: &Round) -> Result<()> {
+        let limit = self.settings.job_tensors_at_once;
+        world.enter(Stage::Aggregate);
+        if self.settings.merge_by == MergeBy::Store {
+            let functions: Vec<usize> = round.reported.iter().copied().collect();
+            return self.tensors.merge_in_store(&functions, limit).await;
+        }
+        let copies: Vec<&Model> = round.copies.values().collect();
+        let reference = mean(&copies, round.divisor())?;
+        world.enter(Stage::Put);
+        self.tensors.set(Copy::Reference, &reference, limit).await
+    }
+
+    /// Has the functions evaluate the reference, each on a share of the test
+    /// split, and records what they find together. Gives the loss.
+    async fn validate(
+        &self,
+        world: &mut World,
+        functions: usize,
+        epoch: usize,
+    ) -> Result<Option<f64>> {
+        let test = Split::of_test_split(&world.task.job, &self.settings, functions);
+        let functions = functions.min(test.documents());
+        let merged = AtomicUsize::new(0);
+        let calls = Calls {
+            task: task(world, VALIDATE, 0, epoch),
+            invoke: world.invoke.clone(),
+            queue: world.exchange.queue.clone(),
+            functions,
+            learning_rate: self.learning_rate,
+            merged: &merged,
+            is_repeated: false,
+        };
+        // Call the functions, and take their reports at the same time.
+        let called = try_join_all((0..functions).map(|function| calls.call(function)));
+        world.at(epoch, None);
+        world.enter(Stage::DetectConvergence);
+        let (called, found) = join(called, validations(world, functions)).await;
+        called?;
+        let found = found?;
+        // Weight their results by samples.
+        let samples: usize = found.iter().map(|found| found.samples).sum();
+        let mut loss = None;
+        if samples > 0 {
+            let weighted = |found: &Evaluation| found.loss * found.samples as f64;
+            let evaluation = Evaluation {
+                loss: found.iter().map(weighted).sum::<f64>() / samples as f64,
+                correct: found.iter().map(|found| found.correct).sum(),
+                samples,
+            };
+            loss = Some(evaluation.loss);
+            world.record_evaluation(epoch, evaluation);
+        }
+        world.end_step();
+        Ok(loss)
+    }
+
+    /// Deletes the functions' copies, and as published the model, too.
+    async fn clean_up(&self) -> Result<()> {
+        let mut copies: Vec<Copy> = (0..self.most_functions).map(Copy::Of).collect();
+        if self.settings.deletes_model {
+            copies.push(Copy::Reference);
+        }
+        self.tensors.delete(&copies).await
+    }
+}
+
+/// Results of the functions, in rank order; none of one that failed.
+async fn validations(world: &World, functions: usize) -> Result<Vec<Evaluation>> {
+    let reports = reports(&world.task.job.trial);
+    let mut found = BTreeMap::new();
+    for _ in 0..functions {
+        let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
+        match Message::decode(&message)? {
+            Message::Validated {
+                function,
+                evaluation,
+            } => {
+                found.insert(function, evaluation);
+            }
+            Message::Failed { .. } => {}
+            other => return Err(unexpected("the job", other)),
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Reports since the last merge.
+struct Round {
+    states: Vec<State>,
+    /// Functions whose copies are merged.
+    reported: BTreeSet<usize>,
+    /// Copies of the functions' models, where the job merges.
+    copies: BTreeMap<usize, Model>,
+    /// Failed functions that count as if they had reported.
+    failed: usize,
+}
+
+impl Round {
+    /// As published, the divisor also counts failed functions of which there
+    /// is no copy.
+    fn divisor(&self) -> usize {
+        let fresh = |function: &&usize| self.states[**function] != State::Failed;
+        self.copies.keys().filter(fresh).count() + self.failed
+    }
+
+    /// Begins the next interval; returns the functions to notify.
+    fn begin_next(&mut self) -> Vec<usize> {
+        self.reported.clear();
+        self.copies.clear();
+        self.failed = 0;
+        let mut go_on = Vec::new();
+        for (function, state) in self.states.iter_mut().enumerate() {
+            if *state == State::Waiting {
+                *state = State::Training;
+                go_on.push(function);
+            }
+        }
+        go_on
+    }
+}
+
+/// The calls of an epoch's functions.
+struct Calls<'a> {
+    /// Task of a call, with the rank to be filled in.
+    task: Task,
+    invoke: Arc<dyn Invoke>,
+    queue: Arc<dyn Queue>,
+    functions: usize,
+    learning_rate: f64,
+    /// Merges of the epoch so far.
+    merged: &'a AtomicUsize,
+    /// Whether a function that fails is called again.
+    is_repeated: bool,
+}
+
+impl Calls<'_> {
+    /// Calls a function until it returns; posts its failure if it does not.
+    async fn call(&self, function: usize) -> Result<()> {
+        let trial = &self.task.job.trial;
+        let (queries, reports) = (calls(trial, function), reports(trial));
+        for attempt in 0..CALLS {
+            if attempt > 0 {
+                // What a function that has failed did not read is not for the next.
+                self.queue.purge(&queries).await?;
+                self.queue.purge(&answers(trial, function)).await?;
+            }
+            let query = Message::Query {
+                functions: self.functions,
+                epoch: self.task.epoch,
+                interval: self.merged.load(Ordering::Relaxed),
+                learning_rate: self.learning_rate,
+            };
+            self.queue.publish(&queries, query.encode()).await?;
+            let task = Task {
+                rank: function,
+                ..self.task.clone()
+            };
+            if self.invoke.call(task).await.is_ok() {
+                return Ok(());
+            }
+            if !self.is_repeated {
+                break;
+            }
+        }
+        let failed = Message::Failed { function };
+        Ok(self.queue.publish(&reports, failed.encode()).await?)
+    }
+}

@@ -1,0 +1,252 @@
+//! KubeML: functions that train by local steps on their share of the data and
+//! meet every K mini-batches, where a job merges their models (Petrescu et al.
+//! 2023, and its published code).
+//!
+//! 1. `job` has `init` store the initial model, a tensor per entry of the
+//!    state dictionary, and fetches it.
+//! 2. An epoch: the job calls N functions `train`, each with a contiguous part
+//!    of the documents. An interval of a function: fetch its documents, fetch
+//!    the reference model, take a local step with each mini-batch, store the
+//!    model; then it posts /next and waits, or after its last interval returns.
+//! 3. Whenever all functions that have not returned have reported, the job
+//!    fetches their models, makes the reference their mean and lets those that
+//!    wait go on. A function that has returned is no part of later merges of
+//!    the epoch.
+//! 4. Validation: N functions `validate`, each on a part of the test split.
+//! 5. The scheduler says how many functions the next epoch has, unless
+//!    parallelism is static.
+//!
+//! `code` does what the published code does: momentum is cleared at every
+//! merge, a function that fails counts in the divisor of a merge with what it
+//! stored before, the scheduler may ask for no function at all, and the model
+//! is deleted with everything else when the job ends. `tuned` merges in the
+//! tensor store and moves several tensors at once.
+//!
+//! # The channels
+//!
+//! Job and functions speak HTTP. Here a call is an invocation, whose query is a
+//! message of the queue, as are /next, its answer and what a function returns;
+//! no broker is paid for. Tensors lie in one tensor store, the original's
+//! RedisAI: parameters are the exchange; batch norm's means, variances and
+//! counters, which KubeML merges like all others, are metered apart, as state.
+//!
+//! # Data
+//!
+//! An epoch uses the first W·B·b training samples, in documents of 64, not
+//! shuffled. The last mini-batch of an interval may be smaller than b.
+//!
+//! # What is left out
+//!
+//! Copies are added in rank order, not in the order in which they come. Two
+//! races of the published code (a fast function's copy lost while the
+//! accumulator is cleared; a job that waits for a merger that waits for it)
+//! and its accuracy divided by nominal batch sizes are not reproduced.
+//!
+//! # Traffic
+//!
+//! See [`traffic()`] and [`state_traffic()`].
+
+mod function;
+mod job;
+mod message;
+mod model;
+mod scheduler;
+mod settings;
+mod split;
+mod traffic;
+
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+
+use self::split::Split;
+
+pub use self::message::{
+    GO_ON_BYTES, INITIALISED_BYTES, QUERY_BYTES, REPORT_BYTES, VALIDATION_BYTES,
+};
+pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Settings};
+pub use self::traffic::{state_traffic, traffic};
+use crate::{
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, QueueService, Replicas,
+    Result, SettingsError, Sizes, StepRecord, SystemError, Techniques, TrainingSystem, World,
+};
+
+const NAME: &str = "kubeml";
+const JOB: &str = "job";
+const INIT: &str = "init";
+const TRAIN: &str = "train";
+const VALIDATE: &str = "validate";
+
+/// KubeML.
+#[derive(Clone, Copy, Debug)]
+pub struct KubeMl;
+
+/// The queue of a function's queries.
+fn calls(trial: &str, function: usize) -> String {
+    format!("{trial}_call_{function}")
+}
+
+/// The queue of what functions report to the job.
+fn reports(trial: &str) -> String {
+    format!("{trial}_job")
+}
+
+/// The queue of the answers to a function's /next.
+fn answers(trial: &str, function: usize) -> String {
+    format!("{trial}_next_{function}")
+}
+
+fn unusable(field: &str, reason: String) -> SettingsError {
+    SettingsError::Value {
+        system: NAME,
+        field: field.into(),
+        reason,
+    }
+}
+
+const FUNCTIONS: [Function; 4] = [
+    Function::coordinator(JOB, Host::Instance),
+    Function::worker(INIT, Host::Function),
+    Function::worker(TRAIN, Host::Function),
+    Function::worker(VALIDATE, Host::Function),
+];
+
+#[async_trait]
+impl TrainingSystem for KubeMl {
+    type Settings = Settings;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "KubeML"
+    }
+
+    fn about(&self) -> &'static str {
+        "KubeML (Petrescu et al. 2023): local steps, models averaged every K mini-batches. paper: as \
+         described. code: momentum cleared at merges, failed functions counted with what they \
+         stored before, the model deleted. tuned: merged in the tensor store, transfers at once"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // The job computes nothing: a small one does.
+            instance_type: "t2.small",
+            queue_service: QueueService::Http,
+            ..Deployment::new(&FUNCTIONS)
+        }
+    }
+
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::new(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        if settings.k == 0 || settings.k < -1 {
+            let reason = "give 1 or more mini-batches, or -1 for one merge per epoch";
+            return Err(unusable("k", reason.into()));
+        }
+        if settings.document_samples == 0 {
+            let reason = "a document holds 1 sample or more";
+            return Err(unusable("document_samples", reason.into()));
+        }
+        Ok(())
+    }
+
+    fn check_job(&self, job: &Job, settings: &Settings) -> Result<(), SettingsError> {
+        let documents = Split::new(job, settings, job.workers).documents();
+        if documents < job.workers {
+            let reason = format!(
+                "{} functions share {documents} documents; use more data or smaller documents",
+                job.workers
+            );
+            return Err(unusable("document_samples", reason));
+        }
+        Ok(())
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
+    }
+
+    /// SGD as in the paper's runs of LeNet; the published ResNet-34 function has
+    /// no momentum.
+    fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
+        let momentum = match fidelity {
+            Fidelity::Paper | Fidelity::Tuned => 0.9,
+            Fidelity::Code => 0.0,
+        };
+        OptimizerSpec::Sgd(Sgd {
+            learning_rate: 0.01,
+            momentum,
+            weight_decay: 1e-4,
+        })
+    }
+
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Whole
+    }
+
+    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers(vec![(JOB, 0)])
+    }
+
+    /// Traffic with W functions in every epoch, also under an elastic scheduler;
+    /// [`traffic()`] takes what there was.
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        Ok(traffic::traffic(job, settings, sizes, &[]))
+    }
+
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        Ok(traffic::traffic(job, settings, sizes, steps))
+    }
+
+    /// A function's model, gradient and momentum, and the model as it is sent;
+    /// the job's copy of every function's, their mean, and that as it is sent.
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        function: &str,
+        _rank: usize,
+    ) -> usize {
+        match (function, settings.merge_by) {
+            (JOB, MergeBy::Job) => job.workers + 2,
+            (JOB, MergeBy::Store) => 1,
+            _ => 4,
+        }
+    }
+
+    /// All functions begin an interval with the same model.
+    fn replicas(&self, _settings: &Settings) -> Replicas {
+        Replicas::Identical
+    }
+
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        world.at(world.task.epoch, None);
+        match world.task.function.as_str() {
+            JOB => job::run(world, &settings, self.techniques(&settings)).await?,
+            INIT => function::init(world, &settings).await?,
+            TRAIN => function::train(world, &settings).await?,
+            VALIDATE => function::validate(world, &settings).await?,
+            other => {
+                let function = other.to_owned();
+                return Err(SystemError::UnknownFunction {
+                    system: NAME,
+                    function,
+                });
+            }
+        }
+        Ok(Outcome::Finished)
+    }
+}

@@ -1,0 +1,174 @@
+//! How the data are divided: documents of samples over functions, intervals of
+//! documents between two merges, mini-batches of an interval.
+
+use std::ops::Range;
+
+use epochcost_kernels::chunk::chunk_range;
+
+use super::Settings;
+use crate::Job;
+
+/// Division of the data over the functions of one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    samples: usize,
+    document: usize,
+    functions: usize,
+    /// Documents between two merges; `None`: all of a function's.
+    interval: Option<usize>,
+    batch: usize,
+}
+
+impl Split {
+    /// Divides the training samples that the job uses, W·B·b.
+    pub(super) fn new(job: &Job, settings: &Settings, functions: usize) -> Self {
+        let batch = job.batch_size;
+        let document = settings.document_samples;
+        Self {
+            samples: job.workers * job.batches_per_worker * batch,
+            document,
+            functions,
+            interval: usize::try_from(settings.k)
+                .ok()
+                .map(|k| k.saturating_mul(batch).div_ceil(document).max(1)),
+            batch,
+        }
+    }
+
+    /// Divides the test split, without intervals.
+    pub(super) fn of_test_split(job: &Job, settings: &Settings, functions: usize) -> Self {
+        Self {
+            samples: job.data.test_samples,
+            interval: None,
+            ..Self::new(job, settings, functions)
+        }
+    }
+
+    /// Documents in all: the last may be shorter.
+    pub(super) fn documents(&self) -> usize {
+        self.samples.div_ceil(self.document)
+    }
+
+    /// The documents of a function: contiguous, the first ones get one more.
+    fn documents_of(&self, function: usize) -> Range<usize> {
+        chunk_range(self.documents(), self.functions, function)
+    }
+
+    /// The samples of a function.
+    pub(super) fn samples_of(&self, function: usize) -> Range<usize> {
+        self.samples_in(self.documents_of(function))
+    }
+
+    fn samples_in(&self, documents: Range<usize>) -> Range<usize> {
+        let sample = |document: usize| (document * self.document).min(self.samples);
+        sample(documents.start)..sample(documents.end)
+    }
+
+    /// J_f: how many intervals a function has.
+    pub(super) fn intervals_of(&self, function: usize) -> usize {
+        let documents = self.documents_of(function).len();
+        documents.div_ceil(self.interval.unwrap_or(documents).max(1))
+    }
+
+    /// J: merges of the epoch.
+    pub(super) fn merges(&self) -> usize {
+        (0..self.functions)
+            .map(|function| self.intervals_of(function))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// ΣJ_f: over all functions.
+    pub(super) fn intervals(&self) -> usize {
+        (0..self.functions)
+            .map(|function| self.intervals_of(function))
+            .sum()
+    }
+
+    /// The samples of an interval of a function.
+    pub(super) fn interval(&self, function: usize, interval: usize) -> Range<usize> {
+        let documents = self.documents_of(function);
+        let length = self.interval.unwrap_or(documents.len());
+        let start = documents.start + interval * length;
+        self.samples_in(start..(start + length).min(documents.end))
+    }
+
+    /// Mini-batches of an interval; the last may be smaller.
+    pub(super) fn batches(&self, samples: &Range<usize>) -> Vec<Range<usize>> {
+        let end = samples.end;
+        samples
+            .clone()
+            .step_by(self.batch)
+            .map(|start| start..(start + self.batch).min(end))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(samples: usize, functions: usize, k: Option<usize>, batch: usize) -> Split {
+        Split {
+            samples,
+            document: 64,
+            functions,
+            interval: k.map(|k: usize| (k * batch).div_ceil(64)),
+            batch,
+        }
+    }
+
+    #[test]
+    fn documents_and_intervals_by_hand() {
+        // 1,000 samples: 16 documents, the last of 40; six, five and five.
+        let split = split(1_000, 3, Some(2), 64);
+        assert_eq!(split.documents(), 16);
+        assert_eq!(split.samples_of(0), 0..384);
+        assert_eq!(split.samples_of(2), 704..1_000);
+        assert_eq!(
+            [0, 1, 2].map(|function| split.intervals_of(function)),
+            [3, 3, 3]
+        );
+        assert_eq!(split.interval(2, 2), 960..1_000);
+        assert_eq!(split.batches(&(704..832)), [704..768, 768..832]);
+    }
+
+    proptest! {
+        /// PROTOCOL's rules: D = ⌈samples / 64⌉ documents, contiguous, the first D mod N
+        /// functions get one more; ⌈b·K / 64⌉ documents an interval; ⌈D_f / s⌉ intervals.
+        #[test]
+        fn every_sample_is_used_once_in_order(
+            samples in 1usize..5_000, functions in 1usize..17, k in 0usize..40, batch in 1usize..300,
+        ) {
+            let k = (k > 0).then_some(k);
+            let split = split(samples, functions, k, batch);
+            let documents = samples.div_ceil(64);
+            let mut next = 0;
+            let mut merges = 0;
+            for function in 0..functions {
+                let own = documents / functions + usize::from(function < documents % functions);
+                let expected = match k {
+                    None => usize::from(own > 0),
+                    Some(k) => own.div_ceil((batch * k).div_ceil(64)),
+                };
+                prop_assert_eq!(split.intervals_of(function), expected);
+                merges = merges.max(expected);
+                for interval in 0..expected {
+                    let range = split.interval(function, interval);
+                    for batch_range in split.batches(&range) {
+                        prop_assert_eq!(batch_range.start, next);
+                        prop_assert!(batch_range.len() <= batch && !batch_range.is_empty());
+                        next = batch_range.end;
+                    }
+                    prop_assert_eq!(next, range.end);
+                }
+                prop_assert_eq!(split.samples_of(function).end, next);
+            }
+            prop_assert_eq!(next, samples);
+            prop_assert_eq!(split.merges(), merges);
+        }
+    }
+}

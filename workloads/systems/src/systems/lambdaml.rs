@@ -1,0 +1,184 @@
+//! LambdaML's own variants (Jiang et al. 2021, and its published code).
+//!
+//! AllReduce and ScatterReduce are those of the comparison paper with
+//! LambdaML's own optimizer (plain SGD) and, under `code`, its checkpoints
+//! after so many epochs and its listings that stop at 1,000 keys. All take
+//! `exchanges`: gradients in every step, or, as model averaging, parameters
+//! once per epoch. Of the published S3 example, what cannot run at all is left
+//! out: it calls an upload that its storage lacks when it should checkpoint.
+//!
+//! The asynchronous variant keeps one object that all share. A worker takes a
+//! local step, puts its parameters there, gets the object back at once and goes
+//! on with what it finds: its own, or what another put in between. The last
+//! writer wins; nothing is averaged, and nothing bounds how old a model is.
+//! Traffic per step: W puts, W gets and 2W·P bytes.
+
+use async_trait::async_trait;
+use epochcost_channels::{ChannelError, Traffic};
+use epochcost_kernels::optimizer::OptimizerSpec;
+use serde::{Deserialize, Serialize};
+
+use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
+use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::{
+    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Techniques, TrainingSystem,
+    Vector, World,
+};
+
+const NAME: &str = "lambdaml_async";
+const BUCKET: &str = "merged-params";
+/// The one object.
+const KEY: &str = "w_b_";
+
+/// The differences between paper and code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Steps after which workers exchange their models.
+    exchanges: Exchanged,
+    /// Whether all replicas start from the same parameters.
+    seeded_replicas: bool,
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// End of training before its last epoch; null: none.
+    early_stopping: Option<EarlyStopping>,
+    /// Epochs after which a worker re-invokes itself; null: never.
+    epochs_per_invocation: Option<usize>,
+    /// Whether a worker re-invokes itself when its time is nearly over.
+    continues_by_time: bool,
+}
+
+impl Settings {
+    fn new(fidelity: Fidelity) -> Self {
+        let code = fidelity == Fidelity::Code;
+        Self {
+            exchanges: Exchanged::ModelEveryStep,
+            seeded_replicas: true,
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: code.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: fidelity == Fidelity::Tuned,
+        }
+    }
+}
+
+/// LambdaML's asynchronous variant.
+pub(crate) struct Asynchronous;
+
+struct SharedObject;
+
+#[async_trait]
+impl Exchange for SharedObject {
+    async fn exchange(&mut self, world: &mut World, own: Vector, _: Iteration) -> Result<Vector> {
+        let objects = world.exchange.objects.clone();
+        world.enter(Stage::Serialise);
+        let body = own.encode();
+        world.enter(Stage::Put);
+        objects.put(BUCKET, KEY, body).await?;
+        world.enter(Stage::Get);
+        let missing = || ChannelError::Missing {
+            service: "object store",
+            key: KEY.to_owned(),
+        };
+        let body = objects.get(BUCKET, KEY).await?.ok_or_else(missing)?;
+        world.enter(Stage::Serialise);
+        Vector::decode(&body)
+    }
+}
+
+const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
+
+#[async_trait]
+impl TrainingSystem for Asynchronous {
+    type Settings = Settings;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "LambdaML asynchronous"
+    }
+
+    fn about(&self) -> &'static str {
+        "Jiang et al. 2021: workers write their models over one shared object and go on with what \
+         they read back. code: checkpoints after three epochs"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment::new(&FUNCTIONS)
+    }
+
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::new(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        if settings.exchanges == Exchanged::Gradients {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "exchanges".into(),
+                reason: "a shared object holds a model; use model_every_step or model_every_epoch"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
+    }
+
+    fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
+        plain_sgd()
+    }
+
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Shards
+    }
+
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
+    }
+
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        let models = settings.exchanges.rounds(job) * job.workers as u64;
+        Ok(Traffic {
+            puts: models,
+            gets: models,
+            bytes_up: models * sizes.gradient_bytes(),
+            bytes_down: models * sizes.gradient_bytes(),
+            ..Traffic::default()
+        })
+    }
+
+    /// A replica's parameters and momentum, its gradient, the model as it is
+    /// sent and as it comes.
+    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        5
+    }
+
+    fn replicas(&self, _settings: &Settings) -> Replicas {
+        Replicas::Differ {
+            reason: "every worker goes on with what it finds in the shared object",
+        }
+    }
+
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        synchronous::expect_function(world, NAME)?;
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            layout: DataLayout::Shards,
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: false,
+            epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
+            techniques: self.techniques(&settings),
+        };
+        synchronous::train(world, &mut SharedObject, options).await
+    }
+}

@@ -1,0 +1,169 @@
+//! Synchronous data-parallel training within one machine: the role that
+//! TensorFlow's MirroredStrategy plays in the KubeML paper (Petrescu et al.
+//! 2023).
+//!
+//! One process on one instance keeps W replicas, each on a device of its own.
+//! A global batch of W·b samples is cut into W; every replica computes the
+//! gradient of its part at the same parameters, and all step with their mean.
+//! The all-reduce happens in memory: nothing is exchanged over a channel.
+//! Batch-norm statistics are the replicas' own while they train, and their mean
+//! where the model is evaluated, as in TensorFlow.
+//!
+//! It is not TensorFlow: it has none of its overheads, and all fidelities are
+//! the same. Where replicas compute on CPUs they share the machine's; on GPUs
+//! each has its own, so that the instance must be one with W of them.
+
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::data::Shard;
+use crate::mechanics::monitor::Monitor;
+use crate::mechanics::replica::Replica;
+use crate::mechanics::synchronous::{self, FUNCTION};
+use crate::{
+    DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch, Machines,
+    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Techniques, TrainingSystem, Vector,
+    World,
+};
+
+const NAME: &str = "mirrored";
+
+/// No publication describes another one: there is no difference to set.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
+    reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// End of training before its last epoch; null: none.
+    early_stopping: Option<EarlyStopping>,
+}
+
+/// Synchronous data-parallel training within one machine.
+pub(crate) struct Mirrored;
+
+const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
+
+#[async_trait]
+impl TrainingSystem for Mirrored {
+    type Settings = Settings;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Mirrored"
+    }
+
+    fn about(&self) -> &'static str {
+        "Synchronous data-parallel training within one machine: the role of TensorFlow's \
+         MirroredStrategy in Petrescu et al. 2023"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            device: Device::Cuda,
+            machines: Machines::Shared,
+            ..Deployment::new(&FUNCTIONS)
+        }
+    }
+
+    fn defaults(&self, _fidelity: Fidelity) -> Settings {
+        Settings::default()
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        Techniques {
+            reduce_on_plateau: settings.reduce_on_plateau,
+            early_stopping: settings.early_stopping,
+        }
+    }
+
+    /// SGD of the KubeML paper's runs.
+    fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
+        OptimizerSpec::Sgd(Sgd {
+            learning_rate: 0.01,
+            momentum: 0.9,
+            weight_decay: 1e-4,
+        })
+    }
+
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Whole
+    }
+
+    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers(vec![(FUNCTION, 0)])
+    }
+
+    /// No traffic: no byte leaves the machine.
+    fn traffic(&self, _: &Job, _: &Settings, _sizes: Sizes) -> Result<Traffic> {
+        Ok(Traffic::default())
+    }
+
+    /// The parameters and the momentum, all gradients and their mean.
+    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        job.workers + 3
+    }
+
+    fn replicas(&self, _settings: &Settings) -> Replicas {
+        Replicas::Identical
+    }
+
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        synchronous::expect_function(world, NAME)?;
+        train(world, self.techniques(&settings)).await
+    }
+}
+
+async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
+    let job = world.task.job.clone();
+    let mut replica = Replica::initial(world, true).await?;
+    let mut statistics = vec![replica.statistics.clone(); job.workers];
+    let shard = Shard::fetch(world, DataLayout::Whole).await?;
+    let mut monitor = Monitor::new(techniques, &job);
+    for epoch in 0..job.epochs {
+        let order = shard.batches(world, job.seed, 0, epoch);
+        for batch in 0..job.batches_per_worker {
+            world.at(epoch, Some(batch));
+            world.enter(Stage::FetchDataset);
+            // Cut the global batch, one part per replica.
+            let parts: Result<Vec<_>> = (0..job.workers)
+                .map(|rank| shard.batch(&order, batch * job.workers + rank))
+                .collect();
+            // Compute all gradients at the same parameters.
+            world.enter(Stage::ComputeGradients);
+            let outputs = world
+                .compute
+                .gradients(&replica.parameters, &mut statistics, &parts?)
+                .await?;
+            let losses: Vec<f64> = outputs.iter().filter_map(|output| output.loss).collect();
+            let loss = losses.iter().sum::<f64>() / losses.len() as f64;
+            world.note_loss((!losses.is_empty()).then_some(loss));
+            // Step with their mean.
+            world.enter(Stage::Aggregate);
+            let gradients: Vec<Vector> = outputs.into_iter().map(|out| out.gradient).collect();
+            let gradient = Vector::mean(&gradients)?;
+            world.enter(Stage::UpdateModel);
+            replica.update(&gradient)?;
+            world.note_parameters(&replica.parameters);
+            // Evaluate after the last mini-batch of an epoch.
+            if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
+                world.enter(Stage::DetectConvergence);
+                replica.statistics = Vector::mean(&statistics)?;
+                let loss = replica.evaluate(world, epoch).await?;
+                if let Some(monitor) = &mut monitor {
+                    monitor.follow(loss);
+                    replica.obey(monitor);
+                }
+            }
+            world.end_step();
+        }
+        if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
+            break;
+        }
+    }
+    Ok(Outcome::Finished)
+}

@@ -1,0 +1,211 @@
+//! MLLess: workers that send each other only the significant part of their
+//! updates, kept in step by a supervisor over a message queue
+//! (Sánchez-Artigas and Sarroca 2021; re-implemented by Barrak et al. 2025).
+//!
+//! A step of a `worker`:
+//!
+//! 1. Fetch a mini-batch; compute its gradient.
+//! 2. Take a local optimizer step, so that the model changes at once.
+//! 3. Add the change to what was not sent yet; what of it is significant now is
+//!    the update.
+//! 4. If there is one, store it and announce it to all (U).
+//! 5. Report to the supervisor (I).
+//! 6. Wait until the announced updates are those that the supervisor names (C).
+//! 7. Fetch the peers' updates and add them.
+//!
+//! The `supervisor` sends C once it has heard I from all workers.
+//!
+//! Under `paper` this runs as in the original, with the comparison paper's
+//! model, optimizer (Adam) and store (S3 instead of Redis). Under `code` it
+//! runs as re-implemented: gradients are exchanged whole, the worker's own is
+//! downloaded like the others, and every worker steps with their mean. The
+//! filter added there is never called; [`Filter::Norm`] calls it.
+//!
+//! # Order of mini-batches
+//!
+//! All W·B mini-batches form one list. Worker i starts at position i and
+//! advances by W; whenever it wraps, all shuffle the list anew with the same
+//! seed. As the list has W·B entries, that is once per epoch.
+//!
+//! # Final model
+//!
+//! Replicas differ by what was not sent. Before the end, worker 0's replica is
+//! evaluated; after the last epoch, [`FinalModel`] says what.
+//!
+//! # Start
+//!
+//! Messages to a fan-out reach only queues bound to it. The supervisor binds
+//! all workers' queues and then sends a start message through the exchange;
+//! workers send nothing before they have it.
+//!
+//! # What is left out
+//!
+//! The scale-in tuner (and with it the messages K, D and F), stale-synchronous
+//! mode (P and S), statistics to a client (R, T, TD), and stopping at a loss:
+//! a trial runs its epochs. The re-implementation's supervisor divides losses
+//! by 1,024, which nothing but its log sees, and adds vectors element by
+//! element in Python, a cost of its language and not of its protocol.
+//!
+//! # Traffic
+//!
+//! See [`traffic()`].
+
+mod inbox;
+mod message;
+mod settings;
+mod supervisor;
+mod traffic;
+mod update;
+mod worker;
+
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::{Adam, OptimizerSpec};
+
+pub use self::message::{REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
+pub use self::settings::{
+    AdditionOrder, Aggregate, Encoding, Exchange, Filter, FinalModel, Settings,
+};
+pub use self::traffic::{Sent, traffic};
+use crate::{
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas, Result,
+    SettingsError, Sizes, StepRecord, SystemError, TrainingSystem, World,
+};
+
+const NAME: &str = "mlless";
+const WORKER: &str = "worker";
+const SUPERVISOR: &str = "supervisor";
+
+/// MLLess.
+#[derive(Clone, Copy, Debug)]
+pub struct MlLess;
+
+/// The queue of worker `rank`, bound to the exchange named after the trial.
+fn worker_queue(trial: &str, rank: usize) -> String {
+    format!("{trial}_w{rank}")
+}
+
+fn supervisor_queue(trial: &str) -> String {
+    format!("{trial}_supervisor")
+}
+
+const FUNCTIONS: [Function; 2] = [
+    Function::worker(WORKER, Host::Function),
+    Function::coordinator(SUPERVISOR, Host::Function),
+];
+
+#[async_trait]
+impl TrainingSystem for MlLess {
+    type Settings = Settings;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "MLLess"
+    }
+
+    fn about(&self) -> &'static str {
+        "MLLess (Sánchez-Artigas and Sarroca 2021). paper: significant updates are summed, a \
+         supervisor keeps workers in step; model, optimizer and store of Barrak et al. 2025. code: \
+         their re-implementation, which averages whole gradients and never calls its filter"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment::new(&FUNCTIONS)
+    }
+
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::new(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let threshold = settings.significance_threshold;
+        if !threshold.is_finite() || threshold < 0.0 {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "significance_threshold".into(),
+                reason: format!("it is {threshold}, but must be finite and at least 0"),
+            });
+        }
+        Ok(())
+    }
+
+    fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
+        OptimizerSpec::Adam(Adam::new(0.01))
+    }
+
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Minibatches
+    }
+
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        let workers = (0..job.workers).map(|rank| (WORKER, rank));
+        Launch::Workers(workers.chain([(SUPERVISOR, 0)]).collect())
+    }
+
+    /// Traffic where every worker sends a whole update in every step;
+    /// [`traffic()`] takes what was really sent.
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        let sent = Sent::dense(job, sizes);
+        Ok(traffic::traffic(job, settings, sizes, sent))
+    }
+
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        let densities = steps.iter().filter_map(|step| step.update_density);
+        let sent = Sent::recorded(settings, sizes, densities);
+        Ok(traffic::traffic(job, settings, sizes, sent))
+    }
+
+    /// A replica's parameters and momentum, the change, what the filter keeps
+    /// back, all updates and their sum; the supervisor holds none.
+    fn resident_vectors(&self, job: &Job, _: &Settings, function: &str, _rank: usize) -> usize {
+        match function {
+            SUPERVISOR => 0,
+            _ => job.workers + 5,
+        }
+    }
+
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        let differ = |reason| Replicas::Differ { reason };
+        match settings {
+            Settings {
+                seeded_replicas: false,
+                ..
+            } => differ("every worker draws its own initial parameters"),
+            Settings {
+                exchange: Exchange::Updates,
+                ..
+            } => differ(
+                "replicas differ by updates not yet sent and by the order in which they are added",
+            ),
+            Settings {
+                addition_order: AdditionOrder::Arrival,
+                ..
+            } => differ("gradients are added in the order in which they come"),
+            _ => Replicas::Identical,
+        }
+    }
+
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        match world.task.function.as_str() {
+            WORKER => worker::run(world, settings).await?,
+            SUPERVISOR => supervisor::run(world).await?,
+            other => {
+                let function = other.to_owned();
+                return Err(SystemError::UnknownFunction {
+                    system: NAME,
+                    function,
+                });
+            }
+        }
+        Ok(Outcome::Finished)
+    }
+}

@@ -1,0 +1,407 @@
+use epochcost_channels::{ChannelError, Payload};
+use epochcost_kernels::{hash, reduce};
+
+use super::inbox::Inbox;
+use super::message::Message;
+use super::supervisor::next_message;
+use super::update::{self, Significance, Update};
+use super::{
+    AdditionOrder, Aggregate, Exchange, FinalModel, Settings, supervisor_queue, worker_queue,
+};
+use crate::contract::arithmetic;
+use crate::contract::data;
+use crate::mechanics::published;
+use crate::mechanics::replica::Replica;
+use crate::mechanics::transfers::{at_once, in_turn};
+use crate::{Result, Stage, SystemError, Vector, World};
+
+const BUCKET: &str = "updates";
+/// Mixed with the job's seed and the number of wraps to shuffle the mini-batch
+/// list: the originals' constant seed.
+const SHUFFLE_STREAM: u64 = 8;
+
+fn update_key(trial: &str, rank: usize, step: u64) -> String {
+    format!("{trial}_up_w{rank}_i{step}")
+}
+
+fn model_key(trial: &str, rank: usize) -> String {
+    format!("{trial}_model_r_w{rank}")
+}
+
+/// The order of all W·B mini-batches in an epoch: as they are at first,
+/// shuffled whenever workers wrap.
+fn minibatch_order(seed: u64, minibatches: usize, epoch: usize) -> Vec<u32> {
+    match epoch {
+        0 => (0..minibatches as u32).collect(),
+        wraps => hash::permutation(
+            minibatches as u32,
+            hash::mix(seed, SHUFFLE_STREAM + wraps as u64),
+        ),
+    }
+}
+
+/// Trains from the first epoch to the last.
+pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
+    let job = &world.task.job;
+    let (epochs, batches, seed) = (job.epochs, job.batches_per_worker, job.seed);
+    let (workers, rank) = (world.workers(), world.rank());
+    let mut worker = Worker::start(world, settings).await?;
+    let mut step = 0;
+    for epoch in 0..epochs {
+        let order = minibatch_order(seed, workers * batches, epoch);
+        for batch in 0..batches {
+            world.at(epoch, Some(batch));
+            let minibatch = *order
+                .get(rank + workers * batch)
+                .ok_or_else(|| beyond(rank, workers))?;
+            worker.step(world, step, epoch, minibatch as usize).await?;
+            if batch + 1 == batches {
+                worker.detect_convergence(world, epoch).await?;
+            }
+            world.end_step();
+            step += 1;
+        }
+    }
+    if worker.settings.final_model == FinalModel::Mean {
+        worker.average_models(world, step).await?;
+        world.end_step();
+    }
+    Ok(())
+}
+
+fn beyond(rank: usize, workers: usize) -> SystemError {
+    SystemError::Malformed {
+        what: "the input of a worker".into(),
+        reason: format!("it names rank {rank} of {workers}"),
+    }
+}
+
+struct Worker {
+    settings: Settings,
+    trial: String,
+    queue: String,
+    replica: Replica,
+    significance: Significance,
+    inbox: Inbox,
+}
+
+impl Worker {
+    /// Binds the queue, waits for the start message, and draws the parameters.
+    async fn start(world: &mut World, settings: Settings) -> Result<Self> {
+        let trial = world.task.job.trial.clone();
+        let queue = worker_queue(&trial, world.rank());
+        let replica = Replica::initial(world, settings.seeded_replicas).await?;
+        world.enter(Stage::Wait);
+        world.exchange.queue.bind(&trial, &queue).await?;
+        let mut inbox = Inbox::default();
+        loop {
+            match next_message(world, &queue).await? {
+                Message::Start => break,
+                early => inbox.sort(early)?,
+            }
+        }
+        let significance = Significance::new(&settings);
+        Ok(Self {
+            settings,
+            trial,
+            queue,
+            replica,
+            significance,
+            inbox,
+        })
+    }
+
+    async fn step(
+        &mut self,
+        world: &mut World,
+        step: u64,
+        epoch: usize,
+        minibatch: usize,
+    ) -> Result<()> {
+        world.enter(Stage::FetchDataset);
+        let batches = world.task.job.batches_per_worker;
+        let mut records = data::minibatch(world, minibatch / batches, minibatch % batches).await?;
+        records.epoch = epoch;
+        world.enter(Stage::ComputeGradients);
+        let Replica {
+            parameters,
+            statistics,
+            ..
+        } = &mut self.replica;
+        let output = world
+            .compute
+            .gradient(parameters, statistics, &records)
+            .await?;
+        world.note_loss(output.loss);
+        self.log(world, "gradient computed").await?;
+
+        // Send what is significant of the gradient or the local update.
+        let change = match self.settings.exchange {
+            Exchange::Gradients => output.gradient,
+            Exchange::Updates => {
+                world.enter(Stage::UpdateModel);
+                self.local_step(&output.gradient)?
+            }
+        };
+        let own = self.send(world, change, step, output.loss).await?;
+        self.log(world, "update sent").await?;
+        // Wait for the barrier, and fetch the announced updates.
+        world.enter(Stage::Wait);
+        let announced = self.barrier(world, step).await?;
+        world.enter(Stage::Get);
+        let updates = self.fetch(world, announced, own.as_ref(), step).await?;
+        // Apply them.
+        world.enter(Stage::Aggregate);
+        self.apply(world, own.as_ref(), &updates)?;
+        self.delete_read(world, step).await?;
+        world.note_parameters(&self.replica.parameters);
+        self.log(world, "model updated").await
+    }
+
+    /// Steps the local model; returns by how much it changed.
+    fn local_step(&mut self, gradient: &Vector) -> Result<Vector> {
+        let before = self.replica.parameters.clone();
+        self.replica.update(gradient)?;
+        Ok(match (&self.replica.parameters, before) {
+            (Vector::Real(after), Vector::Real(mut change)) => {
+                change
+                    .iter_mut()
+                    .zip(after)
+                    .for_each(|(before, after)| *before = after - *before);
+                Vector::Real(change)
+            }
+            (_, before) => before,
+        })
+    }
+
+    /// Stores and announces what is significant now; reports to the supervisor.
+    async fn send(
+        &mut self,
+        world: &mut World,
+        change: Vector,
+        step: u64,
+        loss: Option<f64>,
+    ) -> Result<Option<Update>> {
+        let (rank, workers) = (world.rank(), world.workers());
+        world.enter(Stage::Serialise);
+        let (own, density) = self
+            .significance
+            .filter(&self.replica.parameters, change, step)?;
+        world.note_density(density);
+        let payload = own.as_ref().map(Update::encode);
+        world.enter(Stage::Put);
+        // Store and announce the update, if there is one.
+        if let Some(payload) = payload {
+            let key = update_key(&self.trial, rank, step);
+            world.exchange.objects.put(BUCKET, &key, payload).await?;
+            let announcement = Message::Update { rank, step }.encode(workers);
+            world
+                .exchange
+                .queue
+                .publish_fanout(&self.trial, announcement)
+                .await?;
+        }
+        // Report to the supervisor.
+        let report = Message::Report {
+            rank,
+            step,
+            loss: loss.unwrap_or(f64::NAN),
+            samples: world.task.job.batch_size as u32,
+            has_update: own.is_some(),
+        };
+        let supervisor = supervisor_queue(&self.trial);
+        world
+            .exchange
+            .queue
+            .publish(&supervisor, report.encode(workers))
+            .await?;
+        Ok(own)
+    }
+
+    /// Who sent an update in `step`, in the order of addition, once the
+    /// supervisor says that they are all.
+    async fn barrier(&mut self, world: &World, step: u64) -> Result<Vec<usize>> {
+        let mut senders = loop {
+            if let Some(senders) = self.inbox.open(step) {
+                break senders;
+            }
+            self.inbox.sort(next_message(world, &self.queue).await?)?;
+        };
+        if self.settings.addition_order == AdditionOrder::Rank {
+            senders.sort_unstable();
+        }
+        senders.dedup();
+        Ok(senders)
+    }
+
+    /// The updates of `senders`, in their order.
+    async fn fetch(
+        &self,
+        world: &World,
+        senders: Vec<usize>,
+        own: Option<&Update>,
+        step: u64,
+    ) -> Result<Vec<(usize, Update)>> {
+        let senders = senders.as_slice();
+        let fetched = move |index: usize| async move {
+            let rank = senders[index];
+            let update = match own {
+                Some(own) if rank == world.rank() && !self.settings.reads_own_update => own.clone(),
+                _ => {
+                    let payload = self
+                        .expect(world, update_key(&self.trial, rank, step))
+                        .await?;
+                    Update::decode(&payload, self.replica.parameters.len())?
+                }
+            };
+            Ok((rank, update))
+        };
+        in_turn(self.settings.transfers_at_once, senders.len(), fetched).await
+    }
+
+    async fn expect(&self, world: &World, key: String) -> Result<Payload> {
+        let found = world.exchange.objects.get(BUCKET, &key).await?;
+        Ok(found.ok_or(ChannelError::Missing {
+            service: "object store",
+            key,
+        })?)
+    }
+
+    fn apply(
+        &mut self,
+        world: &mut World,
+        own: Option<&Update>,
+        updates: &[(usize, Update)],
+    ) -> Result<()> {
+        let rank = world.rank();
+        let n = self.replica.parameters.len();
+        // Each update is read, and what it is added to is read and written.
+        arithmetic::note(3 * updates.len(), n);
+        let Some(parameters) = self.replica.parameters.real_mut() else {
+            return Ok(());
+        };
+        if updates.is_empty() {
+            return Ok(());
+        }
+        match (self.settings.exchange, self.settings.aggregate) {
+            // The own update is in the model since the local step.
+            (Exchange::Updates, Aggregate::Sum) => {
+                for (_, update) in updates.iter().filter(|(sender, _)| *sender != rank) {
+                    update.add_to(parameters)?;
+                }
+            }
+            (Exchange::Updates, Aggregate::Mean) => {
+                let mut change = mean(updates, n)?;
+                let own = update::sum(own, n)?;
+                change
+                    .iter_mut()
+                    .zip(own)
+                    .for_each(|(change, own)| *change -= own);
+                reduce::add_assign(parameters, &change)?;
+            }
+            (Exchange::Gradients, aggregate) => {
+                let gradient = match aggregate {
+                    Aggregate::Sum => update::sum(updates.iter().map(|(_, update)| update), n)?,
+                    Aggregate::Mean => mean(updates, n)?,
+                };
+                world.enter(Stage::UpdateModel);
+                self.replica.update(&Vector::Real(gradient))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the own update of the step before: all workers have reported
+    /// this one, so all have read that.
+    async fn delete_read(&self, world: &World, step: u64) -> Result<()> {
+        if self.settings.keeps_updates || step == 0 {
+            return Ok(());
+        }
+        let key = update_key(&self.trial, world.rank(), step - 1);
+        Ok(world.exchange.objects.delete(BUCKET, &[key]).await?)
+    }
+
+    async fn detect_convergence(&self, world: &mut World, epoch: usize) -> Result<()> {
+        world.enter(Stage::DetectConvergence);
+        let is_last = epoch + 1 == world.task.job.epochs;
+        let waits_for_mean = is_last && self.settings.final_model == FinalModel::Mean;
+        if world.rank() == 0 && world.task.job.evaluates_after(epoch) && !waits_for_mean {
+            self.replica.evaluate(world, epoch).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the final model to worker 0, which evaluates the mean of all.
+    async fn average_models(&mut self, world: &mut World, step: u64) -> Result<()> {
+        let (rank, workers) = (world.rank(), world.workers());
+        let epoch = world.task.job.epochs.saturating_sub(1);
+        // Other workers than 0 store and announce their models.
+        if rank > 0 {
+            world.enter(Stage::Put);
+            let model = self.replica.parameters.encode();
+            world
+                .exchange
+                .objects
+                .put(BUCKET, &model_key(&self.trial, rank), model)
+                .await?;
+            let announcement = Message::Model { rank, step }.encode(workers);
+            let first = worker_queue(&self.trial, 0);
+            return Ok(world.exchange.queue.publish(&first, announcement).await?);
+        }
+        // Worker 0 waits for all models, fetches and averages them.
+        world.enter(Stage::Wait);
+        while self.inbox.models.len() + 1 < workers {
+            self.inbox.sort(next_message(world, &self.queue).await?)?;
+        }
+        world.enter(Stage::Get);
+        let this = &*self;
+        let view = &*world;
+        let fetched = (1..workers).map(|peer| async move {
+            Vector::decode(&this.expect(view, model_key(&this.trial, peer)).await?)
+        });
+        let mut models = vec![self.replica.parameters.clone()];
+        models.extend(at_once(self.settings.transfers_at_once, fetched).await?);
+        world.enter(Stage::Aggregate);
+        self.replica.parameters = Vector::mean(&models)?;
+        // The mean is what is evaluated.
+        world.enter(Stage::DetectConvergence);
+        if world.task.job.evaluates_after(epoch) {
+            self.replica.evaluate(world, epoch).await?;
+        }
+        Ok(())
+    }
+
+    /// The re-implementation writes five or six lines per step: two are written
+    /// at each of three places.
+    async fn log(&self, world: &World, text: &str) -> Result<()> {
+        if self.settings.rewrites_log {
+            published::log_line(world, text).await?;
+            published::log_line(world, text).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The mean over the workers that sent an update.
+fn mean(updates: &[(usize, Update)], n: usize) -> Result<Vec<f32>> {
+    let mut mean = update::sum(updates.iter().map(|(_, update)| update), n)?;
+    reduce::divide(&mut mean, updates.len() as f32);
+    Ok(mean)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_epoch_visits_every_minibatch_once_in_another_order() {
+        let orders: Vec<_> = (0..3).map(|epoch| minibatch_order(7, 12, epoch)).collect();
+        assert_eq!(orders[0], (0..12).collect::<Vec<_>>());
+        assert!(orders[0] != orders[1] && orders[1] != orders[2]);
+        for mut order in orders {
+            order.sort_unstable();
+            assert_eq!(order, (0..12).collect::<Vec<_>>());
+        }
+    }
+}

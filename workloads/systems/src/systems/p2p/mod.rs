@@ -1,0 +1,270 @@
+//! P2P: instances without a server that leave their gradients in message queues
+//! (Barrak et al. 2023, "Exploring the Impact of Serverless Computing on Peer
+//! To Peer Training Machine Learning", and its published code).
+//!
+//! An epoch of a `peer`:
+//!
+//! 1. Compute the gradients of all its mini-batches at the same parameters, and
+//!    average them.
+//! 2. Send: compress the mean and leave it in the peer's own queue. Where it is
+//!    larger than the broker takes, it goes into the object store, and its key
+//!    into the queue.
+//! 3. Receive: read the other peers' gradients without taking them. Synchronous
+//!    peers poll until they have all; asynchronous ones poll once and take
+//!    what they find, however old.
+//! 4. Average all in rank order; take one optimizer step.
+//! 5. Detect convergence: every peer evaluates its model.
+//! 6. Synchronous: leave a token in the synchronisation queue, and wait until it
+//!    holds as many as there are peers.
+//!
+//! So an epoch is one step on the mean of means, an effective batch of W·B·b.
+//! The paper's algorithm adds the gradient; its code subtracts it, as is done
+//! here.
+//!
+//! # Published defects
+//!
+//! Each is a setting, on under `code`: QSGD that sends more than it was given
+//! (`compression: qsgd_published`), gradients that are fetched anew in every
+//! poll (`downloads_again`), a sleep after the last poll, a barrier that opens
+//! at W tokens exactly and which every peer empties, replicas that start from
+//! parameters of their own, no limit of a message. With them, a peer whose
+//! gradients take less time than the pause between two polls of the barrier
+//! may read another's gradient of the epoch before, and its token may be lost:
+//! then all wait for ever, as the published peers would.
+//!
+//! # What is left out
+//!
+//! Early stopping (published peers leave before they post their token, and the
+//! others wait for ever), a learning-rate schedule that is never stepped, and
+//! the 90/10 split of every peer's data: what is evaluated is the test split.
+//!
+//! # Batch-norm statistics
+//!
+//! Every peer keeps its own, over all mini-batches that it computes; they are
+//! not exchanged.
+//!
+//! # Traffic
+//!
+//! With S bytes of a gradient as it is sent and T = 4 of a token: W·E gradients
+//! up and W(W − 1)·E down, S bytes each, and W·E tokens. Asynchronous peers send
+//! no tokens, 8 bytes more with each gradient, and read what they find: as many
+//! as their steps say.
+
+mod barrier;
+mod settings;
+mod traffic;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::OptimizerSpec;
+
+pub use self::barrier::TOKEN_BYTES;
+pub use self::settings::{Barrier, Settings, SyncQueue};
+use crate::contract::data::Shard;
+pub use crate::mechanics::compression::{Compression, Method, Norm};
+pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue};
+use crate::mechanics::p2p::{Mailbox, Rules, sgd};
+use crate::mechanics::replica::Replica;
+use crate::{
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
+    Result, SettingsError, Sizes, Stage, StepRecord, SystemError, TrainingSystem, Vector, World,
+};
+
+const NAME: &str = "p2p";
+const PEER: &str = "peer";
+
+/// P2P.
+#[derive(Clone, Copy, Debug)]
+pub struct P2p;
+
+fn rules(settings: &Settings) -> Rules {
+    Rules {
+        mode: settings.mode,
+        compression: settings.compression(),
+        queue: settings.queue(),
+        message_limit_bytes: settings.message_limit_bytes,
+        downloads_again: settings.downloads_again,
+        poll: Duration::from_millis(settings.poll_ms),
+        sleeps_after_last_look: settings.sleeps_after_last_look,
+        wait_limit: settings.wait_limit_s.map(Duration::from_secs),
+        downloads_at_once: settings.downloads_at_once,
+        deletes_objects: settings.deletes_objects,
+    }
+}
+
+/// Returns the number of messages that peers read from queues, as their steps record.
+pub(crate) fn received(steps: &[&StepRecord]) -> u64 {
+    let delivered = |step: &&StepRecord| step.traffic.exchange.queue.deliveries;
+    steps.iter().map(delivered).sum()
+}
+
+/// The mean gradient of a peer's mini-batches of `epoch`, all at the same
+/// parameters; their mean loss is noted.
+async fn mean_gradient(
+    world: &mut World,
+    replica: &mut Replica,
+    shard: &Shard,
+    epoch: usize,
+) -> Result<Vector> {
+    let (seed, batches) = (world.task.job.seed, world.task.job.batches_per_worker);
+    world.enter(Stage::FetchDataset);
+    let order = shard.batches(world, seed, world.rank() as u64, epoch);
+    let mut sum: Option<Vector> = None;
+    let mut losses = Vec::with_capacity(batches);
+    for index in 0..batches {
+        world.enter(Stage::FetchDataset);
+        let batch = shard.batch(&order, index)?;
+        world.enter(Stage::ComputeGradients);
+        let statistics = &mut replica.statistics;
+        let computing = world
+            .compute
+            .gradient(&replica.parameters, statistics, &batch);
+        let output = computing.await?;
+        losses.extend(output.loss);
+        match &mut sum {
+            Some(sum) => sum.add(&output.gradient)?,
+            None => sum = Some(output.gradient),
+        }
+    }
+    if !losses.is_empty() {
+        world.note_loss(Some(losses.iter().sum::<f64>() / losses.len() as f64));
+    }
+    let mut mean = sum.ok_or_else(|| SystemError::Compute("an epoch has no mini-batch".into()))?;
+    mean.divide(batches as f32);
+    Ok(mean)
+}
+
+async fn train(world: &mut World, settings: &Settings) -> Result<()> {
+    let job = world.task.job.clone();
+    let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
+    let shard = Shard::fetch(world, DataLayout::Shards).await?;
+    let mut mailbox = Mailbox::new(world, rules(settings));
+    for epoch in 0..job.epochs {
+        world.at(epoch, None);
+        if settings.mode == Mode::Synchronous && settings.queue() == PeerQueue::Latest {
+            mailbox.empty(world, epoch).await?;
+        }
+        let gradient = mean_gradient(world, &mut replica, &shard, epoch).await?;
+        let mean = mailbox.exchange(world, &gradient, epoch).await?;
+        world.enter(Stage::UpdateModel);
+        replica.update(&mean)?;
+        world.note_parameters(&replica.parameters);
+        world.enter(Stage::DetectConvergence);
+        if job.evaluates_after(epoch) {
+            replica.evaluate(world, epoch).await?;
+        }
+        barrier::synchronise(world, settings, epoch).await?;
+        world.end_step();
+    }
+    Ok(())
+}
+
+const FUNCTIONS: [Function; 1] = [Function::worker(PEER, Host::Instance)];
+
+#[async_trait]
+impl TrainingSystem for P2p {
+    type Settings = Settings;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "P2P"
+    }
+
+    fn about(&self) -> &'static str {
+        "Peers on instances that leave gradients in message queues (Barrak et al. 2023). paper: \
+         QSGD that compresses, large gradients by reference, a synchronisation queue. code: as \
+         published, with gradients fetched again in every poll, a barrier of exact equality and \
+         QSGD that sends more than it was given. Asynchronous by the setting mode"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // That of VGG-11, Table III; smaller models ran on t2.medium.
+            instance_type: "t2.large",
+            paper_account: PaperAccount::PeerToPeer,
+            ..Deployment::new(&FUNCTIONS)
+        }
+    }
+
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::new(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        settings.compression().check(NAME)
+    }
+
+    /// SGD at 0.001, as the paper's synchronous run; the code has 0.02.
+    fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
+        match fidelity {
+            Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
+            Fidelity::Code => sgd(0.02),
+        }
+    }
+
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Shards
+    }
+
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
+    }
+
+    /// Traffic where every gradient is read once by every other peer; asynchronous
+    /// peers, and those that fetch gradients again, read what their steps say.
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
+        traffic::traffic(settings, &rules(settings), job, sizes, once)
+    }
+
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        // A peer's one queue may hold its gradient of the epoch before, too.
+        if settings.queue() == PeerQueue::PerEpoch && !settings.downloads_again {
+            return self.traffic(job, settings, sizes);
+        }
+        traffic::traffic(settings, &rules(settings), job, sizes, received(steps))
+    }
+
+    /// Parameters, momentum, the sum and a mini-batch's gradient, the message,
+    /// what top-k keeps back, and every peer's gradient.
+    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+        job.workers + 6
+    }
+
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        let differ = |reason| Replicas::Differ { reason };
+        match settings.mode {
+            _ if !settings.seeded_replicas => {
+                differ("every peer starts from parameters of its own")
+            }
+            Mode::Asynchronous => differ("every peer averages the gradients that it finds"),
+            Mode::Synchronous if settings.queue() == PeerQueue::Latest => {
+                differ("a peer may read a gradient of the epoch before")
+            }
+            Mode::Synchronous => Replicas::Identical,
+        }
+    }
+
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        if world.task.function != PEER {
+            let function = world.task.function.clone();
+            return Err(SystemError::UnknownFunction {
+                system: NAME,
+                function,
+            });
+        }
+        train(world, &settings).await?;
+        Ok(Outcome::Finished)
+    }
+}

@@ -1,0 +1,160 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Fidelity;
+use crate::mechanics::compression::{Compression, Method, Norm};
+use crate::mechanics::p2p::{Mode, PeerQueue};
+use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+
+/// Number of tokens that opens the barrier after an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Barrier {
+    /// No barrier: a peer continues once it has all gradients.
+    None,
+    /// W or more.
+    AtLeast,
+    /// W exactly, as published: one token too many, and it never opens.
+    Exactly,
+}
+
+/// Queue that holds the tokens of the barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncQueue {
+    /// A queue of the epoch, emptied by worker 0 an epoch later.
+    PerEpoch,
+    /// One queue, which every peer empties after the barrier, as published.
+    /// A token of the next epoch that comes before the last of them is lost,
+    /// and then all wait for ever.
+    Shared,
+}
+
+/// P2P's settings: every difference between paper and published code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Whether peers wait for each other.
+    pub mode: Mode,
+    /// Whether all peers start from the same parameters.
+    pub seeded_replicas: bool,
+    /// Encoding of gradients.
+    pub compression: Method,
+    /// Levels of QSGD above zero, 1 to 32,767.
+    pub qsgd_levels: u32,
+    /// The norm of QSGD.
+    pub qsgd_norm: Norm,
+    /// Elements that share one norm; null: all.
+    pub qsgd_bucket: Option<usize>,
+    /// The share of elements that top-k sends.
+    pub top_k_fraction: f64,
+    /// Queue of a peer's gradient. Asynchronous peers have one each.
+    pub peer_queue: PeerQueue,
+    /// Bytes of the largest message that the broker takes; a larger gradient
+    /// goes into the object store, and its key into the queue. Null sends all
+    /// through the broker.
+    pub message_limit_bytes: Option<u64>,
+    /// Whether every poll fetches the gradients that a peer already has once
+    /// more, as published.
+    pub downloads_again: bool,
+    /// Milliseconds between two polls of the other peers' queues.
+    pub poll_ms: u64,
+    /// Whether a peer sleeps that long after the last poll, too, as published.
+    pub sleeps_after_last_look: bool,
+    /// Barrier after an epoch. Asynchronous peers have none.
+    pub barrier: Barrier,
+    /// Queue of its tokens.
+    pub sync_queue: SyncQueue,
+    /// Milliseconds before the first poll of the tokens.
+    pub barrier_before_ms: u64,
+    /// Milliseconds between two polls of the tokens.
+    pub barrier_poll_ms: u64,
+    /// Milliseconds behind the open barrier.
+    pub barrier_settle_ms: u64,
+    /// Seconds that a peer waits for the others at most; null: for ever.
+    pub wait_limit_s: Option<u64>,
+    /// Gradients that a peer fetches at once.
+    pub downloads_at_once: usize,
+    /// Whether objects are deleted when all peers have read them.
+    pub deletes_objects: bool,
+}
+
+impl Settings {
+    /// The settings of a fidelity.
+    pub fn new(fidelity: Fidelity) -> Self {
+        let paper = Self {
+            mode: Mode::Synchronous,
+            seeded_replicas: true,
+            compression: Method::Qsgd,
+            qsgd_levels: Compression::published(Method::Qsgd).levels,
+            qsgd_norm: Norm::Max,
+            qsgd_bucket: None,
+            top_k_fraction: 0.01,
+            peer_queue: PeerQueue::PerEpoch,
+            message_limit_bytes: Some(100_000_000),
+            downloads_again: false,
+            poll_ms: 100,
+            sleeps_after_last_look: false,
+            barrier: Barrier::AtLeast,
+            sync_queue: SyncQueue::PerEpoch,
+            barrier_before_ms: 0,
+            barrier_poll_ms: 100,
+            barrier_settle_ms: 0,
+            wait_limit_s: Some(600),
+            downloads_at_once: 1,
+            deletes_objects: true,
+        };
+        match fidelity {
+            Fidelity::Paper => paper,
+            Fidelity::Code => Self {
+                seeded_replicas: false,
+                compression: Method::QsgdPublished,
+                peer_queue: PeerQueue::Latest,
+                message_limit_bytes: None,
+                downloads_again: true,
+                poll_ms: 2_000,
+                sleeps_after_last_look: true,
+                barrier: Barrier::Exactly,
+                sync_queue: SyncQueue::Shared,
+                barrier_before_ms: 1_000,
+                barrier_poll_ms: 1_000,
+                barrier_settle_ms: 3_000,
+                wait_limit_s: None,
+                deletes_objects: false,
+                ..paper
+            },
+            Fidelity::Tuned => Self {
+                poll_ms: 20,
+                barrier: Barrier::None,
+                downloads_at_once: TRANSFERS_AT_ONCE,
+                ..paper
+            },
+        }
+    }
+
+    /// Encoding of gradients.
+    pub fn compression(&self) -> Compression {
+        Compression {
+            method: self.compression,
+            levels: self.qsgd_levels,
+            norm: self.qsgd_norm,
+            bucket: self.qsgd_bucket,
+            fraction: self.top_k_fraction,
+        }
+    }
+
+    /// Asynchronous peers read whatever lies in a peer's one queue.
+    pub(super) fn queue(&self) -> PeerQueue {
+        match self.mode {
+            Mode::Synchronous => self.peer_queue,
+            Mode::Asynchronous => PeerQueue::Latest,
+        }
+    }
+
+    /// Asynchronous peers wait nowhere.
+    pub(super) fn barrier(&self) -> Barrier {
+        match self.mode {
+            Mode::Synchronous => self.barrier,
+            Mode::Asynchronous => Barrier::None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What runs on Lambda: one execution of the state machine an epoch of a peer.
+
+use epochcost_channels::Payload;
+use epochcost_kernels::hash;
+
+use super::{Settings, gradient_key, lambda_queue, weights_key};
+use crate::contract::data;
+use crate::mechanics::batch_norm::BatchNorm;
+use crate::mechanics::p2p::BUCKET;
+use crate::{Job, Result, Stage, SystemError, Vector, World};
+
+const STATISTICS_BUCKET: &str = "p2p-statistics";
+
+fn statistics_key(rank: usize) -> String {
+    format!("statistics_{rank}")
+}
+
+/// Puts one mini-batch's gradient into the object store, and sends its key to the peer.
+pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) -> Result<()> {
+    let (job, rank, epoch) = (world.task.job.clone(), world.rank(), world.task.epoch);
+    let number = world.task.batch.ok_or_else(|| SystemError::Malformed {
+        what: "the input of a gradient function".into(),
+        reason: "it names no mini-batch".into(),
+    })?;
+    // Fetch the mini-batch, the parameters and the statistics.
+    world.enter(Stage::FetchDataset);
+    let batch = data::minibatch(world, rank, number).await?;
+    world.enter(Stage::Get);
+    let parameters = parameters(world, &job, settings, number).await?;
+    let mut statistics = match keeps_statistics(world, settings) && number == 0 {
+        true => load_statistics(world, epoch).await?,
+        false => world.compute.initial_statistics(),
+    };
+    // Compute the gradient.
+    world.enter(Stage::ComputeGradients);
+    let computing = world.compute.gradient(&parameters, &mut statistics, &batch);
+    let output = computing.await?;
+    world.note_loss(output.loss);
+    // Store it, and send its key to the peer.
+    world.enter(Stage::Serialise);
+    let body = output.gradient.encode();
+    world.enter(Stage::Put);
+    let key = gradient_key(&job, rank, epoch, number);
+    world.exchange.objects.put(BUCKET, &key, body).await?;
+    if keeps_statistics(world, settings) && number == 0 {
+        let objects = &world.state.objects;
+        let body = statistics.encode();
+        objects
+            .put(STATISTICS_BUCKET, &statistics_key(rank), body)
+            .await?;
+    }
+    let queue = &world.exchange.queue;
+    queue
+        .publish(&lambda_queue(&job, rank), key.into_bytes().into())
+        .await?;
+    Ok(())
+}
+
+/// The peer's parameters, or a random model where they are not sent.
+async fn parameters(
+    world: &mut World,
+    job: &Job,
+    settings: &Settings,
+    number: usize,
+) -> Result<Vector> {
+    let (rank, epoch) = (world.rank(), world.task.epoch);
+    if !settings.sends_weights {
+        let parts = [1 + rank as u64, epoch as u64, number as u64];
+        let seed = parts
+            .iter()
+            .fold(job.seed, |seed, part| hash::mix(seed, *part));
+        return world.compute.initial_parameters(seed).await;
+    }
+    let key = weights_key(job, rank, epoch);
+    let weights = expect(world.exchange.objects.get(BUCKET, &key).await?, &key)?;
+    world.enter(Stage::Serialise);
+    Vector::decode(&weights)
+}
+
+pub(super) fn expect(object: Option<Payload>, key: &str) -> Result<Payload> {
+    object.ok_or_else(|| SystemError::Malformed {
+        what: format!("object {key}"),
+        reason: "it is not in the store".into(),
+    })
+}
+
+fn keeps_statistics(world: &World, settings: &Settings) -> bool {
+    settings.batch_norm == BatchNorm::FirstBatch && world.compute.statistics() > 0
+}
+
+async fn load_statistics(world: &World, epoch: usize) -> Result<Vector> {
+    if epoch == 0 {
+        return Ok(world.compute.initial_statistics());
+    }
+    let key = statistics_key(world.rank());
+    let objects = &world.state.objects;
+    Vector::decode(&expect(objects.get(STATISTICS_BUCKET, &key).await?, &key)?)
+}
+
+/// The statistics that a peer evaluates with: those that the functions of the
+/// epoch left, or where none outlive a function, the initial ones.
+pub(super) async fn statistics(world: &World, settings: &Settings) -> Result<Vector> {
+    match keeps_statistics(world, settings) {
+        // Of the epoch that is over, so never the initial ones.
+        true => load_statistics(world, 1).await,
+        false => Ok(world.compute.initial_statistics()),
+    }
+}

@@ -1,0 +1,219 @@
+//! P2P with Lambda: peers on instances whose gradients are computed by
+//! functions, one a mini-batch (Barrak et al. 2023, "Exploring the Impact of
+//! Serverless Computing on Peer To Peer Training Machine Learning", and its
+//! published code).
+//!
+//! An epoch of a `peer`:
+//!
+//! 1. Put the parameters into the object store.
+//! 2. Start an execution of the state machine, and ask for its state every 2 s.
+//!    Its states: `expand_inputs` makes B inputs of the one; then B times
+//!    `compute_gradients` at the same time, each of which fetches its mini-batch
+//!    and the parameters, puts its gradient into the object store and sends the
+//!    key to the peer's queue.
+//! 3. Take all keys from the queue, fetch the gradients, average them in the
+//!    order of mini-batches.
+//! 4. Put the mean into the object store and its key into the peer's own queue;
+//!    read the other peers' keys without taking them, and fetch their means.
+//!    There is no barrier.
+//! 5. Average in rank order; take one optimizer step; detect convergence.
+//!
+//! # Published defects
+//!
+//! Each is a setting, on under `code`: functions that never get the weights and
+//! each make a model at random (`sends_weights`), replicas that start from
+//! parameters of their own, one queue per peer and no barrier, so that a gradient
+//! of the epoch before may be read (`peer_queue`), a sleep behind the last
+//! poll, objects that are never deleted. Repaired without a setting, because
+//! nothing runs otherwise: the functions' call that sends the key is commented
+//! out, and a module is used that is never imported.
+//!
+//! # Batch-norm statistics
+//!
+//! Functions of an epoch start from the same statistics at the same time. As in
+//! SPIRT, those of mini-batch 0 outlive them: only that function reads and
+//! writes them, and the peer evaluates with them. Their traffic is state. Under
+//! `fresh` none do, and the peer evaluates with the initial ones.
+//!
+//! # Traffic
+//!
+//! See `traffic`.
+
+mod functions;
+mod peer;
+mod settings;
+mod traffic;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_channels::Traffic;
+use epochcost_kernels::optimizer::OptimizerSpec;
+
+pub use self::settings::Settings;
+use crate::mechanics::p2p::{Mode, PeerQueue, Rules, object_key, sgd};
+use crate::{
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
+    Result, SettingsError, Sizes, State, SystemError, TrainingSystem, World,
+};
+
+const NAME: &str = "p2p_lambda";
+const PEER: &str = "peer";
+const EXPAND: &str = "expand_inputs";
+const COMPUTE: &str = "compute_gradients";
+
+/// P2P with Lambda.
+#[derive(Clone, Copy, Debug)]
+pub struct P2pLambda;
+
+/// Rules of the exchange between peers, where gradients always go by reference.
+fn rules(settings: &Settings) -> Rules {
+    Rules {
+        mode: Mode::Synchronous,
+        compression: settings.compression(),
+        queue: settings.peer_queue,
+        message_limit_bytes: Some(0),
+        downloads_again: false,
+        poll: Duration::from_millis(settings.poll_ms),
+        sleeps_after_last_look: settings.sleeps_after_last_look,
+        wait_limit: settings.wait_limit_s.map(Duration::from_secs),
+        downloads_at_once: settings.downloads_at_once,
+        // A peer that is an epoch ahead may have left a key that another still reads.
+        deletes_objects: settings.deletes_objects && settings.peer_queue == PeerQueue::PerEpoch,
+    }
+}
+
+/// The queue in which a peer's functions leave the keys of their gradients.
+fn lambda_queue(job: &Job, rank: usize) -> String {
+    format!("{}_lambda_{rank}", job.trial)
+}
+
+fn gradient_key(job: &Job, rank: usize, epoch: usize, batch: usize) -> String {
+    let peer = (rank + epoch * job.workers) as u64;
+    object_key(job, [0, peer, batch as u64])
+}
+
+fn weights_key(job: &Job, rank: usize, epoch: usize) -> String {
+    object_key(job, [1, rank as u64, epoch as u64])
+}
+
+const FUNCTIONS: [Function; 3] = [
+    Function::worker(PEER, Host::Instance),
+    // A peer counts the time of its functions itself.
+    Function::coordinator(EXPAND, Host::Function),
+    Function::coordinator(COMPUTE, Host::Function),
+];
+
+#[async_trait]
+impl TrainingSystem for P2pLambda {
+    type Settings = Settings;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "P2P with Lambda"
+    }
+
+    fn about(&self) -> &'static str {
+        "Peers on instances with one function per mini-batch (Barrak et al. 2023). paper: weights \
+         are sent to the functions. code: as published, where every function makes a model at \
+         random"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // That of Table II.
+            instance_type: "t2.small",
+            paper_account: PaperAccount::PeerToPeer,
+            ..Deployment::new(&FUNCTIONS)
+        }
+    }
+
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::new(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        settings.compression().check(NAME)
+    }
+
+    /// SGD at 0.001, as the paper's synchronous run; the code has 0.01.
+    fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
+        match fidelity {
+            Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
+            Fidelity::Code => sgd(0.01),
+        }
+    }
+
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Minibatches
+    }
+
+    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
+    }
+
+    fn states(&self) -> Vec<State> {
+        vec![
+            State::Task { function: EXPAND },
+            State::MapBatches { function: COMPUTE },
+        ]
+    }
+
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        traffic::traffic(settings, job, sizes)
+    }
+
+    /// A function holds its parameters, its gradient and the gradient as it is
+    /// sent; a peer parameters, momentum, a mini-batch's gradient and their sum,
+    /// the message, what top-k keeps back, and every peer's gradient.
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        function: &str,
+        _rank: usize,
+    ) -> usize {
+        match function {
+            PEER => job.workers + 5 + settings.downloads_at_once,
+            COMPUTE => 3,
+            _ => 0,
+        }
+    }
+
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        let differ = |reason| Replicas::Differ { reason };
+        match settings.peer_queue {
+            _ if !settings.seeded_replicas => {
+                differ("every peer starts from parameters of its own")
+            }
+            PeerQueue::Latest => differ("a peer may read a gradient of the epoch before"),
+            PeerQueue::PerEpoch => Replicas::Identical,
+        }
+    }
+
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        world.at(world.task.epoch, world.task.batch);
+        match world.task.function.as_str() {
+            PEER => {
+                peer::train(world, &settings).await?;
+                return Ok(Outcome::Finished);
+            }
+            // The inputs are the task with each of its mini-batches: the
+            // platform's map makes them, and this is the call that it takes.
+            EXPAND => {}
+            COMPUTE => functions::compute_gradients(world, &settings).await?,
+            other => {
+                let function = other.to_owned();
+                return Err(SystemError::UnknownFunction {
+                    system: NAME,
+                    function,
+                });
+            }
+        }
+        world.end_step();
+        Ok(Outcome::Finished)
+    }
+}

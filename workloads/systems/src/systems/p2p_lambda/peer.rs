@@ -1,0 +1,150 @@
+//! The peer: an instance that has functions compute its gradients.
+
+use std::time::Duration;
+
+use epochcost_channels::{ObjectStore, Payload};
+
+use super::functions::{expect, statistics};
+use super::{Settings, gradient_key, lambda_queue, rules, weights_key};
+use crate::mechanics::p2p::{BUCKET, Mailbox};
+use crate::mechanics::replica::Replica;
+use crate::mechanics::transfers::at_once;
+use crate::{ExecutionStatus, Result, Stage, SystemError, Task, Vector, World};
+
+pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> {
+    let job = world.task.job.clone();
+    let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
+    let mut mailbox = Mailbox::new(world, rules(settings));
+    for epoch in 0..job.epochs {
+        world.at(epoch, None);
+        if settings.sends_weights {
+            send_weights(world, &replica, epoch).await?;
+        }
+        world.enter(Stage::ComputeGradients);
+        execute(world, settings, epoch).await?;
+        let gradient = gather(world, settings, epoch).await?;
+        let mean = mailbox.exchange(world, &gradient, epoch).await?;
+        if settings.deletes_objects {
+            world.enter(Stage::Put);
+            delete(world, settings, epoch).await?;
+        }
+        world.enter(Stage::UpdateModel);
+        replica.update(&mean)?;
+        world.note_parameters(&replica.parameters);
+        world.enter(Stage::DetectConvergence);
+        if job.evaluates_after(epoch) {
+            replica.statistics = statistics(world, settings).await?;
+            replica.evaluate(world, epoch).await?;
+        }
+        world.end_step();
+    }
+    Ok(())
+}
+
+async fn send_weights(world: &mut World, replica: &Replica, epoch: usize) -> Result<()> {
+    world.enter(Stage::Serialise);
+    let body = replica.parameters.encode();
+    world.enter(Stage::Put);
+    let key = weights_key(&world.task.job, world.rank(), epoch);
+    Ok(world.exchange.objects.put(BUCKET, &key, body).await?)
+}
+
+/// Starts an execution of the state machine and asks for its state until it
+/// has ended. This is the peer's time of computing gradients.
+async fn execute(world: &World, settings: &Settings, epoch: usize) -> Result<()> {
+    let input = Task {
+        epoch,
+        batch: None,
+        ..world.task.clone()
+    };
+    let name = world.invoke.start_workflow(input).await?;
+    let interval = Duration::from_millis(settings.status_poll_ms);
+    let waiting = world.waiting(format!("execution {name}"), interval, None);
+    loop {
+        match world.invoke.status(&name).await? {
+            ExecutionStatus::Running => world.pause(&waiting).await?,
+            ExecutionStatus::Succeeded => return Ok(()),
+            ExecutionStatus::Failed { reason } => {
+                return Err(SystemError::Invoke {
+                    function: format!("execution {name}"),
+                    reason,
+                });
+            }
+        }
+    }
+}
+
+/// Takes all keys from the queue of the peer's functions, and gives the mean of
+/// their gradients, in the order of mini-batches.
+async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<Vector> {
+    world.enter(Stage::Get);
+    let (job, rank) = (world.task.job.clone(), world.rank());
+    let channels = world.exchange.clone();
+    // Take all keys from the queue.
+    let mut sent = Vec::with_capacity(job.batches_per_worker);
+    while let Some(key) = channels
+        .queue
+        .consume(&lambda_queue(&job, rank), Duration::ZERO)
+        .await?
+    {
+        sent.push(key);
+    }
+    // Check that none is missing.
+    let keys: Vec<String> = (0..job.batches_per_worker)
+        .map(|batch| gradient_key(&job, rank, epoch, batch))
+        .collect();
+    let mut missing = keys.iter().filter(|key| {
+        let is_it = |sent: &Payload| {
+            sent.bytes()
+                .is_ok_and(|bytes| bytes.as_ref() == key.as_bytes())
+        };
+        !sent.iter().any(is_it)
+    });
+    if let Some(key) = missing.next() {
+        return Err(SystemError::Malformed {
+            what: format!("the queue of worker {rank}'s functions"),
+            reason: format!("it does not hold {key}"),
+        });
+    }
+    // Fetch and add the gradients, in the order of mini-batches.
+    let mut sum: Option<Vector> = None;
+    for keys in keys.chunks(settings.downloads_at_once.max(1)) {
+        world.enter(Stage::Get);
+        let objects = channels.objects.as_ref();
+        let gets: Vec<_> = keys.iter().map(|key| get(objects, key)).collect();
+        for body in at_once(gets.len(), gets).await? {
+            world.enter(Stage::Serialise);
+            let gradient = Vector::decode(&body)?;
+            world.enter(Stage::Aggregate);
+            match &mut sum {
+                Some(sum) => sum.add(&gradient)?,
+                None => sum = Some(gradient),
+            }
+        }
+    }
+    let mut mean = sum.ok_or_else(|| SystemError::Compute("an epoch has no mini-batch".into()))?;
+    mean.divide(keys.len() as f32);
+    Ok(mean)
+}
+
+async fn get(objects: &dyn ObjectStore, key: &str) -> Result<Payload> {
+    expect(objects.get(BUCKET, key).await?, key)
+}
+
+/// Deletes what only this peer and its functions read.
+async fn delete(world: &World, settings: &Settings, epoch: usize) -> Result<()> {
+    /// Keys of one request.
+    const MOST: usize = 1_000;
+    let (job, rank) = (&world.task.job, world.rank());
+    let batches = 0..job.batches_per_worker;
+    let mut keys: Vec<String> = batches
+        .map(|batch| gradient_key(job, rank, epoch, batch))
+        .collect();
+    if settings.sends_weights {
+        keys.push(weights_key(job, rank, epoch));
+    }
+    for keys in keys.chunks(MOST) {
+        world.exchange.objects.delete(BUCKET, keys).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Fidelity;
+use crate::mechanics::batch_norm::BatchNorm;
+use crate::mechanics::compression::{Compression, Method, Norm};
+use crate::mechanics::p2p::PeerQueue;
+use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+
+/// The settings of P2P with Lambda: every difference between paper and
+/// published code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Whether a peer's parameters are sent to its functions. The published
+    /// functions each make a model of their own, at random.
+    pub sends_weights: bool,
+    /// Whether all peers start from the same parameters.
+    pub seeded_replicas: bool,
+    /// Batch-norm statistics that outlive a function.
+    pub batch_norm: BatchNorm,
+    /// Milliseconds between two questions after the state of an execution.
+    pub status_poll_ms: u64,
+    /// Encoding of a peer's mean gradient for the others.
+    pub compression: Method,
+    /// Levels of QSGD above zero, 1 to 32,767.
+    pub qsgd_levels: u32,
+    /// The norm of QSGD.
+    pub qsgd_norm: Norm,
+    /// Elements that share one norm; null: all.
+    pub qsgd_bucket: Option<usize>,
+    /// The share of elements that top-k sends.
+    pub top_k_fraction: f64,
+    /// Queue that holds the key of a peer's gradient.
+    pub peer_queue: PeerQueue,
+    /// Milliseconds between two polls of the other peers' queues.
+    pub poll_ms: u64,
+    /// Whether a peer sleeps that long after the last poll, too, as published.
+    pub sleeps_after_last_look: bool,
+    /// Seconds that a peer waits for the others at most; null: for ever.
+    pub wait_limit_s: Option<u64>,
+    /// Objects that a peer fetches at once.
+    pub downloads_at_once: usize,
+    /// Whether objects are deleted when all have read them.
+    pub deletes_objects: bool,
+}
+
+impl Settings {
+    /// The settings of a fidelity.
+    pub fn new(fidelity: Fidelity) -> Self {
+        let published = Compression::published(Method::None);
+        let paper = Self {
+            sends_weights: true,
+            seeded_replicas: true,
+            batch_norm: BatchNorm::FirstBatch,
+            status_poll_ms: 2_000,
+            compression: published.method,
+            qsgd_levels: published.levels,
+            qsgd_norm: published.norm,
+            qsgd_bucket: published.bucket,
+            top_k_fraction: published.fraction,
+            peer_queue: PeerQueue::PerEpoch,
+            poll_ms: 100,
+            sleeps_after_last_look: false,
+            wait_limit_s: Some(600),
+            downloads_at_once: 1,
+            deletes_objects: true,
+        };
+        match fidelity {
+            Fidelity::Paper => paper,
+            Fidelity::Code => Self {
+                sends_weights: false,
+                seeded_replicas: false,
+                batch_norm: BatchNorm::Fresh,
+                peer_queue: PeerQueue::Latest,
+                poll_ms: 2_000,
+                sleeps_after_last_look: true,
+                wait_limit_s: None,
+                deletes_objects: false,
+                ..paper
+            },
+            Fidelity::Tuned => Self {
+                status_poll_ms: 100,
+                poll_ms: 20,
+                downloads_at_once: TRANSFERS_AT_ONCE,
+                ..paper
+            },
+        }
+    }
+
+    /// Returns the encoding of a peer's mean gradient.
+    pub fn compression(&self) -> Compression {
+        Compression {
+            method: self.compression,
+            levels: self.qsgd_levels,
+            norm: self.qsgd_norm,
+            bucket: self.qsgd_bucket,
+            fraction: self.top_k_fraction,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+use std::time::Duration;
+
+use super::{Barrier, BarrierBy, Settings, SyncQueue};
+use crate::mechanics::polling;
+use crate::mechanics::transfers::at_once;
+use crate::{Result, World};
+
+/// Bytes of a synchronisation message.
+pub const TOKEN_BYTES: u64 = 9;
+
+fn queue_name(trial: &str, settings: &Settings, epoch: usize) -> String {
+    match settings.sync_queue {
+        SyncQueue::PerEpoch => format!("{trial}_sync_{epoch}"),
+        SyncQueue::Shared => format!("{trial}_sync"),
+    }
+}
+
+/// Little-endian rank (u32) and epoch (u32), and whether this is the peer's
+/// last. Peers count tokens and never read them.
+fn token(rank: usize, epoch: usize, terminated: bool) -> Vec<u8> {
+    let mut token = Vec::with_capacity(TOKEN_BYTES as usize);
+    token.extend_from_slice(&(rank as u32).to_le_bytes());
+    token.extend_from_slice(&(epoch as u32).to_le_bytes());
+    token.push(u8::from(terminated));
+    token
+}
+
+/// Returns the name of the queue on which `peer` receives messages of an epoch's barrier.
+fn inbox_name(trial: &str, epoch: usize, peer: usize) -> String {
+    format!("{trial}_sync_{epoch}_{peer}")
+}
+
+/// Announces this peer and waits for all others.
+pub(super) async fn synchronise(world: &World, settings: &Settings) -> Result<()> {
+    match settings.barrier_by {
+        BarrierBy::Poll => synchronise_by_polling(world, settings).await,
+        BarrierBy::Push => synchronise_by_messages(world, settings).await,
+    }
+}
+
+/// Tells every other peer, and hears from every other peer. A queue belongs to
+/// one peer and one epoch, so that order does not matter and none is purged.
+async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<()> {
+    let job = &world.task.job;
+    let (rank, workers, epoch) = (world.rank(), world.workers(), world.task.epoch);
+    let queue = &world.exchange.queue;
+    let terminated = epoch + 1 == job.epochs;
+    let others = (0..workers).filter(|peer| *peer != rank);
+    let sent = others.map(|peer| async move {
+        let name = inbox_name(&job.trial, epoch, peer);
+        let token = token(rank, epoch, terminated).into();
+        Ok(queue.publish(&name, token).await?)
+    });
+    at_once(settings.transfers_at_once, sent).await?;
+    let name = inbox_name(&job.trial, epoch, rank);
+    for _ in 1..workers {
+        polling::next_message(queue.as_ref(), &name).await?;
+    }
+    Ok(())
+}
+
+/// Waits by polling. With a queue per epoch no peer can miss the barrier: tokens
+/// are never taken, the queue
+/// only grows. It is purged when the barrier of the next epoch opens, for a
+/// peer announces itself there only after it has left this one.
+async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()> {
+    let job = &world.task.job;
+    let epoch = world.task.epoch;
+    let workers = world.workers() as u64;
+    let queue = &world.exchange.queue;
+    let name = queue_name(&job.trial, settings, epoch);
+
+    // Announce this peer.
+    let terminated = epoch + 1 == job.epochs;
+    queue
+        .publish(&name, token(world.rank(), epoch, terminated).into())
+        .await?;
+    // Wait until all peers are announced.
+    let interval = Duration::from_millis(settings.poll_interval_ms);
+    let waiting = world.waiting(format!("{workers} peers in {name}"), interval, None);
+    let is_open = |count| match settings.barrier {
+        Barrier::AtLeast => count >= workers,
+        Barrier::Exactly => count == workers,
+    };
+    world
+        .await_messages(&name, workers, is_open, waiting)
+        .await?;
+    if settings.settle_ms > 0 {
+        world
+            .clock
+            .sleep(Duration::from_millis(settings.settle_ms))
+            .await;
+    }
+    // Rank 0 empties a queue that all peers have left.
+    if world.rank() == 0 {
+        match settings.sync_queue {
+            SyncQueue::Shared => queue.purge(&name).await?,
+            SyncQueue::PerEpoch if epoch > 0 => {
+                queue
+                    .purge(&queue_name(&job.trial, settings, epoch - 1))
+                    .await?;
+            }
+            SyncQueue::PerEpoch => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_have_the_stated_size() {
+        assert_eq!(token(3, 7, true).len() as u64, TOKEN_BYTES);
+        assert_eq!(token(3, 7, true), [3, 0, 0, 0, 7, 0, 0, 0, 1]);
+    }
+}

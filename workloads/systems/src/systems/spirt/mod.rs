@@ -1,0 +1,264 @@
+//! SPIRT: peer-to-peer training by a workflow of functions, each peer with a
+//! tensor store that averages and updates where the tensors lie (Barrak et al.
+//! 2023, and its published functions).
+//!
+//! An epoch of a peer, one function a line (B + 7 invocations):
+//!
+//! 1. `authenticate`: reach the store of every peer.
+//! 2. `compute_gradients`, B in parallel: one mini-batch each, all at the same
+//!    parameters; the gradient goes into the peer's store.
+//! 3. `average_gradients`: the store averages the B gradients; then the
+//!    synchronisation queue, until all peers have come this far.
+//! 4. `check_heartbeat`: ping every peer; drop the batch gradients.
+//! 5. `aggregate_gradients`: fetch every peer's average, in rank order, and
+//!    store their mean.
+//! 6. `update_model`: the store takes one SGD step.
+//! 7. `check_convergence`: fetch the parameters; rank 0 evaluates.
+//! 8. `trigger_next`: start the next epoch's workflow.
+//!
+//! So an epoch is one step on the mean of means, an effective batch of W·B·b.
+//! Before the first, `init_peer` stores the initial parameters.
+//!
+//! # What is left out
+//!
+//! Signatures and exchanged passwords: peers of a trial belong to one
+//! experiment and are told each other's stores, so `authenticate` keeps its
+//! place and its invocation but proves reachability only. Early stopping: the
+//! published check starts from an empty history at every call and can never
+//! stop. Attack injection and robust aggregation.
+//!
+//! # Batch-norm statistics
+//!
+//! The B functions of an epoch start from the same statistics at the same
+//! time, and no paper says whose survive. Under [`BatchNorm::FirstBatch`] those
+//! of mini-batch 0 do: they live in the peer's store, and only that function
+//! reads and writes them. The others start from the initial statistics and
+//! discard theirs; gradients do not depend on running statistics. Their traffic
+//! is state, not exchange.
+//!
+//! # Traffic
+//!
+//! See [`traffic()`].
+
+mod barrier;
+mod settings;
+mod stages;
+mod traffic;
+
+use async_trait::async_trait;
+use epochcost_channels::{SgdStep, Traffic};
+use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+
+pub use self::barrier::TOKEN_BYTES;
+pub use self::settings::{
+    Averaging, Barrier, BarrierBy, GradientFormat, Settings, SyncQueue, Update,
+};
+pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
+pub use crate::mechanics::batch_norm::BatchNorm;
+use crate::{
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
+    Replicas, Result, SettingsError, Sizes, State, SystemError, TrainingSystem, World,
+};
+
+const NAME: &str = "spirt";
+
+/// SPIRT.
+#[derive(Clone, Copy, Debug)]
+pub struct Spirt;
+
+const STATES: [State; 8] = [
+    State::Task {
+        function: "authenticate",
+    },
+    State::MapBatches {
+        function: "compute_gradients",
+    },
+    State::Task {
+        function: "average_gradients",
+    },
+    State::Task {
+        function: "check_heartbeat",
+    },
+    State::Task {
+        function: "aggregate_gradients",
+    },
+    State::Task {
+        function: "update_model",
+    },
+    State::Task {
+        function: "check_convergence",
+    },
+    State::Task {
+        function: "trigger_next",
+    },
+];
+
+/// The job's optimizer, which must be one that the store can apply.
+fn sgd_of(job: &Job) -> Result<Sgd, SettingsError> {
+    match job.optimizer {
+        OptimizerSpec::Sgd(sgd) => Ok(sgd),
+        OptimizerSpec::Adam(_) => Err(SettingsError::Value {
+            system: NAME,
+            field: "optimizer".into(),
+            reason: "the tensor store knows SGD only; use {sgd: {learning_rate: 0.01}}".into(),
+        }),
+    }
+}
+
+fn in_store_step(sgd: Sgd) -> SgdStep {
+    SgdStep {
+        learning_rate: sgd.learning_rate as f32,
+        momentum: sgd.momentum as f32,
+        weight_decay: sgd.weight_decay as f32,
+    }
+}
+
+const FUNCTIONS: [Function; 9] = [
+    Function::worker("init_peer", Host::Function),
+    Function::worker("authenticate", Host::Function),
+    Function::worker("compute_gradients", Host::Function),
+    Function::worker("average_gradients", Host::Function),
+    Function::worker("check_heartbeat", Host::Function),
+    Function::worker("aggregate_gradients", Host::Function),
+    Function::worker("update_model", Host::Function),
+    Function::worker("check_convergence", Host::Function),
+    Function::worker("trigger_next", Host::Function),
+];
+
+#[async_trait]
+impl TrainingSystem for Spirt {
+    type Settings = Settings;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "SPIRT"
+    }
+
+    fn about(&self) -> &'static str {
+        "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
+         store, a queue as barrier. code: the published functions where they can run at all: JSON \
+         text, averages shipped out and back, unseeded replicas, a naive update. tuned: gradients \
+         added up in the store as they come, a barrier that tells its peers, transfers at once"
+    }
+
+    fn deployment(&self) -> Deployment {
+        Deployment {
+            // One per peer.
+            tensor_store_hosts: Machines::PerWorker,
+            queue_service: QueueService::Sqs,
+            ..Deployment::new(&FUNCTIONS)
+        }
+    }
+
+    fn defaults(&self, fidelity: Fidelity) -> Settings {
+        Settings::new(fidelity)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let is_text = settings.gradient_format == GradientFormat::Json;
+        if is_text && settings.averaging == Averaging::OnArrival {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "averaging".into(),
+                reason: "a store cannot add texts as they come; use gradient_format: binary".into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_job(&self, job: &Job, _settings: &Settings) -> Result<(), SettingsError> {
+        sgd_of(job).map(drop)
+    }
+
+    /// SGD at 0.01 in both: the published gradient function's 0.02 builds an
+    /// optimizer that is never stepped.
+    fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
+        OptimizerSpec::Sgd(Sgd {
+            learning_rate: 0.01,
+            momentum: 0.0,
+            weight_decay: 0.0,
+        })
+    }
+
+    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+        DataLayout::Minibatches
+    }
+
+    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
+        Launch::Workflow {
+            bootstrap: "init_peer",
+        }
+    }
+
+    fn states(&self) -> Vec<State> {
+        STATES.to_vec()
+    }
+
+    /// Traffic; with [`GradientFormat::Json`], texts count at
+    /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
+    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        traffic::traffic(job, settings, sizes, Texts::nominal(job, sizes))
+    }
+
+    fn states_bytes(&self, settings: &Settings) -> bool {
+        settings.gradient_format == GradientFormat::Binary
+    }
+
+    /// Aggregation holds every peer's average as it comes and decoded, and
+    /// their mean; a gradient function its parameters and its gradient, as a
+    /// vector and as it is sent. Averages are computed in the store, unless
+    /// they are fetched.
+    fn resident_vectors(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        function: &str,
+        _rank: usize,
+    ) -> usize {
+        match function {
+            "aggregate_gradients" => job.workers + 2,
+            "average_gradients" if settings.averaging == Averaging::Fetch => {
+                job.batches_per_worker + 2
+            }
+            _ => 3,
+        }
+    }
+
+    fn replicas(&self, settings: &Settings) -> Replicas {
+        if settings.seeded_replicas {
+            Replicas::Identical
+        } else {
+            Replicas::Differ {
+                reason: "every peer draws its own initial parameters",
+            }
+        }
+    }
+
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        world.at(world.task.epoch, world.task.batch);
+        let mut outcome = Outcome::Finished;
+        match world.task.function.as_str() {
+            "init_peer" => stages::init_peer(world, &settings).await?,
+            "authenticate" => stages::authenticate(world).await?,
+            "compute_gradients" => stages::compute_gradients(world, &settings).await?,
+            "average_gradients" => stages::average_gradients(world, &settings).await?,
+            "check_heartbeat" => stages::check_heartbeat(world, &settings).await?,
+            "aggregate_gradients" => stages::aggregate_gradients(world, &settings).await?,
+            "update_model" => stages::update_model(world, &settings).await?,
+            "check_convergence" => stages::check_convergence(world, &settings).await?,
+            "trigger_next" => outcome = stages::trigger_next(world).await?,
+            other => {
+                let function = other.to_owned();
+                return Err(SystemError::UnknownFunction {
+                    system: NAME,
+                    function,
+                });
+            }
+        }
+        world.end_step();
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,155 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Fidelity;
+use crate::mechanics::batch_norm::BatchNorm;
+use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+
+/// Format of a mini-batch's gradient in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GradientFormat {
+    /// Little-endian f32, 4 bytes per parameter.
+    Binary,
+    /// JSON text of a list of numbers, 21 to 24 bytes per parameter, as published.
+    Json,
+}
+
+/// Place where the gradients of an epoch are averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Averaging {
+    /// The store. With [`GradientFormat::Json`] it returns the average as text,
+    /// and the function sets it back, as published: gradients are then items of
+    /// one list, added up in f64 in the order in which they came.
+    InStore,
+    /// The function: fetch all, average, set (the paper's naive arm).
+    Fetch,
+    /// The store, as they come: each is added to one sum, in the order of
+    /// arrival, so that nothing is left to do when the last is there. Last bits
+    /// may differ from run to run, never from peer to peer. Needs
+    /// [`GradientFormat::Binary`].
+    OnArrival,
+}
+
+/// Place where the SGD step is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Update {
+    /// The store.
+    InStore,
+    /// The function: fetch parameters and gradient, step, set (the paper's
+    /// naive arm). Bit-identical to the step in the store.
+    Fetch,
+}
+
+/// Queue in which peers announce that their gradients are averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncQueue {
+    /// A queue of the epoch, purged one epoch later, when all have left it.
+    PerEpoch,
+    /// One queue for all epochs, purged by rank 0 after its settling time, as
+    /// published. A peer that has not seen the queue full by then waits for
+    /// ever, and so does everyone if a token of the next epoch is purged.
+    Shared,
+}
+
+/// Number of messages that opens the barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Barrier {
+    /// W or more: a function that the platform ran twice does no harm.
+    AtLeast,
+    /// W exactly, as published: one message too many, and it never opens.
+    Exactly,
+}
+
+/// Way in which a peer learns that all have announced themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BarrierBy {
+    /// Polls of the number of messages in the queue.
+    Poll,
+    /// Messages: every peer sends its message to a queue of each other peer.
+    /// [`SyncQueue`], [`Barrier`] and the interval do not matter then.
+    Push,
+}
+
+/// SPIRT's settings: every difference between paper and published code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Format of gradients in the store.
+    pub gradient_format: GradientFormat,
+    /// Place where they are averaged.
+    pub averaging: Averaging,
+    /// Place of the model's update. The published update does nothing; under `code`
+    /// it is the naive one.
+    pub update: Update,
+    /// Whether all peers start from the same parameters.
+    pub seeded_replicas: bool,
+    /// Batch-norm statistics that are kept.
+    pub batch_norm: BatchNorm,
+    /// Way in which a peer learns that the barrier is open.
+    pub barrier_by: BarrierBy,
+    /// Queue of the barrier.
+    pub sync_queue: SyncQueue,
+    /// Number of messages that opens the barrier.
+    pub barrier: Barrier,
+    /// Milliseconds between polls of the queue; 0 polls without pause, as
+    /// published. The paper names none; ours is 100.
+    pub poll_interval_ms: u64,
+    /// Milliseconds that a peer sleeps behind the open barrier.
+    pub settle_ms: u64,
+    /// Whether the averages of past epochs stay in the stores, as published.
+    pub keeps_averages: bool,
+    /// Number of requests of one function under way at once.
+    pub transfers_at_once: usize,
+}
+
+impl Settings {
+    /// The settings of a fidelity.
+    pub fn new(fidelity: Fidelity) -> Self {
+        match fidelity {
+            Fidelity::Paper => Self {
+                gradient_format: GradientFormat::Binary,
+                averaging: Averaging::InStore,
+                update: Update::InStore,
+                seeded_replicas: true,
+                batch_norm: BatchNorm::FirstBatch,
+                barrier_by: BarrierBy::Poll,
+                sync_queue: SyncQueue::PerEpoch,
+                barrier: Barrier::AtLeast,
+                poll_interval_ms: 100,
+                settle_ms: 0,
+                keeps_averages: false,
+                transfers_at_once: 1,
+            },
+            Fidelity::Code => Self {
+                gradient_format: GradientFormat::Json,
+                averaging: Averaging::InStore,
+                update: Update::Fetch,
+                seeded_replicas: false,
+                batch_norm: BatchNorm::Fresh,
+                barrier_by: BarrierBy::Poll,
+                sync_queue: SyncQueue::Shared,
+                barrier: Barrier::Exactly,
+                poll_interval_ms: 0,
+                settle_ms: 5_000,
+                keeps_averages: true,
+                transfers_at_once: 1,
+            },
+            Fidelity::Tuned => Self {
+                averaging: Averaging::OnArrival,
+                barrier_by: BarrierBy::Push,
+                transfers_at_once: TRANSFERS_AT_ONCE,
+                ..Self::new(Fidelity::Paper)
+            },
+        }
+    }
+
+    /// Whether gradients are items of one list, which only the store can average.
+    pub(super) fn uses_list(&self) -> bool {
+        self.gradient_format == GradientFormat::Json && self.averaging == Averaging::InStore
+    }
+}

@@ -1,0 +1,172 @@
+use epochcost_channels::Traffic;
+
+use super::{Averaging, BarrierBy, GradientFormat, Settings, TOKEN_BYTES, Update, sgd_of};
+use crate::{Job, Result, Sizes};
+
+/// Bytes of a parameter as JSON text where nothing but its size exists:
+/// published gradients took 21 to 24 bytes, averages 17 to 20.
+pub const TEXT_BYTES_PER_PARAMETER: u64 = 22;
+
+/// Bytes of the JSON texts of one trial: they depend on the values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// All gradients, W·E·B texts.
+    pub gradients: u64,
+    /// All averages that stores returned, W·E texts.
+    pub averages: u64,
+}
+
+impl Texts {
+    /// Counts texts at [`TEXT_BYTES_PER_PARAMETER`]: exact where tensors are
+    /// phantoms, and an estimate where they are not.
+    pub fn nominal(job: &Job, sizes: Sizes) -> Self {
+        let text = TEXT_BYTES_PER_PARAMETER * sizes.parameters as u64;
+        let averages = (job.workers * job.epochs) as u64 * text;
+        Self {
+            gradients: averages * job.batches_per_worker as u64,
+            averages,
+        }
+    }
+}
+
+/// Traffic of one trial, exactly: P bytes per tensor, W peers, B mini-batches, E
+/// epochs, [`TOKEN_BYTES`] (T) a barrier message.
+///
+/// | | puts | gets | in store | up | down |
+/// | --- | --- | --- | --- | --- | --- |
+/// | `init_peer`, once | W | | | WP | |
+/// | `compute_gradients` | WB | WB | | WBP | WBP |
+/// | `average_gradients` | | | W | WT | |
+/// | `aggregate_gradients` | W | W² | | WP | W²P |
+/// | `update_model` | | | W | | |
+/// | `check_convergence` | | W | | | WP |
+///
+/// All but the first line times E, and W·E messages. Under `paper`:
+///
+/// - puts W + EW(B + 1), gets EW(B + W + 1), in store 2EW, messages EW
+/// - up WP + EW((B + 1)P + T), down EW(B + W + 1)P
+///
+/// of which EW(W − 1)P crosses from peer to peer. Settings change it so:
+///
+/// - JSON: a gradient's put moves its text instead of P; the store's average
+///   comes down as text and goes back up as W more puts of P.
+/// - averaging by fetch: no in-store command, WB more gets of a gradient, W
+///   more puts of P.
+/// - averaging on arrival: no in-store command; peers fetch sums, which are as
+///   long as averages.
+/// - a barrier by push: EW(W − 1) messages and as many deliveries, up and down
+///   T each.
+/// - update by fetch: no in-store command, 2W more gets and W more puts of P;
+///   with momentum another W puts, and W gets in every epoch but the first.
+///
+/// # Errors
+/// When the job's optimizer is not one that a store can apply.
+pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, texts: Texts) -> Result<Traffic> {
+    let has_momentum = sgd_of(job)?.momentum != 0.0;
+    let p = sizes.gradient_bytes();
+    let w = job.workers as u64;
+    let functions = w * job.epochs as u64;
+    let batches = functions * job.batches_per_worker as u64;
+
+    let mut total = puts(w, p);
+    total += gets(batches, p);
+    total += stored_gradients(settings, batches, p, texts);
+    total += averaging(settings, functions, batches, p, texts);
+    total += barrier(settings.barrier_by, functions, w);
+    total += gets(functions * w, p);
+    total += puts(functions, p);
+    total += match settings.update {
+        Update::InStore => in_store(functions),
+        Update::Fetch => update_by_fetch(functions, w, p, has_momentum),
+    };
+    total += gets(functions, p);
+    Ok(total)
+}
+
+fn puts(count: u64, bytes: u64) -> Traffic {
+    Traffic {
+        puts: count,
+        bytes_up: count * bytes,
+        ..Traffic::default()
+    }
+}
+
+fn gets(count: u64, bytes: u64) -> Traffic {
+    Traffic {
+        gets: count,
+        bytes_down: count * bytes,
+        ..Traffic::default()
+    }
+}
+
+fn in_store(count: u64) -> Traffic {
+    Traffic {
+        in_store: count,
+        ..Traffic::default()
+    }
+}
+
+fn stored_gradients(settings: &Settings, batches: u64, p: u64, texts: Texts) -> Traffic {
+    match settings.gradient_format {
+        GradientFormat::Binary => puts(batches, p),
+        GradientFormat::Json => Traffic {
+            puts: batches,
+            bytes_up: texts.gradients,
+            ..Traffic::default()
+        },
+    }
+}
+
+fn averaging(settings: &Settings, functions: u64, batches: u64, p: u64, texts: Texts) -> Traffic {
+    let mut total = Traffic::default();
+    match (settings.averaging, settings.gradient_format) {
+        // They were added as they were put.
+        (Averaging::OnArrival, _) => {}
+        (Averaging::InStore, GradientFormat::Binary) => total += in_store(functions),
+        (Averaging::InStore, GradientFormat::Json) => {
+            total += in_store(functions);
+            total += puts(functions, p);
+            total.bytes_down += texts.averages;
+        }
+        (Averaging::Fetch, GradientFormat::Binary) => {
+            total += gets(batches, p);
+            total += puts(functions, p);
+        }
+        (Averaging::Fetch, GradientFormat::Json) => {
+            total += Traffic {
+                gets: batches,
+                bytes_down: texts.gradients,
+                ..Traffic::default()
+            };
+            total += puts(functions, p);
+        }
+    }
+    total
+}
+
+fn barrier(by: BarrierBy, functions: u64, w: u64) -> Traffic {
+    let (messages, deliveries) = match by {
+        BarrierBy::Poll => (functions, 0),
+        BarrierBy::Push => {
+            let others = functions * w.saturating_sub(1);
+            (others, others)
+        }
+    };
+    Traffic {
+        messages,
+        deliveries,
+        bytes_up: messages * TOKEN_BYTES,
+        bytes_down: deliveries * TOKEN_BYTES,
+        ..Traffic::default()
+    }
+}
+
+fn update_by_fetch(functions: u64, w: u64, p: u64, has_momentum: bool) -> Traffic {
+    let mut total = gets(2 * functions, p);
+    total += puts(functions, p);
+    if has_momentum {
+        total += puts(functions, p);
+        total += gets(functions.saturating_sub(w), p);
+    }
+    total
+}
