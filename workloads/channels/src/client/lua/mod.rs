@@ -31,18 +31,18 @@ pub struct LuaTensors {
     loaded: Mutex<HashMap<&'static str, String>>,
 }
 
-const JSON_MEAN: &str = include_str!("lua/json_mean.lua");
+const JSON_MEAN: &str = include_str!("json_mean.lua");
 const ACCUMULATE: &str = concat!(
-    include_str!("lua/tensors.lua"),
-    include_str!("lua/accumulate.lua")
+    include_str!("tensors.lua"),
+    include_str!("accumulate.lua")
 );
 const MEAN: &str = concat!(
-    include_str!("lua/tensors.lua"),
-    include_str!("lua/mean.lua")
+    include_str!("tensors.lua"),
+    include_str!("mean.lua")
 );
 const STEP: &str = concat!(
-    include_str!("lua/tensors.lua"),
-    include_str!("lua/step.lua")
+    include_str!("tensors.lua"),
+    include_str!("step.lua")
 );
 
 impl LuaTensors {
