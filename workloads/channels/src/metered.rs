@@ -28,7 +28,7 @@ pub struct Traffic {
     pub deletes: u64,
     /// Messages published to queues.
     pub messages: u64,
-    /// Messages taken from queues, or looked at there.
+    /// Messages taken from queues, or peeked at.
     pub deliveries: u64,
     /// Requests for the number of messages in a queue, and other queue requests that move nothing.
     pub polls: u64,
@@ -87,8 +87,8 @@ impl Meter {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds traffic that took place without passing a channel: looks that a
-    /// simulation leaves out because it knows that they would find nothing.
+    /// Adds traffic that did not pass a channel: polls that a simulation skips
+    /// because it knows that they would find nothing.
     pub fn add(&self, traffic: Traffic) {
         self.count(|total| *total += traffic);
     }

@@ -9,8 +9,8 @@ use crate::{Payload, Result, RobustRule, SgdStep};
 /// One page of an object listing: what one LIST request returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// Keys in lexicographic order, at most 1,000 (S3's page size). Shared:
-    /// many may look at one page.
+    /// Keys in lexicographic order, at most 1,000 (S3's page size). Shared,
+    /// since many readers may receive the same page.
     pub keys: Arc<[String]>,
     /// Whether more keys follow: ask again after the last one.
     pub truncated: bool,
@@ -93,8 +93,8 @@ pub trait Queue: Send + Sync {
     async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>>;
     /// The oldest message, which stays where it is; `None` if there is none.
     async fn peek(&self, queue: &str) -> Result<Option<Payload>>;
-    /// Leaves `message` as the only one of `queue`: a purge and a publish, so
-    /// that whoever looks in between finds nothing.
+    /// Replaces all messages of `queue` by `message`: a purge and a publish, so
+    /// that a poll between the two finds nothing.
     async fn replace(&self, queue: &str, message: Payload) -> Result<()> {
         self.purge(queue).await?;
         self.publish(queue, message).await

@@ -194,7 +194,7 @@ impl RabbitQueue {
             }
         }
         .boxed();
-        // The first look puts both on their way; what is left is to see them written.
+        // The first poll sends both; the task that is spawned waits until they are written.
         if settling.as_mut().now_or_never().is_none()
             && let Ok(runtime) = Handle::try_current()
         {
@@ -311,13 +311,13 @@ impl Queue for RabbitQueue {
         self.wait(channel, queue, wait).await
     }
 
-    /// Gets it without acknowledging and hands it back, which puts it where it
-    /// was. Whoever else looks in between finds nothing.
+    /// Gets the message without acknowledging it and returns it to its position in
+    /// the queue. Until it is returned, other clients find no message.
     async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        let found = self.limited(Refusal::of("look"), getting).await?;
+        let found = self.limited(Refusal::of("peek"), getting).await?;
         let body = match found {
             None => None,
             Some(mut message) => {

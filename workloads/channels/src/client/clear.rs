@@ -7,8 +7,8 @@ use super::redis::{Address, Connection};
 use crate::endpoint::{Endpoint, Scheme};
 use crate::{ChannelError, ObjectStore, Result, Scope};
 
-/// Keys that Redis looks at for one answer.
-const KEYS_A_SCAN: i64 = 1_000;
+/// Keys that Redis examines per SCAN request.
+const KEYS_PER_SCAN: i64 = 1_000;
 
 /// Deletes every key of `scope` from the tensor store, or every object of it
 /// from the bucket, at `endpoint`. Queues are left to the broker, which deletes
@@ -46,7 +46,7 @@ async fn clear_redis(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
             Value::from("MATCH"),
             Value::from(pattern.as_str()),
             Value::from("COUNT"),
-            Value::from(KEYS_A_SCAN),
+            Value::from(KEYS_PER_SCAN),
         ];
         let reply = connection.call("SCAN", arguments).await?;
         let Value::Array(parts) = reply else {

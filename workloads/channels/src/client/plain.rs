@@ -109,7 +109,7 @@ async fn computed(
         fetched.push((key, value));
     }
     let mut fetched = fetched.into_iter();
-    // Keys are looked up in the order in which they were fetched.
+    // The operation reads its keys in the order in which they were fetched.
     let inputs = operation.read(
         sent,
         |_| fetched.next().map_or(Ok(None), |(_, value)| value),

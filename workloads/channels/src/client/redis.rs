@@ -270,7 +270,7 @@ impl Address {
     }
 }
 
-/// Whether a script that takes long kept Redis from looking at the command.
+/// Returns whether Redis refused the command because a script was running.
 fn is_busy(error: &Error) -> bool {
     error.details().starts_with("BUSY ")
 }

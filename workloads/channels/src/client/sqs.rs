@@ -35,7 +35,7 @@ const MARK: char = '=';
 /// Longest time that SQS lets a request for a message wait.
 const LONGEST_POLL: Duration = Duration::from_secs(20);
 
-/// Pause between two looks where less than a second is left to wait.
+/// Polling interval once less than a second is left to wait.
 const SHORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Longest name of a queue.

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_is_looked_at_stays_and_the_latest_replaces_it() {
+    async fn a_message_that_is_peeked_at_stays_and_the_latest_replaces_it() {
         let queue = MemoryQueue::default();
         assert_eq!(queue.peek("q").await.unwrap(), None);
         for message in ["1", "2"] {

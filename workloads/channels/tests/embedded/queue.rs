@@ -91,7 +91,7 @@ async fn a_consumer_that_goes_away_takes_no_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_looked_at_stays() {
+async fn a_message_that_is_peeked_at_stays() {
     let (_server, store, client) = start().await;
     assert_eq!(client.peek("q").await.unwrap(), None);
     client.replace("q", payload("old")).await.unwrap();
