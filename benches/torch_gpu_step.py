@@ -66,7 +66,7 @@ class Step:
         self.forward = torch.compile(self.network) if compiled else self.network
 
     def sent(self):
-        """Parameters and images, as our step is given them."""
+        """Parameters and images, with the values that our step receives."""
         flat = self.host_parameters.cuda()
         taken = 0
         with torch.no_grad():

@@ -1,4 +1,4 @@
-//! Messages that their queue has given away and that are not handed over yet.
+//! Messages that were taken from their queue and not handed over yet.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

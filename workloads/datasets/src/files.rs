@@ -1,4 +1,4 @@
-//! Reading a file whole and holding it against what it must be.
+//! Reads whole files and compares them with their expected size, form and checksum.
 
 use std::fs;
 use std::io;
@@ -41,7 +41,7 @@ pub(crate) struct Checked {
 }
 
 /// Reads one file of a set and checks its size, form and checksum, in that
-/// order: the first tells most about what went wrong.
+/// order: a wrong size says most about the cause.
 pub(crate) fn read(
     info: &DatasetInfo,
     dir: &Path,
@@ -109,7 +109,7 @@ pub(crate) fn check_size(
     }
 }
 
-/// Tells a file that is not there from one that cannot be read.
+/// Returns the error for a missing file, or for one that cannot be read.
 pub(crate) fn read_error(path: &Path, source: io::Error, remedy: &str) -> DatasetError {
     let path = path.to_owned();
     match source.kind() {

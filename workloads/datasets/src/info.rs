@@ -65,7 +65,7 @@ pub struct PublishedFile {
 pub enum Origin {
     /// A set that published accuracies refer to.
     Published {
-        /// Where its files, unpacked, can be had.
+        /// Address from which the files can be downloaded.
         url: &'static str,
         /// Training samples.
         train: usize,

@@ -18,7 +18,7 @@ pub struct Dataset {
     pub test: Split,
     /// One hash over every file: the SHA-256 of the lines that `sha256sum`
     /// prints for them in reading order (training before test, images before
-    /// labels), so that it can be had without this program.
+    /// labels), so that it can be computed without this program.
     pub sha256: String,
     /// How it was generated; none for a published set.
     pub generated: Option<Generate>,

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_dealt_to_nobody() {
+    fn zero_workers_or_batch_size_give_no_shards_or_batches() {
         assert!(shards(10, 0, 1).is_empty());
         assert_eq!(shard_len(10, 0, 0), 0);
         assert_eq!(minibatches(&[1, 2], 0).count(), 0);

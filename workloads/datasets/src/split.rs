@@ -77,7 +77,7 @@ impl Split {
     }
 }
 
-/// Sizes only: nobody wants megabytes of pixels in a message.
+/// Prints sizes only: megabytes of pixels would make a message useless.
 impl std::fmt::Debug for Split {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Split")

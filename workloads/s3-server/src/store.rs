@@ -1,5 +1,5 @@
-//! Objects in memory, as S3 keeps them: a write is seen whole and at once by
-//! everybody, and a listing is of one moment.
+//! Objects in memory with S3's consistency: a write is visible whole and at once
+//! to every client, and a listing shows one moment.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -193,7 +193,7 @@ impl S3 for Store {
         }))
     }
 
-    /// Without delimiters, which nobody here asks for.
+    /// Lists keys without delimiters, which no client of this project sends.
     async fn list_objects_v2(
         &self,
         request: S3Request<ListObjectsV2Input>,

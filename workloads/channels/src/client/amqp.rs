@@ -25,7 +25,7 @@ use crate::{Endpoint, Payload, Queue, Result};
 /// AMQP's mark of a message that is to outlive a restart of the broker.
 const PERSISTENT: u8 = 2;
 
-/// A queue that nobody touches is deleted after this, so that a broker which
+/// Time after which the broker deletes an unused queue, so that a broker which
 /// outlives its trials does not fill up. No trial waits this long.
 const UNUSED: Duration = Duration::from_secs(24 * 3600);
 

@@ -12,7 +12,7 @@ const KEYS_PER_SCAN: i64 = 1_000;
 
 /// Deletes every key of `scope` from the tensor store, or every object of it
 /// from the bucket, at `endpoint`. Queues are left to the broker, which deletes
-/// those that nobody uses.
+/// unused ones.
 ///
 /// # Errors
 /// [`ChannelError`]; of an empty scope, which everything is in, always.

@@ -210,7 +210,7 @@ impl TensorStore for PlainTensors {
 
     async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
         let last = i64::try_from(count).unwrap_or(i64::MAX) - 1;
-        // Of no item at all, the first is fetched: it tells whether the list is there.
+        // For a count of 0 the first item is fetched: it shows whether the list exists.
         let arguments = vec![key.into(), "0".into(), last.max(0).to_string().into()];
         let mut texts = self.commands.values("LRANGE", arguments).await?;
         if texts.is_empty() {

@@ -48,10 +48,10 @@ const BINDINGS: &str = "sqs-bindings";
 ///
 /// SQS has no fan-out. Bindings are objects, `{exchange}/{queue}` in
 /// hexadecimal, in the bucket `sqs-bindings`; a fan-out lists them and sends one
-/// message to each queue. A message is deleted before it is handed over; a
-/// consume that is dropped meanwhile leaves it to the next one of this client,
-/// and one that is dropped earlier to anybody, after SQS' visibility time-out of
-/// 30 s. Counts are approximate, as SQS' are.
+/// message to each queue. A message is deleted before it is handed over. If a
+/// consume is dropped during the deletion, the message goes to the next consume
+/// of this client; if it is dropped before, to any consumer, after SQS'
+/// visibility time-out of 30 s. Counts are approximate, as SQS' are.
 pub struct SqsQueue {
     client: Client,
     endpoint: Endpoint,

@@ -30,8 +30,8 @@ pub(super) trait Commands: Send + Sync + 'static {
     /// Carries out one request.
     async fn execute(&self, request: &Request) -> BytesFrame;
 
-    /// Whether the request may wait for something to come: then it is given up
-    /// as soon as its client is gone.
+    /// Returns whether the request may wait for a message. A request that waits
+    /// is cancelled as soon as its client is gone.
     fn waits(&self, _request: &Request) -> bool {
         false
     }

@@ -62,8 +62,8 @@ impl ObjectServer {
     }
 }
 
-/// The store keeps no times: every object is given this one. Versions are told
-/// apart by their ETags.
+/// Modification time of every object, since the store keeps no times. Versions
+/// differ in their ETags.
 const MODIFIED_HTTP: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
 const MODIFIED_XML: &str = "1970-01-01T00:00:00.000Z";
 

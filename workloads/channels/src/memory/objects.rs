@@ -40,7 +40,7 @@ struct Listed {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredObject {
     pub(crate) body: Payload,
-    /// Which write of this store made it: tells two versions of a key apart.
+    /// Sequence number of the write that made it: differs between versions of a key.
     pub(crate) version: u64,
 }
 

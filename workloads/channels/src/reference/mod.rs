@@ -28,24 +28,24 @@ pub struct ByReference<C: ?Sized> {
     /// Of a queue: messages that were taken and could not be handed over.
     taken: Stash,
     /// Of a tensor store: what stands before the names of its objects.
-    place: String,
+    namespace: String,
 }
 
 impl<C: ?Sized> ByReference<C> {
     /// Values of more than `limit_bytes` go to `objects` instead of `channel`.
-    /// `place` tells tensor stores apart that share one object store.
+    /// `namespace` separates tensor stores that share one object store.
     pub fn new(
         channel: Arc<C>,
         objects: Arc<dyn ObjectStore>,
         limit_bytes: u64,
-        place: &str,
+        namespace: &str,
     ) -> Self {
         Self {
             channel,
             objects,
             limit_bytes,
             taken: Stash::default(),
-            place: place.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-"),
+            namespace: namespace.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-"),
         }
     }
 

@@ -12,7 +12,7 @@ impl ByReference<dyn TensorStore> {
     /// The object of the tensor at `key`: always the same one, so that a tensor
     /// set again and again fills no disk.
     fn object_key(&self, key: &str) -> String {
-        let mut name = format!("tensors/{}/", self.place);
+        let mut name = format!("tensors/{}/", self.namespace);
         for byte in key.as_bytes() {
             // Writing to a string cannot fail.
             let _ = write!(name, "{byte:02x}");

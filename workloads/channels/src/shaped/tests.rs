@@ -23,7 +23,7 @@ const SHAPE: NetworkShape = NetworkShape {
 /// Who waits until when.
 type Waiting = Vec<(Duration, Waker)>;
 
-/// Time that passes when everybody waits, and not else.
+/// Time that passes only while every task waits.
 #[derive(Clone, Default)]
 struct Virtual(Arc<Mutex<(Duration, Waiting)>>);
 
@@ -59,7 +59,7 @@ impl Virtual {
         {
             let mut state = self.0.lock().unwrap();
             let next = state.1.iter().map(|(at, _)| *at).min();
-            state.0 = next.expect("somebody waits for a time");
+            state.0 = next.expect("a task waits for a time");
             let now = state.0;
             let (due, later) = state.1.drain(..).partition(|(at, _)| *at <= now);
             state.1 = later;

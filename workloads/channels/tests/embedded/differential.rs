@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// What came of a command. An error of a kernel arrives as a refusal with the
-/// kernel's words; which key is missing is told.
+/// kernel's words; the missing key is compared.
 fn outcome(result: Result<Option<Payload>>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),

@@ -84,7 +84,7 @@ impl LuaTensors {
             None => self.load(script).await?,
         };
         match self.evaluate(name, keys, more.clone()).await {
-            // Redis was restarted or told to forget: it has run nothing.
+            // Redis was restarted or its script cache was flushed: it has run nothing.
             Err(ChannelError::Refused { reason, .. }) if reason.starts_with("NOSCRIPT") => {
                 let name = self.load(script).await?;
                 self.evaluate(name, keys, more).await
