@@ -226,14 +226,14 @@ impl ScopedObjects {
 #[async_trait]
 impl ObjectStore for ScopedObjects {
     async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         self.store
             .put(bucket, &format!("{before}{key}"), body)
             .await
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         self.store.get(bucket, &format!("{before}{key}")).await
     }
 
@@ -243,13 +243,13 @@ impl ObjectStore for ScopedObjects {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Payload>> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         let key = format!("{before}{key}");
         self.store.get_range(bucket, &key, range).await
     }
 
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         let prefix = format!("{before}{prefix}");
         let after = after.map(|after| format!("{before}{after}"));
         let page = self.store.list(bucket, &prefix, after.as_deref()).await?;
@@ -261,7 +261,7 @@ impl ObjectStore for ScopedObjects {
     }
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         let keys: Vec<_> = keys.iter().map(|key| format!("{before}{key}")).collect();
         self.store.delete(bucket, &keys).await
     }

@@ -43,7 +43,7 @@ pub struct Inspection {
 /// # Errors
 /// A [`DatasetError`] that names the first file found wrong.
 pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
-    let contents = Contents::of(find(name)?, dir)?;
+    let contents = Contents::read(find(name)?, dir)?;
     let info = contents.info;
     let mut listing = String::new();
     let mut split = |part: Part| -> Result<Split, DatasetError> {
@@ -77,7 +77,7 @@ pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
 /// # Errors
 /// A [`DatasetError`] that names the first file found wrong.
 pub fn inspect(name: &str, dir: &Path) -> Result<Inspection, DatasetError> {
-    let contents = Contents::of(find(name)?, dir)?;
+    let contents = Contents::read(find(name)?, dir)?;
     for file in &contents.files {
         files::check_size(dir, file, &contents.remedy)?;
     }
@@ -100,7 +100,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(info: &'static DatasetInfo, dir: &Path) -> Result<Self, DatasetError> {
+    fn read(info: &'static DatasetInfo, dir: &Path) -> Result<Self, DatasetError> {
         let remedy = remedy(info, dir);
         match info.origin {
             Origin::Published {

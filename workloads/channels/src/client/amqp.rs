@@ -18,7 +18,7 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::amqp_address::{Address, NAME_BYTES, Refusal};
+use super::amqp_address::{Address, NAME_BYTES, Attempt};
 use super::amqp_channel::{Idle, Lease};
 use crate::{Endpoint, Payload, Queue, Result};
 
@@ -60,7 +60,7 @@ impl RabbitQueue {
         let connected = timeout(limit, connecting).await;
         let connected = connected.map_err(|_| address.silent("connect", limit))?;
         let connection =
-            connected.map_err(|error| address.error(&Refusal::of("connect"), &error))?;
+            connected.map_err(|error| address.error(&Attempt::new("connect"), &error))?;
         Ok(Self {
             address,
             connection,
@@ -73,13 +73,13 @@ impl RabbitQueue {
     /// Waits for the broker as long as the endpoint says.
     async fn limited<T>(
         &self,
-        refusal: Refusal<'_>,
+        attempt: Attempt<'_>,
         work: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T> {
         let limit = self.address.0.options.timeout;
         match timeout(limit, work).await {
-            Ok(result) => result.map_err(|error| self.address.error(&refusal, &error)),
-            Err(_) => Err(self.address.silent(refusal.operation, limit)),
+            Ok(result) => result.map_err(|error| self.address.error(&attempt, &error)),
+            Err(_) => Err(self.address.silent(attempt.operation, limit)),
         }
     }
 
@@ -88,7 +88,7 @@ impl RabbitQueue {
         if let Some(lease) = self.idle.take() {
             return Ok(lease);
         }
-        self.limited(Refusal::of("open a channel"), async {
+        self.limited(Attempt::new("open a channel"), async {
             let channel = Lease::new(self.connection.create_channel().await?);
             channel
                 .confirm_select(ConfirmSelectOptions::default())
@@ -107,7 +107,7 @@ impl RabbitQueue {
         arguments.insert("x-expires".into(), AMQPValue::LongUInt(expires));
         let declared = channel.queue_declare(name, QueueDeclareOptions::durable(), arguments);
         let declared = self
-            .limited(Refusal::of("declare a queue"), declared)
+            .limited(Attempt::new("declare a queue"), declared)
             .await?;
         locked(&self.queues).insert(queue.to_owned());
         Ok(declared.message_count().into())
@@ -151,7 +151,7 @@ impl RabbitQueue {
             let sent = channel.basic_publish(to, key, options, body, properties);
             sent.await?.await
         };
-        match self.limited(Refusal::of("publish"), sending).await? {
+        match self.limited(Attempt::new("publish"), sending).await? {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
                 let reason = format!("it came back: {}", returned.reply_text);
@@ -211,13 +211,13 @@ impl RabbitQueue {
             BasicConsumeOptions::default(),
             FieldTable::default(),
         );
-        let mut consumer = self.limited(Refusal::of("consume"), subscribing).await?;
+        let mut consumer = self.limited(Attempt::new("consume"), subscribing).await?;
         let mut tag = Some(consumer.tag());
         let mut next = timeout(wait, consumer.next()).await;
         if next.is_err() {
             // Behind the broker's answer nothing more is pushed, but something may be here.
             let cancelling = channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
-            self.limited(Refusal::of("cancel"), cancelling).await?;
+            self.limited(Attempt::new("cancel"), cancelling).await?;
             tag = None;
             next = Ok(consumer.next().now_or_never().flatten());
             if matches!(next, Ok(None)) {
@@ -227,7 +227,7 @@ impl RabbitQueue {
         }
         match next {
             Ok(Some(Ok(delivery))) => Ok(Some(self.hand_over(channel, delivery, tag))),
-            Ok(Some(Err(error))) => Err(self.address.error(&Refusal::of("consume"), &error)),
+            Ok(Some(Err(error))) => Err(self.address.error(&Attempt::new("consume"), &error)),
             Ok(None) | Err(_) => Err(self
                 .address
                 .unreachable("the broker ended the consumer".to_owned())),
@@ -259,11 +259,11 @@ impl Queue for RabbitQueue {
                 options,
                 FieldTable::default(),
             );
-            let refusal = Refusal {
+            let attempt = Attempt {
                 operation: "publish",
                 missing: Some(exchange),
             };
-            self.limited(refusal, found).await?;
+            self.limited(attempt, found).await?;
             locked(&self.exchanges).insert(exchange.to_owned());
         }
         self.send(&channel, exchange, "", &message).await?;
@@ -275,7 +275,7 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let (to, from) = (self.name(exchange)?, self.name(queue)?);
-        self.limited(Refusal::of("bind"), async {
+        self.limited(Attempt::new("bind"), async {
             let options = ExchangeDeclareOptions {
                 durable: true,
                 // Goes with the last of its queues.
@@ -301,7 +301,7 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        if let Some(message) = self.limited(Refusal::of("consume"), getting).await? {
+        if let Some(message) = self.limited(Attempt::new("consume"), getting).await? {
             return Ok(Some(self.hand_over(channel, message.delivery, None)));
         }
         if wait.is_zero() {
@@ -317,7 +317,7 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        let found = self.limited(Refusal::of("peek"), getting).await?;
+        let found = self.limited(Attempt::new("peek"), getting).await?;
         let body = match found {
             None => None,
             Some(mut message) => {
@@ -327,7 +327,7 @@ impl Queue for RabbitQueue {
                     ..BasicNackOptions::default()
                 };
                 let returning = message.delivery.acker.nack(options);
-                self.limited(Refusal::of("hand back"), returning).await?;
+                self.limited(Attempt::new("hand back"), returning).await?;
                 Some(body.into())
             }
         };
@@ -346,7 +346,7 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let purging = channel.queue_purge(self.name(queue)?, QueuePurgeOptions::default());
-        self.limited(Refusal::of("purge"), purging).await?;
+        self.limited(Attempt::new("purge"), purging).await?;
         self.idle.give(channel);
         Ok(())
     }

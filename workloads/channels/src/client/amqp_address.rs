@@ -17,14 +17,14 @@ pub(super) const NAME_BYTES: usize = 255;
 pub(super) struct Address(pub(super) Endpoint);
 
 /// What was asked for, should the broker refuse it.
-pub(super) struct Refusal<'a> {
+pub(super) struct Attempt<'a> {
     pub(super) operation: &'static str,
     /// What there is none of if the broker finds nothing.
     pub(super) missing: Option<&'a str>,
 }
 
-impl Refusal<'_> {
-    pub(super) fn of(operation: &'static str) -> Self {
+impl Attempt<'_> {
+    pub(super) fn new(operation: &'static str) -> Self {
         Self {
             operation,
             missing: None,
@@ -64,18 +64,18 @@ impl Address {
         ConnectionProperties::default().with_connection_name("epochcost".into())
     }
 
-    pub(super) fn error(&self, refusal: &Refusal<'_>, error: &lapin::Error) -> ChannelError {
+    pub(super) fn error(&self, attempt: &Attempt<'_>, error: &lapin::Error) -> ChannelError {
         let ErrorKind::ProtocolError(said) = error.kind() else {
             return self.unreachable(error.to_string());
         };
         let reason = said.get_message().to_string();
-        match (said.kind(), refusal.missing) {
+        match (said.kind(), attempt.missing) {
             (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => ChannelError::Missing {
                 service: SERVICE,
                 key: name.to_owned(),
             },
             (AMQPErrorKind::Hard(AMQPHardError::CONNECTIONFORCED), _) => self.unreachable(reason),
-            _ => self.refused(refusal.operation, reason),
+            _ => self.refused(attempt.operation, reason),
         }
     }
 

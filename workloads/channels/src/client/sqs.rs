@@ -153,12 +153,12 @@ impl SqsQueue {
 
     /// Takes `message` off the queue and hands it over.
     async fn take(&self, queue: &str, url: &str, message: Message) -> Result<Payload> {
-        let held = self.taken.hold(queue, self.payload(&message)?);
+        let reservation = self.taken.reserve(queue, self.payload(&message)?);
         let handle = message.receipt_handle.unwrap_or_default();
         let deleting = self.client.delete_message().queue_url(url);
         let deleted = deleting.receipt_handle(handle).send().await;
         deleted.map_err(|error| self.error("delete a message", error))?;
-        held.release()
+        reservation.release()
             .ok_or_else(|| self.refused("consume", "the message is gone".into()))
     }
 

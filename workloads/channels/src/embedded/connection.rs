@@ -42,12 +42,12 @@ pub(super) trait Commands: Send + Sync + 'static {
 
 /// A running server; stops when dropped, its connections with it.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct RespServer {
     pub(super) address: SocketAddr,
     _accepting: AbortOnDropHandle<()>,
 }
 
-impl Server {
+impl RespServer {
     pub(super) async fn start(service: &'static str, commands: Arc<dyn Commands>) -> Result<Self> {
         let (listener, address) = listen(service).await?;
         let accepting = tokio::spawn(accept(listener, commands));

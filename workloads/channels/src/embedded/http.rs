@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::xml::{Refusal, document};
+use super::xml::{ErrorDocument, document};
 
 /// What S3 leaves unencoded in the keys of a listing.
 const KEY: &AsciiSet = &NON_ALPHANUMERIC
@@ -79,12 +79,12 @@ pub(super) fn refused(
     message: impl Into<String>,
     uri: &Uri,
 ) -> Response {
-    let refusal = Refusal {
+    let error = ErrorDocument {
         code,
         message: message.into(),
         resource: uri.path().to_owned(),
     };
-    xml(status, document(&refusal))
+    xml(status, document(&error))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl ObjectServer {
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(objects: Arc<MemoryObjects>) -> Result<Self> {
         let (listener, address) = listen("object store").await?;
-        let service = Router::new().fallback(answer).with_state(Bucketed(objects));
+        let service = Router::new().fallback(answer).with_state(ObjectService(objects));
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         tokio::spawn(async move {
@@ -68,9 +68,9 @@ const MODIFIED_HTTP: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
 const MODIFIED_XML: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Clone)]
-struct Bucketed(Arc<MemoryObjects>);
+struct ObjectService(Arc<MemoryObjects>);
 
-async fn answer(State(store): State<Bucketed>, request: Request) -> Response {
+async fn answer(State(store): State<ObjectService>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Some((bucket, key)) = bucket_and_key(&parts.uri) else {
         return refused(
@@ -102,7 +102,7 @@ async fn answer(State(store): State<Bucketed>, request: Request) -> Response {
     }
 }
 
-impl Bucketed {
+impl ObjectService {
     fn get(&self, bucket: &str, key: &str, parts: &Parts) -> Response {
         let Some(object) = self.0.find(bucket, key) else {
             return no_such_key(&parts.uri);

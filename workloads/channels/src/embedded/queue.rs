@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use epochcost_tensor_commands::{Arguments, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::connection::{Commands, Parsed, Server, housekeeping, ok};
+use super::connection::{Commands, Parsed, RespServer, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryQueue;
 use crate::{ChannelError, Queue, Result};
 
 /// A message queue on loopback, framed as the Redis protocol.
 #[derive(Debug)]
-pub struct QueueServer(Server);
+pub struct QueueServer(RespServer);
 
 impl QueueServer {
     /// Serves `queue` on a free port until dropped.
@@ -22,7 +22,7 @@ impl QueueServer {
     /// # Errors
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(queue: Arc<MemoryQueue>) -> Result<Self> {
-        Server::start("queue", Arc::new(QueueCommands(queue)))
+        RespServer::start("queue", Arc::new(QueueCommands(queue)))
             .await
             .map(Self)
     }

@@ -8,14 +8,14 @@ use bytes::Bytes;
 use epochcost_tensor_commands::{Arguments, Command, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::connection::{Commands, ErrorReply, Parsed, Server, housekeeping, ok};
+use super::connection::{Commands, ErrorReply, Parsed, RespServer, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryTensors;
 use crate::{Payload, Result, TensorStore};
 
 /// A tensor store on loopback that speaks the Redis protocol.
 #[derive(Debug)]
-pub struct TensorServer(Server);
+pub struct TensorServer(RespServer);
 
 impl TensorServer {
     /// Serves `tensors` on a free port until dropped.
@@ -23,7 +23,7 @@ impl TensorServer {
     /// # Errors
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(tensors: Arc<MemoryTensors>) -> Result<Self> {
-        Server::start("tensor store", Arc::new(TensorCommands(tensors)))
+        RespServer::start("tensor store", Arc::new(TensorCommands(tensors)))
             .await
             .map(Self)
     }
@@ -134,15 +134,15 @@ impl TensorCommands {
 /// Redis' LRANGE: both ends included, negative ones counted from the end.
 fn list_range(length: usize, first: i64, last: i64) -> std::ops::Range<usize> {
     let length = length as i64;
-    let place = |index: i64| {
+    let from_start = |index: i64| {
         if index < 0 {
             index.saturating_add(length)
         } else {
             index
         }
     };
-    let first = place(first).clamp(0, length);
-    let end = place(last).saturating_add(1).clamp(first, length);
+    let first = from_start(first).clamp(0, length);
+    let end = from_start(last).saturating_add(1).clamp(first, length);
     first as usize..end as usize
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Deleted {
 /// Why a request was refused.
 #[derive(Debug, Serialize)]
 #[serde(rename = "Error", rename_all = "PascalCase")]
-pub(super) struct Refusal {
+pub(super) struct ErrorDocument {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) resource: String,

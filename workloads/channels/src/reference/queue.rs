@@ -61,9 +61,9 @@ impl Queue for ByReference<dyn Queue> {
             return Ok(Some(frame));
         };
         // Dropped in here, it goes to the next consumer.
-        let held = self.taken.hold(queue, frame);
+        let reservation = self.taken.reserve(queue, frame);
         let message = self.receive(&found).await?;
-        held.release();
+        reservation.release();
         Ok(Some(message))
     }
 
