@@ -22,9 +22,9 @@ pub struct Traffic {
     pub gets: u64,
     /// Reads that found nothing.
     pub missed_gets: u64,
-    /// LIST requests, one a page.
+    /// LIST requests, one per page.
     pub lists: u64,
-    /// Delete requests, one a request however many keys.
+    /// Delete requests, whatever the number of keys in each.
     pub deletes: u64,
     /// Messages published to queues.
     pub messages: u64,

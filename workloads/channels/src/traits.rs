@@ -38,7 +38,7 @@ pub trait ObjectStore: Send + Sync {
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()>;
 }
 
-/// A store of flat f32 vectors (little-endian, 4 bytes an element) that
+/// A store of flat f32 vectors (little-endian, 4 bytes per element) that
 /// computes on them where they lie.
 ///
 /// Reductions add in the order of their sources. Every method is exactly one

@@ -1,4 +1,4 @@
-//! Writes the first samples of a dataset as one picture, a row a class.
+//! Writes the first samples of a dataset as one picture, with one row per class.
 //!
 //! ```text
 //! cargo run --release -p epochcost-datasets --example contact_sheet -- \
@@ -44,7 +44,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// One row a class, with its first `columns` samples.
+    /// Returns a picture with one row per class: its first `columns` samples.
     fn new(split: &Split, classes: u8, columns: usize) -> Self {
         let format = split.format();
         let cell = (format.width + MARGIN, format.height + MARGIN);

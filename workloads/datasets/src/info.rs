@@ -3,7 +3,7 @@
 use crate::{DatasetError, Generate};
 
 /// The shape of one image, stored channel by channel in row-major order, one
-/// byte a pixel and channel.
+/// byte per pixel and channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordFormat {
     /// Colour channels: 1 for grey, 3 for red, green, blue.
@@ -85,9 +85,9 @@ pub enum Origin {
 /// pixels scaled to `[0, 1]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelStatistics {
-    /// One mean a channel.
+    /// Mean of each channel.
     pub mean: &'static [f32],
-    /// One standard deviation a channel.
+    /// Standard deviation of each channel.
     pub deviation: &'static [f32],
 }
 

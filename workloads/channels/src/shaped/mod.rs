@@ -1,5 +1,5 @@
 //! A network made to look like another: one decorator around every channel,
-//! with the bandwidth of one process's network and a latency a request.
+//! with the bandwidth of one process's network and a latency per request.
 //!
 //! Every request takes its channel's latency, and its payload the time that its
 //! bytes take on the process's link, beside what the service itself takes. All

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 
-/// 8 Mbit/s are a million bytes a second.
+/// 8 Mbit/s are a million bytes per second.
 const SHAPE: NetworkShape = NetworkShape {
     bandwidth_mbit_s: Some(8.0),
     latency_ms: LatencyMs {
