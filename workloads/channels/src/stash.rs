@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Payload;
 
-/// Keeps what a consumer took and could not hand over, for the next consumer of
+/// Messages that a consumer took and did not hand over, for the next consumer of
 /// that queue in this process.
 #[derive(Debug, Default)]
 pub(crate) struct Stash(Mutex<Vec<(String, Payload)>>);
@@ -14,7 +14,8 @@ impl Stash {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds a message of `queue`: put aside unless it is released.
+    /// Reserves a message of `queue`. If the reservation is dropped before it is
+    /// released, the message is stashed.
     pub(crate) fn reserve<'a>(&'a self, queue: &'a str, message: Payload) -> Reservation<'a> {
         Reservation {
             stash: self,
@@ -23,27 +24,27 @@ impl Stash {
         }
     }
 
-    /// Takes the oldest message that was put aside.
+    /// Takes the oldest stashed message of `queue`.
     pub(crate) fn take(&self, queue: &str) -> Option<Payload> {
         let mut messages = self.messages();
         let first = messages.iter().position(|(name, _)| name == queue)?;
         Some(messages.remove(first).1)
     }
 
-    /// The oldest message that was put aside; it stays.
+    /// Returns a copy of the oldest stashed message of `queue`.
     pub(crate) fn peek(&self, queue: &str) -> Option<Payload> {
         let messages = self.messages();
         let (_, message) = messages.iter().find(|(name, _)| name == queue)?;
         Some(message.clone())
     }
 
-    /// How many messages of `queue` were put aside.
+    /// Returns the number of stashed messages of `queue`.
     pub(crate) fn count(&self, queue: &str) -> u64 {
         let messages = self.messages();
         messages.iter().filter(|(name, _)| name == queue).count() as u64
     }
 
-    /// Drops those of `queue`.
+    /// Drops the stashed messages of `queue`.
     pub(crate) fn purge(&self, queue: &str) {
         self.messages().retain(|(name, _)| name != queue);
     }
@@ -57,7 +58,7 @@ pub(crate) struct Reservation<'a> {
 }
 
 impl Reservation<'_> {
-    /// It is handed over.
+    /// Ends the reservation and returns the message.
     pub(crate) fn release(mut self) -> Option<Payload> {
         self.message.take()
     }

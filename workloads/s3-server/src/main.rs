@@ -19,7 +19,7 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use store::Store;
 use tokio::net::{TcpListener, TcpStream};
 
-/// The key that clients name, and the one that they sign with.
+/// Variable of the key that clients name, and of the one with which they sign.
 const ACCESS_KEY: &str = "EPOCHCOST_S3_ACCESS_KEY";
 const SECRET_KEY: &str = "EPOCHCOST_S3_SECRET_KEY";
 
@@ -66,8 +66,8 @@ async fn serve() -> Result<(), Box<dyn Error>> {
 
 /// Answers one client's requests until it leaves.
 async fn answer(stream: TcpStream, service: S3Service) {
-    // Replies go out at once: small ones would wait for the client's
-    // acknowledgement of the one before.
+    // Replies are sent at once: with Nagle's algorithm a small one would wait for the
+    // client's acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let connection = auto::Builder::new(TokioExecutor::new());
     if let Err(error) = connection

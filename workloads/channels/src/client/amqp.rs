@@ -1,4 +1,4 @@
-//! RabbitMQ.
+//! Client of RabbitMQ.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -18,11 +18,11 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::amqp_address::{Address, NAME_BYTES, Attempt};
+use super::amqp_address::{Address, Attempt, NAME_BYTES};
 use super::amqp_channel::{Idle, Lease};
 use crate::{Endpoint, Payload, Queue, Result};
 
-/// AMQP's mark of a message that is to outlive a restart of the broker.
+/// AMQP's delivery mode of messages that survive a restart of the broker.
 const PERSISTENT: u8 = 2;
 
 /// Time after which the broker deletes an unused queue, so that a broker which
@@ -33,9 +33,9 @@ const UNUSED: Duration = Duration::from_secs(24 * 3600);
 ///
 /// Queues and exchanges are durable and messages persistent; a publish has
 /// happened once the broker confirmed it. A consume that waits is a push
-/// consumer with a prefetch of one, cancelled once it has its message; the
-/// message is acknowledged when it is handed over, so that a consume dropped
-/// while it waits leaves the message to others.
+/// consumer with a prefetch of one, cancelled once it has its message. The
+/// message is acknowledged when the caller receives it, so that a consume dropped
+/// while it waits leaves the message to other consumers.
 pub struct RabbitQueue {
     address: Address,
     connection: Connection,
@@ -70,7 +70,7 @@ impl RabbitQueue {
         })
     }
 
-    /// Waits for the broker as long as the endpoint says.
+    /// Runs `work` within the time-out of the endpoint.
     async fn limited<T>(
         &self,
         attempt: Attempt<'_>,
@@ -83,7 +83,7 @@ impl RabbitQueue {
         }
     }
 
-    /// An idle channel, or a new one.
+    /// Returns an idle channel, or opens a new one.
     async fn channel(&self) -> Result<Lease> {
         if let Some(lease) = self.idle.take() {
             return Ok(lease);
@@ -99,7 +99,7 @@ impl RabbitQueue {
         .await
     }
 
-    /// Creates `queue` if there is none, and says how many messages wait in it.
+    /// Creates `queue` if there is none, and returns the number of its messages.
     async fn declare(&self, channel: &Channel, queue: &str) -> Result<u64> {
         let name = self.name(queue)?;
         let expires = u32::try_from(UNUSED.as_millis()).unwrap_or(u32::MAX);
@@ -121,7 +121,7 @@ impl RabbitQueue {
         Ok(())
     }
 
-    /// A name that fits the wire.
+    /// Returns `name` if it fits the wire.
     fn name(&self, name: &str) -> Result<ShortString> {
         if name.len() <= NAME_BYTES {
             return Ok(name.into());
@@ -141,7 +141,7 @@ impl RabbitQueue {
     ) -> Result<()> {
         let body = message.bytes()?;
         let options = BasicPublishOptions {
-            // To one queue: the broker says if it has gone.
+            // A message to one queue comes back if the queue is gone.
             mandatory: exchange.is_empty(),
             ..BasicPublishOptions::default()
         };
@@ -164,9 +164,9 @@ impl RabbitQueue {
         }
     }
 
-    /// Hands `delivery` over: acknowledges it, and gives the channel back, while
-    /// the caller already has the message. Nothing is awaited, so that a caller
-    /// who gave up cannot lose it.
+    /// Returns the message of `delivery`, and acknowledges it and frees the channel
+    /// in the background. Nothing is awaited, so that a caller that is dropped
+    /// cannot lose the message.
     fn hand_over(
         &self,
         channel: Lease,
@@ -215,7 +215,7 @@ impl RabbitQueue {
         let mut tag = Some(consumer.tag());
         let mut next = timeout(wait, consumer.next()).await;
         if next.is_err() {
-            // Behind the broker's answer nothing more is pushed, but something may be here.
+            // The broker pushes nothing after its answer, but a message may have arrived before.
             let cancelling = channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
             self.limited(Attempt::new("cancel"), cancelling).await?;
             tag = None;
@@ -278,7 +278,7 @@ impl Queue for RabbitQueue {
         self.limited(Attempt::new("bind"), async {
             let options = ExchangeDeclareOptions {
                 durable: true,
-                // Goes with the last of its queues.
+                // The broker deletes the exchange with the last of its queues.
                 auto_delete: true,
                 ..ExchangeDeclareOptions::default()
             };
@@ -352,8 +352,8 @@ impl Queue for RabbitQueue {
     }
 }
 
-/// The lock's content, also after another holder panicked: no critical section
-/// here leaves its data half changed.
+/// Locks `mutex`, also after another holder panicked: no critical section here
+/// leaves its data half changed.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Where a broker is, and what its errors mean.
+//! The address of an AMQP broker, and the translation of its errors.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ const SERVICE: &str = "queue";
 /// Longest name of a queue or exchange on the wire.
 pub(super) const NAME_BYTES: usize = 255;
 
-/// A broker behind AMQP 0-9-1.
+/// Address of a broker that speaks AMQP 0-9-1.
 pub(super) struct Address(pub(super) Endpoint);
 
-/// What was asked for, should the broker refuse it.
+/// An operation that the broker may refuse, for the text of the error.
 pub(super) struct Attempt<'a> {
     pub(super) operation: &'static str,
-    /// What there is none of if the broker finds nothing.
+    /// Name that does not exist if the broker answers NOT_FOUND.
     pub(super) missing: Option<&'a str>,
 }
 
@@ -59,7 +59,7 @@ impl Address {
         }
     }
 
-    /// A connection that breaks stays broken: no recovery.
+    /// Returns the properties of a connection: no recovery, so that a broken one stays broken.
     pub(super) fn properties() -> ConnectionProperties {
         ConnectionProperties::default().with_connection_name("epochcost".into())
     }
@@ -79,7 +79,7 @@ impl Address {
         }
     }
 
-    /// The broker did not answer within `limit`.
+    /// Returns the error for a broker that did not answer within `limit`.
     pub(super) fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
         self.unreachable(format!(
             "no answer to {operation} within {} s",

@@ -18,7 +18,7 @@ impl Idle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A channel that still works, if there is one.
+    /// Takes a channel that still works, if there is one.
     pub(super) fn take(&self) -> Option<Lease> {
         let mut channels = self.channels();
         while let Some(channel) = channels.pop() {

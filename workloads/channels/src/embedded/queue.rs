@@ -27,7 +27,7 @@ impl QueueServer {
             .map(Self)
     }
 
-    /// Where it listens: `redis://127.0.0.1:PORT`.
+    /// Returns the address of the server: `redis://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("redis://{}", self.0.address)
     }
@@ -64,13 +64,14 @@ impl Commands for QueueCommands {
 impl QueueCommands {
     async fn queue(&self, request: &Request) -> Parsed<BytesFrame> {
         let mut arguments = Arguments::new(&request.name, &request.arguments);
-        // Every command starts with the queue, or the exchange, that it is about.
+        // The first argument of every command is a queue or an exchange.
         let target = match request.name.strip_prefix("QUEUE.") {
             Some("PUBLISH" | "FANOUT" | "BIND" | "CONSUME" | "PEEK" | "COUNT" | "PURGE") => {
                 arguments.key()?
             }
             _ => return Err(CommandError::unknown(&request.name).into()),
         };
+        // Remaining arguments and effect of each command.
         let reply = match request.name.as_str() {
             "QUEUE.PUBLISH" => {
                 let message = arguments.blob()?;

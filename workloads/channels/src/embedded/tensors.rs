@@ -1,4 +1,4 @@
-//! The tensor store's commands: Redis' own that stock clients use on values,
+//! The commands of the tensor store: the commands of Redis on values and lists,
 //! and the table `TENSOR.*` of `docs/FORMAT.md`.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl TensorServer {
             .map(Self)
     }
 
-    /// Where it listens: `redis://127.0.0.1:PORT`.
+    /// Returns the address of the server: `redis://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("redis://{}", self.0.address)
     }
@@ -52,7 +52,7 @@ impl Commands for TensorCommands {
 }
 
 impl TensorCommands {
-    /// The table `TENSOR.*`.
+    /// Executes a command of the table `TENSOR.*`.
     async fn compute(&self, request: &Request) -> Parsed<BytesFrame> {
         let store = &self.0;
         match Command::parse(&request.name, &request.arguments)? {
@@ -70,7 +70,7 @@ impl TensorCommands {
         }
     }
 
-    /// Redis' own commands, as far as values and lists need them.
+    /// Executes a command of Redis on values, lists or the whole store.
     async fn redis(&self, request: &Request) -> Parsed<BytesFrame> {
         let mut arguments = Arguments::new(&request.name, &request.arguments);
         let store = &self.0;
@@ -122,7 +122,7 @@ impl TensorCommands {
 
     async fn set(&self, mut arguments: Arguments<'_, Bytes>) -> Parsed<BytesFrame> {
         let (key, value) = (arguments.key()?, arguments.blob()?.clone());
-        // SET's options would change what it does: none is known here.
+        // Options of SET would change its effect, and none is implemented.
         if arguments.end().is_err() {
             return Err(ErrorReply(BytesFrame::Error("ERR syntax error".into())));
         }
@@ -131,7 +131,7 @@ impl TensorCommands {
     }
 }
 
-/// Redis' LRANGE: both ends included, negative ones counted from the end.
+/// Converts the bounds of LRANGE: both included, negative ones counted from the end.
 fn list_range(length: usize, first: i64, last: i64) -> std::ops::Range<usize> {
     let length = length as i64;
     let from_start = |index: i64| {
