@@ -1,7 +1,7 @@
 """PyTorch's side of `gpu.py`: torch_gpu_step.py MODEL BATCH LAYOUT PRECISION COMPILED EXCHANGES
 
 Writes `ready`, then answers each line of its standard input by a number: `step`, the wall
-milliseconds of a training step until the GPU has ended; `kernels`, how many a step launches;
+milliseconds of a training step until the GPU has ended; `kernels`, the launches of a step;
 `flops`, its operations. `torch_gpu_step.py peaks` prints what the GPU reaches.
 """
 
