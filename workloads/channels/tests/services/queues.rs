@@ -1,4 +1,4 @@
-//! What every queue does.
+//! Properties of every queue.
 
 use std::sync::Arc;
 use std::time::Duration;
