@@ -19,7 +19,7 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use store::Store;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Variable of the key that clients name, and of the one with which they sign.
+/// The key that clients name, and the one that they sign with.
 const ACCESS_KEY: &str = "EPOCHCOST_S3_ACCESS_KEY";
 const SECRET_KEY: &str = "EPOCHCOST_S3_SECRET_KEY";
 
