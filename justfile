@@ -4,15 +4,15 @@
 default:
     @just --list
 
-# Five systems on MobileNet, small enough for CI.
+# Every system on MobileNet, small enough for CI.
 smoke *ARGS:
     cargo run --release -- run experiments/smoke.yaml {{ARGS}}
 
-# Five systems train LeNet-5 past 80 % test accuracy.
+# Every system trains LeNet-5 past 80 % test accuracy.
 learn *ARGS:
     cargo run --release -- run experiments/learn.yaml {{ARGS}}
 
-# What every system would take and cost on AWS, before anything runs.
+# Time and cost of every system on AWS, before anything runs.
 plan EXPERIMENT *ARGS:
     cargo run --release -- plan {{EXPERIMENT}} {{ARGS}}
 

@@ -4,14 +4,14 @@
     benches/gpu.py [--models M,…] [--batches B,…] [--rounds N] [--steps N]
                    [--python PYTHON-WITH-TORCH | --ours-alone] [--json FILE]
 
-Each arm is a process of its own; they take turns, a step each. Ours computes in fp32, tf32 and
+Each variant is a process of its own; they take turns, one step each. Ours computes in fp32, tf32 and
 bf16. PyTorch computes in fp32 with contiguous and channels-last tensors, with TF32 allowed, and
-compiled; each of them once with images and parameters that stay on the GPU, and once with what
-our step does too: parameters and images sent, one flat gradient read. Times are wall times until
-the GPU has ended; peak memory is what the driver says of the process, its context included;
-kernels a step are counted apart from the times.
+compiled; each of them once with images and parameters that stay on the GPU, and once with the
+transfers of our step: parameters and images sent, one flat gradient read. Times are wall times
+until the GPU has ended; peak memory is the driver's figure for the process, its context included;
+kernels per step are counted separately from the times.
 
-Without a GPU it says what is missing and exits with 5.
+Without a GPU the program names what is missing and exits with 5.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def lacking(what, remedy):
 
 
 def gpu(options):
-    """The GPU's name, driver and memory; ends this program where something is missing."""
+    """Returns the GPU's name, driver and memory; exits if something is missing."""
     if not shutil.which("nvidia-smi"):
         lacking("there is no NVIDIA driver here: nvidia-smi was not found",
                 "run this on a machine with an NVIDIA GPU")
@@ -87,7 +87,7 @@ def torch(options, model, batch, name, exchanges):
 
 
 def device_mb(arm):
-    """What the driver says that a process holds of the GPU's memory."""
+    """Returns the GPU memory of a process, from the driver."""
     listed = command_output(["nvidia-smi", "--query-compute-apps=pid,used_memory",
                              "--format=csv,noheader,nounits"])
     rows = [line.split(",") for line in listed.splitlines()]
@@ -95,7 +95,7 @@ def device_mb(arm):
 
 
 def our_kernels(model, batch, precision, steps=3):
-    """Kernels a step, by CubeCL's own log of what it launches."""
+    """Counts kernels per step, from CubeCL's log of launches."""
     with tempfile.TemporaryDirectory() as directory:
         log = pathlib.Path(directory) / "launched"
         settings = f'[profiling]\nlogger = {{ level = "minimal", file = "{log}" }}\n'
@@ -146,7 +146,7 @@ def compare(options, model, batch):
 
 
 def endurance(model, batch, steps):
-    """Memory of the GPU and of the host after a tenth of the steps, and after all."""
+    """Measures memory of GPU and host after a tenth of the steps, and after all."""
     arm = ours(model, batch, "fp32")
     held = []
     for step in range(steps):
@@ -208,7 +208,7 @@ def main():
     else:
         record["peaks"] = None if options.ours_alone else peaks(options)
         record["rows"] = []
-        print("| model | batch | arm | ms a step | images/s | GPU MB | kernels |")
+        print("| model | batch | arm | ms per step | images/s | GPU MB | kernels |")
         print("|" + " --- |" * 7, flush=True)
         for model in models:
             for batch in batches:

@@ -5,16 +5,16 @@
                      [--rounds N] [--row-seconds S] [--minutes M]
                      [--python PYTHON-WITH-TORCH] [--json FILE]
 
-Each arm is a process of its own: this project's, this project's without Winograd's
-convolution where the model has any, PyTorch's with contiguous tensors, and PyTorch's with
-channels-last ones. They take turns, a step each, so that whatever else the machine does
-falls on all of them alike. CPU time is user and system time of all threads of the process,
+Each variant is a process of its own: this project's, this project's without Winograd's
+convolution if the model has any, PyTorch's with contiguous tensors, and PyTorch's with
+channels-last ones. They take turns, one step each, so that other load on the machine
+affects all of them alike. CPU time is user and system time of all threads of the process,
 from `/proc/PID/task/*/schedstat`; peak memory is the process's high-water mark (`VmHWM`).
-Every time printed is a median, with its interquartile range in the record, and beside each
-row the machine's load over the last minute before and after it.
+Every printed time is a median, with its interquartile range in the record, and beside each
+row the machine's load average over one minute before and after it.
 
-A record that exists is added to: rows that it holds are printed and not measured again. So
-a long comparison can be taken in parts of `--minutes` each.
+An existing record is extended: its rows are printed and not measured again, so that a
+long comparison can be made in parts of `--minutes` each.
 """
 
 import argparse
@@ -34,9 +34,9 @@ LAYOUTS = ["contiguous", "channels_last"]
 # Models with convolutions that Winograd's algorithm serves.
 WINOGRAD = ["resnet18", "resnet32", "resnet34", "resnet50", "vgg11_cifar", "vgg11_at_32"]
 DIRECT = {"EPOCHCOST_CONVOLUTION": "direct"}
-# Least rounds of a row, however long they take.
+# Fewest rounds of a row, however long they take.
 LEAST_ROUNDS = 3
-# What holds each side to AVX2.
+# Settings that limit each side to AVX2.
 AVX2 = {
     "ours": {"EPOCHCOST_SIMD": "avx2"},
     "torch": {
@@ -48,7 +48,7 @@ AVX2 = {
 
 
 class Arm:
-    """One process that takes a step when asked to."""
+    """A process that takes one step per request."""
 
     def __init__(self, name, command, environment):
         self.name = name
@@ -145,7 +145,7 @@ def key(model, batch, threads, isa):
 
 
 def cold_start(options):
-    """Seconds from the start of a process to its first MobileNet gradient."""
+    """Measures seconds from the start of a process to its first MobileNet gradient."""
     rounds = []
     for _ in range(options.rounds):
         arms = {"ours": ours("mobilenet", 32, 2, "native")}
@@ -162,7 +162,7 @@ def cold_start(options):
 
 
 def roofline():
-    """This machine's measured peaks, one thread, at both instruction sets."""
+    """Measures the peaks of this machine, one thread, with both instruction sets."""
     peaks = {}
     for isa, environment in [("native", {}), ("avx2", AVX2["ours"])]:
         found = subprocess.run(
@@ -203,7 +203,7 @@ def command_output(command):
 
 
 def binary_mb():
-    """The size of the stripped worker."""
+    """Measures the size of the stripped worker."""
     stripped = RELEASE / "bootstrap.stripped"
     subprocess.run(["strip", "-o", stripped, RELEASE / "bootstrap"], check=True)
     size = stripped.stat().st_size / 1e6
@@ -250,7 +250,7 @@ def arguments():
 
 
 def opened(options):
-    """The record that is there already, or a new one with what it begins with."""
+    """Returns the existing record, or a new one with the machine's properties."""
     here = machine(options)
     if options.json and options.json.exists():
         record = json.loads(options.json.read_text())
@@ -284,7 +284,7 @@ def main():
     build = ["cargo", "build", "--release", "--bin", "bootstrap", "--example", "step"]
     subprocess.run([*build, "--example", "peaks"], cwd=ROOT, check=True)
     record = opened(options)
-    print("CPU ms a step, medians; ratio: to the better of PyTorch's layouts\n")
+    print("CPU ms per step, medians; ratio: to the better of PyTorch's layouts\n")
     print("| " + " | ".join(HEADER) + " |\n|" + " --- |" * len(HEADER), flush=True)
     for row in wanted(options):
         held = [held for held in record["rows"] if row.items() <= held.items()]

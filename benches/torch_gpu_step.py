@@ -1,7 +1,7 @@
 """PyTorch's side of `gpu.py`: torch_gpu_step.py MODEL BATCH LAYOUT PRECISION COMPILED EXCHANGES
 
 Writes `ready`, then answers each line of its standard input by a number: `step`, the wall
-milliseconds of a training step until the GPU has ended; `kernels`, how many a step launches;
+milliseconds of a training step until the GPU has ended; `kernels`, the launches of a step;
 `flops`, its operations. `torch_gpu_step.py peaks` prints what the GPU reaches.
 """
 
@@ -66,7 +66,7 @@ class Step:
         self.forward = torch.compile(self.network) if compiled else self.network
 
     def sent(self):
-        """Parameters and images, as our step is given them."""
+        """Parameters and images, with the values that our step receives."""
         flat = self.host_parameters.cuda()
         taken = 0
         with torch.no_grad():

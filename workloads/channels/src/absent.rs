@@ -1,4 +1,4 @@
-//! A channel that a deployment does not have.
+//! The queue of deployments without a queue.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{ChannelError, Payload, Queue, Result};
 
-/// In place of a queue where there is none: whoever uses it is told.
+/// Stand-in for the queue of a deployment that has none: every operation is refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AbsentQueue;
 

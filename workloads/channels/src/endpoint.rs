@@ -1,4 +1,4 @@
-//! Where a service is and who asks: one URL, one parser.
+//! Endpoints: address, credentials and options of a service in one URL.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,22 +9,21 @@ use url::Url;
 
 use crate::ChannelError;
 
-/// Longest time that one command may take where the endpoint says nothing:
-/// enough for 500 MB at 1.7 MB/s.
+/// Default time-out of one command: enough for 500 MB at 1.7 MB/s.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Longest time that connecting may take, if a command may take longer.
+/// Time-out of connecting, unless the time-out of a command is shorter.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is spoken at an endpoint: its URL's scheme.
+/// Protocol and use of an endpoint: the scheme of its URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// `redis`: a store or queue that knows `TENSOR.*` or `QUEUE.*`, the
-    /// embedded ones or Redis with the module.
+    /// `redis`: a store or queue with the commands `TENSOR.*` or `QUEUE.*`: the
+    /// embedded servers, or Redis with the module.
     Redis,
-    /// `redis+plain`: Redis as it is; the client fetches, computes and stores.
+    /// `redis+plain`: unmodified Redis; the client fetches, computes and stores.
     RedisPlain,
-    /// `redis+lua`: Redis as it is; Lua scripts compute in it.
+    /// `redis+lua`: unmodified Redis; Lua scripts compute in it.
     RedisLua,
     /// `amqp`: RabbitMQ.
     Amqp,
@@ -32,12 +31,12 @@ pub enum Scheme {
     Http,
     /// `https`: the same over TLS.
     Https,
-    /// `s3`: S3 of the region that is the host, with the credentials that AWS
-    /// gives the process: a function in its environment, an instance by its metadata.
+    /// `s3`: S3 in the region that the host names, with the credentials that AWS
+    /// gives the process: in the environment of a function, in the metadata of an instance.
     S3,
-    /// `sqs`: SQS of the region that is the host, as the AWS SDK finds it.
+    /// `sqs`: SQS in the region that the host names, as the AWS SDK finds it.
     Sqs,
-    /// `sqs+http`: what speaks SQS' protocol at an address of one's own.
+    /// `sqs+http`: a service that speaks SQS' protocol, at any address.
     SqsHttp,
     /// `sqs+https`: the same over TLS.
     SqsHttps,
@@ -57,7 +56,7 @@ impl Scheme {
         ("sqs+https", Self::SqsHttps, None),
     ];
 
-    /// As it stands in a URL.
+    /// Returns the name of the scheme in a URL.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL
@@ -67,7 +66,7 @@ impl Scheme {
     }
 }
 
-/// A password. It is never printed.
+/// A password, which is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
@@ -87,7 +86,7 @@ impl fmt::Debug for Secret {
 /// `SCHEME://USER:PASSWORD@HOST:PORT/PATH?OPTION=VALUE`, as `docs/FORMAT.md`
 /// describes.
 ///
-/// Printed either way it shows neither password nor user.
+/// `Display` and `Debug` show neither password nor user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub(crate) scheme: Scheme,
@@ -95,19 +94,19 @@ pub struct Endpoint {
     pub(crate) password: Secret,
     pub(crate) host: String,
     pub(crate) port: Option<u16>,
-    /// Percent-decoded, without the slash that it starts with.
+    /// Path, percent-decoded, without the leading slash.
     pub(crate) path: String,
     pub(crate) options: Options,
 }
 
-/// What may follow the `?`.
+/// Options after the `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     /// Longest time that one command may take.
     pub(crate) timeout: Duration,
     /// Size in bytes above which a value goes through the object store.
     pub(crate) limit_bytes: Option<u64>,
-    /// Region that signatures of S3 and SQS name.
+    /// Region in the signatures of S3 and SQS.
     pub(crate) region: String,
 }
 
@@ -122,26 +121,26 @@ impl Default for Options {
 }
 
 impl Endpoint {
-    /// What is spoken there.
+    /// Returns the scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The same service spoken to in another way: with `redis+plain`, a Redis
-    /// that has the module is used as one that has not.
+    /// Returns the endpoint with another scheme: with `redis+plain`, a Redis that
+    /// has the module is used as one that does not.
     #[must_use]
     pub fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         self
     }
 
-    /// Longest time that connecting may take.
+    /// Returns the time-out of connecting.
     pub(crate) fn connect_timeout(&self) -> Duration {
         CONNECT_TIMEOUT.min(self.options.timeout)
     }
 
-    /// `HOST:PORT`, or `HOST` alone.
+    /// Returns `HOST:PORT`, or `HOST` alone.
     pub(crate) fn authority(&self) -> String {
         match self.port {
             Some(port) => format!("{}:{port}", self.host),
@@ -149,7 +148,7 @@ impl Endpoint {
         }
     }
 
-    /// The refusal of an endpoint that cannot serve as `service`.
+    /// Returns the error for an endpoint that cannot serve as `service`.
     pub(crate) fn unsuited(&self, service: &'static str, schemes: &str) -> ChannelError {
         ChannelError::Endpoint {
             reason: format!("{self} is no {service}: its scheme must be {schemes}"),
@@ -176,8 +175,8 @@ impl fmt::Debug for Endpoint {
 impl FromStr for Endpoint {
     type Err = ChannelError;
 
-    /// The text may hold a password, so an error repeats nothing of it but
-    /// scheme, host and the names of options.
+    /// Parses an endpoint. The text may hold a password, so that an error repeats
+    /// only its scheme, host and names of options.
     fn from_str(text: &str) -> Result<Self, ChannelError> {
         let url = Url::parse(text).map_err(|error| malformed(format!("it is no URL: {error}")))?;
         let found = Scheme::ALL.iter().find(|(name, ..)| *name == url.scheme());

@@ -1,49 +1,61 @@
+//! Errors of channels.
+
+use epochcost_kernels::KernelError;
 use thiserror::Error;
 
 /// Why a channel operation failed.
 #[derive(Debug, Error)]
 pub enum ChannelError {
-    /// An endpoint that cannot be used. Its text is not repeated: it may hold a password.
+    /// An unusable endpoint. The error does not repeat its text, which may hold a password.
     #[error("failed to use an endpoint: {reason}")]
     Endpoint {
-        /// What is wrong with it.
+        /// The defect of the endpoint.
         reason: String,
     },
     /// The server could not be reached, or the connection broke.
     #[error("failed to reach {service} at {endpoint}: {reason}")]
     Unreachable {
-        /// Which service: object store, tensor store or queue.
+        /// Name of the service: object store, tensor store or queue.
         service: &'static str,
-        /// Its address.
+        /// Address of the service.
         endpoint: String,
-        /// What the transport said.
+        /// Error of the transport.
         reason: String,
     },
-    /// The service answered that it will not do this.
+    /// The service refused the operation.
     #[error("{service} refused {operation}: {reason}")]
     Refused {
-        /// Which service.
+        /// Name of the service.
         service: &'static str,
-        /// The operation and the key it was about.
+        /// The operation and the key that it named.
         operation: String,
-        /// What the service said.
+        /// Answer of the service.
         reason: String,
     },
-    /// A value that must be there is not.
+    /// A required value is missing.
     #[error("{service} holds no {key:?}")]
     Missing {
-        /// Which service.
+        /// Name of the service.
         service: &'static str,
-        /// The key asked for.
+        /// The requested key.
         key: String,
     },
-    /// The content of a value was asked for where only its size is known.
+    /// An operation needs the content of a value of which only the size is known.
     #[error("the content of a phantom value of {bytes} bytes was asked for")]
     Phantom {
-        /// Its size.
+        /// Size of the value.
         bytes: u64,
     },
-    /// A value has another shape than the operation needs.
+    /// A value does not have the shape that the operation needs.
+    ///
+    /// The text includes that of the kernel, since it is the reply on the wire, so
+    /// that the kernel's error is not a source as well.
     #[error("failed to combine tensors: {0}")]
-    Kernel(#[from] epochcost_kernels::KernelError),
+    Kernel(KernelError),
+}
+
+impl From<KernelError> for ChannelError {
+    fn from(error: KernelError) -> Self {
+        Self::Kernel(error)
+    }
 }

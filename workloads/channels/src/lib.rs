@@ -1,12 +1,12 @@
-//! What workers talk through: an object store, a tensor store and a message
+//! The channels between workers: an object store, a tensor store and a message
 //! queue.
 //!
 //! Each channel is a small trait ([`ObjectStore`], [`TensorStore`], [`Queue`])
 //! with an in-memory implementation ([`memory`]) that the embedded servers
 //! ([`embedded`]) put on loopback, clients that reach those servers or the
 //! real services over the same protocols ([`client`]), and one metering
-//! decorator ([`metered`]) that counts requests, messages, bytes and waits.
-//! Another ([`shaped`]) gives them the bandwidth and latency of another network.
+//! decorator ([`metered`]) that counts requests, messages and bytes. Another
+//! ([`shaped`]) gives them the bandwidth and latency of another network.
 //!
 //! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
 
@@ -34,5 +34,5 @@ pub use scope::Scope;
 pub use shaped::{LatencyMs, Link, NetworkShape, Shaped};
 pub use traits::{ListPage, ObjectStore, Queue, TensorStore};
 
-/// What every channel operation returns.
+/// Result of a channel operation.
 pub type Result<T, E = ChannelError> = std::result::Result<T, E>;

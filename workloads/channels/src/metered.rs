@@ -1,4 +1,4 @@
-//! One metering decorator around every channel.
+//! The metering decorator of every channel.
 
 use std::ops::{AddAssign, Range, Sub};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustRule, SgdStep, TensorStore};
 
-/// What went over channels: requests, messages and payload bytes.
+/// Traffic over channels: requests, messages and payload bytes.
 ///
 /// A get that found nothing is a missed get and moves no bytes. Bytes are
 /// payload bytes; protocol overhead is left out.
@@ -22,13 +22,13 @@ pub struct Traffic {
     pub gets: u64,
     /// Reads that found nothing.
     pub missed_gets: u64,
-    /// LIST requests, one a page.
+    /// LIST requests, one per page.
     pub lists: u64,
-    /// Delete requests, one a request however many keys.
+    /// Delete requests, whatever the number of keys in each.
     pub deletes: u64,
     /// Messages published to queues.
     pub messages: u64,
-    /// Messages taken from queues, or looked at there.
+    /// Messages taken from queues, or peeked at.
     pub deliveries: u64,
     /// Requests for the number of messages in a queue, and other queue requests that move nothing.
     pub polls: u64,
@@ -59,7 +59,7 @@ impl AddAssign for Traffic {
 impl Sub for Traffic {
     type Output = Self;
 
-    /// What was added since `earlier`; both come from one growing meter.
+    /// Returns the traffic since `earlier`; both values come from one growing meter.
     fn sub(self, earlier: Self) -> Self {
         Self {
             puts: self.puts - earlier.puts,
@@ -82,13 +82,13 @@ impl Sub for Traffic {
 pub struct Meter(Arc<Mutex<Traffic>>);
 
 impl Meter {
-    /// What was counted so far.
+    /// Returns the traffic counted so far.
     pub fn read(&self) -> Traffic {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds traffic that took place without passing a channel: looks that a
-    /// simulation leaves out because it knows that they would find nothing.
+    /// Adds traffic that did not pass a channel: polls that a simulation skips
+    /// because it knows that they would find nothing.
     pub fn add(&self, traffic: Traffic) {
         self.count(|total| *total += traffic);
     }
@@ -308,8 +308,8 @@ impl Queue for Metered<dyn Queue> {
 }
 
 impl Traffic {
-    /// The counts that a closed form can state: without the requests whose
-    /// number depends on timing (missed gets, lists, deletes, polls).
+    /// Returns the counts of a closed form: without the requests whose number
+    /// depends on timing (missed gets, lists, deletes, polls).
     #[must_use]
     pub fn untimed(self) -> Self {
         Self {

@@ -4,29 +4,29 @@ use crate::ChannelError;
 
 /// A value on a channel: real bytes, or only their number.
 ///
-/// Simulations of a thousand workers with 500 MB gradients fit in memory
-/// because a phantom carries nothing but its size.
+/// Simulations of a thousand workers with 500 MB gradients fit in memory, since a
+/// phantom has only a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// The bytes themselves, shared and never copied on clone.
     Bytes(Bytes),
-    /// A stand-in of this many bytes.
+    /// A value without content.
     Phantom {
-        /// How many bytes the value would have.
+        /// Size that the value would have, bytes.
         bytes: u64,
     },
-    /// A stand-in that begins with bytes of its own: what a receiver must read
-    /// to know what it has.
+    /// A value without content except for its first bytes, which the receiver
+    /// reads to identify it.
     Headed {
         /// The first bytes.
         head: Bytes,
-        /// How many bytes would follow them.
+        /// Size of the missing rest, bytes.
         bytes: u64,
     },
 }
 
 impl Payload {
-    /// `body` after the bytes of `head`.
+    /// Joins `head` and `body`.
     #[must_use]
     pub fn with_head(head: Bytes, body: Self) -> Self {
         match body {
@@ -44,8 +44,8 @@ impl Payload {
         }
     }
 
-    /// The first `count` bytes and what follows them; `None` if they are not
-    /// there to see.
+    /// Splits off the first `count` bytes; `None` if the value does not have them
+    /// as content.
     pub fn split_head(&self, count: usize) -> Option<(Bytes, Self)> {
         match self {
             Self::Bytes(bytes) if bytes.len() >= count => {
@@ -58,7 +58,7 @@ impl Payload {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -67,12 +67,12 @@ impl Payload {
         }
     }
 
-    /// Whether the value has no bytes.
+    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
     /// [`ChannelError::Phantom`] when only the size is known.

@@ -1,5 +1,5 @@
-//! Names of one trial's own: a prefix before every key, bucket, queue and
-//! exchange, so that what an earlier trial left on a server is never met.
+//! Scopes: a prefix per trial on every key, bucket, queue and exchange, so that a
+//! trial never finds anything that an earlier trial left on a server.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use crate::{
     ChannelError, ListPage, ObjectStore, Payload, Queue, Result, RobustRule, SgdStep, TensorStore,
 };
 
-/// Longest scope: with a system's names behind it, a name stays within AMQP's
-/// 255 bytes.
+/// Longest scope, bytes: with the names of a system appended, a name stays within
+/// AMQP's 255 bytes.
 const MOST_BYTES: usize = 128;
 
-/// What stands before every name that one trial uses.
+/// Prefix of every name that one trial uses.
 ///
-/// Letters, digits, `.`, `_` and `-`, at most 128 of them. The empty scope puts
-/// nothing before a name: for servers that serve one trial alone.
+/// A scope has at most 128 letters, digits, `.`, `_` and `-`. The empty scope adds
+/// no prefix, for servers that serve a single trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope(String);
 
 impl Scope {
-    /// `name` as it lies on the server.
+    /// Returns `name` with the prefix, as on the server.
     #[must_use]
     pub fn name(&self, name: &str) -> String {
         if self.0.is_empty() {
@@ -34,13 +34,13 @@ impl Scope {
         format!("{}/{name}", self.0)
     }
 
-    /// Whether nothing is put before a name.
+    /// Returns whether the scope adds no prefix.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The name that lies on the server as `scoped`.
+    /// Removes the prefix from a name on the server.
     fn bare<'a>(&self, scoped: &'a str) -> &'a str {
         let rest = scoped.strip_prefix(&self.0);
         match rest.and_then(|rest| rest.strip_prefix('/')) {
@@ -76,7 +76,7 @@ impl FromStr for Scope {
     }
 }
 
-/// A channel whose names are put behind a scope.
+/// A channel that prefixes names with a scope.
 pub(crate) struct Scoped<C: ?Sized> {
     channel: Arc<C>,
     scope: Scope,
@@ -87,7 +87,7 @@ impl<C: ?Sized> Scoped<C> {
         Self { channel, scope }
     }
 
-    /// An error that speaks of names as the caller knows them.
+    /// Removes the prefix from the name in an error.
     fn bare<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| match error {
             ChannelError::Missing { service, key } => ChannelError::Missing {
@@ -195,10 +195,10 @@ impl Queue for Scoped<dyn Queue> {
     }
 }
 
-/// Objects of one scope: in one bucket, or in those that they name.
+/// An object store of one scope, in one bucket or in one bucket per name.
 ///
-/// In one bucket, the bucket that an object is said to be in becomes the first
-/// part of its key, behind the scope: `SCOPE/BUCKET/KEY`.
+/// With one bucket, the bucket that a system names becomes the first part of the
+/// key, after the scope: `SCOPE/BUCKET/KEY`.
 pub(crate) struct ScopedObjects {
     store: Arc<dyn ObjectStore>,
     scope: Scope,
@@ -214,8 +214,8 @@ impl ScopedObjects {
         }
     }
 
-    /// The real bucket, and what stands before keys in it.
-    fn place<'a>(&'a self, bucket: &'a str) -> (&'a str, String) {
+    /// Returns the bucket on the server and the prefix of keys in it.
+    fn location<'a>(&'a self, bucket: &'a str) -> (&'a str, String) {
         match &self.bucket {
             Some(one) => (one, format!("{}/", self.scope.name(bucket))),
             None => (bucket, self.scope.name("")),
@@ -226,14 +226,14 @@ impl ScopedObjects {
 #[async_trait]
 impl ObjectStore for ScopedObjects {
     async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         self.store
             .put(bucket, &format!("{before}{key}"), body)
             .await
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         self.store.get(bucket, &format!("{before}{key}")).await
     }
 
@@ -243,13 +243,13 @@ impl ObjectStore for ScopedObjects {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Payload>> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         let key = format!("{before}{key}");
         self.store.get_range(bucket, &key, range).await
     }
 
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         let prefix = format!("{before}{prefix}");
         let after = after.map(|after| format!("{before}{after}"));
         let page = self.store.list(bucket, &prefix, after.as_deref()).await?;
@@ -261,7 +261,7 @@ impl ObjectStore for ScopedObjects {
     }
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
-        let (bucket, before) = self.place(bucket);
+        let (bucket, before) = self.location(bucket);
         let keys: Vec<_> = keys.iter().map(|key| format!("{before}{key}")).collect();
         self.store.delete(bucket, &keys).await
     }

@@ -1,72 +1,73 @@
-//! Messages that their queue has given away and that are not handed over yet.
+//! Messages that were taken from their queue and not handed over yet.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Payload;
 
-/// Keeps what a consumer took and could not hand over, for the next consumer of
+/// Messages that a consumer took and did not hand over, for the next consumer of
 /// that queue in this process.
 #[derive(Debug, Default)]
 pub(crate) struct Stash(Mutex<Vec<(String, Payload)>>);
 
 impl Stash {
-    fn held(&self) -> MutexGuard<'_, Vec<(String, Payload)>> {
+    fn messages(&self) -> MutexGuard<'_, Vec<(String, Payload)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds a message of `queue`: put aside unless it is released.
-    pub(crate) fn hold<'a>(&'a self, queue: &'a str, message: Payload) -> Held<'a> {
-        Held {
+    /// Reserves a message of `queue`. If the reservation is dropped before it is
+    /// released, the message is stashed.
+    pub(crate) fn reserve<'a>(&'a self, queue: &'a str, message: Payload) -> Reservation<'a> {
+        Reservation {
             stash: self,
             queue,
             message: Some(message),
         }
     }
 
-    /// Takes the oldest message that was put aside.
+    /// Takes the oldest stashed message of `queue`.
     pub(crate) fn take(&self, queue: &str) -> Option<Payload> {
-        let mut held = self.held();
-        let first = held.iter().position(|(name, _)| name == queue)?;
-        Some(held.remove(first).1)
+        let mut messages = self.messages();
+        let first = messages.iter().position(|(name, _)| name == queue)?;
+        Some(messages.remove(first).1)
     }
 
-    /// The oldest message that was put aside; it stays.
+    /// Returns a copy of the oldest stashed message of `queue`.
     pub(crate) fn peek(&self, queue: &str) -> Option<Payload> {
-        let held = self.held();
-        let (_, message) = held.iter().find(|(name, _)| name == queue)?;
+        let messages = self.messages();
+        let (_, message) = messages.iter().find(|(name, _)| name == queue)?;
         Some(message.clone())
     }
 
-    /// How many messages of `queue` were put aside.
+    /// Returns the number of stashed messages of `queue`.
     pub(crate) fn count(&self, queue: &str) -> u64 {
-        let held = self.held();
-        held.iter().filter(|(name, _)| name == queue).count() as u64
+        let messages = self.messages();
+        messages.iter().filter(|(name, _)| name == queue).count() as u64
     }
 
-    /// Drops those of `queue`.
+    /// Drops the stashed messages of `queue`.
     pub(crate) fn purge(&self, queue: &str) {
-        self.held().retain(|(name, _)| name != queue);
+        self.messages().retain(|(name, _)| name != queue);
     }
 }
 
 /// A message on its way to its consumer.
-pub(crate) struct Held<'a> {
+pub(crate) struct Reservation<'a> {
     stash: &'a Stash,
     queue: &'a str,
     message: Option<Payload>,
 }
 
-impl Held<'_> {
-    /// It is handed over.
+impl Reservation<'_> {
+    /// Ends the reservation and returns the message.
     pub(crate) fn release(mut self) -> Option<Payload> {
         self.message.take()
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if let Some(message) = self.message.take() {
-            self.stash.held().push((self.queue.to_owned(), message));
+            self.stash.messages().push((self.queue.to_owned(), message));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Writes the first samples of a dataset as one picture, a row a class.
+//! Writes the first samples of a dataset as one picture, with one row per class.
 //!
 //! ```text
 //! cargo run --release -p epochcost-datasets --example contact_sheet -- \
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ensure(name, dir, default)?;
     }
     let dataset = open(name, dir)?;
-    let sheet = Sheet::of(&dataset.train, info.classes, columns);
+    let sheet = Sheet::new(&dataset.train, info.classes, columns);
     std::fs::write(picture, sheet.encode())?;
     eprintln!("{picture}: {} {}", info.name, dataset.sha256);
     Ok(())
@@ -44,8 +44,8 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// One row a class, with its first `columns` samples.
-    fn of(split: &Split, classes: u8, columns: usize) -> Self {
+    /// Returns a picture with one row per class: its first `columns` samples.
+    fn new(split: &Split, classes: u8, columns: usize) -> Self {
         let format = split.format();
         let cell = (format.width + MARGIN, format.height + MARGIN);
         let (width, height) = (columns * cell.0, usize::from(classes) * cell.1);

@@ -1,29 +1,29 @@
-//! What can be wrong with a dataset.
+//! Errors of datasets.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a dataset could not be used or made. Each message names the file, what
-/// was found, what was expected and what to do.
+/// An error of reading or making a dataset. Each message names the file, what was
+/// found, what was expected and the remedy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DatasetError {
-    /// No dataset has that name.
+    /// The name of the dataset is unknown.
     #[error("unknown dataset '{name}'; known are {known}")]
     Unknown {
-        /// The name asked for.
+        /// Requested name.
         name: String,
-        /// The names there are, comma-separated.
+        /// Known names, separated by commas.
         known: String,
     },
-    /// A file is not there.
+    /// A file is missing.
     #[error("missing data file {}; {remedy}", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// A file could not be read.
@@ -31,7 +31,7 @@ pub enum DatasetError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// A file or directory could not be written.
@@ -39,7 +39,7 @@ pub enum DatasetError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// A file is shorter than it must be.
@@ -50,11 +50,11 @@ pub enum DatasetError {
     Truncated {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         found_bytes: u64,
-        /// The size it must have.
+        /// Expected size.
         expected_bytes: u64,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// A file is longer than it must be.
@@ -65,11 +65,11 @@ pub enum DatasetError {
     Oversized {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         found_bytes: u64,
-        /// The size it must have.
+        /// Expected size.
         expected_bytes: u64,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// An IDX file does not begin with the number of its kind.
@@ -80,11 +80,11 @@ pub enum DatasetError {
     Magic {
         /// The file.
         path: PathBuf,
-        /// Its first four bytes, big-endian.
+        /// First four bytes of the file, big-endian.
         found: u32,
-        /// What they must be.
+        /// Expected value.
         expected: u32,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// An IDX file's header announces other dimensions than its set has.
@@ -97,9 +97,9 @@ pub enum DatasetError {
         path: PathBuf,
         /// The dimensions announced: samples, then rows and columns for images.
         found: Vec<u32>,
-        /// What they must be.
+        /// Expected value.
         expected: Vec<u32>,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// A label is not below the number of classes.
@@ -112,11 +112,11 @@ pub enum DatasetError {
         path: PathBuf,
         /// The record's index in the file, from 0.
         record: usize,
-        /// Its label.
+        /// Label of the record.
         found: u8,
         /// The number of classes.
         classes: u8,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// A file has the right form and the wrong content.
@@ -129,11 +129,11 @@ pub enum DatasetError {
         path: PathBuf,
         /// `SHA-1` or `SHA-256`.
         algorithm: &'static str,
-        /// The checksum of its bytes.
+        /// Checksum of the file.
         found: String,
-        /// What it must be.
+        /// Expected checksum.
         expected: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// A generated set's manifest cannot be used.
@@ -141,9 +141,9 @@ pub enum DatasetError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// A directory holds another generated set than the one asked for.
@@ -155,9 +155,9 @@ pub enum DatasetError {
     OtherSet {
         /// The directory.
         path: PathBuf,
-        /// What it holds.
+        /// Specification of the set in the directory.
         found: String,
-        /// What was asked for.
+        /// Requested specification.
         expected: String,
     },
     /// A directory to generate into holds files that are no dataset.
@@ -172,7 +172,7 @@ pub enum DatasetError {
     /// A published set cannot be generated.
     #[error("'{name}' is a published dataset and cannot be generated; generate 'synthetic-{name}'")]
     NotGenerated {
-        /// Its name.
+        /// Name of the dataset.
         name: &'static str,
     },
     /// A set cannot be generated with so few or so many samples.
@@ -182,11 +182,11 @@ pub enum DatasetError {
     SampleCount {
         /// `training` or `test`.
         split: &'static str,
-        /// How many were asked for.
+        /// Requested number of samples.
         samples: usize,
-        /// The fewest there may be.
+        /// Smallest number.
         least: usize,
-        /// The most there may be.
+        /// Largest number.
         most: usize,
     },
 }

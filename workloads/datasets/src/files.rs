@@ -1,4 +1,4 @@
-//! Reading a file whole and holding it against what it must be.
+//! Reads whole files and compares them with their expected size, form and checksum.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::layout::Form;
 use crate::{Checksum, DatasetError, DatasetInfo};
 
-/// What a file must be.
+/// Expected name, size and checksum of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Expected {
     pub(crate) name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Expected {
     pub(crate) checksum: ExpectedChecksum,
 }
 
-/// A [`Checksum`] that may also come from a manifest.
+/// A [`Checksum`] with owned text, which may come from a manifest.
 #[derive(Debug, Clone)]
 pub(crate) enum ExpectedChecksum {
     Sha1(String),
@@ -34,14 +34,14 @@ impl From<Checksum> for ExpectedChecksum {
     }
 }
 
-/// A file that is what it must be.
+/// A file that passed all checks.
 pub(crate) struct Checked {
     pub(crate) bytes: Vec<u8>,
     pub(crate) sha256: String,
 }
 
 /// Reads one file of a set and checks its size, form and checksum, in that
-/// order: the first tells most about what went wrong.
+/// order: a wrong size says most about the cause.
 pub(crate) fn read(
     info: &DatasetInfo,
     dir: &Path,
@@ -79,7 +79,7 @@ pub(crate) fn read(
     Ok(Checked { bytes, sha256 })
 }
 
-/// Checks that a file is there and has the right size, without reading it.
+/// Checks that a file exists and has the right size, without reading it.
 pub(crate) fn check_size(
     dir: &Path,
     expected: &Expected,
@@ -109,7 +109,7 @@ pub(crate) fn check_size(
     }
 }
 
-/// Tells a file that is not there from one that cannot be read.
+/// Returns the error for a missing file, or for one that cannot be read.
 pub(crate) fn read_error(path: &Path, source: io::Error, remedy: &str) -> DatasetError {
     let path = path.to_owned();
     match source.kind() {
@@ -121,7 +121,7 @@ pub(crate) fn read_error(path: &Path, source: io::Error, remedy: &str) -> Datase
     }
 }
 
-/// SHA-256 in lower-case hexadecimal.
+/// Computes the SHA-256 in lower-case hexadecimal.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }

@@ -3,7 +3,7 @@
 use crate::{DatasetError, Generate};
 
 /// The shape of one image, stored channel by channel in row-major order, one
-/// byte a pixel and channel.
+/// byte per pixel and channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordFormat {
     /// Colour channels: 1 for grey, 3 for red, green, blue.
@@ -15,21 +15,21 @@ pub struct RecordFormat {
 }
 
 impl RecordFormat {
-    /// Bytes of one image.
+    /// Returns the bytes of one image.
     #[must_use]
     pub const fn pixel_bytes(self) -> usize {
         self.channels * self.height * self.width
     }
 
-    /// Bytes of one record: a label byte, then the image. This is CIFAR-10's
-    /// own record, 3,073 bytes; MNIST's has 785.
+    /// Returns the bytes of one record: a label byte, then the image. CIFAR-10's own
+    /// records have 3,073 bytes; those of MNIST's images have 785.
     #[must_use]
     pub const fn record_bytes(self) -> usize {
         1 + self.pixel_bytes()
     }
 }
 
-/// How a set is cut into files.
+/// File format of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// CIFAR-10's binary version: five files of training records and one of
@@ -43,40 +43,40 @@ pub enum Layout {
 /// A checksum of a file, in lower-case hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
-    /// SHA-1; good against accidents, not against malice.
+    /// SHA-1, which detects accidents but no malice.
     Sha1(&'static str),
     /// SHA-256.
     Sha256(&'static str),
 }
 
-/// One file of a published set.
+/// A file of a published set.
 #[derive(Debug, Clone, Copy)]
 pub struct PublishedFile {
-    /// Its name.
+    /// Name of the file.
     pub name: &'static str,
-    /// Its exact size.
+    /// Exact size, bytes.
     pub size_bytes: u64,
-    /// Its published checksum.
+    /// Published checksum.
     pub checksum: Checksum,
 }
 
-/// Where a set comes from.
+/// Origin of a set.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin {
     /// A set that published accuracies refer to.
     Published {
-        /// Where its files, unpacked, can be had.
+        /// Address from which the files can be downloaded.
         url: &'static str,
         /// Training samples.
         train: usize,
         /// Test samples.
         test: usize,
-        /// Its files.
+        /// Files of the set.
         files: &'static [PublishedFile],
     },
     /// A set made by this crate; accuracies on it compare only with each other.
     Generated {
-        /// What is made unless asked otherwise.
+        /// Default specification.
         default: Generate,
     },
 }
@@ -85,33 +85,33 @@ pub enum Origin {
 /// pixels scaled to `[0, 1]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelStatistics {
-    /// One mean a channel.
+    /// Mean of each channel.
     pub mean: &'static [f32],
-    /// One standard deviation a channel.
+    /// Standard deviation of each channel.
     pub deviation: &'static [f32],
 }
 
-/// One dataset of the table.
+/// Entry of the table of datasets.
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetInfo {
-    /// The name that experiments use.
+    /// Name in experiments.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub description: &'static str,
     /// Number of classes; labels are below it.
     pub classes: u8,
     /// The shape of an image.
     pub format: RecordFormat,
-    /// How it is cut into files.
+    /// File format.
     pub layout: Layout,
-    /// By which a model's input is centred and scaled.
+    /// Mean and deviation by which inputs of models are centred and scaled.
     pub pixel_statistics: PixelStatistics,
-    /// Where it comes from.
+    /// Origin.
     pub origin: Origin,
 }
 
 impl DatasetInfo {
-    /// Whether accuracies on this set may be compared with published ones.
+    /// Returns whether accuracies on this set may be compared with published ones.
     #[must_use]
     pub const fn published(&self) -> bool {
         matches!(self.origin, Origin::Published { .. })
@@ -272,10 +272,10 @@ static MNIST_FILES: [PublishedFile; 4] = [
     },
 ];
 
-/// The dataset of that name.
+/// Returns the dataset of that name.
 ///
 /// # Errors
-/// [`DatasetError::Unknown`], naming those there are.
+/// [`DatasetError::Unknown`] with the known names.
 pub fn find(name: &str) -> Result<&'static DatasetInfo, DatasetError> {
     DATASETS
         .iter()

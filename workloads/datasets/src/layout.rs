@@ -1,5 +1,5 @@
-//! The two file formats: which files a set has, and their bytes from and to
-//! records.
+//! The two file formats: the files of a set, and the conversion between their
+//! bytes and records.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const IDX_LABELS_MAGIC: u32 = 0x0000_0801;
 const IDX_IMAGES_HEADER_BYTES: usize = 16;
 const IDX_LABELS_HEADER_BYTES: usize = 8;
 
-/// Files that CIFAR-10's training records are cut into.
+/// Number of files of CIFAR-10's training records.
 const CIFAR_TRAIN_FILES: usize = 5;
 
 /// The two halves of a set.
@@ -21,7 +21,7 @@ pub(crate) enum Part {
 }
 
 impl Layout {
-    /// The names of a part's files, in reading order.
+    /// Returns the names of a part's files, in reading order.
     pub(crate) fn part_files(self, part: Part) -> &'static [&'static str] {
         match (self, part) {
             (Self::CifarBinary, Part::Train) => &[
@@ -37,7 +37,7 @@ impl Layout {
         }
     }
 
-    /// All files of a set of that many samples with their sizes in bytes, in
+    /// Returns all files of a set of that many samples with their sizes in bytes, in
     /// reading order.
     pub(crate) fn files(
         self,
@@ -71,7 +71,7 @@ impl Layout {
         }
     }
 
-    /// The bytes of a part's files, in reading order, from its records.
+    /// Converts the records of a part to the bytes of its files, in reading order.
     pub(crate) fn encode(self, format: RecordFormat, part: Part, records: &[u8]) -> Vec<Vec<u8>> {
         let samples = records.len() / format.record_bytes();
         match self {
@@ -99,8 +99,8 @@ impl Layout {
         }
     }
 
-    /// The records in a part's files, given in reading order. Headers and
-    /// sizes have been checked.
+    /// Converts a part's files, in reading order, to records. The caller has checked
+    /// headers and sizes.
     pub(crate) fn decode(self, format: RecordFormat, files: &[Vec<u8>]) -> Vec<u8> {
         match (self, files) {
             (Self::Idx, [images, labels]) => {
@@ -118,7 +118,7 @@ impl Layout {
     }
 }
 
-/// What a file's content is checked against, beside its size and checksum.
+/// Expected form of a file's content, beside its size and checksum.
 pub(crate) struct Form<'a> {
     pub(crate) path: &'a Path,
     pub(crate) layout: Layout,
@@ -179,6 +179,7 @@ impl Form<'_> {
         magic: u32,
         dimensions: &[u32],
     ) -> Result<(), DatasetError> {
+        // The header: big-endian words, first the magic number, then the dimensions.
         let words: Vec<u32> = bytes
             .chunks_exact(4)
             .take(1 + dimensions.len())

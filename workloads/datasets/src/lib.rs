@@ -1,8 +1,8 @@
-//! The labelled images that experiments train on.
+//! Datasets of labelled images.
 //!
 //! CIFAR-10 and MNIST are read in their original binary formats and checked
-//! against published checksums. Where they cannot be had, [`ensure`] generates a
-//! set of ten classes in the very same formats, under a name of its own
+//! against published checksums. Where they are not available, [`ensure`] generates a
+//! set of ten classes in the same formats, under a name of its own
 //! ([`DATASETS`]), hard enough that accuracy means something: a linear model
 //! fails on it where a small convolutional network succeeds.
 //!

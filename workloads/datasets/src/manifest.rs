@@ -1,4 +1,4 @@
-//! `dataset.json`: what a generated directory holds.
+//! `dataset.json`: the manifest of a generated directory.
 
 use std::fs;
 use std::path::Path;
@@ -14,40 +14,40 @@ pub const MANIFEST_FILE: &str = "dataset.json";
 /// The manifest's format as written by this version.
 const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
 
-/// A format's version: a reader takes any minor of its own major.
+/// Version of a format: a reader accepts any minor version of its own major version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchemaVersion {
-    /// Raised when an older reader would misread.
+    /// Major version, raised when an older reader would misread the file.
     pub major: u32,
-    /// Raised when something is added.
+    /// Minor version, raised when something is added.
     pub minor: u32,
 }
 
-/// What a generated directory holds.
+/// Manifest of a generated directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of this format.
     pub schema_version: SchemaVersion,
     /// The dataset's name.
     pub name: String,
-    /// The generator that made it: the same version and specification give the
-    /// same bytes.
+    /// Version of the generator: the same version and specification give the same
+    /// bytes.
     pub generator_version: u32,
-    /// What was asked for.
+    /// Specification of the set.
     pub spec: Generate,
-    /// Every file of the set but this one, in reading order.
+    /// Every file of the set except the manifest, in reading order.
     pub files: Vec<ManifestFile>,
 }
 
-/// One file of a generated set.
+/// A file of a generated set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestFile {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Its size.
+    /// Size, bytes.
     pub size_bytes: u64,
-    /// Its SHA-256 in lower-case hexadecimal.
+    /// SHA-256 in lower-case hexadecimal.
     pub sha256: String,
 }
 
@@ -78,6 +78,7 @@ impl Manifest {
             reason,
             remedy: remedy.to_owned(),
         };
+        // The format.
         let manifest: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
         let major = manifest.schema_version.major;
         if major != SCHEMA_VERSION.major {
@@ -86,6 +87,7 @@ impl Manifest {
                 SCHEMA_VERSION.major
             )));
         }
+        // The set.
         if manifest.name != info.name {
             return Err(DatasetError::OtherSet {
                 path: dir.to_owned(),
@@ -95,6 +97,7 @@ impl Manifest {
         }
         manifest.spec.check(info)?;
         let Generate { train, test, .. } = manifest.spec;
+        // The files.
         let sized = |file: &ManifestFile| (file.name.clone(), file.size_bytes);
         let listed: Vec<_> = manifest.files.iter().map(sized).collect();
         if listed != info.layout.files(info.format, train, test) {

@@ -10,30 +10,30 @@ use crate::{DatasetError, DatasetInfo, Generate, Origin, Split, find};
 /// A dataset in memory, checked in full.
 #[derive(Debug, Clone)]
 pub struct Dataset {
-    /// Its line in the table.
+    /// Entry of the dataset in the table.
     pub info: &'static DatasetInfo,
     /// The training samples.
     pub train: Split,
     /// The test samples.
     pub test: Split,
-    /// One hash over every file: the SHA-256 of the lines that `sha256sum`
+    /// Hash over all files: the SHA-256 of the lines that `sha256sum`
     /// prints for them in reading order (training before test, images before
-    /// labels), so that it can be had without this program.
+    /// labels), so that it can be computed without this program.
     pub sha256: String,
-    /// How it was generated; none for a published set.
+    /// Specification of a generated set; none for a published one.
     pub generated: Option<Generate>,
 }
 
-/// What a dataset's directory holds, by manifest and file sizes alone.
+/// Content of a dataset's directory, by manifest and file sizes alone.
 #[derive(Debug, Clone)]
 pub struct Inspection {
-    /// Its line in the table.
+    /// Entry of the dataset in the table.
     pub info: &'static DatasetInfo,
     /// Training samples.
     pub train: usize,
     /// Test samples.
     pub test: usize,
-    /// How it was generated; none for a published set.
+    /// Specification of a generated set; none for a published one.
     pub generated: Option<Generate>,
 }
 
@@ -43,7 +43,7 @@ pub struct Inspection {
 /// # Errors
 /// A [`DatasetError`] that names the first file found wrong.
 pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
-    let contents = Contents::of(find(name)?, dir)?;
+    let contents = Contents::read(find(name)?, dir)?;
     let info = contents.info;
     let mut listing = String::new();
     let mut split = |part: Part| -> Result<Split, DatasetError> {
@@ -71,13 +71,13 @@ pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
     })
 }
 
-/// Checks cheaply that the named dataset lies in `dir`: every file is there and
-/// has the right size. Contents are not read; [`open`] does that.
+/// Checks that every file of the named dataset exists in `dir` and has the right
+/// size. Contents are not read; [`open`] does that.
 ///
 /// # Errors
 /// A [`DatasetError`] that names the first file found wrong.
 pub fn inspect(name: &str, dir: &Path) -> Result<Inspection, DatasetError> {
-    let contents = Contents::of(find(name)?, dir)?;
+    let contents = Contents::read(find(name)?, dir)?;
     for file in &contents.files {
         files::check_size(dir, file, &contents.remedy)?;
     }
@@ -89,7 +89,7 @@ pub fn inspect(name: &str, dir: &Path) -> Result<Inspection, DatasetError> {
     })
 }
 
-/// What a directory must hold, from the table or from its own manifest.
+/// Expected content of a directory, from the table or from its own manifest.
 struct Contents {
     info: &'static DatasetInfo,
     train: usize,
@@ -100,7 +100,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(info: &'static DatasetInfo, dir: &Path) -> Result<Self, DatasetError> {
+    fn read(info: &'static DatasetInfo, dir: &Path) -> Result<Self, DatasetError> {
         let remedy = remedy(info, dir);
         match info.origin {
             Origin::Published {
@@ -135,7 +135,7 @@ impl Contents {
     }
 }
 
-/// What a user can do about a bad or missing file of this set.
+/// Returns what a user can do about a bad or missing file of this set.
 pub(crate) fn remedy(info: &DatasetInfo, dir: &Path) -> String {
     let dir = dir.display();
     match info.origin {

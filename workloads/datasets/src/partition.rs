@@ -1,16 +1,16 @@
-//! Which worker sees which sample when. All functions are pure: indices in,
-//! indices out.
+//! Partition of samples among workers, epochs and mini-batches. All functions are
+//! pure: indices in, indices out.
 //!
 //! Every permutation is [`epochcost_kernels::hash::permutation`], a
 //! Fisher–Yates shuffle driven by an integer hash, so that a seed gives the
 //! same order on every machine and in every language. A dataset holds fewer
-//! than 2³² samples; lengths beyond that are cut to it.
+//! than 2³² samples; larger lengths are cut to this.
 
 use epochcost_kernels::hash;
 
-/// Keeps the seeds of [`shards`] and [`epoch_order`] apart: the bytes "shard".
+/// Separates the seeds of [`shards`] from those of [`epoch_order`]: the bytes "shard".
 const SHARD_STREAM: u64 = 0x73_6861_7264;
-/// The bytes "epoch".
+/// Separates the seeds of [`epoch_order`]: the bytes "epoch".
 const EPOCH_STREAM: u64 = 0x65_706f_6368;
 
 /// Deals `samples` indices out to `workers` shards: shuffled once with the
@@ -31,29 +31,30 @@ pub fn shards(samples: usize, workers: usize, seed: u64) -> Vec<Vec<u32>> {
         .collect()
 }
 
-/// How many samples the shard of `rank` has; 0 for a rank beyond the workers.
+/// Returns the number of samples in the shard of `rank`; 0 for a rank beyond the
+/// workers.
 #[must_use]
 pub fn shard_len(samples: usize, workers: usize, rank: usize) -> usize {
     slice_lengths(samples, workers).nth(rank).unwrap_or(0)
 }
 
-/// The lengths of [`shards`].
+/// Returns the lengths of [`shards`].
 pub(crate) fn slice_lengths(samples: usize, slices: usize) -> impl Iterator<Item = usize> {
     // `max` only guards the division: without slices the range is empty.
     let (quotient, remainder) = (samples / slices.max(1), samples % slices.max(1));
     (0..slices).map(move |rank| quotient + usize::from(rank < remainder))
 }
 
-/// The order in which the worker of `rank` goes through its `len` samples in
-/// `epoch`: a permutation of `0..len`, another one for every rank and epoch.
+/// Returns the order of the `len` samples of the worker of `rank` in `epoch`: a
+/// permutation of `0..len`, different for every rank and epoch.
 #[must_use]
 pub fn epoch_order(len: usize, seed: u64, rank: usize, epoch: usize) -> Vec<u32> {
     let stream = hash::mix(seed, EPOCH_STREAM);
     permutation(len, hash::mix(hash::mix(stream, rank as u64), epoch as u64))
 }
 
-/// The samples of one worker in the order of one epoch: its shard, rearranged
-/// by [`epoch_order`].
+/// Returns the samples of one worker in the order of one epoch: its shard,
+/// permuted by [`epoch_order`].
 #[must_use]
 pub fn epoch_samples(shard: &[u32], seed: u64, rank: usize, epoch: usize) -> Vec<u32> {
     epoch_order(shard.len(), seed, rank, epoch)
@@ -62,8 +63,8 @@ pub fn epoch_samples(shard: &[u32], seed: u64, rank: usize, epoch: usize) -> Vec
         .collect()
 }
 
-/// Cuts a worker's samples into full batches, in order; what is left over at
-/// the end is dropped, so that every gradient is a mean over as many samples.
+/// Cuts a worker's samples into full batches, in order; the remainder is dropped,
+/// so that every gradient is a mean over the same number of samples.
 ///
 /// A batch size of 0 gives no batches.
 pub fn minibatches(samples: &[u32], batch_size: usize) -> impl Iterator<Item = &[u32]> {
@@ -72,7 +73,7 @@ pub fn minibatches(samples: &[u32], batch_size: usize) -> impl Iterator<Item = &
         .take(full_batches(samples.len(), batch_size))
 }
 
-/// How many full batches of `batch_size` there are in `samples`; 0 for a batch
+/// Returns the number of full batches of `batch_size` in `samples`; 0 for a batch
 /// size of 0.
 #[must_use]
 pub fn full_batches(samples: usize, batch_size: usize) -> usize {
@@ -148,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_dealt_to_nobody() {
+    fn zero_workers_or_batch_size_give_no_shards_or_batches() {
         assert!(shards(10, 0, 1).is_empty());
         assert_eq!(shard_len(10, 0, 0), 0);
         assert_eq!(minibatches(&[1, 2], 0).count(), 0);
         assert_eq!(full_batches(12_500, 512), 24);
     }
 
-    /// Made once by the Python given in `epochcost_kernels::hash`.
+    /// Expected values from the Python program in `epochcost_kernels::hash`.
     #[test]
     fn shards_are_the_documented_permutation() {
         assert_eq!(shards(10, 3, 100), GOLDEN_SHARDS);

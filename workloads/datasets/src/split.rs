@@ -11,62 +11,62 @@ pub struct Split {
 }
 
 impl Split {
-    /// `records` holds whole records only; the readers see to that.
+    /// Creates a split from whole records, which the readers guarantee.
     pub(crate) fn new(format: RecordFormat, records: Vec<u8>) -> Self {
         debug_assert_eq!(records.len() % format.record_bytes(), 0);
         Self { format, records }
     }
 
-    /// The shape of an image.
+    /// Returns the shape of an image.
     #[must_use]
     pub fn format(&self) -> RecordFormat {
         self.format
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples.
     #[must_use]
     pub fn samples(&self) -> usize {
         self.records.len() / self.format.record_bytes()
     }
 
-    /// All records, `samples × record_bytes` bytes.
+    /// Returns all records, `samples × record_bytes` bytes.
     #[must_use]
     pub fn records(&self) -> &[u8] {
         &self.records
     }
 
-    /// One record, `record_bytes` bytes.
+    /// Returns one record, `record_bytes` bytes.
     ///
     /// # Panics
-    /// If there is no sample of that index.
+    /// Panics if there is no sample of that index.
     #[must_use]
     pub fn record(&self, index: usize) -> &[u8] {
         let bytes = self.format.record_bytes();
         &self.records[index * bytes..][..bytes]
     }
 
-    /// The label of a sample.
+    /// Returns the label of a sample.
     ///
     /// # Panics
-    /// If there is no sample of that index.
+    /// Panics if there is no sample of that index.
     #[must_use]
     pub fn label(&self, index: usize) -> u8 {
         self.record(index)[0]
     }
 
-    /// The image of a sample, `pixel_bytes` bytes.
+    /// Returns the image of a sample, `pixel_bytes` bytes.
     ///
     /// # Panics
-    /// If there is no sample of that index.
+    /// Panics if there is no sample of that index.
     #[must_use]
     pub fn pixels(&self, index: usize) -> &[u8] {
         &self.record(index)[1..]
     }
 
-    /// The records of the samples named, in that order: a batch object.
+    /// Returns the records of the samples `indices`, in that order: a batch object.
     ///
     /// # Panics
-    /// If there is no sample of one of the indices.
+    /// Panics if there is no sample of one of the indices.
     #[must_use]
     pub fn gather(&self, indices: &[u32]) -> Vec<u8> {
         let mut batch = Vec::with_capacity(indices.len() * self.format.record_bytes());
@@ -77,7 +77,7 @@ impl Split {
     }
 }
 
-/// Sizes only: nobody wants megabytes of pixels in a message.
+/// Prints sizes only: megabytes of pixels would make a message useless.
 impl std::fmt::Debug for Split {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Split")

@@ -1,4 +1,4 @@
-//! Every kind of damage to a set is told apart, with the file named.
+//! Every kind of damage to a set has an error of its own, which names the file.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

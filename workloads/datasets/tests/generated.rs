@@ -1,4 +1,4 @@
-//! What generating a set promises.
+//! Properties of generated sets.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

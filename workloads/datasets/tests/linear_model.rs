@@ -31,7 +31,7 @@ fn a_converged_linear_model_stays_under_60_percent() {
         info, train, test, ..
     } = open(NAME, &dir).unwrap();
     let scale = |split: &Split| {
-        Scaled::of(
+        Scaled::new(
             split,
             info.pixel_statistics.mean[0],
             info.pixel_statistics.deviation[0],
@@ -143,7 +143,7 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn of(split: &Split, mean: f32, deviation: f32) -> Self {
+    fn new(split: &Split, mean: f32, deviation: f32) -> Self {
         let samples = 0..split.samples();
         Self {
             images: samples

@@ -2,7 +2,7 @@
 //!
 //! The protocol and the check of signatures are those of the crate `s3s`. The
 //! keys come from the environment, since every user of a machine can read the
-//! arguments of a program. Its first line says which port it was given:
+//! arguments of a program. Its first line of output names its port:
 //! `listening on 127.0.0.1:PORT`.
 
 mod store;
@@ -54,7 +54,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     writeln!(output, "listening on {}", listener.local_addr()?)?;
     output.flush()?;
     loop {
-        // A connection that ended before it was accepted is nobody's loss.
+        // An accept fails if the client closed the connection first: there is no request to answer.
         if let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(answer(stream, service.clone()));
         }
@@ -63,8 +63,8 @@ async fn serve() -> Result<(), Box<dyn Error>> {
 
 /// Answers one client's requests until it leaves.
 async fn answer(stream: TcpStream, service: S3Service) {
-    // Replies go out at once: small ones would wait for the client's
-    // acknowledgement of the one before.
+    // Replies are sent at once: with Nagle's algorithm a small one would wait for the
+    // client's acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let connection = auto::Builder::new(TokioExecutor::new());
     if let Err(error) = connection

@@ -1,5 +1,5 @@
-//! Objects in memory, as S3 keeps them: a write is seen whole and at once by
-//! everybody, and a listing is of one moment.
+//! Objects in memory with S3's consistency: a write is visible whole and at once
+//! to every client, and a listing shows one moment.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,7 +12,7 @@ use futures_util::TryStreamExt;
 use s3s::dto::*;
 use s3s::{Body, S3, S3Error, S3Request, S3Response, S3Result, s3_error};
 
-/// Keys that a listing shows at most (`ListObjectsV2`).
+/// Most keys on a page of a listing (`ListObjectsV2`).
 const PAGE_KEYS: i32 = 1_000;
 
 /// Every bucket, by name.
@@ -25,12 +25,12 @@ pub(crate) struct Store {
 type Buckets = BTreeMap<String, Bucket>;
 type Bucket = BTreeMap<String, Stored>;
 
-/// One object. Its bytes are shared with those who read it.
+/// An object. Requests that read it share its bytes.
 #[derive(Clone, Debug)]
 struct Stored {
     bytes: Bytes,
     modified: SystemTime,
-    /// Of this write and no other; clients see it as the entity tag.
+    /// Number of the write that made the object; clients see it as the entity tag.
     version: u64,
 }
 
@@ -89,6 +89,7 @@ impl S3 for Store {
         request: S3Request<PutObjectInput>,
     ) -> S3Result<S3Response<PutObjectOutput>> {
         let input = request.input;
+        // Read the whole body before the lock.
         let body = input.body.ok_or(s3_error!(IncompleteBody))?;
         let expected = input.content_length.unwrap_or_default();
         let bytes = BytesMut::with_capacity(usize::try_from(expected).unwrap_or_default());
@@ -104,6 +105,7 @@ impl S3 for Store {
             modified: SystemTime::now(),
             version: self.writes.fetch_add(1, Ordering::Relaxed),
         };
+        // Store it, unless the request wants a new key and there is one.
         let e_tag = Some(stored.tag());
         let mut buckets = self.write()?;
         let bucket = buckets.get_mut(&input.bucket);
@@ -193,7 +195,7 @@ impl S3 for Store {
         }))
     }
 
-    /// Without delimiters, which nobody here asks for.
+    /// Lists keys without delimiters, which no client of this project sends.
     async fn list_objects_v2(
         &self,
         request: S3Request<ListObjectsV2Input>,
@@ -203,12 +205,13 @@ impl S3 for Store {
             return Err(s3_error!(NotImplemented, "delimiters of listings"));
         }
         let prefix = input.prefix.as_deref().unwrap_or_default();
-        // A page goes on after its last key, which is also its token.
+        // A page starts after the last key of the previous one, which is also the token.
         let after = input
             .continuation_token
             .as_deref()
             .max(input.start_after.as_deref());
         let most = input.max_keys.unwrap_or(PAGE_KEYS).clamp(0, PAGE_KEYS);
+        // One page of keys, and whether there are more.
         let buckets = self.read()?;
         let bucket = buckets.get(&input.bucket).ok_or(s3_error!(NoSuchBucket))?;
         let mut matching = bucket

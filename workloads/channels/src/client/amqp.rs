@@ -1,4 +1,4 @@
-//! RabbitMQ.
+//! Client of RabbitMQ.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -18,14 +18,14 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::amqp_address::{Address, NAME_BYTES, Refusal};
+use super::amqp_address::{Address, Attempt, NAME_BYTES};
 use super::amqp_channel::{Idle, Lease};
 use crate::{Endpoint, Payload, Queue, Result};
 
-/// AMQP's mark of a message that is to outlive a restart of the broker.
+/// AMQP's delivery mode of messages that survive a restart of the broker.
 const PERSISTENT: u8 = 2;
 
-/// A queue that nobody touches is deleted after this, so that a broker which
+/// Time after which the broker deletes an unused queue, so that a broker which
 /// outlives its trials does not fill up. No trial waits this long.
 const UNUSED: Duration = Duration::from_secs(24 * 3600);
 
@@ -33,9 +33,9 @@ const UNUSED: Duration = Duration::from_secs(24 * 3600);
 ///
 /// Queues and exchanges are durable and messages persistent; a publish has
 /// happened once the broker confirmed it. A consume that waits is a push
-/// consumer with a prefetch of one, cancelled once it has its message; the
-/// message is acknowledged when it is handed over, so that a consume dropped
-/// while it waits leaves the message to others.
+/// consumer with a prefetch of one, cancelled once it has its message. The
+/// message is acknowledged when the caller receives it, so that a consume dropped
+/// while it waits leaves the message to other consumers.
 pub struct RabbitQueue {
     address: Address,
     connection: Connection,
@@ -60,7 +60,7 @@ impl RabbitQueue {
         let connected = timeout(limit, connecting).await;
         let connected = connected.map_err(|_| address.silent("connect", limit))?;
         let connection =
-            connected.map_err(|error| address.error(&Refusal::of("connect"), &error))?;
+            connected.map_err(|error| address.error(&Attempt::new("connect"), &error))?;
         Ok(Self {
             address,
             connection,
@@ -70,25 +70,25 @@ impl RabbitQueue {
         })
     }
 
-    /// Waits for the broker as long as the endpoint says.
+    /// Runs `work` within the time-out of the endpoint.
     async fn limited<T>(
         &self,
-        refusal: Refusal<'_>,
+        attempt: Attempt<'_>,
         work: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T> {
         let limit = self.address.0.options.timeout;
         match timeout(limit, work).await {
-            Ok(result) => result.map_err(|error| self.address.error(&refusal, &error)),
-            Err(_) => Err(self.address.silent(refusal.operation, limit)),
+            Ok(result) => result.map_err(|error| self.address.error(&attempt, &error)),
+            Err(_) => Err(self.address.silent(attempt.operation, limit)),
         }
     }
 
-    /// An idle channel, or a new one.
+    /// Returns an idle channel, or opens a new one.
     async fn channel(&self) -> Result<Lease> {
         if let Some(lease) = self.idle.take() {
             return Ok(lease);
         }
-        self.limited(Refusal::of("open a channel"), async {
+        self.limited(Attempt::new("open a channel"), async {
             let channel = Lease::new(self.connection.create_channel().await?);
             channel
                 .confirm_select(ConfirmSelectOptions::default())
@@ -99,7 +99,7 @@ impl RabbitQueue {
         .await
     }
 
-    /// Creates `queue` if there is none, and says how many messages wait in it.
+    /// Creates `queue` if there is none, and returns the number of its messages.
     async fn declare(&self, channel: &Channel, queue: &str) -> Result<u64> {
         let name = self.name(queue)?;
         let expires = u32::try_from(UNUSED.as_millis()).unwrap_or(u32::MAX);
@@ -107,7 +107,7 @@ impl RabbitQueue {
         arguments.insert("x-expires".into(), AMQPValue::LongUInt(expires));
         let declared = channel.queue_declare(name, QueueDeclareOptions::durable(), arguments);
         let declared = self
-            .limited(Refusal::of("declare a queue"), declared)
+            .limited(Attempt::new("declare a queue"), declared)
             .await?;
         locked(&self.queues).insert(queue.to_owned());
         Ok(declared.message_count().into())
@@ -121,7 +121,7 @@ impl RabbitQueue {
         Ok(())
     }
 
-    /// A name that fits the wire.
+    /// Returns `name` if it fits the wire.
     fn name(&self, name: &str) -> Result<ShortString> {
         if name.len() <= NAME_BYTES {
             return Ok(name.into());
@@ -141,7 +141,7 @@ impl RabbitQueue {
     ) -> Result<()> {
         let body = message.bytes()?;
         let options = BasicPublishOptions {
-            // To one queue: the broker says if it has gone.
+            // A message to one queue comes back if the queue is gone.
             mandatory: exchange.is_empty(),
             ..BasicPublishOptions::default()
         };
@@ -151,7 +151,7 @@ impl RabbitQueue {
             let sent = channel.basic_publish(to, key, options, body, properties);
             sent.await?.await
         };
-        match self.limited(Refusal::of("publish"), sending).await? {
+        match self.limited(Attempt::new("publish"), sending).await? {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
                 let reason = format!("it came back: {}", returned.reply_text);
@@ -164,9 +164,9 @@ impl RabbitQueue {
         }
     }
 
-    /// Hands `delivery` over: acknowledges it, and gives the channel back, while
-    /// the caller already has the message. Nothing is awaited, so that a caller
-    /// who gave up cannot lose it.
+    /// Returns the message of `delivery`, and acknowledges it and frees the channel
+    /// in the background. Nothing is awaited, so that a caller that is dropped
+    /// cannot lose the message.
     fn hand_over(
         &self,
         channel: Lease,
@@ -194,7 +194,7 @@ impl RabbitQueue {
             }
         }
         .boxed();
-        // The first look puts both on their way; what is left is to see them written.
+        // The first poll sends both; the task that is spawned waits until they are written.
         if settling.as_mut().now_or_never().is_none()
             && let Ok(runtime) = Handle::try_current()
         {
@@ -211,13 +211,13 @@ impl RabbitQueue {
             BasicConsumeOptions::default(),
             FieldTable::default(),
         );
-        let mut consumer = self.limited(Refusal::of("consume"), subscribing).await?;
+        let mut consumer = self.limited(Attempt::new("consume"), subscribing).await?;
         let mut tag = Some(consumer.tag());
         let mut next = timeout(wait, consumer.next()).await;
         if next.is_err() {
-            // Behind the broker's answer nothing more is pushed, but something may be here.
+            // The broker pushes nothing after its answer, but a message may have arrived before.
             let cancelling = channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
-            self.limited(Refusal::of("cancel"), cancelling).await?;
+            self.limited(Attempt::new("cancel"), cancelling).await?;
             tag = None;
             next = Ok(consumer.next().now_or_never().flatten());
             if matches!(next, Ok(None)) {
@@ -227,7 +227,7 @@ impl RabbitQueue {
         }
         match next {
             Ok(Some(Ok(delivery))) => Ok(Some(self.hand_over(channel, delivery, tag))),
-            Ok(Some(Err(error))) => Err(self.address.error(&Refusal::of("consume"), &error)),
+            Ok(Some(Err(error))) => Err(self.address.error(&Attempt::new("consume"), &error)),
             Ok(None) | Err(_) => Err(self
                 .address
                 .unreachable("the broker ended the consumer".to_owned())),
@@ -259,11 +259,11 @@ impl Queue for RabbitQueue {
                 options,
                 FieldTable::default(),
             );
-            let refusal = Refusal {
+            let attempt = Attempt {
                 operation: "publish",
                 missing: Some(exchange),
             };
-            self.limited(refusal, found).await?;
+            self.limited(attempt, found).await?;
             locked(&self.exchanges).insert(exchange.to_owned());
         }
         self.send(&channel, exchange, "", &message).await?;
@@ -275,10 +275,10 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let (to, from) = (self.name(exchange)?, self.name(queue)?);
-        self.limited(Refusal::of("bind"), async {
+        self.limited(Attempt::new("bind"), async {
             let options = ExchangeDeclareOptions {
                 durable: true,
-                // Goes with the last of its queues.
+                // The broker deletes the exchange with the last of its queues.
                 auto_delete: true,
                 ..ExchangeDeclareOptions::default()
             };
@@ -301,7 +301,7 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        if let Some(message) = self.limited(Refusal::of("consume"), getting).await? {
+        if let Some(message) = self.limited(Attempt::new("consume"), getting).await? {
             return Ok(Some(self.hand_over(channel, message.delivery, None)));
         }
         if wait.is_zero() {
@@ -311,13 +311,13 @@ impl Queue for RabbitQueue {
         self.wait(channel, queue, wait).await
     }
 
-    /// Gets it without acknowledging and hands it back, which puts it where it
-    /// was. Whoever else looks in between finds nothing.
+    /// Gets the message without acknowledging it and returns it to its position in
+    /// the queue. Until it is returned, other clients find no message.
     async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        let found = self.limited(Refusal::of("look"), getting).await?;
+        let found = self.limited(Attempt::new("peek"), getting).await?;
         let body = match found {
             None => None,
             Some(mut message) => {
@@ -327,7 +327,7 @@ impl Queue for RabbitQueue {
                     ..BasicNackOptions::default()
                 };
                 let returning = message.delivery.acker.nack(options);
-                self.limited(Refusal::of("hand back"), returning).await?;
+                self.limited(Attempt::new("hand back"), returning).await?;
                 Some(body.into())
             }
         };
@@ -346,14 +346,14 @@ impl Queue for RabbitQueue {
         let channel = self.channel().await?;
         self.ensure(&channel, queue).await?;
         let purging = channel.queue_purge(self.name(queue)?, QueuePurgeOptions::default());
-        self.limited(Refusal::of("purge"), purging).await?;
+        self.limited(Attempt::new("purge"), purging).await?;
         self.idle.give(channel);
         Ok(())
     }
 }
 
-/// The lock's content, also after another holder panicked: no critical section
-/// here leaves its data half changed.
+/// Locks `mutex`, also after another holder panicked: no critical section here
+/// leaves its data half changed.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Where a broker is, and what its errors mean.
+//! The address of an AMQP broker, and the translation of its errors.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ const SERVICE: &str = "queue";
 /// Longest name of a queue or exchange on the wire.
 pub(super) const NAME_BYTES: usize = 255;
 
-/// A broker behind AMQP 0-9-1.
+/// Address of a broker that speaks AMQP 0-9-1.
 pub(super) struct Address(pub(super) Endpoint);
 
-/// What was asked for, should the broker refuse it.
-pub(super) struct Refusal<'a> {
+/// An operation that the broker may refuse, for the text of the error.
+pub(super) struct Attempt<'a> {
     pub(super) operation: &'static str,
-    /// What there is none of if the broker finds nothing.
+    /// Name that does not exist if the broker answers NOT_FOUND.
     pub(super) missing: Option<&'a str>,
 }
 
-impl Refusal<'_> {
-    pub(super) fn of(operation: &'static str) -> Self {
+impl Attempt<'_> {
+    pub(super) fn new(operation: &'static str) -> Self {
         Self {
             operation,
             missing: None,
@@ -59,27 +59,27 @@ impl Address {
         }
     }
 
-    /// A connection that breaks stays broken: no recovery.
+    /// Returns the properties of a connection: no recovery, so that a broken one stays broken.
     pub(super) fn properties() -> ConnectionProperties {
         ConnectionProperties::default().with_connection_name("epochcost".into())
     }
 
-    pub(super) fn error(&self, refusal: &Refusal<'_>, error: &lapin::Error) -> ChannelError {
+    pub(super) fn error(&self, attempt: &Attempt<'_>, error: &lapin::Error) -> ChannelError {
         let ErrorKind::ProtocolError(said) = error.kind() else {
             return self.unreachable(error.to_string());
         };
         let reason = said.get_message().to_string();
-        match (said.kind(), refusal.missing) {
+        match (said.kind(), attempt.missing) {
             (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => ChannelError::Missing {
                 service: SERVICE,
                 key: name.to_owned(),
             },
             (AMQPErrorKind::Hard(AMQPHardError::CONNECTIONFORCED), _) => self.unreachable(reason),
-            _ => self.refused(refusal.operation, reason),
+            _ => self.refused(attempt.operation, reason),
         }
     }
 
-    /// The broker did not answer within `limit`.
+    /// Returns the error for a broker that did not answer within `limit`.
     pub(super) fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
         self.unreachable(format!(
             "no answer to {operation} within {} s",

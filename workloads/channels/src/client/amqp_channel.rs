@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 /// AMQP's code of a close without a fault.
 const REPLY_SUCCESS: u16 = 200;
 
-/// Channels that nobody uses.
+/// Open channels that no operation uses.
 #[derive(Clone, Default)]
 pub(super) struct Idle(Arc<Mutex<Vec<Channel>>>);
 
@@ -18,7 +18,7 @@ impl Idle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A channel that still works, if there is one.
+    /// Takes a channel that still works, if there is one.
     pub(super) fn take(&self) -> Option<Lease> {
         let mut channels = self.channels();
         while let Some(channel) = channels.pop() {
@@ -36,9 +36,9 @@ impl Idle {
     }
 }
 
-/// A channel in the hands of one operation. If that fails or is dropped, the
-/// channel is closed, and the broker takes back what it had handed out and was
-/// not told of again.
+/// A channel in use by one operation. If the operation fails or is dropped, the
+/// channel is closed, and the broker requeues the messages that it delivered and
+/// that were not acknowledged.
 ///
 /// The library closes a channel with the last of its clones, and keeps one
 /// itself while it waits for the answer to a subscription.

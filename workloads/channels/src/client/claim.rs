@@ -1,11 +1,12 @@
-//! What one of several does, told by an object that only the first can put.
+//! A claim among several processes: an object that only the first can create.
 
 use super::S3Objects;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::{Result, Scope};
 
-/// Puts an empty object at `key` of `scope` into the bucket of `endpoint`, if
-/// there is none: whether there was none. Of several at once, one is told so.
+/// Puts an empty object at `key` of `scope` into the bucket of `endpoint` if
+/// there is none, and returns whether there was none. Of several concurrent
+/// calls, exactly one returns true.
 ///
 /// # Errors
 /// [`ChannelError`](crate::ChannelError), also where the service knows no

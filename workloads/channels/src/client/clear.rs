@@ -1,4 +1,4 @@
-//! What a scope left in a store, deleted.
+//! Deletion of all keys or objects of a scope.
 
 use fred::types::Value;
 
@@ -7,15 +7,15 @@ use super::redis::{Address, Connection};
 use crate::endpoint::{Endpoint, Scheme};
 use crate::{ChannelError, ObjectStore, Result, Scope};
 
-/// Keys that Redis looks at for one answer.
-const KEYS_A_SCAN: i64 = 1_000;
+/// Keys that Redis examines per SCAN request.
+const KEYS_PER_SCAN: i64 = 1_000;
 
 /// Deletes every key of `scope` from the tensor store, or every object of it
 /// from the bucket, at `endpoint`. Queues are left to the broker, which deletes
-/// those that nobody uses.
+/// unused ones.
 ///
 /// # Errors
-/// [`ChannelError`]; of an empty scope, which everything is in, always.
+/// [`ChannelError`], always for an empty scope, which would match every key.
 pub async fn clear(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
     if scope.is_empty() {
         return Err(ChannelError::Endpoint {
@@ -37,7 +37,7 @@ async fn clear_redis(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
         endpoint: endpoint.clone(),
     };
     let connection = Connection::open(address).await?;
-    // A scope holds no character that means something in a pattern.
+    // A scope has no characters with a meaning in a pattern.
     let pattern = scope.name("*");
     let mut cursor = Value::from("0");
     loop {
@@ -46,8 +46,9 @@ async fn clear_redis(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
             Value::from("MATCH"),
             Value::from(pattern.as_str()),
             Value::from("COUNT"),
-            Value::from(KEYS_A_SCAN),
+            Value::from(KEYS_PER_SCAN),
         ];
+        // One page of keys, and the cursor of the next.
         let reply = connection.call("SCAN", arguments).await?;
         let Value::Array(parts) = reply else {
             return Err(connection.unexpected("SCAN"));

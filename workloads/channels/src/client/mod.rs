@@ -5,9 +5,9 @@
 //! [`open_objects`], [`open_tensors`] and [`open_queue`] choose by the
 //! endpoint's scheme.
 //!
-//! One call is one request: nothing is retried, and no connection is opened
-//! again behind the caller's back. A connection that broke is an error, and a
-//! command that gets no answer within the endpoint's time-out is one, too.
+//! Each call is one request: nothing is retried, and a broken connection is not
+//! reopened. A broken connection is an error, and so is a command without an
+//! answer within the endpoint's time-out.
 
 mod amqp;
 mod amqp_address;

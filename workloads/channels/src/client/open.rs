@@ -1,4 +1,4 @@
-//! The right client for an endpoint.
+//! Choice of the client by the endpoint.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::reference::ByReference;
 use crate::scope::{Scoped, ScopedObjects};
 use crate::{ObjectStore, Queue, Result, Scope, TensorStore};
 
-/// What RabbitMQ takes in one message.
+/// Largest message of RabbitMQ.
 const RABBITMQ_MESSAGE_BYTES: u64 = 128 << 20;
 
-/// What Redis takes in one value.
+/// Largest value of Redis.
 const REDIS_VALUE_BYTES: u64 = 512 << 20;
 
-/// The object store at `http://KEY:SECRET@HOST:PORT/BUCKET` or, with the
-/// credentials that AWS gives the process, `s3://REGION/BUCKET`, its names put
-/// behind `scope`. Without a bucket every object is in the one that it names.
-/// Nothing is sent yet.
+/// Returns a client of the object store at `http://KEY:SECRET@HOST:PORT/BUCKET`
+/// or, with the credentials that AWS gives the process, `s3://REGION/BUCKET`.
+/// Names are prefixed with `scope`. Without a bucket in the endpoint, every object
+/// is in the bucket that the caller names. Nothing is sent yet.
 ///
 /// # Errors
 /// [`ChannelError::Endpoint`](crate::ChannelError::Endpoint).
@@ -37,8 +37,8 @@ pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<Arc<dyn Object
     Ok(Arc::new(ScopedObjects::new(store, scope.clone(), bucket)))
 }
 
-/// The tensor store at `redis://`, `redis+plain://` or `redis+lua://`
-/// `:PASSWORD@HOST:PORT`, its keys put behind `scope`. Values over the
+/// Connects to the tensor store at `redis://`, `redis+plain://` or `redis+lua://`
+/// `:PASSWORD@HOST:PORT`. Keys are prefixed with `scope`. Values over the
 /// endpoint's `limit_bytes`, by default Redis' own 512 MiB, go through `objects`.
 ///
 /// # Errors
@@ -69,9 +69,9 @@ pub async fn open_tensors(
     )))
 }
 
-/// The queue at `amqp://USER:PASSWORD@HOST:PORT/VHOST` (RabbitMQ), at
-/// `sqs://REGION` or `sqs+http://KEY:SECRET@HOST:PORT` (SQS), or the embedded one
-/// at `redis://`, its names put behind `scope`. Messages over the endpoint's
+/// Connects to the queue at `amqp://USER:PASSWORD@HOST:PORT/VHOST` (RabbitMQ), at
+/// `sqs://REGION` or `sqs+http://KEY:SECRET@HOST:PORT` (SQS), or to the embedded
+/// one at `redis://`. Names are prefixed with `scope`. Messages over the endpoint's
 /// `limit_bytes`, by default the service's own limit, go through `objects`.
 ///
 /// # Errors
@@ -107,7 +107,7 @@ pub async fn open_queue(
     }
 }
 
-/// A queue in SQS, and what it takes in one message.
+/// Returns a queue in SQS and its largest message, bytes.
 #[cfg(feature = "aws")]
 async fn open_sqs(
     endpoint: Endpoint,

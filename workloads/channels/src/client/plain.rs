@@ -1,4 +1,5 @@
-//! Redis as it is: the papers' naive arm, which fetches, computes and stores.
+//! A tensor store in unmodified Redis: the papers' naive variant, which fetches,
+//! computes and stores.
 
 use std::ops::Range;
 
@@ -13,12 +14,12 @@ use crate::{ChannelError, Endpoint, Payload, Result, RobustRule, SgdStep, Tensor
 
 const SERVICE: &str = "tensor store";
 
-/// A tensor store in a Redis without our module.
+/// A tensor store in Redis without the module.
 ///
-/// Tensors are Redis strings. What a command computes is computed here, by the
-/// operations that the module has, so the bits are the module's: the values are
-/// fetched one after another and the result is set. A transaction makes sure
-/// that no value changed meanwhile; if one did, everything is done again.
+/// Tensors are Redis strings. The client computes every command with the kernels
+/// of the module, so that the bits are the same: it fetches the values one after
+/// another and sets the result. A transaction checks that no value changed
+/// meanwhile; if one did, the command starts again.
 pub struct PlainTensors {
     commands: Connection,
     exclusive: Pool,
@@ -65,7 +66,7 @@ impl PlainTensors {
                     return Err(error);
                 }
                 Ok(written) => {
-                    // A connection that fails in here is in the middle of a transaction: dropped.
+                    // A connection that fails here is within a transaction and is dropped.
                     let done = store(&connection, written).await?;
                     self.exclusive.give(connection);
                     if done {
@@ -77,7 +78,7 @@ impl PlainTensors {
     }
 }
 
-/// A reduction needs a source.
+/// Refuses a reduction without sources.
 pub(super) fn check_sources(sources: &[String]) -> Result<()> {
     if sources.is_empty() {
         return Err(KernelError::NoVectors {
@@ -88,7 +89,7 @@ pub(super) fn check_sources(sources: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Fetches what `operation` reads and computes what it writes: keys and values.
+/// Fetches the inputs of `operation` and computes its outputs: keys and values.
 async fn computed(
     connection: &Connection,
     operation: &Operation,
@@ -109,7 +110,7 @@ async fn computed(
         fetched.push((key, value));
     }
     let mut fetched = fetched.into_iter();
-    // Keys are looked up in the order in which they were fetched.
+    // The operation reads its keys in the order in which they were fetched.
     let inputs = operation.read(
         sent,
         |_| fetched.next().map_or(Ok(None), |(_, value)| value),
@@ -126,7 +127,7 @@ async fn computed(
     Ok(written)
 }
 
-/// Stores `written` in one transaction; `false` if a watched key had changed.
+/// Stores `written` in one transaction; returns `false` if a watched key changed.
 async fn store(connection: &Connection, written: Vec<(String, Payload)>) -> Result<bool> {
     connection.done("MULTI", Vec::new()).await?;
     for (key, value) in written {
@@ -210,7 +211,7 @@ impl TensorStore for PlainTensors {
 
     async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
         let last = i64::try_from(count).unwrap_or(i64::MAX) - 1;
-        // Of no item at all, the first is fetched: it tells whether the list is there.
+        // For a count of 0 the first item is fetched: it shows whether the list exists.
         let arguments = vec![key.into(), "0".into(), last.max(0).to_string().into()];
         let mut texts = self.commands.values("LRANGE", arguments).await?;
         if texts.is_empty() {

@@ -16,17 +16,17 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::endpoint::Endpoint;
 use crate::{ChannelError, Payload, Result};
 
-/// Pause before a command is sent again that a script held up.
+/// Pause before a command that a running script blocked is sent again.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// A service behind the Redis protocol.
+/// Address of a service that speaks the Redis protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) service: &'static str,
     pub(super) endpoint: Endpoint,
 }
 
-/// A connection; closes when dropped.
+/// One connection, closed when dropped.
 pub(super) struct Connection {
     client: Client,
     address: Address,
@@ -37,6 +37,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) async fn open(address: Address) -> Result<Self> {
+        // Connect, with one attempt per command.
         let connecting = async {
             let client = Builder::from_config(address.config())
                 .set_connection_config(ConnectionConfig {
@@ -56,9 +57,10 @@ impl Connection {
         let (client, routing) = connecting
             .await
             .map_err(|error| address.error("connect", &error))?;
+        // Signal the end of the connection to pending commands.
         let (ending, ended) = watch::channel(());
         let routing = tokio::spawn(async move {
-            // However it ends, nothing more will be answered.
+            // After any end of the routing task there are no more replies.
             let _ = routing.await;
             drop(ending);
         });
@@ -70,8 +72,8 @@ impl Connection {
         })
     }
 
-    /// The reply to a command, or that the connection ended: the library
-    /// forgets commands that come while it closes.
+    /// Waits for the reply to a command or for the end of the connection, since the
+    /// library drops commands that arrive while it closes.
     async fn reply(
         &self,
         command: &'static str,
@@ -91,8 +93,8 @@ impl Connection {
         self.address.endpoint.options.timeout
     }
 
-    /// Sends one command and waits for its reply, as long as the endpoint says
-    /// and `longer`.
+    /// Sends one command and waits for its reply, for `longer` beyond the time-out
+    /// of the endpoint.
     pub(super) async fn call_for(
         &self,
         command: &'static str,
@@ -105,7 +107,7 @@ impl Connection {
             let reply = self.reply(command, arguments.clone());
             match timeout_at(deadline, reply).await {
                 Ok(Ok(reply)) => return Ok(reply),
-                // Redis has carried out nothing of it.
+                // Redis executed no part of the command.
                 Ok(Err(error)) if is_busy(&error) && Instant::now() < deadline => {
                     sleep(BUSY_PAUSE).await;
                 }
@@ -120,17 +122,17 @@ impl Connection {
         self.call_for(command, arguments, Duration::ZERO).await
     }
 
-    /// The refusal of a reply that makes no sense.
+    /// Returns the error for a reply of an unexpected type.
     pub(super) fn unexpected(&self, command: &str) -> ChannelError {
         self.address.unexpected(command)
     }
 
-    /// Sends a command whose reply says only that it was done.
+    /// Sends a command whose reply is OK.
     pub(super) async fn done(&self, command: &'static str, arguments: Vec<Value>) -> Result<()> {
         self.call(command, arguments).await.map(drop)
     }
 
-    /// Sends a command that answers with a value, or with nil.
+    /// Sends a command whose reply is a value or nil.
     pub(super) async fn value(
         &self,
         command: &'static str,
@@ -140,7 +142,7 @@ impl Connection {
         self.payload(command, reply)
     }
 
-    /// A reply that is a value, or nil.
+    /// Converts a reply that is a value or nil.
     pub(super) fn payload(&self, command: &'static str, reply: Value) -> Result<Option<Payload>> {
         match reply {
             Value::Null => Ok(None),
@@ -151,7 +153,7 @@ impl Connection {
         }
     }
 
-    /// Sends a command that answers with a list of values.
+    /// Sends a command whose reply is a list of values.
     pub(super) async fn values(
         &self,
         command: &'static str,
@@ -167,7 +169,7 @@ impl Connection {
             .ok_or_else(|| self.address.unexpected(command))
     }
 
-    /// Sends a command that answers with a count.
+    /// Sends a command whose reply is a count.
     pub(super) async fn count(&self, command: &'static str, arguments: Vec<Value>) -> Result<u64> {
         let reply = self.call(command, arguments).await?;
         reply
@@ -176,7 +178,7 @@ impl Connection {
     }
 }
 
-/// Connections that one caller at a time has to itself.
+/// Connections, each used by one caller at a time.
 pub(super) struct Pool {
     address: Address,
     idle: Mutex<Vec<Connection>>,
@@ -190,7 +192,7 @@ impl Pool {
         }
     }
 
-    /// An idle connection, or a new one.
+    /// Takes an idle connection, or opens a new one.
     pub(super) async fn take(&self) -> Result<Connection> {
         let idle = self
             .idle
@@ -203,8 +205,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next caller. One that is in the middle of
-    /// something must be dropped instead.
+    /// Keeps a connection for the next caller. A connection with a command or a
+    /// transaction in progress must be dropped instead.
     pub(super) fn give(&self, connection: Connection) {
         self.idle
             .lock()
@@ -245,7 +247,7 @@ impl Address {
         }
     }
 
-    /// The service did not answer within `limit`.
+    /// Returns the error for a service that did not answer within `limit`.
     fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
         self.unreachable(format!(
             "no answer to {operation} within {} s",
@@ -270,12 +272,12 @@ impl Address {
     }
 }
 
-/// Whether a script that takes long kept Redis from looking at the command.
+/// Returns whether Redis refused the command because a script was running.
 fn is_busy(error: &Error) -> bool {
     error.details().starts_with("BUSY ")
 }
 
-/// Whether the error came from the server and not from the way to it.
+/// Returns whether the server sent the error, and not the transport.
 fn answered(error: &Error) -> bool {
     !matches!(
         error.kind(),
@@ -289,19 +291,19 @@ fn answered(error: &Error) -> bool {
     )
 }
 
-/// The key of the error `ERR no such key "…"`.
+/// Extracts the key of the error `ERR no such key "…"`.
 fn missing_key(details: &str) -> Option<String> {
     serde_json::from_str(details.strip_prefix("ERR no such key ")?).ok()
 }
 
-/// The value as an argument, without a copy.
+/// Converts a value to an argument, without a copy.
 pub(super) fn blob(value: &Payload) -> Result<Value> {
     value
         .bytes()
         .map(|bytes: &Bytes| Value::Bytes(bytes.clone()))
 }
 
-/// Some keys as arguments, behind others.
+/// Appends keys to the arguments.
 pub(super) fn with_keys(mut arguments: Vec<Value>, keys: &[String]) -> Vec<Value> {
     arguments.extend(keys.iter().map(|key| Value::from(key.as_str())));
     arguments

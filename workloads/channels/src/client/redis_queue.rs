@@ -7,9 +7,9 @@ use crate::{Endpoint, Payload, Queue, Result};
 
 /// A queue behind the Redis protocol that knows the commands `QUEUE.*`.
 ///
-/// A consume that waits has a connection to itself, so that it holds up nothing
-/// else; idle ones are used again. One that is dropped while it waits closes
-/// its connection, and the server then keeps the message for others.
+/// A consume that waits uses a connection of its own, so that it blocks no other
+/// command; idle connections are reused. A consume that is dropped while it waits
+/// closes its connection, and the server keeps the message for other consumers.
 pub struct RedisQueue {
     commands: Connection,
     waiting: Pool,

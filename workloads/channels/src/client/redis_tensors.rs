@@ -29,7 +29,7 @@ impl RedisTensors {
     }
 }
 
-/// As the shortest text that reads back as the same f32.
+/// Formats a value as the shortest text that parses to the same f32.
 fn float(value: f32) -> Value {
     value.to_string().into()
 }

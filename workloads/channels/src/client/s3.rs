@@ -22,18 +22,18 @@ use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
 
 const SERVICE: &str = "object store";
 
-/// Objects behind S3's HTTP at an endpoint of one's own: path-style addresses,
-/// plain HTTP allowed.
+/// An object store behind S3's HTTP, with path-style addresses; plain HTTP is
+/// allowed.
 ///
-/// Keys must be in the form that `object_store` keeps: segments parted by single
-/// slashes, no slash at either end, no control character.
+/// Keys must have the form that `object_store` preserves: segments separated by
+/// single slashes, no slash at either end, no control characters.
 pub struct S3Objects {
     endpoint: Endpoint,
     buckets: Mutex<HashMap<String, Arc<AmazonS3>>>,
 }
 
 impl S3Objects {
-    /// A client of `http://KEY:SECRET@HOST:PORT`. Nothing is sent yet.
+    /// Creates a client of `http://KEY:SECRET@HOST:PORT`. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ChannelError::Endpoint`].
@@ -48,7 +48,7 @@ impl S3Objects {
         }
     }
 
-    /// The address without path and credentials.
+    /// Returns the address without path and credentials.
     fn address(&self) -> String {
         format!(
             "{}://{}",
@@ -57,8 +57,8 @@ impl S3Objects {
         )
     }
 
-    /// The credentials; the embedded server asks for none, but the client must
-    /// have some.
+    /// Returns the credentials. The embedded server checks none, but the client
+    /// needs some.
     fn credentials(&self) -> (&str, &str) {
         let (user, secret) = (&self.endpoint.user, self.endpoint.password.reveal());
         if user.is_empty() && secret.is_empty() {
@@ -67,7 +67,7 @@ impl S3Objects {
         (user, secret)
     }
 
-    /// Where the service is and who asks.
+    /// Returns the settings of a client: address, region and credentials.
     fn builder(&self) -> AmazonS3Builder {
         if self.endpoint.scheme == Scheme::S3 {
             // Keys and a session's token from the environment, else those of the
@@ -111,7 +111,7 @@ impl S3Objects {
         Ok(client)
     }
 
-    /// Creates `bucket`; one that is there already is no error.
+    /// Creates `bucket`; an existing one is no error.
     pub(super) async fn create_bucket(&self, bucket: &str) -> Result<()> {
         let refused = |reason: String| ChannelError::Refused {
             service: SERVICE,
@@ -121,8 +121,9 @@ impl S3Objects {
         if bucket.is_empty() {
             return Err(refused("it has no name".into()));
         }
-        // The library creates none, but signs: the address of no key at all is the bucket's.
+        // The library cannot create buckets, but can sign: the address of the empty key is the bucket's.
         let bucket_itself = Path::default();
+        // Sign the request.
         let client = self.bucket(bucket)?;
         let signed = client.signed_url(Method::PUT, &bucket_itself, self.endpoint.options.timeout);
         let url = signed
@@ -131,9 +132,10 @@ impl S3Objects {
         let unreachable = |error: reqwest::Error| ChannelError::Unreachable {
             service: SERVICE,
             endpoint: self.endpoint.to_string(),
-            // Its address holds a signature.
+            // The address of the request holds a signature.
             reason: causes(&error.without_url()),
         };
+        // Send it; an existing bucket answers with a conflict.
         let request = reqwest::Client::new()
             .put(url)
             .timeout(self.endpoint.options.timeout);
@@ -146,7 +148,7 @@ impl S3Objects {
         Err(refused(format!("{status}: {said}")))
     }
 
-    /// Puts an empty object where there is none; whether there was none.
+    /// Puts an empty object if there is none, and returns whether there was none.
     pub(super) async fn put_first(&self, bucket: &str, key: &str) -> Result<bool> {
         let path = path(bucket, key)?;
         let create = PutOptions::from(PutMode::Create);
@@ -158,7 +160,7 @@ impl S3Objects {
         }
     }
 
-    /// What the service said, or that it could not be reached.
+    /// Converts an error: an answer of the service, or a failure to reach it.
     fn error(&self, bucket: &str, key: &str, error: object_store::Error) -> ChannelError {
         let reason = causes(&error);
         if answered(&error) {
@@ -193,7 +195,7 @@ impl S3Objects {
     }
 }
 
-/// Without the clients, which hold the credentials.
+/// Prints the endpoint alone: the clients hold the credentials.
 impl fmt::Debug for S3Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "S3Objects({})", self.endpoint)
@@ -270,7 +272,7 @@ impl ObjectStore for S3Objects {
     }
 }
 
-/// The key as a path that `object_store` will not change.
+/// Converts a key to a path that `object_store` does not change.
 fn path(bucket: &str, key: &str) -> Result<Path> {
     match Path::parse(key) {
         Ok(path) if path.as_ref() == key && !key.is_empty() => Ok(path),
@@ -284,8 +286,8 @@ fn path(bucket: &str, key: &str) -> Result<Path> {
     }
 }
 
-/// Whether the service answered: its errors carry a status, those of the way to
-/// it do not.
+/// Returns whether the service answered: its errors carry a status, errors of the
+/// transport do not.
 fn answered(error: &object_store::Error) -> bool {
     match error {
         object_store::Error::Generic { .. } => {
@@ -305,7 +307,7 @@ fn answered(error: &object_store::Error) -> bool {
     }
 }
 
-/// An error with what it says of its causes, each once.
+/// Formats an error with its chain of causes, each text once.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

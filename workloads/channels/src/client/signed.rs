@@ -1,5 +1,5 @@
-//! Requests to AWS' own APIs, signed (Signature Version 4) with the credentials
-//! that AWS gives the process.
+//! Signatures (Version 4) of requests to AWS' APIs, with the credentials that AWS
+//! gives the process.
 
 use axum::http::Request;
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use object_store::client::HttpRequest;
 
 use crate::{ChannelError, Result};
 
-/// Signs requests to one region.
+/// Signer of requests to one region.
 #[derive(Debug)]
 pub struct Signer {
     credentials: AwsCredentialProvider,
@@ -16,13 +16,14 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// With the keys in the environment, as a function has them, or else those
-    /// of the instance that this is. Nothing is asked for yet.
+    /// Creates a signer with the credentials in the environment, as in a function,
+    /// or else those of this instance. No request is sent yet.
     ///
     /// # Errors
     /// [`ChannelError::Endpoint`] when the environment is unusable.
     pub fn from_environment(region: &str) -> Result<Self> {
-        // The store is never used: it is how the library finds credentials.
+        // The library's credential providers are private, and a store is the only way
+        // to them. No request is sent to this bucket.
         let store = AmazonS3Builder::from_env()
             .with_region(region)
             .with_bucket_name("credentials")
@@ -35,8 +36,8 @@ impl Signer {
         })
     }
 
-    /// The headers that a POST of `body` to `url` of `service` must carry,
-    /// `headers` among them.
+    /// Returns the headers of a signed POST of `body` to `url` of `service`,
+    /// `headers` included.
     ///
     /// # Errors
     /// [`ChannelError::Endpoint`] when there are no credentials, or the request

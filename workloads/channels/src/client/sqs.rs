@@ -1,4 +1,4 @@
-//! Amazon SQS, or a service that speaks its protocol.
+//! Client of Amazon SQS, or of a service that speaks its protocol.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -26,32 +26,32 @@ use crate::{ChannelError, ObjectStore, Payload, Queue, Result};
 
 const SERVICE: &str = "queue";
 
-/// Most payload bytes whose text fits the 262,144 of one message.
+/// Largest payload whose text fits the 262,144 bytes of one message.
 pub(super) const MESSAGE_BYTES: u64 = 196_605;
 
-/// Every message starts with this: SQS takes no empty text.
+/// First character of every message, since SQS accepts no empty text.
 const MARK: char = '=';
 
-/// Longest time that SQS lets a request for a message wait.
+/// Longest wait of one request for a message.
 const LONGEST_POLL: Duration = Duration::from_secs(20);
 
-/// Pause between two looks where less than a second is left to wait.
+/// Polling interval once less than a second is left to wait.
 const SHORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Longest name of a queue.
 const NAME_BYTES: usize = 80;
 
-/// Where fan-outs find the queues that are bound.
+/// Bucket of the bindings of fan-outs.
 const BINDINGS: &str = "sqs-bindings";
 
 /// A message queue in SQS: standard queues, so at least once and in no order.
 ///
 /// SQS has no fan-out. Bindings are objects, `{exchange}/{queue}` in
 /// hexadecimal, in the bucket `sqs-bindings`; a fan-out lists them and sends one
-/// message to each queue. A message is deleted before it is handed over; a
-/// consume that is dropped meanwhile leaves it to the next one of this client,
-/// and one that is dropped earlier to anybody, after SQS' visibility time-out of
-/// 30 s. Counts are approximate, as SQS' are.
+/// message to each queue. A message is deleted before it is handed over. If a
+/// consume is dropped during the deletion, the message goes to the next consume
+/// of this client; if it is dropped before, to any consumer, after SQS'
+/// visibility time-out of 30 s. Counts are approximate, as SQS' are.
 pub struct SqsQueue {
     client: Client,
     endpoint: Endpoint,
@@ -61,20 +61,22 @@ pub struct SqsQueue {
 }
 
 impl SqsQueue {
-    /// A client of `endpoint`, with bindings in `bindings`. Credentials that the
-    /// endpoint does not hold come from where the AWS SDK finds them.
+    /// Creates a client of `endpoint` that stores bindings in `bindings`. Without
+    /// credentials in the endpoint, the AWS SDK's chain of providers supplies them.
     pub(super) async fn open(endpoint: Endpoint, bindings: Arc<dyn ObjectStore>) -> Self {
+        // Transport: one attempt per request, within the time-outs of the endpoint.
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(endpoint.connect_timeout())
             .operation_timeout(endpoint.options.timeout)
             .build();
-        // The TLS that every other client here speaks.
+        // The TLS library of all other clients here.
         let http =
             aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
         let mut config = aws_config::defaults(BehaviorVersion::latest())
             .http_client(http.build_https())
             .retry_config(RetryConfig::disabled())
             .timeout_config(timeouts);
+        // Address and region.
         config = match endpoint.scheme {
             Scheme::Sqs => config.region(Region::new(endpoint.host.clone())),
             Scheme::SqsHttp => config.endpoint_url(format!("http://{}", endpoint.authority())),
@@ -83,6 +85,7 @@ impl SqsQueue {
         if endpoint.scheme != Scheme::Sqs {
             config = config.region(Region::new(endpoint.options.region.clone()));
         }
+        // Credentials of the endpoint, in place of the SDK's chain.
         if !endpoint.user.is_empty() {
             let secret = endpoint.password.reveal();
             config = config.credentials_provider(Credentials::new(
@@ -102,7 +105,7 @@ impl SqsQueue {
         }
     }
 
-    /// The address of `queue`, which is created if there is none.
+    /// Returns the address of `queue`, and creates the queue if there is none.
     async fn url(&self, queue: &str) -> Result<String> {
         let known = self
             .urls
@@ -126,8 +129,8 @@ impl SqsQueue {
         Ok(url)
     }
 
-    /// One request for a message that waits `wait`, in whole seconds. With
-    /// `stays`, others see the message at once.
+    /// Sends one request for a message that waits up to `wait`, in whole seconds.
+    /// With `stays`, the message remains visible to other consumers.
     async fn receive(&self, url: &str, wait: Duration, stays: bool) -> Result<Option<Message>> {
         let seconds = i32::try_from(wait.min(LONGEST_POLL).as_secs()).unwrap_or_default();
         let asking = self.client.receive_message().queue_url(url);
@@ -151,14 +154,15 @@ impl SqsQueue {
         sent.map(drop).map_err(|error| self.error("publish", error))
     }
 
-    /// Takes `message` off the queue and hands it over.
+    /// Deletes `message` from the queue and returns its payload.
     async fn take(&self, queue: &str, url: &str, message: Message) -> Result<Payload> {
-        let held = self.taken.hold(queue, self.payload(&message)?);
+        let reservation = self.taken.reserve(queue, self.payload(&message)?);
         let handle = message.receipt_handle.unwrap_or_default();
         let deleting = self.client.delete_message().queue_url(url);
         let deleted = deleting.receipt_handle(handle).send().await;
         deleted.map_err(|error| self.error("delete a message", error))?;
-        held.release()
+        reservation
+            .release()
             .ok_or_else(|| self.refused("consume", "the message is gone".into()))
     }
 
@@ -202,8 +206,8 @@ fn text(message: &Payload) -> Result<String> {
     Ok(text)
 }
 
-/// The name that a queue has in SQS, which takes letters, digits, `-` and `_`:
-/// where others are in it, or too many, some of its beginning and its hash.
+/// Returns the name of a queue in SQS, which accepts letters, digits, `-` and `_`.
+/// A name with other characters or of more than 80 becomes its beginning and its hash.
 fn queue_name(queue: &str) -> String {
     let suits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if queue.len() <= NAME_BYTES && !queue.is_empty() && queue.chars().all(suits) {
@@ -214,7 +218,7 @@ fn queue_name(queue: &str) -> String {
     format!("{kept}-{:016x}", digest(queue))
 }
 
-/// A number that hardly any other name has.
+/// Hashes a name to 64 bits.
 fn digest(name: &str) -> u64 {
     let bytes = name.bytes();
     bytes.fold(name.len() as u64, |hash, byte| hash::mix(hash, byte.into()))

@@ -19,19 +19,19 @@ use super::listen;
 use super::request::{Request, RequestDecoder};
 use crate::{ChannelError, Result};
 
-/// Replies of at least this many bytes are written from where they lie.
+/// Size from which a reply is written without a copy.
 const WRITE_IN_PLACE_BYTES: usize = 64 << 10;
-/// What a client may send ahead while its command waits.
+/// Bytes that a client may send ahead while its command waits.
 const SENT_AHEAD_BYTES: usize = 1 << 20;
 
 /// A table of commands behind the Redis protocol.
 #[async_trait]
 pub(super) trait Commands: Send + Sync + 'static {
-    /// Carries out one request.
+    /// Executes one request.
     async fn execute(&self, request: &Request) -> BytesFrame;
 
-    /// Whether the request may wait for something to come: then it is given up
-    /// as soon as its client is gone.
+    /// Returns whether the request may wait for a message. A request that waits
+    /// is cancelled as soon as its client is gone.
     fn waits(&self, _request: &Request) -> bool {
         false
     }
@@ -40,14 +40,14 @@ pub(super) trait Commands: Send + Sync + 'static {
     fn undelivered(&self, _request: &Request, _reply: BytesFrame) {}
 }
 
-/// A running server; stops when dropped, its connections with it.
+/// A running server of the Redis protocol. Dropping it ends the server and its connections.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct RespServer {
     pub(super) address: SocketAddr,
     _accepting: AbortOnDropHandle<()>,
 }
 
-impl Server {
+impl RespServer {
     pub(super) async fn start(service: &'static str, commands: Arc<dyn Commands>) -> Result<Self> {
         let (listener, address) = listen(service).await?;
         let accepting = tokio::spawn(accept(listener, commands));
@@ -67,7 +67,7 @@ async fn accept(listener: TcpListener, commands: Arc<dyn Commands>) {
                 Ok((stream, _)) => {
                     connections.spawn(Connection::new(stream, Arc::clone(&commands)).serve());
                 }
-                // Out of file handles, say: some connection must end first.
+                // For example no file handles are left: a connection must end first.
                 Err(error) => {
                     debug!("failed to accept a connection: {error}");
                     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// Answers until the client leaves, quits or sends what is no request.
+    /// Answers requests until the client disconnects, quits or breaks the protocol.
     async fn answer_requests(&mut self) -> std::io::Result<()> {
         self.stream.set_nodelay(true)?;
         let mut decoder = RequestDecoder::default();
@@ -160,7 +160,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers one request; false if its client went away while it waited.
+    /// Answers one request; returns false if the client disconnected while it waited.
     async fn answer(&mut self, request: &Request) -> std::io::Result<bool> {
         if !self.commands.waits(request) {
             let reply = self.commands.execute(request).await;
@@ -169,7 +169,7 @@ impl Connection {
         }
         self.flush().await?;
         let reply = tokio::select! {
-            // First, so that a message is not taken for a client known to be gone.
+            // Polled first, so that no message is taken for a client that is gone.
             biased;
             () = gone(&mut self.stream, &mut self.input) => return Ok(false),
             reply = self.commands.execute(request) => reply,
@@ -212,7 +212,7 @@ impl Connection {
     }
 }
 
-/// Returns when the peer closed its side; keeps what it sends until then.
+/// Returns after the peer closed its side; buffers what it sends until then.
 async fn gone(stream: &mut TcpStream, input: &mut BytesMut) {
     while input.len() < SENT_AHEAD_BYTES {
         match stream.read_buf(input).await {
@@ -223,7 +223,7 @@ async fn gone(stream: &mut TcpStream, input: &mut BytesMut) {
     std::future::pending().await
 }
 
-/// The error reply `-ERR text`, on one line.
+/// Formats the error reply `-ERR text`, on one line.
 fn refusal(text: &str) -> BytesFrame {
     let line: String = text
         .chars()
@@ -232,7 +232,7 @@ fn refusal(text: &str) -> BytesFrame {
     BytesFrame::Error(format!("ERR {line}").into())
 }
 
-/// How an error of the store travels: see `docs/FORMAT.md`, "Errors".
+/// Converts an error of the store to a reply (`docs/FORMAT.md`, "Errors").
 fn error_reply(error: &ChannelError) -> BytesFrame {
     match error {
         ChannelError::Refused { reason, .. } if reason.starts_with("WRONGTYPE ") => {
@@ -247,7 +247,7 @@ fn error_reply(error: &ChannelError) -> BytesFrame {
     }
 }
 
-/// A value, or the error reply that says why there is none.
+/// A value, or the error reply to the request.
 pub(super) type Parsed<T> = std::result::Result<T, ErrorReply>;
 
 /// An error reply.
@@ -265,8 +265,8 @@ impl From<ChannelError> for ErrorReply {
     }
 }
 
-/// Commands that clients send when they connect, and probes: the same for both
-/// servers. `None` if the request is none of these.
+/// Answers the commands that clients send when they connect, and probes; the same
+/// for both servers. Returns `None` for any other request.
 pub(super) fn housekeeping(request: &Request) -> Option<BytesFrame> {
     Some(match (request.name.as_str(), request.arguments.as_slice()) {
         ("PING", []) => BytesFrame::SimpleString(Bytes::from_static(b"PONG")),
@@ -286,7 +286,7 @@ pub(super) fn housekeeping(request: &Request) -> Option<BytesFrame> {
     })
 }
 
-/// What HELLO answers: names and values in turn.
+/// Returns the reply to HELLO: names and values in turn.
 fn greeting(protocol: i64) -> Vec<BytesFrame> {
     let bulk = |text: &'static str| BytesFrame::BulkString(Bytes::from_static(text.as_bytes()));
     vec![
@@ -307,12 +307,12 @@ fn greeting(protocol: i64) -> Vec<BytesFrame> {
     ]
 }
 
-/// The reply `+OK`.
+/// Returns the reply `+OK`.
 pub(super) fn ok() -> BytesFrame {
     BytesFrame::SimpleString(Bytes::from_static(b"OK"))
 }
 
-/// The reply to a command with too few or too many arguments.
+/// Returns the reply to a command with too few or too many arguments.
 fn wrong_count(request: &Request) -> BytesFrame {
     let command = request.name.to_lowercase();
     BytesFrame::Error(CommandError::WrongCount { command }.line().into())

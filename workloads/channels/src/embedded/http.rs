@@ -7,9 +7,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::xml::{Refusal, document};
+use super::xml::{ErrorDocument, document};
 
-/// What S3 leaves unencoded in the keys of a listing.
+/// Characters that S3 encodes in the keys of a listing.
 const KEY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -17,14 +17,14 @@ const KEY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
-/// `/bucket/key`, decoded; the key is empty if the bucket itself is meant.
+/// Decodes the address `/bucket/key`; the key is empty in the address of a bucket.
 pub(super) fn bucket_and_key(uri: &Uri) -> Option<(String, String)> {
     let path = uri.path().strip_prefix('/')?;
     let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
     Some((decoded(bucket)?, decoded(key)?))
 }
 
-/// The value of a query parameter; empty if it is named without one.
+/// Returns the value of a query parameter, empty for a name without a value.
 pub(super) fn parameter(uri: &Uri, name: &str) -> Option<String> {
     uri.query()?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -40,13 +40,13 @@ fn decoded(text: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// A key as `encoding-type=url` wants it.
+/// Encodes a key for `encoding-type=url`.
 pub(super) fn encoded_key(key: &str) -> String {
     utf8_percent_encode(key, KEY).to_string()
 }
 
-/// The bytes a Range header asks for, of an object of `length` bytes; `None` if
-/// there is no such header or it is one that HTTP says to ignore.
+/// Returns the bytes that a Range header requests from an object of `length`
+/// bytes; `None` without a header, or for one that HTTP says to ignore.
 pub(super) fn range(headers: &HeaderMap, length: u64) -> Option<Range<u64>> {
     let (first, last) = headers
         .get(header::RANGE)?
@@ -66,25 +66,25 @@ pub(super) fn range(headers: &HeaderMap, length: u64) -> Option<Range<u64>> {
     (first <= last).then(|| first..last.saturating_add(1))
 }
 
-/// An XML document with a status.
+/// Returns a response with an XML document.
 pub(super) fn xml(status: StatusCode, text: String) -> Response {
     let kind = HeaderValue::from_static("application/xml");
     (status, [(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
 }
 
-/// S3's error document.
+/// Returns a response with S3's error document.
 pub(super) fn refused(
     status: StatusCode,
     code: &'static str,
     message: impl Into<String>,
     uri: &Uri,
 ) -> Response {
-    let refusal = Refusal {
+    let error = ErrorDocument {
         code,
         message: message.into(),
         resource: uri.path().to_owned(),
     };
-    xml(status, document(&refusal))
+    xml(status, document(&error))
 }
 
 #[cfg(test)]

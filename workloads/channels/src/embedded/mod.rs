@@ -1,9 +1,9 @@
 //! Servers that run inside this process: an object store over S3's HTTP, a
 //! tensor store and a queue over the Redis protocol.
 //!
-//! They listen on a free port of 127.0.0.1 and ask for no credentials: nothing
-//! outside this machine reaches them. A server stops when it is dropped. What
-//! they speak is written down in `docs/FORMAT.md`.
+//! Servers listen on a free port of 127.0.0.1 and ask for no credentials: no other
+//! machine reaches them. A server stops when it is dropped. `docs/FORMAT.md`
+//! describes the protocols.
 
 mod connection;
 mod http;

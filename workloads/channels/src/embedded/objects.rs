@@ -18,11 +18,11 @@ use super::xml::{Deleted, Deletion, Entry, Listing, document, keys_to_delete};
 use crate::memory::{MemoryObjects, PAGE_KEYS, StoredObject, cut};
 use crate::{Payload, Result};
 
-/// Bytes of one object: S3's limit for one PUT.
+/// Largest object, bytes: S3's limit for one PUT.
 const MAX_OBJECT_BYTES: u64 = 5 << 30;
-/// Bytes of a DeleteObjects request: a thousand keys of 1,024 bytes, escaped.
+/// Largest DeleteObjects request, bytes: a thousand keys of 1,024 bytes, escaped.
 const MAX_DELETE_BYTES: usize = 8 << 20;
-/// Room made at once for an announced body.
+/// Most bytes reserved at once for an announced body.
 const MAX_RESERVE_BYTES: u64 = 64 << 20;
 
 /// An object store on loopback that speaks S3's path-style HTTP: PUT, GET (with
@@ -30,7 +30,7 @@ const MAX_RESERVE_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct ObjectServer {
     endpoint: String,
-    // Stops accepting when dropped; requests under way are finished.
+    // Dropping it stops the server; requests in progress are completed.
     _running: DropGuard,
 }
 
@@ -41,7 +41,9 @@ impl ObjectServer {
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(objects: Arc<MemoryObjects>) -> Result<Self> {
         let (listener, address) = listen("object store").await?;
-        let service = Router::new().fallback(answer).with_state(Bucketed(objects));
+        let service = Router::new()
+            .fallback(answer)
+            .with_state(ObjectService(objects));
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         tokio::spawn(async move {
@@ -56,21 +58,21 @@ impl ObjectServer {
         })
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// Returns the address of the server: `http://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         self.endpoint.clone()
     }
 }
 
-/// The store keeps no times: every object is given this one. Versions are told
-/// apart by their ETags.
+/// Modification time of every object, since the store keeps no times. Versions
+/// differ in their ETags.
 const MODIFIED_HTTP: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
 const MODIFIED_XML: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Clone)]
-struct Bucketed(Arc<MemoryObjects>);
+struct ObjectService(Arc<MemoryObjects>);
 
-async fn answer(State(store): State<Bucketed>, request: Request) -> Response {
+async fn answer(State(store): State<ObjectService>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Some((bucket, key)) = bucket_and_key(&parts.uri) else {
         return refused(
@@ -85,7 +87,7 @@ async fn answer(State(store): State<Bucketed>, request: Request) -> Response {
     match (&parts.method, bucket.is_empty(), key.is_empty()) {
         (&Method::GET, false, true) if listing => store.list(&bucket, &parts.uri),
         (&Method::POST, false, true) if delete => store.delete_batch(&bucket, &parts, body).await,
-        // Buckets are there as soon as they are named.
+        // Every bucket exists.
         (&Method::PUT | &Method::HEAD, false, true) => StatusCode::OK.into_response(),
         (&Method::GET | &Method::HEAD, false, false) => store.get(&bucket, &key, &parts),
         (&Method::PUT, false, false) => store.put(&bucket, &key, &parts, body).await,
@@ -102,7 +104,7 @@ async fn answer(State(store): State<Bucketed>, request: Request) -> Response {
     }
 }
 
-impl Bucketed {
+impl ObjectService {
     fn get(&self, bucket: &str, key: &str, parts: &Parts) -> Response {
         let Some(object) = self.0.find(bucket, key) else {
             return no_such_key(&parts.uri);
@@ -152,6 +154,7 @@ impl Bucketed {
     }
 
     async fn put(&self, bucket: &str, key: &str, parts: &Parts, body: Body) -> Response {
+        // Refuse bodies that are not stored as they come.
         let chunked = parts.headers.get(header::CONTENT_ENCODING);
         if chunked.is_some_and(|value| value.as_bytes().starts_with(b"aws-chunked"))
             || parts.headers.contains_key("x-amz-copy-source")
@@ -165,6 +168,7 @@ impl Bucketed {
                 &parts.uri,
             );
         }
+        // Store the body.
         match whole(body).await {
             Ok(bytes) => {
                 let version = self.0.store(bucket, key, bytes.into());
@@ -188,6 +192,7 @@ impl Bucketed {
     }
 
     fn list(&self, bucket: &str, uri: &Uri) -> Response {
+        // Parameters of the request.
         if parameter(uri, "delimiter").is_some_and(|delimiter| !delimiter.is_empty()) {
             let message = "listings have no delimiter here";
             return refused(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message, uri);
@@ -198,9 +203,10 @@ impl Bucketed {
             return refused(StatusCode::BAD_REQUEST, "InvalidArgument", message, uri);
         };
         let prefix = parameter(uri, "prefix").unwrap_or_default();
-        // A token is the last key that was listed: it goes before `start-after`.
+        // A token is the last key of the previous page and takes precedence over `start-after`.
         let after = parameter(uri, "continuation-token").or_else(|| parameter(uri, "start-after"));
         let (page, truncated) = self.0.page(bucket, &prefix, after.as_deref(), max_keys);
+        // The answer, with encoded keys if requested.
         let as_url = parameter(uri, "encoding-type").as_deref() == Some("url");
         let shown = |key: &str| {
             if as_url {
@@ -260,7 +266,7 @@ enum BodyError {
     Broken,
 }
 
-/// The whole body in one piece, copied once from the chunks it came in.
+/// Reads the whole body, with one copy of each chunk.
 async fn whole(body: Body) -> Result<Bytes, BodyError> {
     let announced = body.size_hint().lower();
     if announced > MAX_OBJECT_BYTES {

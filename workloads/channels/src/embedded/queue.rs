@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use epochcost_tensor_commands::{Arguments, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::connection::{Commands, Parsed, Server, housekeeping, ok};
+use super::connection::{Commands, Parsed, RespServer, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryQueue;
 use crate::{ChannelError, Queue, Result};
 
 /// A message queue on loopback, framed as the Redis protocol.
 #[derive(Debug)]
-pub struct QueueServer(Server);
+pub struct QueueServer(RespServer);
 
 impl QueueServer {
     /// Serves `queue` on a free port until dropped.
@@ -22,12 +22,12 @@ impl QueueServer {
     /// # Errors
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(queue: Arc<MemoryQueue>) -> Result<Self> {
-        Server::start("queue", Arc::new(QueueCommands(queue)))
+        RespServer::start("queue", Arc::new(QueueCommands(queue)))
             .await
             .map(Self)
     }
 
-    /// Where it listens: `redis://127.0.0.1:PORT`.
+    /// Returns the address of the server: `redis://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("redis://{}", self.0.address)
     }
@@ -64,13 +64,14 @@ impl Commands for QueueCommands {
 impl QueueCommands {
     async fn queue(&self, request: &Request) -> Parsed<BytesFrame> {
         let mut arguments = Arguments::new(&request.name, &request.arguments);
-        // Every command starts with the queue, or the exchange, that it is about.
+        // The first argument of every command is a queue or an exchange.
         let target = match request.name.strip_prefix("QUEUE.") {
             Some("PUBLISH" | "FANOUT" | "BIND" | "CONSUME" | "PEEK" | "COUNT" | "PURGE") => {
                 arguments.key()?
             }
             _ => return Err(CommandError::unknown(&request.name).into()),
         };
+        // Remaining arguments and effect of each command.
         let reply = match request.name.as_str() {
             "QUEUE.PUBLISH" => {
                 let message = arguments.blob()?;

@@ -1,35 +1,35 @@
 //! Requests of the Redis protocol: arrays of bulk strings.
 //!
-//! Decoded here and not by `redis-protocol`, whose decoder recurses into nested
-//! arrays without a limit: enough of `*1\r\n` overflow the stack. Large
-//! arguments are handed on without a copy.
+//! This decoder replaces the one of `redis-protocol`, which recurses into nested
+//! arrays without a limit: enough of `*1\r\n` overflow the stack. Large arguments
+//! are not copied.
 
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 
-/// Arguments of one request, the command's name included.
+/// Most arguments of one request, the name of the command included.
 const MAX_ARGUMENTS: usize = 1 << 20;
-/// Bytes of one argument: 4 GiB.
+/// Largest argument, bytes: 4 GiB.
 const MAX_ARGUMENT_BYTES: usize = 1 << 32;
-/// A length line: a marker and at most 20 digits.
+/// Longest length line, bytes: a marker and at most 20 digits.
 const MAX_LINE_BYTES: usize = 32;
-/// Smaller arguments are copied out, so that none of them keeps a whole read
+/// Size below which an argument is copied, so that it does not keep a whole read
 /// buffer alive.
 const COPY_BELOW_BYTES: usize = 16 << 10;
-/// Room made at once for an announced argument: an announcement alone must not
-/// cost gigabytes.
+/// Most bytes reserved at once for an announced argument: an announcement alone
+/// must not allocate gigabytes.
 const MAX_RESERVE_BYTES: usize = 64 << 20;
 
 /// A command and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// The command in upper case.
+    /// Name of the command in upper case.
     pub(super) name: String,
-    /// What follows it.
+    /// Arguments after the name.
     pub(super) arguments: Vec<Bytes>,
 }
 
-/// Input that is no request; the connection cannot go on after it.
+/// A violation of the protocol, after which the connection is closed.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("Protocol error: {0}")]
 pub(super) struct ProtocolError(&'static str);
@@ -43,8 +43,8 @@ pub(super) struct RequestDecoder {
 }
 
 impl RequestDecoder {
-    /// The next complete request in `buffer`, or `None` if more bytes are
-    /// needed; then `buffer` has room for them.
+    /// Returns the next complete request in `buffer`, or `None` if more bytes are
+    /// needed; `buffer` then has capacity for them.
     pub(super) fn decode(
         &mut self,
         buffer: &mut BytesMut,

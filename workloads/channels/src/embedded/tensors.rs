@@ -1,4 +1,4 @@
-//! The tensor store's commands: Redis' own that stock clients use on values,
+//! The commands of the tensor store: the commands of Redis on values and lists,
 //! and the table `TENSOR.*` of `docs/FORMAT.md`.
 
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use bytes::Bytes;
 use epochcost_tensor_commands::{Arguments, Command, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::connection::{Commands, ErrorReply, Parsed, Server, housekeeping, ok};
+use super::connection::{Commands, ErrorReply, Parsed, RespServer, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryTensors;
 use crate::{Payload, Result, TensorStore};
 
 /// A tensor store on loopback that speaks the Redis protocol.
 #[derive(Debug)]
-pub struct TensorServer(Server);
+pub struct TensorServer(RespServer);
 
 impl TensorServer {
     /// Serves `tensors` on a free port until dropped.
@@ -23,12 +23,12 @@ impl TensorServer {
     /// # Errors
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(tensors: Arc<MemoryTensors>) -> Result<Self> {
-        Server::start("tensor store", Arc::new(TensorCommands(tensors)))
+        RespServer::start("tensor store", Arc::new(TensorCommands(tensors)))
             .await
             .map(Self)
     }
 
-    /// Where it listens: `redis://127.0.0.1:PORT`.
+    /// Returns the address of the server: `redis://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("redis://{}", self.0.address)
     }
@@ -52,7 +52,7 @@ impl Commands for TensorCommands {
 }
 
 impl TensorCommands {
-    /// The table `TENSOR.*`.
+    /// Executes a command of the table `TENSOR.*`.
     async fn compute(&self, request: &Request) -> Parsed<BytesFrame> {
         let store = &self.0;
         match Command::parse(&request.name, &request.arguments)? {
@@ -70,7 +70,7 @@ impl TensorCommands {
         }
     }
 
-    /// Redis' own commands, as far as values and lists need them.
+    /// Executes a command of Redis on values, lists or the whole store.
     async fn redis(&self, request: &Request) -> Parsed<BytesFrame> {
         let mut arguments = Arguments::new(&request.name, &request.arguments);
         let store = &self.0;
@@ -122,7 +122,7 @@ impl TensorCommands {
 
     async fn set(&self, mut arguments: Arguments<'_, Bytes>) -> Parsed<BytesFrame> {
         let (key, value) = (arguments.key()?, arguments.blob()?.clone());
-        // SET's options would change what it does: none is known here.
+        // Options of SET would change its effect, and none is implemented.
         if arguments.end().is_err() {
             return Err(ErrorReply(BytesFrame::Error("ERR syntax error".into())));
         }
@@ -131,18 +131,18 @@ impl TensorCommands {
     }
 }
 
-/// Redis' LRANGE: both ends included, negative ones counted from the end.
+/// Converts the bounds of LRANGE: both included, negative ones counted from the end.
 fn list_range(length: usize, first: i64, last: i64) -> std::ops::Range<usize> {
     let length = length as i64;
-    let place = |index: i64| {
+    let from_start = |index: i64| {
         if index < 0 {
             index.saturating_add(length)
         } else {
             index
         }
     };
-    let first = place(first).clamp(0, length);
-    let end = place(last).saturating_add(1).clamp(first, length);
+    let first = from_start(first).clamp(0, length);
+    let end = from_start(last).saturating_add(1).clamp(first, length);
     first as usize..end as usize
 }
 

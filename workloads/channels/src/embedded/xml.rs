@@ -20,7 +20,7 @@ pub(super) struct Listing {
     pub(super) contents: Vec<Entry>,
 }
 
-/// One object of a listing.
+/// An object of a listing.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Entry {
@@ -39,23 +39,23 @@ pub(super) struct Deletion {
     pub(super) deleted: Vec<Deleted>,
 }
 
-/// One key that is gone.
+/// A deleted key.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Deleted {
     pub(super) key: String,
 }
 
-/// Why a request was refused.
+/// The reason of a refusal.
 #[derive(Debug, Serialize)]
 #[serde(rename = "Error", rename_all = "PascalCase")]
-pub(super) struct Refusal {
+pub(super) struct ErrorDocument {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) resource: String,
 }
 
-/// A document with its declaration.
+/// Formats a document with its declaration.
 pub(super) fn document(content: &impl Serialize) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // Strings and numbers in named fields: nothing that XML cannot hold.
@@ -65,10 +65,10 @@ pub(super) fn document(content: &impl Serialize) -> String {
     text
 }
 
-/// The keys that a DeleteObjects request names, or `None` if it is malformed.
+/// Returns the keys of a DeleteObjects request, or `None` if it is malformed.
 ///
-/// Read event by event: a key's leading and trailing spaces are part of it, and
-/// deserializing trims them.
+/// The request is read event by event, since leading and trailing spaces are part
+/// of a key and deserializing trims them.
 pub(super) fn keys_to_delete(body: &[u8]) -> Option<Vec<String>> {
     let mut reader = Reader::from_reader(body);
     let (mut keys, mut key) = (Vec::new(), None::<String>);
@@ -87,6 +87,7 @@ pub(super) fn keys_to_delete(body: &[u8]) -> Option<Vec<String>> {
                     keys.push(key.take()?);
                 }
             }
+            // The text of a key may come in several events, split at references.
             Event::Text(text) => {
                 if let Some(key) = &mut key {
                     key.push_str(&text.decode().ok()?);

@@ -1,5 +1,5 @@
-//! The tensor store's arithmetic on payloads: kernels on bytes, sizes alone on
-//! phantoms. One phantom among the sources makes the result a phantom.
+//! The arithmetic of the tensor store: kernels on bytes, sizes alone on phantoms.
+//! One phantom among the sources makes the result a phantom.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::{ChannelError, Payload, Result};
 
-/// Work below this is done in place: handing it to another thread costs more.
+/// Size of data below which work stays on the calling thread.
 const IN_PLACE_BYTES: u64 = 256 << 10;
 
 /// Runs `work` on `bytes` of data: on a blocking thread if it is long and there
@@ -35,7 +35,7 @@ pub(crate) async fn run<T: Send + 'static>(
     }
 }
 
-/// The elements `range` of a tensor, or `None` if it does not have them all.
+/// Returns the elements `range` of a tensor, or `None` if it is shorter.
 pub(crate) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payload>> {
     if range.end > elements(value)? {
         return Ok(None);
@@ -51,8 +51,8 @@ pub(crate) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payloa
     }))
 }
 
-/// What the operation `kind` writes: the target, and the velocity if there is
-/// momentum.
+/// Computes the outputs of the operation `kind`: the target, and the velocity if
+/// there is momentum.
 pub(crate) fn operation(
     kind: OperationKind,
     inputs: &Inputs<Payload>,
@@ -76,7 +76,7 @@ pub(crate) fn operation(
     Ok((target, velocity))
 }
 
-/// The mean of JSON texts. That of phantoms is as long as the first of them.
+/// Computes the mean of JSON texts. The mean of phantoms has the length of the first.
 pub(crate) fn json_mean(texts: &[Payload]) -> Result<Payload> {
     match texts.iter().map(real).collect::<Option<Vec<_>>>() {
         Some(texts) => Ok(codec::json_mean(&texts)?.into()),
@@ -86,12 +86,12 @@ pub(crate) fn json_mean(texts: &[Payload]) -> Result<Payload> {
     }
 }
 
-/// The bytes of a value, or `None` if it is a phantom.
+/// Returns the bytes of a value, or `None` for a phantom.
 fn real(value: &Payload) -> Option<&[u8]> {
     value.bytes().ok().map(Bytes::as_ref)
 }
 
-/// The number of elements of a tensor.
+/// Returns the number of elements of a tensor.
 pub(crate) fn elements(value: &Payload) -> Result<u64, KernelError> {
     let bytes = value.len();
     if bytes.is_multiple_of(4) {
@@ -102,8 +102,8 @@ pub(crate) fn elements(value: &Payload) -> Result<u64, KernelError> {
     })
 }
 
-/// The length in bytes that all values share, by the kernels' own rules: a
-/// target is vector 0.
+/// Returns the common length of all values, bytes. Errors are those of the
+/// kernels, in which a target is vector 0.
 fn common_size(kind: OperationKind, inputs: &Inputs<Payload>) -> Result<u64, KernelError> {
     let operation = match kind {
         OperationKind::Accumulate => "add vectors",

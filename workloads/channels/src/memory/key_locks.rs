@@ -5,12 +5,12 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::locked;
 
-/// A write lock for each key: commands on different keys compute side by side,
+/// One write lock per key: commands on different keys compute side by side,
 /// commands on one key in turn.
 #[derive(Debug, Default)]
 pub(super) struct KeyLocks(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
 
-/// Locks that nobody holds are swept out above this many.
+/// Number of locks above which unused ones are removed.
 const SWEEP_ABOVE: usize = 1_024;
 
 impl KeyLocks {
@@ -21,8 +21,8 @@ impl KeyLocks {
         self.mutex(owner(key)).lock_owned().await
     }
 
-    /// Waits for the right to write all of `keys`, taken in one order by
-    /// everybody so that no two commands wait for each other.
+    /// Waits for the right to write all of `keys`. Every caller takes locks in the
+    /// same order, so that no two commands wait for each other.
     pub(super) async fn lock_all(&self, keys: &[String]) -> Vec<OwnedMutexGuard<()>> {
         let mut owners: Vec<_> = keys.iter().map(|key| owner(key)).collect();
         owners.sort_unstable();

@@ -1,8 +1,7 @@
-//! The channels in this process's memory: shared by cloning an `Arc`, with no
-//! wire between.
+//! The channels in the memory of this process, shared by cloning an `Arc`.
 //!
-//! They hold [`Payload`](crate::Payload)s of either kind. The
-//! [`embedded`](crate::embedded) servers put the same stores on loopback.
+//! Stores and queue hold [`Payload`](crate::Payload)s of either kind. The
+//! [`embedded`](crate::embedded) servers serve them on loopback.
 
 pub(crate) mod compute;
 mod key_locks;
@@ -18,8 +17,8 @@ pub(crate) use tensors::check_elements;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The lock's content, also after another holder panicked: no critical section
-/// here leaves its data half changed.
+/// Locks `mutex`, also after another holder panicked: no critical section here
+/// leaves its data half changed.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,44 +8,43 @@ use async_trait::async_trait;
 use super::locked;
 use crate::{ChannelError, ListPage, ObjectStore, Payload, Result};
 
-/// Keys a page of a listing holds, and keys a delete request may name: S3's
-/// limits.
+/// Most keys on a page of a listing and in a delete request: S3's limits.
 pub(crate) const PAGE_KEYS: usize = 1_000;
 
 const SERVICE: &str = "object store";
 
-/// An object store in memory. A bucket exists as soon as it is written to.
+/// An object store in memory. The first write to a bucket creates it.
 #[derive(Debug, Default)]
 pub struct MemoryObjects {
     buckets: Mutex<HashMap<String, BTreeMap<String, StoredObject>>>,
     writes: AtomicU64,
     deletes: AtomicU64,
-    /// The last page that was listed: workers that wait for each other list
-    /// the same again and again.
+    /// The last page that was listed, since workers that wait for each other
+    /// repeat the same listing.
     listed: Mutex<Option<Listed>>,
 }
 
-/// A listing and what it found.
+/// A listing and its result.
 #[derive(Debug)]
 struct Listed {
     bucket: String,
     prefix: String,
     after: Option<String>,
-    /// Writes and deletes before it.
+    /// Numbers of writes and deletes before the listing.
     changes: (u64, u64),
     page: ListPage,
 }
 
-/// An object as it lies in the store.
+/// An object in the store.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredObject {
     pub(crate) body: Payload,
-    /// Which write of this store made it: tells two versions of a key apart.
+    /// Sequence number of the write that made it: differs between versions of a key.
     pub(crate) version: u64,
 }
 
 impl MemoryObjects {
-    /// The object under `key` with its version.
+    /// Returns the object under `key` with its version.
     pub(crate) fn find(&self, bucket: &str, key: &str) -> Option<StoredObject> {
         locked(&self.buckets).get(bucket)?.get(key).cloned()
     }
@@ -65,7 +64,7 @@ impl MemoryObjects {
         version
     }
 
-    /// Deletes one object if it is there.
+    /// Deletes one object if it exists.
     pub(crate) fn remove(&self, bucket: &str, key: &str) {
         let mut buckets = locked(&self.buckets);
         self.deletes.fetch_add(1, Ordering::AcqRel);
@@ -76,8 +75,8 @@ impl MemoryObjects {
 
     fn keys(&self, bucket: &str, prefix: &str, after: Option<&str>) -> ListPage {
         let mut listed = locked(&self.listed);
-        // Read before the listing: a change during it makes the page one of
-        // before, which is not shown again.
+        // Read before the listing: a change during the listing makes the cached page
+        // outdated, and it is not used again.
         let changes = (
             self.writes.load(Ordering::Acquire),
             self.deletes.load(Ordering::Acquire),
@@ -104,8 +103,8 @@ impl MemoryObjects {
         page
     }
 
-    /// Up to `limit` objects whose keys start with `prefix` and come after
-    /// `after`, in order, and whether more follow.
+    /// Returns up to `limit` objects whose keys start with `prefix` and follow
+    /// `after`, in order, and whether there are more.
     pub(crate) fn page(
         &self,
         bucket: &str,
@@ -173,8 +172,8 @@ impl ObjectStore for MemoryObjects {
     }
 }
 
-/// The bytes `range` of `body`, cut at its end as S3 does; `None` if that
-/// leaves nothing.
+/// Returns the bytes `range` of `body`, cut at its end as in S3; `None` if no
+/// bytes remain.
 pub(crate) fn cut(body: &Payload, range: &Range<u64>) -> Option<Payload> {
     let end = range.end.min(body.len());
     if range.start >= end {
@@ -189,7 +188,7 @@ pub(crate) fn cut(body: &Payload, range: &Range<u64>) -> Option<Payload> {
     })
 }
 
-/// Refuses an empty range: HTTP has no way to ask for one.
+/// Refuses an empty range, which HTTP cannot express.
 pub(crate) fn check_range(bucket: &str, key: &str, range: &Range<u64>) -> Result<()> {
     if range.is_empty() {
         return Err(refused_range(bucket, key, range, "it is empty"));
@@ -208,7 +207,7 @@ fn refused_range(bucket: &str, key: &str, range: &Range<u64>, reason: &str) -> C
     }
 }
 
-/// Refuses more keys than one S3 request deletes.
+/// Refuses more keys than one S3 request can delete.
 pub(crate) fn check_delete(bucket: &str, keys: &[String]) -> Result<()> {
     if keys.len() <= PAGE_KEYS {
         return Ok(());

@@ -14,19 +14,19 @@ const SERVICE: &str = "queue";
 /// A message queue in memory.
 ///
 /// Messages leave a queue in the order they came, and consumers that wait are
-/// served in the order they came. A consumer that stops waiting takes nothing
-/// with it.
+/// served in the order they came. A consumer that stops waiting takes no message.
 #[derive(Debug, Default)]
 pub struct MemoryQueue {
     queues: Mutex<HashMap<String, Arc<Messages>>>,
     exchanges: Mutex<HashMap<String, BTreeSet<String>>>,
 }
 
-/// One queue: a permit for every message that no consumer was promised yet.
-/// Both grow under the lock, so that a purge sees them agree.
+/// Messages of a queue, and a semaphore with one permit per message that is not
+/// reserved for a waiting consumer. Both grow under the lock, so that a purge sees
+/// equal numbers.
 ///
-/// tokio's semaphore is first come, first served, and takes a permit back from
-/// a waiter that is dropped, so neither a wake-up nor a message is ever lost.
+/// tokio's semaphore is first come, first served, and recovers the permit of a
+/// waiter that is dropped, so that neither a wake-up nor a message is lost.
 #[derive(Debug)]
 struct Messages {
     waiting: Mutex<VecDeque<Payload>>,
@@ -40,7 +40,7 @@ impl Messages {
         self.unclaimed.add_permits(1);
     }
 
-    /// Puts back a message that could not be delivered, as the oldest.
+    /// Returns a message that could not be delivered to the front of the queue.
     fn restore(&self, message: Payload) {
         let mut waiting = locked(&self.waiting);
         waiting.push_front(message);
@@ -57,8 +57,8 @@ impl Messages {
         locked(&self.waiting).pop_front()
     }
 
-    /// Drops all messages but those that consumers about to run were promised:
-    /// these count as delivered before the purge.
+    /// Drops all messages except those reserved for consumers that are about to
+    /// run: these count as delivered before the purge.
     fn purge(&self) {
         let mut waiting = locked(&self.waiting);
         let dropped = self.unclaimed.forget_permits(waiting.len());
@@ -86,7 +86,7 @@ impl MemoryQueue {
         self.queue(queue).try_take()
     }
 
-    /// Puts back a message whose consumer went away before it was delivered.
+    /// Returns to the queue a message whose consumer disconnected before delivery.
     pub(crate) fn restore(&self, queue: &str, message: Payload) {
         self.queue(queue).restore(message);
     }
@@ -94,7 +94,7 @@ impl MemoryQueue {
     /// Sends `message` to every queue bound to `exchange` and returns their
     /// number.
     pub(crate) fn fanout(&self, exchange: &str, message: &Payload) -> Result<usize> {
-        // Held over the pushes, so that two fan-outs reach all queues in one order.
+        // The lock covers all pushes, so that two fan-outs reach all queues in one order.
         let exchanges = locked(&self.exchanges);
         let bound = exchanges
             .get(exchange)
@@ -197,7 +197,7 @@ mod tests {
         for message in ["1", "2", "3"] {
             queue.publish("q", text(message)).await.unwrap();
         }
-        // They wait already: none may take what was promised to another.
+        // Both consumers wait already: neither may take a message reserved for the other.
         assert_eq!(queue.try_consume("q"), None);
         for (consumer, message) in consumers.into_iter().zip(["1", "2", "3"]) {
             assert_eq!(consumer.await.unwrap().unwrap(), Some(text(message)));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_is_looked_at_stays_and_the_latest_replaces_it() {
+    async fn a_message_that_is_peeked_at_stays_and_the_latest_replaces_it() {
         let queue = MemoryQueue::default();
         assert_eq!(queue.peek("q").await.unwrap(), None);
         for message in ["1", "2"] {

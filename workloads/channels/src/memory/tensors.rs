@@ -12,17 +12,17 @@ use crate::{ChannelError, Payload, Result, RobustRule, SgdStep, TensorStore};
 
 const SERVICE: &str = "tensor store";
 
-/// Redis' own words for it.
+/// Redis' error for a value of another type.
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// A tensor store in memory.
 ///
-/// Commands that write one key run in turn, and a tensor's velocity counts as
-/// the same key; commands on different keys compute side by side. Sources are
-/// read at one moment, all together, and may include the destination. Large
-/// reductions run on tokio's blocking threads where there is a runtime.
+/// Commands that write one key run in turn, and the velocity of a tensor counts as
+/// the same key; commands on different keys run in parallel. All sources are read
+/// at one moment and may include the destination. Large reductions run on tokio's
+/// blocking threads if there is a runtime.
 ///
-/// A value is any bytes until a command computes on it.
+/// A value may be any bytes; only commands that compute need a tensor.
 #[derive(Debug, Default)]
 pub struct MemoryTensors {
     values: Mutex<HashMap<String, Value>>,
@@ -32,31 +32,31 @@ pub struct MemoryTensors {
 #[derive(Clone, Debug)]
 enum Value {
     Tensor(Payload),
-    /// What Redis' own SET stores: read by every command, written by none.
+    /// A string stored by SET of Redis: read by every command, written by no `TENSOR.*`.
     Text(Payload),
     List(Vec<Payload>),
 }
 
 impl MemoryTensors {
-    /// How many of `keys` are there, each as often as it is named.
+    /// Returns how many of `keys` exist; a repeated key counts each time.
     pub(crate) fn exist(&self, keys: &[String]) -> usize {
         let values = locked(&self.values);
         keys.iter().filter(|key| values.contains_key(*key)).count()
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub(crate) fn key_count(&self) -> usize {
         locked(&self.values).len()
     }
 
-    /// Forgets every key.
+    /// Deletes every key.
     pub(crate) async fn clear(&self) {
         let keys: Vec<_> = locked(&self.values).keys().cloned().collect();
         let _held = self.writes.lock_all(&keys).await;
         locked(&self.values).clear();
     }
 
-    /// The items of the list at `key`; none if there is no list.
+    /// Returns the items of the list at `key`; none if there is no list.
     pub(crate) fn items(&self, key: &str) -> Result<Vec<Payload>> {
         match locked(&self.values).get(key) {
             None => Ok(Vec::new()),
@@ -65,13 +65,13 @@ impl MemoryTensors {
         }
     }
 
-    /// Stores a string, as Redis' SET does.
+    /// Stores a string: SET of Redis.
     pub(crate) async fn set_text(&self, key: &str, text: Payload) {
         let _held = self.writes.lock(key).await;
         self.insert(key, Value::Text(text));
     }
 
-    /// The string at `key`: Redis' GET, which knows no tensors.
+    /// Returns the string at `key`: GET of Redis, which refuses tensors.
     pub(crate) fn text(&self, key: &str) -> Result<Option<Payload>> {
         match locked(&self.values).get(key) {
             None => Ok(None),
@@ -96,7 +96,7 @@ impl MemoryTensors {
         }
     }
 
-    /// Deletes `keys` and returns how many were there.
+    /// Deletes `keys` and returns how many existed.
     pub(crate) async fn remove(&self, keys: &[String]) -> usize {
         let _held = self.writes.lock_all(keys).await;
         let mut values = locked(&self.values);
@@ -106,7 +106,7 @@ impl MemoryTensors {
     }
 
     fn insert(&self, key: &str, value: Value) {
-        // What it replaces may be large: freed after the lock.
+        // The replaced value may be large, and is freed after the lock.
         let _replaced = locked(&self.values).insert(key.to_owned(), value);
     }
 
@@ -114,7 +114,7 @@ impl MemoryTensors {
         tensor(&locked(&self.values), key)
     }
 
-    /// Carries out one operation; `sent` is the value that came with it.
+    /// Executes one operation; `sent` is the value that came with the command.
     pub(crate) async fn operate(&self, operation: Operation, sent: Option<Payload>) -> Result<()> {
         let _held = self.writes.lock(&operation.target).await;
         let inputs = {
@@ -138,7 +138,7 @@ impl MemoryTensors {
         Ok(())
     }
 
-    /// An operation on tensors that lie here.
+    /// Executes an operation on stored tensors.
     async fn reduce(&self, target: &str, kind: OperationKind, sources: &[String]) -> Result<()> {
         if sources.is_empty() {
             return Err(KernelError::NoVectors {
@@ -167,7 +167,7 @@ fn wrong_type(key: &str) -> ChannelError {
     }
 }
 
-/// Refuses a range that ends before it starts: no command can ask for it.
+/// Refuses a range that ends before it starts, which no command can express.
 pub(crate) fn check_elements(key: &str, range: &Range<u64>) -> Result<()> {
     if range.start <= range.end {
         return Ok(());

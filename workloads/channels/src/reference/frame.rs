@@ -1,24 +1,24 @@
 use crate::{ChannelError, Result};
 
-/// What every reference starts with.
+/// First bytes of every reference.
 const MAGIC: &[u8; 20] = b"\x93EPOCHCOST-REFERENCE";
 
-/// One value in the object store, as `docs/FORMAT.md` lays it out.
+/// Reference to a value in the object store (`docs/FORMAT.md`, "Values by reference").
 ///
-/// The length of a reference is never a multiple of 4, so that no store takes
-/// one for a tensor and computes on it.
+/// The length of a reference is never a multiple of 4, so that no store treats it
+/// as a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     /// The object's key.
     pub(super) key: String,
-    /// Its size.
+    /// Size of the value.
     pub(super) bytes: u64,
-    /// Whether others may read it too: if not, its receiver deletes it.
+    /// Whether there may be several receivers. A single receiver deletes the object.
     pub(super) shared: bool,
 }
 
 impl Reference {
-    /// Whether `value` is to be read as a reference.
+    /// Returns whether `value` is a reference.
     pub(super) fn is_one(value: &[u8]) -> bool {
         value.starts_with(MAGIC)
     }

@@ -1,9 +1,9 @@
-//! Values over a broker's or a database's limit, kept in the object store: what
-//! is sent in their place is a small reference.
+//! Values above the limit of a broker or database: the object store keeps the
+//! value, and a small reference is sent instead.
 //!
-//! The decorator stands below the metering, which counts what a system asked
-//! for: a message of 200 MB is one message of 200 MB, also where a broker saw a
-//! reference and the object store the rest.
+//! The decorator is below the metering, which counts the requests of the system:
+//! a message of 200 MB counts as one message of 200 MB, although the broker
+//! received a reference and the object store the value.
 
 mod frame;
 mod queue;
@@ -17,46 +17,46 @@ use crate::stash::Stash;
 use crate::{ChannelError, ObjectStore, Payload, Result};
 use frame::Reference;
 
-/// Where values lie whose references are elsewhere.
+/// Bucket of the values that are sent by reference.
 pub const BUCKET: &str = "by-reference";
 
-/// A channel that takes values of any size.
+/// A channel that accepts values of any size.
 pub struct ByReference<C: ?Sized> {
     channel: Arc<C>,
     objects: Arc<dyn ObjectStore>,
     limit_bytes: u64,
-    /// Of a queue: messages that were taken and could not be handed over.
+    /// Messages that were taken from a queue and not handed over.
     taken: Stash,
-    /// Of a tensor store: what stands before the names of its objects.
-    place: String,
+    /// Prefix of the names of a tensor store's objects.
+    namespace: String,
 }
 
 impl<C: ?Sized> ByReference<C> {
-    /// Values of more than `limit_bytes` go to `objects` instead of `channel`.
-    /// `place` tells tensor stores apart that share one object store.
+    /// Decorates `channel`: values of more than `limit_bytes` go to `objects`.
+    /// `namespace` separates tensor stores that share one object store.
     pub fn new(
         channel: Arc<C>,
         objects: Arc<dyn ObjectStore>,
         limit_bytes: u64,
-        place: &str,
+        namespace: &str,
     ) -> Self {
         Self {
             channel,
             objects,
             limit_bytes,
             taken: Stash::default(),
-            place: place.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-"),
+            namespace: namespace.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-"),
         }
     }
 
-    /// Whether `value` must not be sent as it is: it is too large, or would be
-    /// taken for a reference.
+    /// Returns whether `value` must be sent by reference: it is too large, or would
+    /// be read as a reference.
     fn must_refer(&self, value: &Payload) -> bool {
         let looks_like_one = |bytes: &Bytes| Reference::is_one(bytes);
         value.len() > self.limit_bytes || value.bytes().is_ok_and(looks_like_one)
     }
 
-    /// Stores `value` as the object `key` and makes the reference to it.
+    /// Stores `value` as the object `key` and returns the reference to it.
     async fn refer(&self, key: String, shared: bool, value: Payload) -> Result<Payload> {
         let bytes = value.len();
         self.objects.put(BUCKET, &key, value).await?;
@@ -64,7 +64,7 @@ impl<C: ?Sized> ByReference<C> {
         Ok(reference.encode().into())
     }
 
-    /// The value that `reference` stands for.
+    /// Fetches the value of `reference`.
     async fn fetch(&self, reference: &Reference) -> Result<Payload> {
         let found = self.objects.get(BUCKET, &reference.key).await?;
         found.ok_or_else(|| ChannelError::Missing {
@@ -74,7 +74,7 @@ impl<C: ?Sized> ByReference<C> {
     }
 }
 
-/// The reference that a value is, if it is one.
+/// Parses a value as a reference; `None` if it is none.
 fn reference(value: &Payload) -> Result<Option<Reference>> {
     match value {
         Payload::Bytes(bytes) if Reference::is_one(bytes) => Reference::decode(bytes).map(Some),

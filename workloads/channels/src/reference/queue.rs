@@ -7,7 +7,7 @@ use super::{BUCKET, ByReference, Reference, reference};
 use crate::{Payload, Queue, Result};
 
 impl ByReference<dyn Queue> {
-    /// The message, or a reference to it.
+    /// Returns the message, or a reference to it if it must be sent by reference.
     async fn as_sent(&self, message: Payload, shared: bool) -> Result<Payload> {
         if !self.must_refer(&message) {
             return Ok(message);
@@ -16,8 +16,8 @@ impl ByReference<dyn Queue> {
             .await
     }
 
-    /// What an earlier call took from `queue` and could not hand over, or the
-    /// next message.
+    /// Takes a message that an earlier call took from `queue` and did not hand over,
+    /// or else the next message.
     async fn next(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
         match self.taken.take(queue) {
             Some(message) => Ok(Some(message)),
@@ -25,8 +25,8 @@ impl ByReference<dyn Queue> {
         }
     }
 
-    /// The message that `reference` stands for; of one receiver's own, the
-    /// object is deleted.
+    /// Fetches the message of `reference`, and deletes its object if there is only
+    /// one receiver.
     async fn receive(&self, reference: &Reference) -> Result<Payload> {
         let message = self.fetch(reference).await?;
         if !reference.shared {
@@ -60,10 +60,10 @@ impl Queue for ByReference<dyn Queue> {
         let Some(found) = reference(&frame)? else {
             return Ok(Some(frame));
         };
-        // Dropped in here, it goes to the next consumer.
-        let held = self.taken.hold(queue, frame);
+        // If this consume is dropped, the message goes to the next one.
+        let reservation = self.taken.reserve(queue, frame);
         let message = self.receive(&found).await?;
-        held.release();
+        reservation.release();
         Ok(Some(message))
     }
 
@@ -76,7 +76,7 @@ impl Queue for ByReference<dyn Queue> {
             return Ok(None);
         };
         match reference(&frame)? {
-            // The message stays, and with it its object.
+            // The message stays in the queue, and its object in the store.
             Some(found) => self.fetch(&found).await.map(Some),
             None => Ok(Some(frame)),
         }

@@ -9,10 +9,10 @@ use crate::memory::{check_elements, compute};
 use crate::{ChannelError, Payload, Result, RobustRule, SgdStep, TensorStore};
 
 impl ByReference<dyn TensorStore> {
-    /// The object of the tensor at `key`: always the same one, so that a tensor
-    /// set again and again fills no disk.
+    /// Returns the key of the object for the tensor at `key`: always the same, so
+    /// that a tensor that is set repeatedly does not fill the store.
     fn object_key(&self, key: &str) -> String {
-        let mut name = format!("tensors/{}/", self.place);
+        let mut name = format!("tensors/{}/", self.namespace);
         for byte in key.as_bytes() {
             // Writing to a string cannot fail.
             let _ = write!(name, "{byte:02x}");
@@ -20,10 +20,10 @@ impl ByReference<dyn TensorStore> {
         name
     }
 
-    /// The reference that lies at `key`, if one does. Any other value of a
-    /// length that is no multiple of 4 is fetched in vain.
+    /// Returns the reference at `key`, if there is one. Any other value whose length
+    /// is not a multiple of 4 is fetched unnecessarily.
     async fn reference_at(&self, key: &str) -> Result<Option<Reference>> {
-        // A store reads no range, not even an empty one, of what is no tensor.
+        // A store refuses a range, even an empty one, of a value that is not a tensor.
         match self.channel.get_range(key, 0..0).await {
             Ok(_) => return Ok(None),
             Err(error @ ChannelError::Unreachable { .. }) => return Err(error),
@@ -35,9 +35,9 @@ impl ByReference<dyn TensorStore> {
         }
     }
 
-    /// What the store made of `operation`. Where it refused because a tensor is
-    /// a reference, the operation is done here: fetch, compute, store, without
-    /// the store's atomicity.
+    /// Completes `operation` with the result of the store. If the store refused
+    /// because a tensor is a reference, the client does the operation: fetch,
+    /// compute, store, without the atomicity of the store.
     async fn settle(
         &self,
         done: Result<()>,

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 
-/// 8 Mbit/s are a million bytes a second.
+/// 8 Mbit/s are a million bytes per second.
 const SHAPE: NetworkShape = NetworkShape {
     bandwidth_mbit_s: Some(8.0),
     latency_ms: LatencyMs {
@@ -20,10 +20,10 @@ const SHAPE: NetworkShape = NetworkShape {
     },
 };
 
-/// Who waits until when.
+/// Waiting tasks with the end of each wait.
 type Waiting = Vec<(Duration, Waker)>;
 
-/// Time that passes when everybody waits, and not else.
+/// Time that passes only while every task waits.
 #[derive(Clone, Default)]
 struct Virtual(Arc<Mutex<(Duration, Waiting)>>);
 
@@ -47,7 +47,7 @@ impl Time for Virtual {
 }
 
 impl Virtual {
-    /// Runs `work` to its end; the seconds that it took.
+    /// Runs `work` to its end and returns its seconds.
     fn run(&self, work: impl Future<Output = Result<()>>) -> f64 {
         let began = self.now();
         let mut work = pin!(work);
@@ -59,7 +59,7 @@ impl Virtual {
         {
             let mut state = self.0.lock().unwrap();
             let next = state.1.iter().map(|(at, _)| *at).min();
-            state.0 = next.expect("somebody waits for a time");
+            state.0 = next.expect("a task waits for a time");
             let now = state.0;
             let (due, later) = state.1.drain(..).partition(|(at, _)| *at <= now);
             state.1 = later;
@@ -109,7 +109,7 @@ fn a_request_takes_its_latency_and_its_bytes() {
     );
     let part = async { objects.get_range("b", "k", 0..100_000).await.map(drop) };
     assert_near(time.run(part), 0.1 + 0.1);
-    // What moves nothing takes its latency alone.
+    // A request without bytes takes the latency alone.
     let missed = async { objects.get("b", "none").await.map(drop) };
     assert_near(time.run(missed), 0.1);
     let listed = async { objects.list("b", "", None).await.map(drop) };
@@ -184,7 +184,7 @@ proptest! {
     }
 }
 
-/// In this machine's time, a transfer takes no less than its link needs.
+/// A transfer takes at least the time of its link, on the clock of this machine.
 #[tokio::test]
 async fn a_real_link_holds_back() {
     let shape = NetworkShape {

@@ -12,8 +12,8 @@ use epochcost_channels::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What came of a command. An error of a kernel arrives as a refusal with the
-/// kernel's words; which key is missing is told.
+/// Outcome of a command. An error of a kernel arrives as a refusal with the
+/// kernel's words; the missing key is compared.
 fn outcome(result: Result<Option<Payload>>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),

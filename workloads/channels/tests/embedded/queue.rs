@@ -38,7 +38,7 @@ async fn fan_out_reaches_every_bound_queue() {
 }
 
 #[tokio::test]
-async fn a_consumer_that_waits_holds_up_nobody() {
+async fn a_consumer_that_waits_blocks_no_other_client() {
     let (_server, _store, client) = start().await;
     let waiting: Vec<_> = (0..4)
         .map(|i| {
@@ -73,7 +73,7 @@ async fn a_consumer_that_goes_away_takes_no_message() {
             let client = Arc::clone(&client);
             async move { client.consume("q", LONG).await }
         });
-        // Some are given up while they connect, some while they wait.
+        // Some are dropped while they connect, some while they wait.
         tokio::time::sleep(Duration::from_millis(round)).await;
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());
@@ -91,7 +91,7 @@ async fn a_consumer_that_goes_away_takes_no_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_looked_at_stays() {
+async fn a_message_that_is_peeked_at_stays() {
     let (_server, store, client) = start().await;
     assert_eq!(client.peek("q").await.unwrap(), None);
     client.replace("q", payload("old")).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a stock client, or a broken one, may send.
+//! Requests of stock clients, and of broken ones.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a scope left is deleted, and nothing else.
+//! Clearing deletes everything of a scope and nothing else.
 
 use std::sync::Arc;
 

@@ -106,12 +106,12 @@ enum Operation {
     Robust(String, RobustRule, Vec<String>),
     Sgd(String, String, SgdStep),
     MeanSgd(String, Vec<String>, SgdStep),
-    /// To the list: nonsense or not, and which number.
+    /// Append to the list: nonsense or not, and the number.
     Push(bool, usize),
     Delete(String),
 }
 
-/// What came of an operation, as far as stores must agree on it.
+/// Outcome of an operation, as far as stores must agree on it.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Done(Option<Payload>),

@@ -88,7 +88,7 @@ async fn a_silent_redis_is_given_up() {
     signal(redis.process(), "-CONT");
 }
 
-/// What accepts connections and says nothing.
+/// A server that accepts connections and never answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_never_answers_is_given_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

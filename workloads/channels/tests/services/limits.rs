@@ -62,12 +62,12 @@ async fn large_messages_arrive_as_they_were_sent() {
         queue.publish("q", large()).await.unwrap();
         assert_eq!(objects_left(&objects).await, 1, "{name}");
         assert_eq!(queue.count("q").await.unwrap(), 2, "{name}");
-        queue.publish("looked at", large()).await.unwrap();
+        queue.publish("peeked at", large()).await.unwrap();
         for _ in 0..2 {
-            let found = queue.peek("looked at").await.unwrap();
+            let found = queue.peek("peeked at").await.unwrap();
             assert_eq!(found, Some(large()), "{name}");
         }
-        queue.consume("looked at", LONG).await.unwrap();
+        queue.consume("peeked at", LONG).await.unwrap();
         assert_eq!(
             queue.consume("q", LONG).await.unwrap(),
             Some(small),

@@ -1,7 +1,7 @@
 //! One set of cases for every backend of a channel: in memory, embedded, and
 //! behind real servers, opened as a worker opens them.
 //!
-//! Without the servers these tests pass and say what they left out; with
+//! Without the servers these tests pass and name what they skipped; with
 //! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, their absence is a failure.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 

@@ -1,4 +1,4 @@
-//! What every object store does.
+//! Properties of every object store.
 
 use std::sync::Arc;
 

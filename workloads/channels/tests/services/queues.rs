@@ -1,4 +1,4 @@
-//! What every queue does.
+//! Properties of every queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,14 +88,14 @@ async fn messages_leave_in_the_order_they_came() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_look_leaves_the_message_where_it_is() {
+async fn a_peek_leaves_the_message_where_it_is() {
     for backend in backends().await {
         let (name, queue, other) = (backend.name, backend.queue, backend.other);
         assert_eq!(queue.peek("q").await.unwrap(), None, "{name}");
         queue.publish("q", text("1")).await.unwrap();
         queue.publish("q", text("2")).await.unwrap();
         for client in [&queue, &other, &queue] {
-            // A broker may take a moment to put back what another client looked at.
+            // A broker may take a moment to put back what another client peeked at.
             let found = loop {
                 if let Some(found) = client.peek("q").await.unwrap() {
                     break found;

@@ -22,7 +22,7 @@ fn said<T>(result: Result<T>) -> String {
     text
 }
 
-/// What every client says of an endpoint that it cannot use.
+/// Errors of every client for an endpoint that it cannot use.
 async fn all_said(endpoint: &Endpoint) -> Vec<String> {
     let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
     let scope = fresh_scope();

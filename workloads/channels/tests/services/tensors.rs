@@ -1,4 +1,4 @@
-//! What every tensor store does.
+//! Properties of every tensor store.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! Seeded draws for one sample.
+//! Seeded pseudo-random draws for one sample.
 
 use epochcost_kernels::hash;
 
 /// A stream of pseudo-random draws: the hashes of 0, 1, 2, … under one key.
 ///
 /// Every sample has a stream of its own, so that a sample depends on the seed,
-/// its split and its index alone, never on how many samples were made before.
+/// its split and its index alone, never on the number of samples before it.
 pub(crate) struct Draws {
     key: u64,
     next: u64,
@@ -22,17 +22,17 @@ impl Draws {
         bits
     }
 
-    /// A draw from `[low, high)`, uniform on a grid of 2²⁴ values.
+    /// Draws from `[low, high)`, uniformly on a grid of 2²⁴ values.
     pub(crate) fn uniform(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * hash::unit_f32(self.bits())
     }
 
-    /// True with the given probability.
+    /// Draws true with probability `probability`.
     pub(crate) fn chance(&mut self, probability: f32) -> bool {
         hash::unit_f32(self.bits()) < probability
     }
 
-    /// A bell-shaped draw of mean 0 and variance 1: the sum of four 16-bit
+    /// Draws from a bell-shaped distribution of mean 0 and variance 1: the sum of four 16-bit
     /// uniform draws, centred and scaled. Integers are summed, so it is exact.
     pub(crate) fn bell(&mut self) -> f32 {
         /// Half of the largest sum.

@@ -6,17 +6,17 @@ pub(crate) type Point = (f32, f32);
 /// A straight stroke between two points.
 pub(crate) type Stroke = (Point, Point);
 
-/// What a class is called and how it is drawn.
+/// Name and strokes of a class.
 pub(crate) struct Glyph {
-    /// The class's name.
+    /// Name of the class.
     pub(crate) name: &'static str,
-    /// Its strokes.
+    /// Strokes of the glyph.
     pub(crate) strokes: &'static [Stroke],
 }
 
 /// The ten glyphs; a label is an index into them.
 ///
-/// They differ in topology or orientation by more than the nuisance rotation
+/// Glyphs differ in topology or orientation by more than the nuisance rotation
 /// can undo. The ring is a regular dodecagon, written out so that no cosine is
 /// computed.
 pub(crate) static GLYPHS: [Glyph; 10] = [

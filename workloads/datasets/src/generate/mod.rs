@@ -1,4 +1,4 @@
-//! Making labelled images where there is no network to fetch real ones from.
+//! Generation of labelled images, for machines that cannot download a real set.
 
 mod draws;
 mod glyphs;
@@ -17,13 +17,13 @@ use crate::manifest::{MANIFEST_FILE, Manifest, ManifestFile};
 use crate::{DatasetError, DatasetInfo, Origin, files, find, open};
 use draws::Draws;
 
-/// Raised whenever the same specification would give other bytes.
+/// Version of the generator, raised when the same specification would give other bytes.
 pub const GENERATOR_VERSION: u32 = 1;
 
-/// The most samples a split may have: the size of the largest published one.
+/// Largest split, samples: the size of the largest published one.
 const MOST_SAMPLES: usize = 60_000;
 
-/// What to generate.
+/// Specification of a generated set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generate {
@@ -31,7 +31,7 @@ pub struct Generate {
     pub train: usize,
     /// Test samples, at least as many as classes.
     pub test: usize,
-    /// Everything else follows from it.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
@@ -60,26 +60,25 @@ impl fmt::Display for Generate {
     }
 }
 
-/// What [`ensure`] did.
+/// Result of [`ensure`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The set was generated.
     Generated,
-    /// It was there already and is intact.
+    /// The set existed and is intact.
     Reused,
 }
 
-/// The names of the generated classes; a label is an index into them.
+/// Returns the names of the generated classes; a label is an index into them.
 pub fn class_names() -> impl ExactSizeIterator<Item = &'static str> {
     glyphs::GLYPHS.iter().map(|glyph| glyph.name)
 }
 
-/// Makes sure that `dir` holds the named generated set: generates it if the
-/// directory is not there or empty, and otherwise verifies what is there
-/// ([`verify`]).
+/// Ensures that `dir` holds the named generated set: generates it if the directory
+/// is absent or empty, and otherwise verifies its content ([`verify`]).
 ///
-/// The set is written beside `dir` and moved there whole, so that a killed
-/// program or a second one at the same time leaves no half-written set.
+/// The set is written beside `dir` and moved there whole, so that neither a killed
+/// program nor two concurrent ones leave a half-written set.
 ///
 /// # Errors
 /// [`DatasetError::NotGenerated`] and [`DatasetError::SampleCount`] for what
@@ -90,7 +89,7 @@ pub fn ensure(name: &str, dir: &Path, spec: Generate) -> Result<Outcome, Dataset
     spec.check(info)?;
     if is_vacant(dir)? {
         match write_set(info, dir, spec) {
-            // Another process may have been quicker; then what it left counts.
+            // Another process may have generated the set first; its set is then verified.
             Err(error) if is_vacant(dir)? => return Err(error),
             Err(_) => {}
             Ok(()) => return Ok(Outcome::Generated),
@@ -133,7 +132,7 @@ fn generated_info(name: &str) -> Result<&'static DatasetInfo, DatasetError> {
     }
 }
 
-/// Whether a set can be moved to `dir`: it is not there, or is empty.
+/// Returns whether a set can be moved to `dir`: it is absent or empty.
 fn is_vacant(dir: &Path) -> Result<bool, DatasetError> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),
@@ -204,7 +203,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
         })
 }
 
-/// The records of one part. Classes are as even as the count allows, in a
+/// Generates the records of one part. Classes are as even as the count allows, in
 /// shuffled order.
 fn records(info: &DatasetInfo, part: Part, samples: usize, seed: u64) -> Vec<u8> {
     let stream = hash::mix(seed, part as u64);

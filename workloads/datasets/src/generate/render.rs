@@ -1,4 +1,4 @@
-//! Draws one glyph, with everything about it but its class left to chance.
+//! Rendering of one glyph, with random position, shape and colours.
 //!
 //! Only additions, subtractions, multiplications, divisions and square roots of
 //! `f32` are used, which IEEE 754 rounds alike everywhere, so that a seed gives
@@ -9,10 +9,10 @@ use super::draws::Draws;
 use super::glyphs::{GLYPHS, Point, Stroke};
 use crate::RecordFormat;
 
-/// How far the nuisance parameters range, in pixels unless said otherwise.
+/// Ranges of the nuisance parameters, in pixels unless stated otherwise.
 ///
-/// Translation and polarity are what defeats a linear model: they make a
-/// class's mean image nearly flat.
+/// Translation and polarity defeat a linear model: they make the mean image of a
+/// class nearly flat.
 mod nuisance {
     /// Largest shift of the centre along each axis.
     pub(super) const SHIFT: f32 = 4.0;
@@ -95,7 +95,7 @@ impl Paint {
     }
 }
 
-/// How much of each pixel the glyph covers, in `[0, 1]`.
+/// Computes the share of each pixel that the glyph covers, in `[0, 1]`.
 fn coverage(label: u8, format: RecordFormat, draws: &mut Draws) -> Vec<f32> {
     let place = Placement::draw(format, draws);
     let half_stroke = draws.uniform(nuisance::HALF_STROKE.0, nuisance::HALF_STROKE.1);
@@ -154,7 +154,7 @@ impl Placement {
     }
 }
 
-/// The squared distance from a point to a stroke's centre line.
+/// Computes the squared distance from a point to the centre line of a stroke.
 fn squared_distance((px, py): Point, ((ax, ay), (bx, by)): Stroke) -> f32 {
     let (dx, dy) = (bx - ax, by - ay);
     let along = ((px - ax) * dx + (py - ay) * dy) / (dx * dx + dy * dy);

@@ -1,12 +1,11 @@
-//! A network made to look like another: one decorator around every channel,
-//! with the bandwidth of one process's network and a latency a request.
+//! Shaped channels: a decorator that adds the bandwidth of a process's network and
+//! a latency per request.
 //!
-//! Every request takes its channel's latency, and its payload the time that its
-//! bytes take on the process's link, beside what the service itself takes. All
-//! channels of a process share one [`Link`], which carries as much up as down at
-//! the same time, as a network interface does; transfers of one direction take
-//! turns, a piece each. Protocol overhead is left out, as it is by the meter,
-//! which belongs above this.
+//! Every request takes the latency of its channel, and its payload the time of its
+//! bytes on the process's link, in addition to the time of the service. All
+//! channels of a process share one [`Link`], which is full duplex, as a network
+//! interface is; transfers in one direction take turns, one piece each. Protocol
+//! overhead is left out, as in the meter, which belongs above this decorator.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,41 +16,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustRule, SgdStep, TensorStore};
 
-/// What a link carries before another transfer's turn comes.
+/// Longest turn of a transfer on a link that others wait for.
 const TURN: Duration = Duration::from_millis(10);
 
 /// The network between one process and its services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkShape {
-    /// Of each direction, Mbit (10⁶ bits) a second; null for as much as there is.
+    /// Bandwidth of each direction, Mbit/s (10⁶ bits/s); null for no limit.
     pub bandwidth_mbit_s: Option<f64>,
-    /// What a request takes beside its bytes.
+    /// Latency of a request, without its bytes.
     pub latency_ms: LatencyMs,
 }
 
-/// What a request of each channel takes beside its bytes, milliseconds.
+/// Latency of a request of each channel, without its bytes, ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LatencyMs {
-    /// Of the object store.
+    /// Latency of the object store.
     pub objects: f64,
-    /// Of a tensor store.
+    /// Latency of a tensor store.
     pub tensors: f64,
-    /// Of the queue.
+    /// Latency of the queue.
     pub queue: f64,
 }
 
-/// Where a link's time comes from.
+/// Clock of a link.
 #[async_trait]
 trait Time: Send + Sync {
-    /// Time since some origin.
+    /// Returns the time since a fixed origin.
     fn now(&self) -> Duration;
-    /// Waits until then.
+    /// Waits until the time `at`.
     async fn until(&self, at: Duration);
 }
 
-/// This machine's monotonic clock, from when the link was made.
+/// Monotonic clock of this machine, from the creation of the link.
 struct HostTime(Instant);
 
 #[async_trait]
@@ -65,21 +64,21 @@ impl Time for HostTime {
     }
 }
 
-/// One process's link, shared by its channels.
+/// Network link of a process, shared by its channels.
 pub struct Link {
-    /// None: nothing waits for it.
+    /// Bandwidth of each direction; `None` for no limit.
     bytes_per_s: Option<f64>,
     up: Lane,
     down: Lane,
     time: Box<dyn Time>,
 }
 
-/// One direction: when it is next free.
+/// One direction: the time at which it is next free.
 #[derive(Default)]
 struct Lane(Mutex<Duration>);
 
 impl Link {
-    /// An idle link, in this machine's time.
+    /// Creates an idle link on the clock of this machine.
     pub fn new(shape: &NetworkShape) -> Arc<Self> {
         Self::in_time(shape, Box::new(HostTime(Instant::now())))
     }
@@ -117,9 +116,9 @@ impl Link {
 }
 
 impl Lane {
-    /// The end of the next free `turn` from `from` on: a transfer that alone
-    /// wants the lane goes on where its last turn ended, however late its timer
-    /// woke it.
+    /// Reserves the next free `turn` after `from` and returns its end. A transfer
+    /// without competition continues where its last turn ended, even if its timer
+    /// fired late.
     fn reserve(&self, from: Duration, turn: Duration) -> Duration {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *free = (*free).max(from) + turn;
@@ -135,7 +134,7 @@ pub struct Shaped<C: ?Sized> {
 }
 
 impl<C: ?Sized> Shaped<C> {
-    /// Puts `channel` behind `link`, `latency_ms` away.
+    /// Decorates `channel` with `link` and a latency per request.
     pub fn new(channel: Arc<C>, link: Arc<Link>, latency_ms: f64) -> Self {
         Self {
             channel,
@@ -144,13 +143,13 @@ impl<C: ?Sized> Shaped<C> {
         }
     }
 
-    /// A request with a payload of `bytes`, of which nothing but a word comes back.
+    /// Spends the time of a request with a payload of `bytes` and an empty answer.
     async fn send(&self, bytes: u64) {
         self.link.up(bytes).await;
         self.reach().await;
     }
 
-    /// The way there and back.
+    /// Spends the latency of a request.
     async fn reach(&self) {
         if !self.latency.is_zero() {
             let time = &self.link.time;
@@ -158,7 +157,7 @@ impl<C: ?Sized> Shaped<C> {
         }
     }
 
-    /// Brings a payload here.
+    /// Spends the time of a received payload, and returns it.
     async fn receive(&self, value: Option<Payload>) -> Option<Payload> {
         if let Some(value) = &value {
             self.link.down(value.len()).await;

@@ -1,4 +1,4 @@
-//! Redis as it is, with Lua scripts that compute in it: SPIRT's published arm.
+//! A tensor store in unmodified Redis with Lua scripts: SPIRT's published variant.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use super::plain::{PlainTensors, check_sources};
 use super::redis::{blob, with_keys};
 use crate::{ChannelError, Endpoint, Payload, Result, RobustRule, SgdStep, TensorStore};
 
-/// A script takes longer than a command: so many times the endpoint's limit.
+/// Time-out of a script, in multiples of the time-out of a command.
 const SCRIPT_PATIENCE: u32 = 3;
 
-/// A tensor store in a Redis without our module, computing by Lua scripts.
+/// A tensor store in Redis without the module, which computes by Lua scripts.
 ///
 /// [`json_mean`](TensorStore::json_mean) is what SPIRT's published function
 /// does: gradients are JSON texts in a list, and the script decodes, adds,
@@ -23,27 +23,18 @@ const SCRIPT_PATIENCE: u32 = 3;
 ///
 /// Tensors are strings of f32, as SPIRT stores parameters and averages; scripts
 /// on them compute in f64, Lua's only number, and round to f32 once at the end.
-/// They therefore differ from the other stores, which round after every
-/// operation, in the last bits. The robust rules are refused.
+/// The results therefore differ in the last bits from the other stores, which
+/// round after every operation. The robust rules are refused.
 pub struct LuaTensors {
     redis: PlainTensors,
-    /// Redis' names of the scripts that it holds, by their texts.
+    /// SHA-1 names of the scripts that Redis has loaded, by their texts.
     loaded: Mutex<HashMap<&'static str, String>>,
 }
 
-const JSON_MEAN: &str = include_str!("lua/json_mean.lua");
-const ACCUMULATE: &str = concat!(
-    include_str!("lua/tensors.lua"),
-    include_str!("lua/accumulate.lua")
-);
-const MEAN: &str = concat!(
-    include_str!("lua/tensors.lua"),
-    include_str!("lua/mean.lua")
-);
-const STEP: &str = concat!(
-    include_str!("lua/tensors.lua"),
-    include_str!("lua/step.lua")
-);
+const JSON_MEAN: &str = include_str!("json_mean.lua");
+const ACCUMULATE: &str = concat!(include_str!("tensors.lua"), include_str!("accumulate.lua"));
+const MEAN: &str = concat!(include_str!("tensors.lua"), include_str!("mean.lua"));
+const STEP: &str = concat!(include_str!("tensors.lua"), include_str!("step.lua"));
 
 impl LuaTensors {
     /// Connects to `redis+lua://:PASSWORD@HOST:PORT`.
@@ -61,8 +52,8 @@ impl LuaTensors {
         })
     }
 
-    /// Lets Redis forget all scripts, as a restart does; the next use of one
-    /// loads it again.
+    /// Flushes the script cache of Redis, as a restart does; the next use of a
+    /// script loads it again.
     ///
     /// # Errors
     /// [`ChannelError`].
@@ -71,7 +62,7 @@ impl LuaTensors {
         self.redis.commands().done("SCRIPT", arguments).await
     }
 
-    /// Runs a script by its name; where Redis does not hold it, loads it first.
+    /// Runs a script by its name; loads it first if Redis does not have it.
     async fn run(&self, script: &'static str, keys: &[String], more: Vec<Value>) -> Result<Value> {
         let known = self
             .loaded
@@ -84,7 +75,7 @@ impl LuaTensors {
             None => self.load(script).await?,
         };
         match self.evaluate(name, keys, more.clone()).await {
-            // Redis was restarted or told to forget: it has run nothing.
+            // Redis was restarted or its script cache was flushed: it has run nothing.
             Err(ChannelError::Refused { reason, .. }) if reason.starts_with("NOSCRIPT") => {
                 let name = self.load(script).await?;
                 self.evaluate(name, keys, more).await
@@ -119,7 +110,7 @@ impl LuaTensors {
         let velocity = epochcost_tensor_commands::velocity_key(parameters);
         let mut keys = vec![parameters.to_owned(), velocity];
         keys.extend_from_slice(sources);
-        // Exactly the f32 values, which decimal text of an f32 is not to a script in f64.
+        // The f32 values as f64, exactly: a script in f64 would read the decimal text of an f32 as another number.
         let settings = [step.learning_rate, step.momentum, step.weight_decay];
         let settings = settings.map(|value| f64::from(value).to_string().into());
         self.run(STEP, &keys, settings.into()).await.map(drop)
