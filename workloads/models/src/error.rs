@@ -14,6 +14,12 @@ pub enum ModelError {
         /// The known names, separated by commas.
         known: String,
     },
+    /// A described model whose network is not registered: a fault of this build.
+    #[error("no network computes the model `{model}`: add it to `networks/mod.rs`")]
+    NoNetwork {
+        /// The model's name.
+        model: &'static str,
+    },
     /// No device has this name.
     #[error("no device is named `{name}`: choose `cpu` or `cuda`")]
     UnknownDevice {

@@ -8,20 +8,12 @@ use std::thread;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{ElementConversion, Tensor, TensorData};
 
-use crate::catalog::Architecture;
 use crate::fit::image_tensor;
 use crate::layers::{Draws, Noted, Pass, update_running};
-use crate::lenet5::LeNet5;
-use crate::mobilenet::MobileNet;
-use crate::mobilenet_v3::MobileNetV3Small;
-use crate::network::Network;
+use crate::networks::Network;
 use crate::ops::{LayerOps, Watching};
 use crate::parts::Parts;
-use crate::resnet::{RESNET18, RESNET32, RESNET34, ResNet};
-use crate::resnet50::ResNet50;
 use crate::source::{ParameterSource, Start};
-use crate::squeezenet::SqueezeNet;
-use crate::vgg::{Vgg11, Vgg11Cifar};
 use crate::{Evaluation, ModelError, ModelInfo, Precision, StepOutput, flat};
 
 /// Most images of one forward pass of an evaluation, which bounds its memory.
@@ -75,34 +67,8 @@ pub(crate) trait Session: Send {
     ) -> Result<Evaluation, ModelError>;
 }
 
-/// The session of a model on a backend's device.
-pub(crate) fn session<B>(info: &'static ModelInfo, device: B::Device) -> Box<dyn Session>
-where
-    B: AutodiffBackend + LayerOps,
-    B::InnerBackend: LayerOps,
-{
-    type Inner<B> = <B as AutodiffBackend>::InnerBackend;
-    macro_rules! boxed {
-        ($network:ident, $layout:expr) => {
-            BurnSession::<B, $network<B>, $network<Inner<B>>>::boxed(info, $layout, device)
-        };
-    }
-    match info.architecture {
-        Architecture::LeNet5 => boxed!(LeNet5, ()),
-        Architecture::MobileNet => boxed!(MobileNet, ()),
-        Architecture::ResNet18 => boxed!(ResNet, RESNET18),
-        Architecture::ResNet32 => boxed!(ResNet, RESNET32),
-        Architecture::ResNet34 => boxed!(ResNet, RESNET34),
-        Architecture::ResNet50 => boxed!(ResNet50, ()),
-        Architecture::SqueezeNet => boxed!(SqueezeNet, ()),
-        Architecture::MobileNetV3Small => boxed!(MobileNetV3Small, ()),
-        Architecture::Vgg11 => boxed!(Vgg11, info.classes),
-        Architecture::Vgg11Cifar => boxed!(Vgg11Cifar, ()),
-    }
-}
-
 /// The network `N` for training on `B`, and `E`, the same without autodiff.
-struct BurnSession<B: AutodiffBackend, N: Network<B>, E>
+pub(crate) struct BurnSession<B: AutodiffBackend, N: Network<B>, E>
 where
     B: LayerOps,
 {
@@ -120,7 +86,12 @@ where
     N: Network<B> + 'static,
     E: Network<B::InnerBackend, Layout = N::Layout> + 'static,
 {
-    fn boxed(info: &'static ModelInfo, layout: N::Layout, device: B::Device) -> Box<dyn Session> {
+    /// Returns the session of a model whose networks are laid out like that.
+    pub(crate) fn boxed(
+        info: &'static ModelInfo,
+        layout: N::Layout,
+        device: B::Device,
+    ) -> Box<dyn Session> {
         Box::new(Self {
             info,
             layout,
@@ -354,6 +325,7 @@ mod tests {
     use burn_flex::{Flex, FlexDevice};
 
     use super::*;
+    use crate::networks::lenet5::LeNet5;
 
     /// By the operations that find them, from the last layer to the first.
     #[test]

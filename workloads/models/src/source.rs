@@ -54,8 +54,10 @@ pub(crate) struct Start {
     pub(crate) parameters: Vec<f32>,
     /// The flat batch-norm statistics: means 0, variances 1.
     pub(crate) statistics: Vec<f32>,
-    /// The length of each tensor that the parameters are made of.
-    pub(crate) tensor_lengths: Vec<usize>,
+    /// Shape of each tensor that the parameters are made of.
+    pub(crate) tensor_shapes: Vec<Vec<usize>>,
+    /// Channels of each batch norm.
+    pub(crate) normed_channels: Vec<usize>,
 }
 
 impl<'a> ParameterSource<'a> {
@@ -101,7 +103,7 @@ impl<'a> ParameterSource<'a> {
         let values = match &mut self.values {
             Values::Given(parameters) => parameters[range].to_vec(),
             Values::Fresh { seed, start } => {
-                start.tensor_lengths.push(range.len());
+                start.tensor_shapes.push(shape.to_vec());
                 match seed {
                     None => vec![0.0; range.len()],
                     Some(seed) => {
@@ -120,6 +122,7 @@ impl<'a> ParameterSource<'a> {
     /// Notes that a batch norm of so many channels keeps statistics.
     pub(crate) fn keep_statistics(&mut self, channels: usize) {
         if let Values::Fresh { start, .. } = &mut self.values {
+            start.normed_channels.push(channels);
             for initial in [0.0, 1.0] {
                 let length = start.statistics.len() + channels;
                 start.statistics.resize(length, initial);

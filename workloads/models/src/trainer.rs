@@ -10,8 +10,9 @@ use crate::fit::fits;
 #[cfg(feature = "cuda")]
 use crate::gpu::cuda;
 use crate::layers::Draws;
+use crate::networks::session;
 use crate::parts::Parts;
-use crate::session::{Batch, Session, session};
+use crate::session::{Batch, Session};
 use crate::{Device, ModelError, ModelInfo, Precision};
 
 /// A model on a device, ready to compute gradients and to evaluate.
@@ -61,9 +62,9 @@ impl Trainer {
     pub fn new(model: &str, device: Device) -> Result<Self, ModelError> {
         let info = ModelInfo::find(model)?;
         let session = match device {
-            Device::Cpu => session::<Autodiff<Flex>>(info, FlexDevice),
+            Device::Cpu => session::<Autodiff<Flex>>(info, FlexDevice)?,
             #[cfg(feature = "cuda")]
-            Device::Cuda => session::<Autodiff<cuda::Cuda>>(info, cuda::device()?),
+            Device::Cuda => session::<Autodiff<cuda::Cuda>>(info, cuda::device()?)?,
             #[cfg(not(feature = "cuda"))]
             Device::Cuda => return Err(ModelError::NoCuda),
         };
@@ -148,7 +149,8 @@ impl Trainer {
     /// flat order; `info().gradient_tensors` of them.
     #[must_use]
     pub fn tensor_lengths(&self) -> Vec<usize> {
-        self.session.start(None).tensor_lengths
+        let shapes = self.session.start(None).tensor_shapes;
+        shapes.iter().map(|shape| shape.iter().product()).collect()
     }
 
     /// The gradient of the batch's mean cross-entropy, at the given parameters.

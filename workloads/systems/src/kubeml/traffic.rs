@@ -123,7 +123,7 @@ fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
 pub fn traffic(job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
     let settings = settings_of(job)?;
     let parallelism = parallelism(job, &settings, steps);
-    let sums = Sums::of(&state_dict(&job.model, sizes));
+    let sums = Sums::of(&state_dict(&job.model, sizes)?);
     let mut total = tensors(copies(job, &settings, &parallelism), sums.parameters);
     total += messages(job, &settings, &parallelism);
     Ok(total)
@@ -137,7 +137,7 @@ pub fn traffic(job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic
 pub fn state_traffic(job: &Job, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
     let settings = settings_of(job)?;
     let moved = copies(job, &settings, &parallelism(job, &settings, steps));
-    let sums = Sums::of(&state_dict(&job.model, sizes));
+    let sums = Sums::of(&state_dict(&job.model, sizes)?);
     let mut total = tensors(moved, sums.statistics);
     total += tensors(moved, sums.counters);
     Ok(total)

@@ -5,29 +5,12 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
+use epochcost_architectures::models::vgg::{CONVOLUTIONS, HIDDEN, SIDE};
 
+use super::{Network, adaptive_average_pool};
 use crate::layers::{BatchNorm, Bias, BiasedPool, Convolution, Linear, Pass, RectifiedConvolution};
-use crate::network::{Network, adaptive_average_pool};
 use crate::ops::{Features, LayerOps, PoolWindow, Window};
 use crate::source::{Initial, ParameterSource};
-
-/// Output channels of each convolution, and whether a max-pool follows.
-const CONVOLUTIONS: [(usize, bool); 8] = [
-    (64, true),
-    (128, true),
-    (256, false),
-    (256, true),
-    (512, false),
-    (512, true),
-    (512, false),
-    (512, true),
-];
-
-/// Rows and columns that the classifier sees.
-const SIDE: usize = 7;
-
-/// Values of each hidden layer.
-const HIDDEN: usize = 4096;
 
 /// Share of hidden values that dropout drops.
 const DROPPED: f32 = 0.5;

@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Slice, Tensor};
+use epochcost_architectures::models::resnet::{EXPANSION, Shortcut};
 
 use crate::layers::{BatchNorm, Convolution, Pass};
 use crate::ops::{Features, LayerOps, Window};
@@ -13,15 +14,6 @@ use crate::source::{Initial, ParameterSource};
 pub(crate) struct NormedConvolution<B: Backend> {
     convolution: Convolution<B>,
     norm: BatchNorm<B>,
-}
-
-/// How a shortcut changes the shape where its block does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shortcut {
-    /// By channels of zeros, and every second pixel: option A of He et al.
-    Padded,
-    /// By a 1×1 convolution and its batch norm: option B.
-    Projected,
 }
 
 /// Two 3×3 convolutions beside a shortcut.
@@ -144,9 +136,6 @@ impl<B: LayerOps> BasicBlock<B> {
 }
 
 impl<B: LayerOps> Bottleneck<B> {
-    /// Output channels for each of its inner ones.
-    pub(crate) const EXPANSION: usize = 4;
-
     /// From so many channels, over `width` ones.
     pub(crate) fn new(
         source: &mut ParameterSource<'_>,
@@ -154,7 +143,7 @@ impl<B: LayerOps> Bottleneck<B> {
         stride: usize,
         device: &B::Device,
     ) -> Self {
-        let outputs = Self::EXPANSION * width;
+        let outputs = EXPANSION * width;
         let mut next = |sizes, window| NormedConvolution::by_fan_out(source, sizes, window, device);
         Self {
             reduce: next([inputs, width], Window::one(1)),
