@@ -33,9 +33,9 @@ impl Parts<'_> {
         let starts = starts(lengths);
         let mut flat = vec![0.0; lengths.iter().sum()];
         let mut missing: Vec<usize> = cuts.iter().map(ExactSizeIterator::len).collect();
-        for (place, reading) in tensors {
+        for (position, reading) in tensors {
             let values = reading.wait()?;
-            let come = starts[place]..starts[place] + values.len();
+            let come = starts[position]..starts[position] + values.len();
             flat[come.clone()].copy_from_slice(&values);
             for (part, cut) in cuts.iter().enumerate() {
                 let shared = cut
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn a_part_is_given_when_its_last_tensor_has_come() {
         let (send, tensors) = channel();
-        for (place, values) in [(2, vec![4.0, 5.0]), (0, vec![1.0]), (1, vec![2.0, 3.0])] {
-            send.send((place, Reading::Read(Ok(values)))).unwrap();
+        for (position, values) in [(2, vec![4.0, 5.0]), (0, vec![1.0]), (1, vec![2.0, 3.0])] {
+            send.send((position, Reading::Read(Ok(values)))).unwrap();
         }
         drop(send);
         let mut given = vec![];

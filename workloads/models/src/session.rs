@@ -11,7 +11,7 @@ use burn::tensor::{ElementConversion, Tensor, TensorData};
 use crate::fit::image_tensor;
 use crate::layers::{Draws, Noted, Pass, update_running};
 use crate::networks::Network;
-use crate::ops::{LayerOps, Watching};
+use crate::ops::{GradientTap, LayerOps};
 use crate::parts::Parts;
 use crate::source::{ParameterSource, Start};
 use crate::{Evaluation, ModelError, ModelInfo, Precision, StepOutput, flat};
@@ -151,14 +151,14 @@ where
     ) -> Result<StepOutput, ModelError> {
         B::at(self.precision, || {
             let (send, taken) = channel();
-            let watching = Watching::begin(send.clone());
+            let tap = GradientTap::begin(send.clone());
             let forward = self.forward(parameters, batch, draws)?;
-            let lengths = flat::watch(&forward.network);
+            let lengths = flat::tap_gradients(&forward.network);
             thread::scope(|scope| {
                 let assembled = scope.spawn(move || parts.assemble(&lengths, taken));
                 let gradients = forward.loss.backward();
-                flat::send_left(&forward.network, gradients, &watching, &send)?;
-                drop((watching, send));
+                flat::send_remaining(&forward.network, gradients, &tap, &send)?;
+                drop((tap, send));
                 let mut values = forward.reads()?.finish()?;
                 let (loss, correct) = forward.finish(&mut values, batch, statistics);
                 let gradient = assembled
@@ -347,16 +347,16 @@ mod tests {
         };
         let parameters = session.start(Some(1)).parameters;
         let (send, taken) = channel();
-        let watching = Watching::begin(send);
+        let tap = GradientTap::begin(send);
         let forward = session
             .forward(&parameters, batch, Draws::new(0, 0))
             .unwrap();
-        let lengths = flat::watch(&forward.network);
-        assert_eq!(watching.left().len(), lengths.len());
+        let lengths = flat::tap_gradients(&forward.network);
+        assert_eq!(tap.remaining().len(), lengths.len());
         forward.loss.backward();
-        assert_eq!(watching.left(), [0; 0]);
-        drop(watching);
-        let order: Vec<usize> = taken.iter().map(|(place, _)| place).collect();
+        assert_eq!(tap.remaining(), [0; 0]);
+        drop(tap);
+        let order: Vec<usize> = taken.iter().map(|(position, _)| position).collect();
         assert_eq!(order.len(), lengths.len());
         assert!(order[0] >= lengths.len() - 2 && order[lengths.len() - 1] < 2);
     }

@@ -300,8 +300,8 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         B::at(precision, work)
     }
 
-    fn watch<const D: usize>(parameter: Tensor<Self, D>, place: usize) {
-        tap::watch(split(parameter).0.node.id, place);
+    fn tap_gradient<const D: usize>(parameter: Tensor<Self, D>, position: usize) {
+        tap::add(split(parameter).0.node.id, position);
     }
 
     fn convolution(

@@ -23,7 +23,7 @@ mod window;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
-pub(crate) use tap::{Taken, Watching};
+pub(crate) use tap::{GradientTap, Taken};
 pub(crate) use window::{PoolWindow, Window};
 
 use crate::Precision;
@@ -149,9 +149,9 @@ pub(crate) trait LayerOps: Backend {
         work()
     }
 
-    /// Where this thread is [`Watching`], has the parameter's gradient taken when it is known,
-    /// and its place told.
-    fn watch<const D: usize>(_parameter: Tensor<Self, D>, _place: usize) {}
+    /// Adds a parameter to this thread's [`GradientTap`], if it has one: the gradient is sent,
+    /// with the position, when it is known.
+    fn tap_gradient<const D: usize>(_parameter: Tensor<Self, D>, _position: usize) {}
 
     /// The product of two matrices.
     fn product(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
