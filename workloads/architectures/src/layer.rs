@@ -1,6 +1,6 @@
 //! Layers with trainable scalars, and the tensors that PyTorch keeps them in.
 
-/// What an entry of a state dictionary holds.
+/// Content of an entry of a state dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// Trainable scalars.
@@ -16,7 +16,7 @@ pub enum EntryKind {
 pub struct Tensor {
     /// PyTorch's name for it within its layer.
     pub name: &'static str,
-    /// What it holds.
+    /// Content.
     pub kind: EntryKind,
     /// Length of each dimension; none for a scalar.
     pub shape: Vec<usize>,

@@ -12,7 +12,7 @@ use crate::ModelError;
 /// Sizes of one model, computed from its layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ModelInfo {
-    /// The name by which experiments choose the model.
+    /// Name by which experiments choose the model.
     pub name: &'static str,
     /// Shape of the images that its first layer reads: channels, height, width.
     /// [`crate::Trainer::with_images`] takes smaller ones.
@@ -40,13 +40,13 @@ impl ModelInfo {
         }
     }
 
-    /// Number of values in one image of the input's shape.
+    /// Returns the number of values in one image of the input's shape.
     #[must_use]
     pub fn image_values(&self) -> usize {
         self.input.iter().product()
     }
 
-    /// The model of that name.
+    /// Returns the model of that name.
     ///
     /// # Errors
     /// [`ModelError::UnknownModel`] lists the names there are.
@@ -67,7 +67,7 @@ fn known_names() -> String {
     names.join(", ")
 }
 
-/// Every model that [`crate::Trainer::new`] accepts.
+/// Returns every model that [`crate::Trainer::new`] accepts.
 #[must_use]
 pub fn models() -> &'static [ModelInfo] {
     static MODELS: LazyLock<Vec<ModelInfo>> = LazyLock::new(|| {
@@ -77,7 +77,7 @@ pub fn models() -> &'static [ModelInfo] {
     &MODELS
 }
 
-/// The model of `docs/adding-a-model.md`.
+/// Returns the model of `docs/adding-a-model.md`.
 #[cfg(test)]
 fn documented() -> &'static [ModelInfo] {
     static DOCUMENTED: LazyLock<[ModelInfo; 1]> = LazyLock::new(|| {
@@ -93,7 +93,7 @@ fn documented() -> &'static [ModelInfo] {
     &[]
 }
 
-/// Where a trainer computes. The experiment chooses it at run time.
+/// Device that a trainer computes on. The experiment chooses it at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Device {
@@ -103,7 +103,7 @@ pub enum Device {
     Cuda,
 }
 
-/// How exact the matrix products of a step on a GPU are; everything else is `f32`.
+/// Numeric precision of a step's matrix products on a GPU; everything else is `f32`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -118,7 +118,7 @@ pub enum Precision {
 }
 
 impl Device {
-    /// Whether this build can compute on it here.
+    /// Checks that this build can compute on it here.
     ///
     /// # Errors
     /// [`ModelError::NoCuda`] where the build cannot, [`ModelError::NoGpu`] where the machine

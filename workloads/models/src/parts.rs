@@ -6,9 +6,9 @@ use std::sync::mpsc::Receiver;
 use crate::ModelError;
 use crate::ops::Taken;
 
-/// Where a gradient is cut, and who takes the parts.
+/// Cuts of a gradient, and the receiver of the parts.
 pub(crate) struct Parts<'a> {
-    /// Of the flat gradient.
+    /// Ranges of the flat gradient.
     pub(crate) cuts: &'a [Range<usize>],
     /// Takes a part's position among the cuts, and its values.
     pub(crate) ready: &'a mut (dyn FnMut(usize, &[f32]) + Send),
@@ -52,7 +52,7 @@ impl Parts<'_> {
     }
 }
 
-/// Where each tensor begins in the flat vector.
+/// Returns the start of each tensor in the flat vector.
 fn starts(lengths: &[usize]) -> Vec<usize> {
     let sum = |end: &mut usize, length: &usize| {
         let start = *end;

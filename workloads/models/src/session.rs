@@ -29,13 +29,13 @@ pub(crate) struct Batch<'a> {
     pub(crate) images: &'a [f32],
     /// Channels, height and width of one.
     pub(crate) shape: [usize; 3],
-    /// One an image.
+    /// One label per image.
     pub(crate) labels: &'a [u8],
 }
 
-/// What a [`crate::Trainer`] does, of arguments that it has checked.
+/// Work of a [`crate::Trainer`], on arguments that it has checked.
 pub(crate) trait Session: Send {
-    /// Of the matrix products from now on, where the backend has a choice.
+    /// Sets the precision of matrix products from now on, where the backend has a choice.
     fn set_precision(&mut self, precision: Precision);
 
     /// Parameters of that seed, or none, and statistics.
@@ -49,7 +49,7 @@ pub(crate) trait Session: Send {
         draws: Draws,
     ) -> Result<StepOutput, ModelError>;
 
-    /// As [`Session::gradient`], with its parts given as soon as they are known.
+    /// Computes [`Session::gradient`], and gives its parts as soon as they are known.
     fn gradient_in_parts(
         &self,
         parameters: &[f32],
@@ -198,7 +198,7 @@ where
         batch: Batch<'_>,
         draws: Draws,
     ) -> Result<Forward<B, N>, ModelError> {
-        let source = &mut ParameterSource::given(parameters);
+        let source = &mut ParameterSource::fixed(parameters);
         let network = N::new(source, self.layout, &self.device);
         let mut pass = Pass::<B>::training(draws);
         let images = self.images(batch);
@@ -217,7 +217,7 @@ where
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Result<Evaluation, ModelError> {
-        let source = &mut ParameterSource::given(parameters);
+        let source = &mut ParameterSource::fixed(parameters);
         let network = E::new(source, self.layout, &self.device);
         let statistics = Tensor::from_data(
             TensorData::new(statistics.to_vec(), [statistics.len()]),
@@ -249,13 +249,13 @@ where
 }
 
 impl<B: AutodiffBackend + LayerOps, N: Network<B>, E> BurnSession<B, N, E> {
-    /// The batch's images as the network takes them.
+    /// Returns the batch's images as the network takes them.
     fn images<I: Backend<Device = B::Device>>(&self, batch: Batch<'_>) -> Tensor<I, 4> {
         image_tensor(batch.images, batch.shape, self.info.input, &self.device)
     }
 }
 
-/// What a training step's forward pass found.
+/// Results of a training step's forward pass.
 struct Forward<B: AutodiffBackend, N> {
     network: N,
     scores: Tensor<B::InnerBackend, 2>,
@@ -299,7 +299,8 @@ where
     }
 }
 
-/// How many rows of scores have their greatest, the first of equals, at the label.
+/// Returns the number of rows of scores that have their greatest, the first of equals, at
+/// the label.
 fn count_correct(scores: &[f32], labels: &[u8]) -> usize {
     let classes = scores.len() / labels.len();
     scores

@@ -5,8 +5,8 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
 use epochcost_kernels::hash::{mix, unit_f32};
 
-/// How a tensor of parameters begins: by PyTorch's defaults for its layer, or as the
-/// network's reference definition says.
+/// Initial values of a tensor of parameters: PyTorch's defaults for its layer, or
+/// those of the network's reference definition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Initial {
     /// Uniform in `[-1/√fan_in, 1/√fan_in)`: what `kaiming_uniform_(a=√5)` comes
@@ -39,7 +39,7 @@ pub(crate) struct ParameterSource<'a> {
 }
 
 enum Values<'a> {
-    Given(&'a [f32]),
+    Fixed(&'a [f32]),
     /// Drawn by the seed, or without one counted only.
     Fresh {
         seed: Option<u64>,
@@ -47,7 +47,7 @@ enum Values<'a> {
     },
 }
 
-/// What training begins with.
+/// Values that training begins with.
 #[derive(Debug, Default)]
 pub(crate) struct Start {
     /// The flat parameters.
@@ -62,9 +62,9 @@ pub(crate) struct Start {
 
 impl<'a> ParameterSource<'a> {
     /// Parameters as given: as many as the network has.
-    pub(crate) fn given(parameters: &'a [f32]) -> Self {
+    pub(crate) fn fixed(parameters: &'a [f32]) -> Self {
         Self {
-            values: Values::Given(parameters),
+            values: Values::Fixed(parameters),
             taken: 0,
         }
     }
@@ -101,7 +101,7 @@ impl<'a> ParameterSource<'a> {
         let range = self.taken..self.taken + shape.iter().product::<usize>();
         self.taken = range.end;
         let values = match &mut self.values {
-            Values::Given(parameters) => parameters[range].to_vec(),
+            Values::Fixed(parameters) => parameters[range].to_vec(),
             Values::Fresh { seed, start } => {
                 start.tensor_shapes.push(shape.to_vec());
                 match seed {
@@ -134,12 +134,12 @@ impl<'a> ParameterSource<'a> {
     pub(crate) fn into_start(self) -> Start {
         match self.values {
             Values::Fresh { start, .. } => start,
-            Values::Given(_) => Start::default(),
+            Values::Fixed(_) => Start::default(),
         }
     }
 }
 
-/// The initial value of the parameter at that index of the flat vector.
+/// Returns the initial value of the parameter at that index of the flat vector.
 fn draw(seed: u64, index: usize, initial: Initial) -> f32 {
     let bound = match initial {
         Initial::Uniform { fan_in } => 1.0 / (fan_in as f64).sqrt(),

@@ -48,7 +48,7 @@ fn guarded<T>(otherwise: T, callback: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(callback)).unwrap_or(otherwise)
 }
 
-/// The value behind the pointer that Redis keeps.
+/// Returns the value behind the pointer that Redis keeps.
 ///
 /// # Safety
 /// `value` is one that [`TENSOR`]'s keys hold.

@@ -59,7 +59,7 @@ impl Stem {
     }
 }
 
-/// How a shortcut changes the shape where its block does.
+/// Change of shape in a shortcut, where its block changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortcut {
     /// Channels of zeros, and every second pixel: option A of He et al.

@@ -113,7 +113,7 @@ fn on_tensor_cores() -> Strategy {
 
 /// cubek's kernel that reads the next part of the sum while it adds this one, where it is right.
 ///
-/// In cubek 0.2 it takes an even number of parts (of 8 or 16 here), and looks whether the last
+/// In cubek 0.2 it takes an even number of parts (of 8 or 16 here), and checks whether the last
 /// lies within the sum only where the length of a part does not divide the sum's: to a sum of
 /// one part, or of three, it adds what lies beyond. That with one part at a time does not.
 fn without_tensor_cores(m: usize, k: usize, n: usize) -> Strategy {

@@ -12,11 +12,11 @@ pub(super) struct Position {
     pub(super) channel: usize,
 }
 
-/// A pixel by its row in `[batch · height · width, channels]`.
+/// A pixel by its row in `[batch · height · width, channels]`, which means nothing out of
+/// bounds.
 #[derive(CubeType)]
 pub(super) struct Pixel {
     pub(super) row: usize,
-    /// Whether there is such a pixel; without one, `row` means nothing.
     pub(super) in_bounds: bool,
 }
 

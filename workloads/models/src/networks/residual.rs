@@ -52,7 +52,8 @@ impl<B: LayerOps> NormedConvolution<B> {
         }
     }
 
-    /// Begun by the outputs of each input, as torchvision's networks are.
+    /// Returns a convolution whose weight begins by the outputs of each input, as in
+    /// torchvision's networks.
     pub(crate) fn by_fan_out(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],
@@ -68,7 +69,7 @@ impl<B: LayerOps> NormedConvolution<B> {
         }
     }
 
-    /// The same with another addition to the variance.
+    /// Returns the same convolution with another addition to the variance.
     pub(crate) fn with_epsilon(self, epsilon: f64) -> Self {
         Self {
             norm: self.norm.with_epsilon(epsilon),
@@ -76,7 +77,7 @@ impl<B: LayerOps> NormedConvolution<B> {
         }
     }
 
-    /// The same, its output made again in the backward pass.
+    /// Returns the same convolution, its output computed again in the backward pass.
     pub(crate) fn made_again(self) -> Self {
         Self {
             convolution: self.convolution.made_again(),
@@ -136,7 +137,7 @@ impl<B: LayerOps> BasicBlock<B> {
 }
 
 impl<B: LayerOps> Bottleneck<B> {
-    /// From so many channels, over `width` ones.
+    /// Returns a bottleneck of `inputs` channels over `width` ones.
     pub(crate) fn new(
         source: &mut ParameterSource<'_>,
         [inputs, width]: [usize; 2],

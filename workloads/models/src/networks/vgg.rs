@@ -22,8 +22,8 @@ const POOL: PoolWindow = PoolWindow {
     overhanging: false,
 };
 
-/// torchvision's: 128,807,306 parameters with ten classes, of images of any size from
-/// 32×32 on.
+/// VGG-11 as torchvision defines it: 128,807,306 parameters with ten classes, of
+/// images of any size from 32×32 on.
 #[derive(Module, Debug)]
 pub(crate) struct Vgg11<B: Backend> {
     stages: Vec<Stage<B>>,
@@ -98,8 +98,8 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
     }
 }
 
-/// With batch norms and one linear layer: 9,231,114 parameters, `[batch, 32, 32, 3]` to ten
-/// classes.
+/// VGG-11 with batch norms and one linear layer: 9,231,114 parameters, `[batch, 32, 32, 3]`
+/// to ten classes.
 #[derive(Module, Debug)]
 pub(crate) struct Vgg11Cifar<B: Backend> {
     convolutions: Vec<Normed<B>>,

@@ -63,7 +63,7 @@ fn channel_mean<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 1> {
         .reshape([channels])
 }
 
-/// From the gradient of [`value`] to those of the features.
+/// Computes the gradients of the features from that of [`value`].
 pub(super) fn value_backward<B: LayerOps>(
     features: Features<B>,
     gradient: Tensor<B, 4>,
@@ -115,7 +115,7 @@ fn hard_swish_slope<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 4> {
         .mask_fill(high, 1.0)
 }
 
-/// The gradient where the value is not 0 or less.
+/// Returns the gradient where the value is not 0 or less.
 fn passed<B: Backend>(gradient: Tensor<B, 4>, value: Tensor<B, 4>) -> Tensor<B, 4> {
     gradient.mask_fill(value.lower_equal_elem(0.0), 0.0)
 }
