@@ -285,6 +285,7 @@ impl Trainer {
             return Err(ModelError::EmptyBatch);
         }
         let info = self.info;
+        // Lengths.
         for (what, actual, expected) in [
             ("parameters", parameters.len(), info.parameters),
             ("statistics", statistics.len(), info.statistics),
@@ -299,6 +300,7 @@ impl Trainer {
                 });
             }
         }
+        // Labels.
         let classes = info.classes;
         match labels
             .iter()

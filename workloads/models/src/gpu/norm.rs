@@ -293,6 +293,7 @@ fn sums<R: CubeRuntime>(
     rows: usize,
 ) -> [CubeTensor<R>; 2] {
     let channels = held.tensors[1].meta.num_elements();
+    // Each block's sums.
     let blocks = Blocks::of(rows, channels);
     let mut sums = [0, 1].map(|_| empty(values, [blocks.count, channels]));
     let (cubes, cube) = grid(&sums[0]);
@@ -310,6 +311,7 @@ fn sums<R: CubeRuntime>(
         held.scaled,
         held.then,
     );
+    // Groups of blocks are joined until one is left.
     let mut count = blocks.count;
     while count > 1 {
         let group = Blocks { length: 1, count }.joined();

@@ -46,6 +46,7 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
     fn new(source: &mut ParameterSource<'_>, classes: usize, device: &B::Device) -> Self {
         let window = Window::three(1);
         let mut inputs = 3;
+        // A stage ends with a max-pool, which takes the bias of the convolution before it.
         let mut first = None;
         let mut stages = vec![];
         for (outputs, pooled) in CONVOLUTIONS {
@@ -65,6 +66,7 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
                 first = Some(convolution);
             }
         }
+        // The classifier.
         let initial = [Initial::Deviation(0.01), Initial::Zeros];
         let mut linear = |sizes| Linear::begun(source, sizes, initial, device);
         Self {

@@ -22,7 +22,7 @@ use super::kept::{Kept, Origin, Recipe};
 use super::tap;
 use super::{FeatureGradients, Features, LayerOps, Moments, Norm, PoolWindow, Scale, Window};
 
-/// Returns a tensor in the graph, which a step is made from.
+/// A tensor in the graph, which a step is made from.
 type Parent<B, C> = FloatTensor<Autodiff<B, C>>;
 
 /// Returns a tensor in the graph, and what it holds.
@@ -77,11 +77,13 @@ fn split_values<B: LayerOps, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>) {
     let (node, values) = split(features.values);
+    // A node for each parent that is not there.
     let absent = || split(Tensor::<Autodiff<B, C>, 4>::from_inner(values.clone())).0;
     let Some(norm) = features.norm else {
         let nodes = [node, absent(), absent()];
         return (nodes, Features::plain(values));
     };
+    // The norm's parents. Moments are constants to the graph: its gradient contains theirs.
     let (weight_node, scale) = match norm.scale {
         None => (absent(), None),
         Some(scale) => {

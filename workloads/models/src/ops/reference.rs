@@ -75,12 +75,14 @@ pub(super) fn value_backward<B: LayerOps>(
             norm: None,
         };
     };
+    // The gradient before the function.
     let value = || normalised(values.clone(), norm.clone());
     let gradient = match norm.then {
         Function::Identity => gradient,
         Function::Relu => passed(gradient, value()),
         Function::HardSwish => gradient * hard_swish_slope(value()),
     };
+    // The gradient of the bias; without a scale, that is all.
     let [batch, height, width, _] = values.dims();
     let count = (batch * height * width) as f64;
     let offset = channel_mean(gradient.clone());
@@ -91,6 +93,7 @@ pub(super) fn value_backward<B: LayerOps>(
             norm: Some(NormGradients { weight: None, bias }),
         };
     };
+    // The gradients of the weight and of the values, which moved the moments.
     let deviation = deviation(&scale);
     let standard = (values - scale.moments.mean.unsqueeze()) / deviation.clone().unsqueeze();
     let slope = channel_mean(gradient.clone() * standard.clone());
