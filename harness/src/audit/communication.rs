@@ -1,7 +1,10 @@
 //! Section 4.2 of Barrak et al. 2025: filter, database, exchanges.
 
+use epochcost_architectures::Layers;
+use epochcost_architectures::models::mobilenet::mobilenet;
+use epochcost_architectures::models::resnet::{BASIC18, Stem, resnet50};
+
 use super::finding::{Check, Input, Outcome};
-use super::layers::{Stem, mobilenet, resnet18, resnet50};
 use super::{AuditError, Findings, Paper, Sources};
 use crate::format;
 use crate::published::{Quantity, Row};
@@ -12,7 +15,7 @@ const SECONDS_PER_MINUTE: f64 = 60.0;
 const SCALAR_BYTES: f64 = 4.0;
 
 /// Classes of CIFAR-10.
-const CLASSES: u64 = 10;
+const CLASSES: usize = 10;
 
 const fn check(what: &'static str, formula: &'static str, unit: &'static str) -> Check {
     Check {
@@ -142,16 +145,19 @@ pub(super) fn caption(sources: Sources<'_>) -> Findings {
     let large = row(sources, &[technique, ("model", "ResNet-50")])?;
     let (t, t2) = (small.number("baseline")?, large.number("baseline")?);
     let workers = large.number("workers")?;
-    let bytes = |parameters: u64| parameters as f64 * SCALAR_BYTES;
+    let bytes = |layers: &Layers| layers.parameters() as f64 * SCALAR_BYTES;
     let path = [workers.value + 2.0; 2];
     let mut findings = Vec::new();
-    for (model, parameters) in [
+    for (model, layers) in [
         ("ResNet-50 (the text)", resnet50(Stem::Cifar, CLASSES)),
-        ("ResNet-18 (the caption)", resnet18(Stem::Cifar, CLASSES)),
+        (
+            "ResNet-18 (the caption)",
+            BASIC18.layers(Stem::Cifar, CLASSES),
+        ),
     ] {
         let points = [
-            (bytes(mobilenet(CLASSES)), t.value),
-            (bytes(parameters), t2.value),
+            (bytes(&mobilenet(CLASSES)), t.value),
+            (bytes(&layers), t2.value),
         ];
         let channel = Channel::of(points, path);
         let source = "layers of the reference definition";

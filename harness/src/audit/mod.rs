@@ -8,7 +8,6 @@
 mod communication;
 mod finding;
 mod kubeml;
-mod layers;
 mod p2p;
 mod p2p_costs;
 mod parameters;

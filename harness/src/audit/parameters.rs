@@ -1,7 +1,11 @@
 //! Parameter counts, against the networks that the papers train.
 
+use epochcost_architectures::Layers;
+use epochcost_architectures::models::mobilenet::mobilenet;
+use epochcost_architectures::models::resnet::{BASIC18, Stem};
+use epochcost_architectures::models::vgg::vgg11;
+
 use super::finding::{Check, Finding, Input};
-use super::layers::{Stem, mobilenet, resnet18, vgg11};
 use super::{Findings, Paper, Sources};
 use crate::format;
 use crate::published::Quantity;
@@ -26,8 +30,8 @@ pub(super) fn cost_performance(sources: Sources<'_>) -> Findings {
         ("MobileNet", mobilenet(10), mobilenet(1000)),
         (
             "ResNet-18",
-            resnet18(Stem::Cifar, 10),
-            resnet18(Stem::ImageNet, 1000),
+            BASIC18.layers(Stem::Cifar, 10),
+            BASIC18.layers(Stem::ImageNet, 1000),
         ),
     ];
     let mut findings = Vec::new();
@@ -35,7 +39,7 @@ pub(super) fn cost_performance(sources: Sources<'_>) -> Findings {
         let stated = sources
             .published
             .stated([paper.cited(), "models", "parameters", model])?;
-        let finding = held(paper, model, [ten, thousand], &stated);
+        let finding = held(paper, model, [&ten, &thousand], &stated);
         findings.push(if finding.differs() {
             finding.concluding(
                 "no cost or time of the paper is computed from it; a bandwidth or a size of a \
@@ -58,8 +62,9 @@ pub(super) fn p2p(sources: Sources<'_>) -> Findings {
     let limit = limit
         .row(&[("claim", "broker message limit")])?
         .number("value")?;
-    let megabytes = vgg11(10) as f64 * SCALAR_BYTES / 1e6;
-    let finding = held(paper, "VGG-11", [vgg11(10), vgg11(1000)], &stated);
+    let (ten, thousand) = (vgg11(10), vgg11(1000));
+    let megabytes = ten.parameters() as f64 * SCALAR_BYTES / 1e6;
+    let finding = held(paper, "VGG-11", [&ten, &thousand], &stated);
     let stays = if megabytes > limit.value {
         "is still above"
     } else {
@@ -74,25 +79,26 @@ pub(super) fn p2p(sources: Sources<'_>) -> Findings {
     ))])
 }
 
-fn held(paper: Paper, model: &str, [ten, thousand]: [u64; 2], stated: &Quantity) -> Finding {
+fn held(paper: Paper, model: &str, heads: [&Layers; 2], stated: &Quantity) -> Finding {
+    let [ten, thousand] = heads.map(|layers| layers.parameters() as f64);
     let source = "layers of the reference definition";
     let inputs = vec![Input::from("classes", 10.0, source)];
-    let finding = check(paper).finding(model, inputs, ten as f64, stated);
-    let is_thousand = (stated.value / thousand as f64 - 1.0).abs() <= super::TOLERANCE;
+    let finding = check(paper).finding(model, inputs, ten, stated);
+    let is_thousand = (stated.value / thousand - 1.0).abs() <= super::TOLERANCE;
     if !finding.differs() {
         return finding;
     }
-    let ratio = thousand as f64 / ten as f64;
+    let ratio = thousand / ten;
     let explanation = match is_thousand {
         true => format!(
             "the stated count is that of the head for ImageNet's 1000 classes ({}), whose \
              gradient has {} times the bytes",
-            format::count(thousand as f64),
+            format::count(thousand),
             format::number(ratio),
         ),
         false => format!(
             "with a head of 1000 classes it would be {}",
-            format::count(thousand as f64)
+            format::count(thousand)
         ),
     };
     finding.explained(explanation)

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-/// The part of a vector of `n` elements that worker `index` of `workers` owns
-/// (LambdaML, Jiang et al. 2021, as published): with q = ⌊n / W⌋ and
-/// m = n mod W, chunk i starts at q·i + min(m, i) and has q + \[i < m\] elements.
+/// Returns the part of a vector of `n` elements that worker `index` of `workers`
+/// owns (LambdaML, Jiang et al. 2021, as published): with q = ⌊n / W⌋ and m = n
+/// mod W, chunk i starts at q·i + min(m, i) and has q + \[i < m\] elements.
 ///
 /// The chunks are contiguous, in rank order, cover `0..n` exactly and differ in
 /// length by at most one. With fewer elements than workers, the last chunks are

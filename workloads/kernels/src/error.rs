@@ -10,7 +10,7 @@ pub enum KernelError {
     /// A reduction over no vectors has no length and no value.
     #[error("failed to {operation}: no vectors were given; pass at least one")]
     NoVectors {
-        /// What was asked for, as in "failed to …".
+        /// Operation that was asked for, as in "failed to …".
         operation: &'static str,
     },
     /// Two vectors that must match element by element do not.
@@ -18,7 +18,7 @@ pub enum KernelError {
         "failed to {operation}: vector {position} has {found} elements where {expected} are needed"
     )]
     LengthMismatch {
-        /// What was asked for, as in "failed to …".
+        /// Operation that was asked for, as in "failed to …".
         operation: &'static str,
         /// Index of the offending argument (the rank, in a reduction).
         position: usize,
@@ -52,7 +52,7 @@ pub enum KernelError {
     OptimizerSetting {
         /// Name of the field.
         name: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: f64,
         /// The values allowed, in words.
         domain: &'static str,
@@ -60,7 +60,7 @@ pub enum KernelError {
     /// Saved optimizer state that cannot be restored.
     #[error("failed to restore the optimizer state: {reason}")]
     OptimizerState {
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
     /// Bytes that are not a whole number of 32-bit floats.
@@ -83,13 +83,13 @@ pub enum KernelError {
     /// A sparse vector that breaks its format.
     #[error("failed to read a sparse vector: {reason}")]
     Sparse {
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
     /// A quantiser's setting is outside its domain.
     #[error("failed to set up the quantiser: {reason}")]
     Quantiser {
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
     /// A quantised vector that breaks its format.
@@ -97,9 +97,9 @@ pub enum KernelError {
         "failed to read a quantised vector of {elements} elements from {bytes} bytes: {reason}"
     )]
     Quantised {
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
-        /// Its length in bytes.
+        /// Length in bytes.
         bytes: usize,
         /// Elements that it should have.
         elements: usize,

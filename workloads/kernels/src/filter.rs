@@ -75,7 +75,7 @@ impl NormFilter {
     }
 }
 
-/// The Euclidean norm, accumulated in `f64` over eight lanes.
+/// Returns the Euclidean norm, accumulated in `f64` over eight lanes.
 fn norm(x: &[f32]) -> f64 {
     let (chunks, rest) = x.as_chunks::<8>();
     let mut lanes = [0.0_f64; 8];

@@ -30,7 +30,8 @@
 /// The odd 64-bit integer nearest to 2⁶⁴ / φ, the increment of SplitMix64.
 pub const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The SplitMix64 finaliser (Steele, Lea and Flood 2014), a bijection on `u64`.
+/// Returns the SplitMix64 finaliser (Steele, Lea and Flood 2014), a bijection
+/// on `u64`.
 ///
 /// The shifts (30, 27, 31) and multipliers are those of "Mix13" of Stafford's
 /// search over the MurmurHash3 finaliser. The additive step of the generator is
@@ -44,8 +45,8 @@ pub const fn splitmix64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The hash of `index` under `seed`: `splitmix64(seed ^ splitmix64(index + γ))`,
-/// the addition wrapping, γ = [`GOLDEN_GAMMA`].
+/// Returns the hash of `index` under `seed`: `splitmix64(seed ^ splitmix64(index
+/// + γ))`, the addition wrapping, γ = [`GOLDEN_GAMMA`].
 ///
 /// For a fixed seed it is a bijection of the index, so no two indices collide.
 /// Nest it to hash a tuple: `mix(mix(seed, a), b)`.
@@ -55,7 +56,8 @@ pub const fn mix(seed: u64, index: u64) -> u64 {
     splitmix64(seed ^ splitmix64(index.wrapping_add(GOLDEN_GAMMA)))
 }
 
-/// A float in `[0, 1)`: the top 24 bits of `x` times 2⁻²⁴, exact in `f32`.
+/// Returns a float in `[0, 1)`: the top 24 bits of `x` times 2⁻²⁴, exact in
+/// `f32`.
 #[inline]
 #[must_use]
 pub const fn unit_f32(x: u64) -> f32 {
@@ -63,9 +65,9 @@ pub const fn unit_f32(x: u64) -> f32 {
     (x >> 40) as f32 * SCALE
 }
 
-/// A permutation of `0..len` (at most 2³² entries) by Fisher–Yates: for `i`
-/// from `len - 1` down to 1, entry `i` is swapped with entry
-/// `⌊mix(seed, i) · (i + 1) / 2⁶⁴⌋`.
+/// Returns a permutation of `0..len` (at most 2³² entries) by Fisher–Yates: for
+/// `i` from `len - 1` down to 1, entry `i` is swapped with entry `⌊mix(seed, i)
+/// · (i + 1) / 2⁶⁴⌋`.
 ///
 /// The multiply-shift reduction leaves a bias below `len / 2⁶⁴` a draw, far
 /// under anything an experiment can see.

@@ -1,15 +1,17 @@
 """Golden gradients: what PyTorch computes, in float64 and in float32.
 
-Writes one JSON file a model, of all or of those named, beside this script. Parameters, images and labels
+Writes one JSON file per model, of all or of those named, beside this script. Parameters, images and labels
 come from the hash of `epochcost_kernels::hash`, by operations that are exact or
 exactly rounded, so that the Rust test makes the very same float32 inputs.
 """
 
+import dataclasses
 import itertools
 import json
 import math
 import pathlib
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,32 +19,32 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 
-BATCH = {
-    "mobilenet": 32,
-    "resnet18": 2,
-    "lenet5": 8,
-    "resnet32": 2,
-    "resnet34": 1,
-    "resnet50": 64,
-    "squeezenet1_1": 16,
-    "mobilenet_v3_small": 32,
-    "vgg11": 1,
-    "vgg11_10_classes": 1,
-    "vgg11_at_32": 2,
-    "vgg11_cifar": 4,
-}
-SEEDS = {"resnet34": 3, "resnet50": 3, "vgg11": 1, "vgg11_10_classes": 1, "vgg11_at_32": 1}  # else 5
-# Of a large gradient, every so manieth entry is projected, in a step that no shape divides.
-STRIDE = {"resnet34": 7, "resnet50": 7, "vgg11_cifar": 7, "vgg11": 61, "vgg11_10_classes": 61, "vgg11_at_32": 61}
 
-# A value near zero may fall on the other side of a ReLU in float32, which moves the
-# whole gradient by a thousandth or more. Where a margin is given, only seeds are
-# taken whose values all keep that distance from zero. MobileNet and ResNet-50 meet too many such
-# values to avoid them; there a large batch evens them out.
-MARGIN = {"resnet18": 3e-6, "resnet32": 3e-6, "resnet34": 3e-6, "vgg11_at_32": 3e-6}
+@dataclasses.dataclass(frozen=True)
+class Golden:
+    """A model in PyTorch, and what a step of it is given."""
 
-# Images that a model enlarges to its input, where they are not of its size.
-GIVEN = {"squeezenet1_1": (1, 28, 28), "vgg11": (1, 28, 28), "vgg11_10_classes": (3, 32, 32)}
+    factory: Callable[[], nn.Module]
+    # Channels, height and width of the images that its first layer reads.
+    shape: tuple[int, int, int]
+    # Images per step.
+    batch: int
+    # Number of seeds, a step each.
+    seeds: int = 5
+    # Of a large gradient, entries are projected in steps of so many, which no shape divides.
+    stride: int = 1
+    # A value near zero may fall on the other side of a ReLU in float32, which moves the
+    # whole gradient by a thousandth or more. Where a margin is given, only seeds are
+    # taken whose values all keep that distance from zero. MobileNet and ResNet-50 meet too many such
+    # values to avoid them; there a large batch evens them out.
+    margin: float = 0.0
+    # Images that the model enlarges to its input, where they are not of its size.
+    given: tuple[int, int, int] | None = None
+
+    @property
+    def images(self):
+        return self.given or self.shape
+
 
 # Seeds of the hash, each for one purpose; the Rust test has the same.
 PERTURBATION, IMAGES, LABELS, SIGNS, SAMPLES = 101, 102, 103, 200, 300
@@ -251,25 +253,49 @@ def vgg11(classes):
 
 
 STAGES = [(64, 2), (128, 2), (256, 2), (512, 2)]
+CIFAR = (3, 32, 32)
+# One entry for each model of `workloads/architectures`.
 MODELS = {
-    "mobilenet": (MobileNet, (3, 32, 32)),
-    "resnet18": (lambda: ResNet(STAGES), (3, 32, 32)),
-    "lenet5": (LeNet5, (1, 28, 28)),
-    "resnet32": (lambda: ResNet([(16, 5), (32, 5), (64, 5)], padded=True), (3, 32, 32)),
-    "resnet34": (lambda: ResNet([(64, 3), (128, 4), (256, 6), (512, 3)]), (3, 32, 32)),
-    "resnet50": (of_torchvision(lambda: torchvision.models.resnet50(num_classes=10)), (3, 32, 32)),
-    "squeezenet1_1": (
+    "mobilenet": Golden(MobileNet, CIFAR, batch=32),
+    "resnet18": Golden(lambda: ResNet(STAGES), CIFAR, batch=2, margin=3e-6),
+    "lenet5": Golden(LeNet5, (1, 28, 28), batch=8),
+    "resnet32": Golden(
+        lambda: ResNet([(16, 5), (32, 5), (64, 5)], padded=True), CIFAR, batch=2, margin=3e-6
+    ),
+    "resnet34": Golden(
+        lambda: ResNet([(64, 3), (128, 4), (256, 6), (512, 3)]),
+        CIFAR,
+        batch=1,
+        seeds=3,
+        stride=7,
+        margin=3e-6,
+    ),
+    "resnet50": Golden(
+        of_torchvision(lambda: torchvision.models.resnet50(num_classes=10)),
+        CIFAR,
+        batch=64,
+        seeds=3,
+        stride=7,
+    ),
+    "squeezenet1_1": Golden(
         of_torchvision(lambda: torchvision.models.squeezenet1_1(num_classes=10)),
-        (3, 32, 32),
+        CIFAR,
+        batch=16,
+        given=(1, 28, 28),
     ),
-    "mobilenet_v3_small": (
+    "mobilenet_v3_small": Golden(
         of_torchvision(lambda: torchvision.models.mobilenet_v3_small(num_classes=10)),
-        (3, 32, 32),
+        CIFAR,
+        batch=32,
     ),
-    "vgg11": (vgg11(1000), (3, 224, 224)),
-    "vgg11_10_classes": (vgg11(10), (3, 224, 224)),
-    "vgg11_at_32": (vgg11(1000), (3, 32, 32)),
-    "vgg11_cifar": (Vgg11Cifar, (3, 32, 32)),
+    "vgg11": Golden(
+        vgg11(1000), (3, 224, 224), batch=1, seeds=1, stride=61, given=(1, 28, 28)
+    ),
+    "vgg11_10_classes": Golden(
+        vgg11(10), (3, 224, 224), batch=1, seeds=1, stride=61, given=(3, 32, 32)
+    ),
+    "vgg11_at_32": Golden(vgg11(1000), CIFAR, batch=2, seeds=1, stride=61, margin=3e-6),
+    "vgg11_cifar": Golden(Vgg11Cifar, CIFAR, batch=4, stride=7),
 }
 
 
@@ -311,13 +337,12 @@ def mix_scalar(seed, index):
 
 def forward(name, seed, dtype):
     """The model after one training pass, and its loss."""
-    factory, shape = MODELS[name]
-    given = GIVEN.get(name, shape)
+    definition = MODELS[name]
+    shape, given, batch = definition.shape, definition.images, definition.batch
     Dropout.seed, Dropout.layers = seed, 0
-    model = factory().to(dtype).train()
+    model = definition.factory().to(dtype).train()
     flat = torch.from_numpy(parameters(model, seed)).to(dtype)
     nn.utils.vector_to_parameters(flat, model.parameters())
-    batch = BATCH[name]
     images = np.float32(2) * symmetric(mix_scalar(IMAGES, seed), batch * math.prod(given))
     images = torch.from_numpy(images).to(dtype).reshape(batch, *given)
     if given != shape:
@@ -345,9 +370,9 @@ def seeds(name):
         nearest_to_zero = math.inf
         with torch.no_grad():
             forward(name, seed, torch.float64)
-        if nearest_to_zero >= MARGIN.get(name, 0.0):
+        if nearest_to_zero >= MODELS[name].margin:
             taken.append(seed)
-        if len(taken) == SEEDS.get(name, 5):
+        if len(taken) == MODELS[name].seeds:
             return taken
 
 
@@ -379,7 +404,7 @@ def samples(vector):
 def golden(name, seed):
     loss, exact, statistics = gradient(name, seed, torch.float64)
     _, single, _ = gradient(name, seed, torch.float32)
-    projected = projections(np.stack([exact, single]), STRIDE.get(name, 1))
+    projected = projections(np.stack([exact, single]), MODELS[name].stride)
     distance = np.linalg.norm(projected[1] - projected[0]) / np.linalg.norm(projected[0])
     true_distance = np.linalg.norm(single - exact) / np.linalg.norm(exact)
     print(f"{name} seed {seed}: loss {loss:.6f}, float32 {distance:.2e} ({true_distance:.2e} in full)")
@@ -399,9 +424,9 @@ def main():
     for name in sys.argv[1:] or MODELS:
         record = {
             "model": name,
-            "batch": BATCH[name],
-            "images": GIVEN.get(name, MODELS[name][1]),
-            "stride": STRIDE.get(name, 1),
+            "batch": MODELS[name].batch,
+            "images": MODELS[name].images,
+            "stride": MODELS[name].stride,
             "torch": torch.__version__,
             "torchvision": torchvision.__version__,
             "numpy": np.__version__,

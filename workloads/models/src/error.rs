@@ -14,6 +14,12 @@ pub enum ModelError {
         /// The known names, separated by commas.
         known: String,
     },
+    /// A described model whose network is not registered: a fault of this build.
+    #[error("no network computes the model `{model}`: add it to `networks/mod.rs`")]
+    NoNetwork {
+        /// The model's name.
+        model: &'static str,
+    },
     /// No device has this name.
     #[error("no device is named `{name}`: choose `cpu` or `cuda`")]
     UnknownDevice {
@@ -35,9 +41,9 @@ pub enum ModelError {
     /// CUDA was asked for where it does not work.
     #[error("this machine has no GPU that CUDA computes on, {reason}: {remedy}")]
     NoGpu {
-        /// What was missing.
+        /// Part that is missing.
         reason: String,
-        /// What to do about it.
+        /// Remedy.
         remedy: &'static str,
     },
     /// A flat vector has the wrong length for the model.
@@ -45,7 +51,7 @@ pub enum ModelError {
     Length {
         /// The model's name.
         model: &'static str,
-        /// Which vector it is: "parameters", "statistics" or "images".
+        /// Name of the vector: "parameters", "statistics" or "images".
         what: &'static str,
         /// The length that the model needs.
         expected: usize,
@@ -103,7 +109,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether it is the device that is missing: the CPU would do.
+    /// Returns whether it is the device that is missing: the CPU would do.
     #[must_use]
     pub fn lacks_device(&self) -> bool {
         matches!(self, Self::NoCuda | Self::NoGpu { .. })

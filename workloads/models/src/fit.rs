@@ -14,7 +14,8 @@ struct Between {
     share: f32,
 }
 
-/// Whether images of a shape (channels, height, width) can be made into the other's.
+/// Returns whether images of a shape (channels, height, width) can be made into the
+/// other's.
 pub(crate) fn fits(images: [usize; 3], input: [usize; 3]) -> bool {
     let channels = images[0] == input[0] || images[0] == 1;
     channels && images[1] <= input[1] && images[2] <= input[2] && !images.contains(&0)
@@ -72,7 +73,7 @@ fn mixed(first: f32, second: f32, share: f32) -> f32 {
     (1.0 - share) * first + share * second
 }
 
-/// Where each of so many outputs lies among so many inputs.
+/// Returns the position of each of so many outputs among so many inputs.
 fn between(inputs: usize, outputs: usize) -> Vec<Between> {
     let scale = inputs as f64 / outputs as f64;
     (0..outputs)

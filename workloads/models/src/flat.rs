@@ -9,7 +9,7 @@ use burn::tensor::backend::{AutodiffBackend, ExecutionError};
 use burn::tensor::{Tensor, TensorData, Transaction, read_sync};
 
 use crate::ModelError;
-use crate::ops::{LayerOps, Taken, Watching};
+use crate::ops::{GradientTap, LayerOps, Taken};
 
 /// The values of a tensor in row-major order.
 pub(crate) fn values<B: LayerOps, const D: usize>(
@@ -160,66 +160,67 @@ where
     }
 }
 
-/// Watches a module's parameters, their places in field order; the length of each.
-pub(crate) fn watch<B: LayerOps>(module: &impl Module<B>) -> Vec<usize> {
-    let mut visitor = Watched { lengths: vec![] };
+/// Taps the gradients of a module's parameters, which have positions in field order, and
+/// returns the length of each.
+pub(crate) fn tap_gradients<B: LayerOps>(module: &impl Module<B>) -> Vec<usize> {
+    let mut visitor = TappedParameters { lengths: vec![] };
     module.visit(&mut visitor);
     visitor.lengths
 }
 
-struct Watched {
+struct TappedParameters {
     lengths: Vec<usize>,
 }
 
-impl<B: LayerOps> ModuleVisitor<B> for Watched {
+impl<B: LayerOps> ModuleVisitor<B> for TappedParameters {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
         let parameter = param.val();
-        let place = self.lengths.len();
+        let position = self.lengths.len();
         self.lengths.push(parameter.shape().num_elements());
-        B::watch(parameter, place);
+        B::tap_gradient(parameter, position);
     }
 }
 
-/// Sends the gradients of a module's parameters that were not taken when they were found.
-pub(crate) fn send_left<B>(
+/// Sends the gradients of a module's parameters that the tap did not take.
+pub(crate) fn send_remaining<B>(
     module: &impl Module<B>,
     gradients: B::Gradients,
-    watching: &Watching,
+    tap: &GradientTap,
     send: &Sender<Taken>,
 ) -> Result<(), ModelError>
 where
     B: AutodiffBackend,
     B::InnerBackend: LayerOps,
 {
-    let mut visitor = Left::<B> {
+    let mut visitor = Remaining::<B> {
         gradients,
-        left: watching.left(),
+        remaining: tap.remaining(),
         send,
-        place: 0,
+        position: 0,
         failed: Ok(()),
     };
     module.visit(&mut visitor);
     visitor.failed
 }
 
-struct Left<'a, B: AutodiffBackend> {
+struct Remaining<'a, B: AutodiffBackend> {
     gradients: B::Gradients,
-    left: Vec<usize>,
+    remaining: Vec<usize>,
     send: &'a Sender<Taken>,
-    place: usize,
+    position: usize,
     failed: Result<(), ModelError>,
 }
 
-impl<B: AutodiffBackend> ModuleVisitor<B> for Left<'_, B>
+impl<B: AutodiffBackend> ModuleVisitor<B> for Remaining<'_, B>
 where
     B::InnerBackend: LayerOps,
 {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
         let parameter = param.val();
-        let is_left = self.left.contains(&self.place);
+        let is_remaining = self.remaining.contains(&self.position);
         let reading = match parameter.grad_remove(&mut self.gradients) {
-            Some(gradient) if is_left => Some(Reading::begin(gradient)),
-            None if is_left => {
+            Some(gradient) if is_remaining => Some(Reading::begin(gradient)),
+            None if is_remaining => {
                 let length = parameter.shape().num_elements();
                 Some(Reading::Read(Ok(vec![0.0; length])))
             }
@@ -227,16 +228,16 @@ where
             Some(_) => {
                 self.failed = Err(ModelError::Backend(format!(
                     "parameter {} has a gradient besides the one that was taken",
-                    self.place
+                    self.position
                 )));
                 None
             }
         };
         if let Some(reading) = reading {
-            // Whoever takes them has an error of its own to tell of, if it takes none.
-            let _ = self.send.send((self.place, reading));
+            // A receiver that is gone has failed, and reports its own error.
+            let _ = self.send.send((self.position, reading));
         }
-        self.place += 1;
+        self.position += 1;
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ModelError;
 /// Pixels that a crop may move an image by, in each direction.
 const CROP_PADDING: usize = 4;
 
-/// The normalised images `[records, channels, height, width]` and the labels of
+/// Returns the normalised images `[records, channels, height, width]` and the labels of
 /// whole records of a dataset.
 ///
 /// `augment` is the seed of a random crop (the image in four black pixels on each
@@ -54,12 +54,12 @@ pub fn decode(
     Ok((images, labels))
 }
 
-/// The normalised value of each pixel value of a channel.
+/// Returns the normalised value of each pixel value of a channel.
 fn table(mean: f32, deviation: f32) -> [f32; 256] {
     std::array::from_fn(|pixel| (pixel as f32 / 255.0 - mean) / deviation)
 }
 
-/// Which part of a padded image is seen, and whether it is mirrored.
+/// Visible part of a padded image, and whether it is mirrored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct View {
     /// Top and left of the crop in the padded image: [`CROP_PADDING`] is the middle.

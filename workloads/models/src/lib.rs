@@ -58,6 +58,23 @@
 mod allocator;
 mod catalog;
 mod cpu;
+#[cfg(test)]
+mod documented {
+    //! The example of `docs/adding-a-model.md`, from there.
+    #![allow(dead_code)]
+
+    pub(crate) mod description {
+        include!(concat!(env!("OUT_DIR"), "/description.rs"));
+    }
+
+    pub(crate) mod network {
+        include!(concat!(env!("OUT_DIR"), "/network.rs"));
+    }
+
+    mod tests {
+        include!(concat!(env!("OUT_DIR"), "/documented_tests.rs"));
+    }
+}
 mod error;
 mod fit;
 mod flat;
@@ -65,21 +82,13 @@ mod flat;
 mod gpu;
 pub mod input;
 mod layers;
-mod lenet5;
-mod mobilenet;
-mod mobilenet_v3;
-mod network;
+mod networks;
 mod ops;
 mod parts;
-mod residual;
-mod resnet;
-mod resnet50;
 mod session;
 mod source;
-mod squeezenet;
 mod trainer;
 mod usage;
-mod vgg;
 
 pub use allocator::keep_freed_memory;
 pub use catalog::{Device, ModelInfo, Precision, models};

@@ -6,9 +6,9 @@ use std::sync::mpsc::Receiver;
 use crate::ModelError;
 use crate::ops::Taken;
 
-/// Where a gradient is cut, and who takes the parts.
+/// Cuts of a gradient, and the receiver of the parts.
 pub(crate) struct Parts<'a> {
-    /// Of the flat gradient.
+    /// Ranges of the flat gradient.
     pub(crate) cuts: &'a [Range<usize>],
     /// Takes a part's position among the cuts, and its values.
     pub(crate) ready: &'a mut (dyn FnMut(usize, &[f32]) + Send),
@@ -33,9 +33,9 @@ impl Parts<'_> {
         let starts = starts(lengths);
         let mut flat = vec![0.0; lengths.iter().sum()];
         let mut missing: Vec<usize> = cuts.iter().map(ExactSizeIterator::len).collect();
-        for (place, reading) in tensors {
+        for (position, reading) in tensors {
             let values = reading.wait()?;
-            let come = starts[place]..starts[place] + values.len();
+            let come = starts[position]..starts[position] + values.len();
             flat[come.clone()].copy_from_slice(&values);
             for (part, cut) in cuts.iter().enumerate() {
                 let shared = cut
@@ -52,7 +52,7 @@ impl Parts<'_> {
     }
 }
 
-/// Where each tensor begins in the flat vector.
+/// Returns the start of each tensor in the flat vector.
 fn starts(lengths: &[usize]) -> Vec<usize> {
     let sum = |end: &mut usize, length: &usize| {
         let start = *end;
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn a_part_is_given_when_its_last_tensor_has_come() {
         let (send, tensors) = channel();
-        for (place, values) in [(2, vec![4.0, 5.0]), (0, vec![1.0]), (1, vec![2.0, 3.0])] {
-            send.send((place, Reading::Read(Ok(values)))).unwrap();
+        for (position, values) in [(2, vec![4.0, 5.0]), (0, vec![1.0]), (1, vec![2.0, 3.0])] {
+            send.send((position, Reading::Read(Ok(values)))).unwrap();
         }
         drop(send);
         let mut given = vec![];

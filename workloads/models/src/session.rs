@@ -8,20 +8,12 @@ use std::thread;
 use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{ElementConversion, Tensor, TensorData};
 
-use crate::catalog::Architecture;
 use crate::fit::image_tensor;
 use crate::layers::{Draws, Noted, Pass, update_running};
-use crate::lenet5::LeNet5;
-use crate::mobilenet::MobileNet;
-use crate::mobilenet_v3::MobileNetV3Small;
-use crate::network::Network;
-use crate::ops::{LayerOps, Watching};
+use crate::networks::Network;
+use crate::ops::{GradientTap, LayerOps};
 use crate::parts::Parts;
-use crate::resnet::{RESNET18, RESNET32, RESNET34, ResNet};
-use crate::resnet50::ResNet50;
 use crate::source::{ParameterSource, Start};
-use crate::squeezenet::SqueezeNet;
-use crate::vgg::{Vgg11, Vgg11Cifar};
 use crate::{Evaluation, ModelError, ModelInfo, Precision, StepOutput, flat};
 
 /// Most images of one forward pass of an evaluation, which bounds its memory.
@@ -37,13 +29,13 @@ pub(crate) struct Batch<'a> {
     pub(crate) images: &'a [f32],
     /// Channels, height and width of one.
     pub(crate) shape: [usize; 3],
-    /// One an image.
+    /// One label per image.
     pub(crate) labels: &'a [u8],
 }
 
-/// What a [`crate::Trainer`] does, of arguments that it has checked.
+/// Work of a [`crate::Trainer`], on arguments that it has checked.
 pub(crate) trait Session: Send {
-    /// Of the matrix products from now on, where the backend has a choice.
+    /// Sets the precision of matrix products from now on, where the backend has a choice.
     fn set_precision(&mut self, precision: Precision);
 
     /// Parameters of that seed, or none, and statistics.
@@ -57,7 +49,7 @@ pub(crate) trait Session: Send {
         draws: Draws,
     ) -> Result<StepOutput, ModelError>;
 
-    /// As [`Session::gradient`], with its parts given as soon as they are known.
+    /// Computes [`Session::gradient`], and gives its parts as soon as they are known.
     fn gradient_in_parts(
         &self,
         parameters: &[f32],
@@ -75,34 +67,8 @@ pub(crate) trait Session: Send {
     ) -> Result<Evaluation, ModelError>;
 }
 
-/// The session of a model on a backend's device.
-pub(crate) fn session<B>(info: &'static ModelInfo, device: B::Device) -> Box<dyn Session>
-where
-    B: AutodiffBackend + LayerOps,
-    B::InnerBackend: LayerOps,
-{
-    type Inner<B> = <B as AutodiffBackend>::InnerBackend;
-    macro_rules! boxed {
-        ($network:ident, $layout:expr) => {
-            BurnSession::<B, $network<B>, $network<Inner<B>>>::boxed(info, $layout, device)
-        };
-    }
-    match info.architecture {
-        Architecture::LeNet5 => boxed!(LeNet5, ()),
-        Architecture::MobileNet => boxed!(MobileNet, ()),
-        Architecture::ResNet18 => boxed!(ResNet, RESNET18),
-        Architecture::ResNet32 => boxed!(ResNet, RESNET32),
-        Architecture::ResNet34 => boxed!(ResNet, RESNET34),
-        Architecture::ResNet50 => boxed!(ResNet50, ()),
-        Architecture::SqueezeNet => boxed!(SqueezeNet, ()),
-        Architecture::MobileNetV3Small => boxed!(MobileNetV3Small, ()),
-        Architecture::Vgg11 => boxed!(Vgg11, info.classes),
-        Architecture::Vgg11Cifar => boxed!(Vgg11Cifar, ()),
-    }
-}
-
 /// The network `N` for training on `B`, and `E`, the same without autodiff.
-struct BurnSession<B: AutodiffBackend, N: Network<B>, E>
+pub(crate) struct BurnSession<B: AutodiffBackend, N: Network<B>, E>
 where
     B: LayerOps,
 {
@@ -120,7 +86,12 @@ where
     N: Network<B> + 'static,
     E: Network<B::InnerBackend, Layout = N::Layout> + 'static,
 {
-    fn boxed(info: &'static ModelInfo, layout: N::Layout, device: B::Device) -> Box<dyn Session> {
+    /// Returns the session of a model whose networks are laid out like that.
+    pub(crate) fn boxed(
+        info: &'static ModelInfo,
+        layout: N::Layout,
+        device: B::Device,
+    ) -> Box<dyn Session> {
         Box::new(Self {
             info,
             layout,
@@ -180,14 +151,14 @@ where
     ) -> Result<StepOutput, ModelError> {
         B::at(self.precision, || {
             let (send, taken) = channel();
-            let watching = Watching::begin(send.clone());
+            let tap = GradientTap::begin(send.clone());
             let forward = self.forward(parameters, batch, draws)?;
-            let lengths = flat::watch(&forward.network);
+            let lengths = flat::tap_gradients(&forward.network);
             thread::scope(|scope| {
                 let assembled = scope.spawn(move || parts.assemble(&lengths, taken));
                 let gradients = forward.loss.backward();
-                flat::send_left(&forward.network, gradients, &watching, &send)?;
-                drop((watching, send));
+                flat::send_remaining(&forward.network, gradients, &tap, &send)?;
+                drop((tap, send));
                 let mut values = forward.reads()?.finish()?;
                 let (loss, correct) = forward.finish(&mut values, batch, statistics);
                 let gradient = assembled
@@ -227,7 +198,7 @@ where
         batch: Batch<'_>,
         draws: Draws,
     ) -> Result<Forward<B, N>, ModelError> {
-        let source = &mut ParameterSource::given(parameters);
+        let source = &mut ParameterSource::fixed(parameters);
         let network = N::new(source, self.layout, &self.device);
         let mut pass = Pass::<B>::training(draws);
         let images = self.images(batch);
@@ -246,7 +217,7 @@ where
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Result<Evaluation, ModelError> {
-        let source = &mut ParameterSource::given(parameters);
+        let source = &mut ParameterSource::fixed(parameters);
         let network = E::new(source, self.layout, &self.device);
         let statistics = Tensor::from_data(
             TensorData::new(statistics.to_vec(), [statistics.len()]),
@@ -278,13 +249,13 @@ where
 }
 
 impl<B: AutodiffBackend + LayerOps, N: Network<B>, E> BurnSession<B, N, E> {
-    /// The batch's images as the network takes them.
+    /// Returns the batch's images as the network takes them.
     fn images<I: Backend<Device = B::Device>>(&self, batch: Batch<'_>) -> Tensor<I, 4> {
         image_tensor(batch.images, batch.shape, self.info.input, &self.device)
     }
 }
 
-/// What a training step's forward pass found.
+/// Results of a training step's forward pass.
 struct Forward<B: AutodiffBackend, N> {
     network: N,
     scores: Tensor<B::InnerBackend, 2>,
@@ -328,7 +299,8 @@ where
     }
 }
 
-/// How many rows of scores have their greatest, the first of equals, at the label.
+/// Returns the number of rows of scores that have their greatest, the first of equals, at
+/// the label.
 fn count_correct(scores: &[f32], labels: &[u8]) -> usize {
     let classes = scores.len() / labels.len();
     scores
@@ -354,6 +326,7 @@ mod tests {
     use burn_flex::{Flex, FlexDevice};
 
     use super::*;
+    use crate::networks::lenet5::LeNet5;
 
     /// By the operations that find them, from the last layer to the first.
     #[test]
@@ -375,16 +348,16 @@ mod tests {
         };
         let parameters = session.start(Some(1)).parameters;
         let (send, taken) = channel();
-        let watching = Watching::begin(send);
+        let tap = GradientTap::begin(send);
         let forward = session
             .forward(&parameters, batch, Draws::new(0, 0))
             .unwrap();
-        let lengths = flat::watch(&forward.network);
-        assert_eq!(watching.left().len(), lengths.len());
+        let lengths = flat::tap_gradients(&forward.network);
+        assert_eq!(tap.remaining().len(), lengths.len());
         forward.loss.backward();
-        assert_eq!(watching.left(), [0; 0]);
-        drop(watching);
-        let order: Vec<usize> = taken.iter().map(|(place, _)| place).collect();
+        assert_eq!(tap.remaining(), [0; 0]);
+        drop(tap);
+        let order: Vec<usize> = taken.iter().map(|(position, _)| position).collect();
         assert_eq!(order.len(), lengths.len());
         assert!(order[0] >= lengths.len() - 2 && order[lengths.len() - 1] < 2);
     }

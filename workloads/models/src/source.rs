@@ -5,8 +5,8 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
 use epochcost_kernels::hash::{mix, unit_f32};
 
-/// How a tensor of parameters begins: by PyTorch's defaults for its layer, or as the
-/// network's reference definition says.
+/// Initial values of a tensor of parameters: PyTorch's defaults for its layer, or
+/// those of the network's reference definition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Initial {
     /// Uniform in `[-1/√fan_in, 1/√fan_in)`: what `kaiming_uniform_(a=√5)` comes
@@ -39,7 +39,7 @@ pub(crate) struct ParameterSource<'a> {
 }
 
 enum Values<'a> {
-    Given(&'a [f32]),
+    Fixed(&'a [f32]),
     /// Drawn by the seed, or without one counted only.
     Fresh {
         seed: Option<u64>,
@@ -47,22 +47,24 @@ enum Values<'a> {
     },
 }
 
-/// What training begins with.
+/// Values that training begins with.
 #[derive(Debug, Default)]
 pub(crate) struct Start {
     /// The flat parameters.
     pub(crate) parameters: Vec<f32>,
     /// The flat batch-norm statistics: means 0, variances 1.
     pub(crate) statistics: Vec<f32>,
-    /// The length of each tensor that the parameters are made of.
-    pub(crate) tensor_lengths: Vec<usize>,
+    /// Shape of each tensor that the parameters are made of.
+    pub(crate) tensor_shapes: Vec<Vec<usize>>,
+    /// Channels of each batch norm.
+    pub(crate) normed_channels: Vec<usize>,
 }
 
 impl<'a> ParameterSource<'a> {
     /// Parameters as given: as many as the network has.
-    pub(crate) fn given(parameters: &'a [f32]) -> Self {
+    pub(crate) fn fixed(parameters: &'a [f32]) -> Self {
         Self {
-            values: Values::Given(parameters),
+            values: Values::Fixed(parameters),
             taken: 0,
         }
     }
@@ -99,9 +101,9 @@ impl<'a> ParameterSource<'a> {
         let range = self.taken..self.taken + shape.iter().product::<usize>();
         self.taken = range.end;
         let values = match &mut self.values {
-            Values::Given(parameters) => parameters[range].to_vec(),
+            Values::Fixed(parameters) => parameters[range].to_vec(),
             Values::Fresh { seed, start } => {
-                start.tensor_lengths.push(range.len());
+                start.tensor_shapes.push(shape.to_vec());
                 match seed {
                     None => vec![0.0; range.len()],
                     Some(seed) => {
@@ -120,6 +122,7 @@ impl<'a> ParameterSource<'a> {
     /// Notes that a batch norm of so many channels keeps statistics.
     pub(crate) fn keep_statistics(&mut self, channels: usize) {
         if let Values::Fresh { start, .. } = &mut self.values {
+            start.normed_channels.push(channels);
             for initial in [0.0, 1.0] {
                 let length = start.statistics.len() + channels;
                 start.statistics.resize(length, initial);
@@ -131,12 +134,12 @@ impl<'a> ParameterSource<'a> {
     pub(crate) fn into_start(self) -> Start {
         match self.values {
             Values::Fresh { start, .. } => start,
-            Values::Given(_) => Start::default(),
+            Values::Fixed(_) => Start::default(),
         }
     }
 }
 
-/// The initial value of the parameter at that index of the flat vector.
+/// Returns the initial value of the parameter at that index of the flat vector.
 fn draw(seed: u64, index: usize, initial: Initial) -> f32 {
     let bound = match initial {
         Initial::Uniform { fan_in } => 1.0 / (fan_in as f64).sqrt(),

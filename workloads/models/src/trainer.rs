@@ -10,20 +10,21 @@ use crate::fit::fits;
 #[cfg(feature = "cuda")]
 use crate::gpu::cuda;
 use crate::layers::Draws;
+use crate::networks::session;
 use crate::parts::Parts;
-use crate::session::{Batch, Session, session};
+use crate::session::{Batch, Session};
 use crate::{Device, ModelError, ModelInfo, Precision};
 
 /// A model on a device, ready to compute gradients and to evaluate.
 pub struct Trainer {
     info: &'static ModelInfo,
     session: Box<dyn Session>,
-    /// Of the images that it is given.
+    /// Shape of the images: channels, height and width.
     images: [usize; 3],
     micro_batch: Option<NonZeroUsize>,
 }
 
-/// What one training step found.
+/// Result of one training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepOutput {
     /// Mean cross-entropy of the batch; not finite where training has diverged.
@@ -34,7 +35,7 @@ pub struct StepOutput {
     pub correct: usize,
 }
 
-/// What an evaluation found.
+/// Result of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
     /// Mean cross-entropy over the images.
@@ -46,7 +47,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// The share of images classified correctly, from 0 to 1.
+    /// Returns the share of images classified correctly, from 0 to 1.
     #[must_use]
     pub fn accuracy(&self) -> f64 {
         self.correct as f64 / self.samples as f64
@@ -54,16 +55,16 @@ impl Evaluation {
 }
 
 impl Trainer {
-    /// A trainer of the named model on a device.
+    /// Returns a trainer of the named model on a device.
     ///
     /// # Errors
     /// [`ModelError::UnknownModel`], and what [`Device::available`] says.
     pub fn new(model: &str, device: Device) -> Result<Self, ModelError> {
         let info = ModelInfo::find(model)?;
         let session = match device {
-            Device::Cpu => session::<Autodiff<Flex>>(info, FlexDevice),
+            Device::Cpu => session::<Autodiff<Flex>>(info, FlexDevice)?,
             #[cfg(feature = "cuda")]
-            Device::Cuda => session::<Autodiff<cuda::Cuda>>(info, cuda::device()?),
+            Device::Cuda => session::<Autodiff<cuda::Cuda>>(info, cuda::device()?)?,
             #[cfg(not(feature = "cuda"))]
             Device::Cuda => return Err(ModelError::NoCuda),
         };
@@ -75,9 +76,9 @@ impl Trainer {
         })
     }
 
-    /// The same trainer, given images of that shape (channels, height, width): smaller ones
-    /// than its input are enlarged by bilinear interpolation, and a single channel is
-    /// repeated.
+    /// Returns the same trainer, given images of that shape (channels, height, width):
+    /// smaller ones than its input are enlarged by bilinear interpolation, and a single
+    /// channel is repeated.
     ///
     /// # Errors
     /// [`ModelError::Images`] where they are larger or have other channels.
@@ -93,8 +94,8 @@ impl Trainer {
         Ok(Self { images, ..self })
     }
 
-    /// The same trainer, splitting every training batch into micro-batches of at most so
-    /// many images, one after the other: what a step keeps in memory is then a
+    /// Returns the same trainer, splitting every training batch into micro-batches of at
+    /// most so many images, one after the other: what a step keeps in memory is then a
     /// micro-batch's.
     ///
     /// The gradient and the loss are those of the batch, as means over its images. A batch
@@ -109,21 +110,21 @@ impl Trainer {
         }
     }
 
-    /// The same trainer with products of that precision, which the CPU does not have: it
-    /// computes in `f32`.
+    /// Returns the same trainer with products of that precision, which the CPU does not
+    /// have: it computes in `f32`.
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
         self.session.set_precision(precision);
         self
     }
 
-    /// The model's name and sizes.
+    /// Returns the model's name and sizes.
     #[must_use]
     pub fn info(&self) -> &'static ModelInfo {
         self.info
     }
 
-    /// The parameters that training begins with, `info().parameters` values.
+    /// Returns the parameters that training begins with, `info().parameters` values.
     ///
     /// They follow PyTorch's defaults: weights and biases of convolutions and
     /// linear layers are uniform in `[-1/√fan_in, 1/√fan_in)`, batch norms begin
@@ -138,20 +139,21 @@ impl Trainer {
         self.session.start(Some(seed)).parameters
     }
 
-    /// The batch-norm statistics that training begins with: means 0, variances 1.
+    /// Returns the batch-norm statistics that training begins with: means 0, variances 1.
     #[must_use]
     pub fn initial_statistics(&self) -> Vec<f32> {
         self.session.start(None).statistics
     }
 
-    /// The length of each tensor that the parameters and the gradient are made of, in
-    /// flat order; `info().gradient_tensors` of them.
+    /// Returns the length of each tensor that the parameters and the gradient are made of,
+    /// in flat order; `info().gradient_tensors` of them.
     #[must_use]
     pub fn tensor_lengths(&self) -> Vec<usize> {
-        self.session.start(None).tensor_lengths
+        let shapes = self.session.start(None).tensor_shapes;
+        shapes.iter().map(|shape| shape.iter().product()).collect()
     }
 
-    /// The gradient of the batch's mean cross-entropy, at the given parameters.
+    /// Returns the gradient of the batch's mean cross-entropy, at the given parameters.
     ///
     /// `images` are normalised values `[batch, channels, height, width]`, as
     /// [`crate::input::decode`] makes them; there is one label an image. The
@@ -184,15 +186,15 @@ impl Trainer {
         }
     }
 
-    /// As [`Trainer::gradient`], bit for bit, and gives each of the gradient's `cuts`, with its
-    /// position among them, to `ready` as soon as it is known, while the rest is still
+    /// Computes [`Trainer::gradient`], bit for bit, and gives each of the gradient's `cuts`,
+    /// with its position among them, to `ready` as soon as it is known, while the rest is still
     /// computed: the last layers' come first. In micro-batches, all come at the end.
     ///
     /// # Errors
-    /// As [`Trainer::gradient`]; parts may have been given before.
+    /// Those of [`Trainer::gradient`]; parts may have been given before.
     ///
     /// # Panics
-    /// When a cut reaches beyond the gradient.
+    /// Panics if a cut reaches beyond the gradient.
     #[allow(clippy::too_many_arguments)] // Those of `gradient`, and where parts go.
     pub fn gradient_in_parts(
         &mut self,
@@ -255,7 +257,7 @@ impl Trainer {
     /// given statistics.
     ///
     /// # Errors
-    /// As [`Trainer::gradient`].
+    /// Those of [`Trainer::gradient`].
     pub fn evaluate(
         &mut self,
         parameters: &[f32],
@@ -283,6 +285,7 @@ impl Trainer {
             return Err(ModelError::EmptyBatch);
         }
         let info = self.info;
+        // Lengths.
         for (what, actual, expected) in [
             ("parameters", parameters.len(), info.parameters),
             ("statistics", statistics.len(), info.statistics),
@@ -297,6 +300,7 @@ impl Trainer {
                 });
             }
         }
+        // Labels.
         let classes = info.classes;
         match labels
             .iter()

@@ -1,6 +1,6 @@
 //! What computing on a GPU uses of it, where its driver says so.
 
-/// What was sampled while a [`GpuWatch`] ran.
+/// Means of the samples that were taken while a [`GpuWatch`] ran.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuUsage {
     /// The GPU's name.
@@ -13,7 +13,7 @@ pub struct GpuUsage {
     /// Share of the time in which any process computed on it, from 0 to 1: the mean of the
     /// samples.
     pub utilisation: f64,
-    /// How many samples were taken.
+    /// Number of samples.
     pub samples: usize,
 }
 
@@ -37,7 +37,7 @@ mod without {
             None
         }
 
-        /// What was sampled.
+        /// Returns what was sampled.
         #[must_use]
         pub fn stop(self) -> Option<GpuUsage> {
             match self.0 {}
@@ -58,7 +58,7 @@ mod sampler {
     use super::GpuUsage;
     use crate::gpu::cuda::nvml;
 
-    /// Between two samples. The driver's own are a sixth of a second to a second long.
+    /// Interval between two samples. The driver's own are a sixth of a second to a second long.
     const INTERVAL: Duration = Duration::from_millis(200);
 
     const MB: f64 = 1_048_576.0;
@@ -90,7 +90,7 @@ mod sampler {
             Some(Self { end, thread })
         }
 
-        /// What was sampled; none where the driver answered nothing.
+        /// Returns what was sampled; `None` where the driver answered nothing.
         #[must_use]
         pub fn stop(self) -> Option<GpuUsage> {
             drop(self.end);
@@ -98,7 +98,7 @@ mod sampler {
         }
     }
 
-    /// The GPU that CUDA calls the first.
+    /// Returns the GPU that CUDA calls the first.
     fn first(nvml: &Nvml) -> Result<Device<'_>, NvmlError> {
         let visible = std::env::var("CUDA_VISIBLE_DEVICES").unwrap_or_default();
         let name = visible.split(',').next().unwrap_or_default().trim();

@@ -190,7 +190,8 @@ async fn metered_traffic_is_the_closed_form() {
                 for compute in [testing::compute, testing::phantom] {
                     let trial = testing::run_with(&job, compute).await.unwrap();
                     assert_eq!(trial.exchange(), closed_form(&job), "{what}");
-                    let expected = kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]);
+                    let expected =
+                        kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]).unwrap();
                     assert_eq!(state(&trial), expected, "{what}");
                 }
             }
@@ -206,7 +207,7 @@ fn bytes_are_as_published() {
         for (k, merges) in [(-1, 1), (1, 3), (2, 2)] {
             let job = job(Fidelity::Paper, workers, json!({"k": k}));
             let mut exchange = closed_form(&job);
-            let state = kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]);
+            let state = kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]).unwrap();
             let n = workers as u64;
             let (train, next) = (3 * n * merges, 3 * n * (merges - 1));
             let validate = 3 * n.min(2 * workers as u64).min(2);

@@ -17,13 +17,13 @@ pub struct Arguments<'a, A> {
 type Parsed<T> = Result<T, CommandError>;
 
 impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
-    /// The arguments `all` of `command`.
+    /// Returns the arguments `all` of `command`.
     #[must_use]
     pub fn new(command: &'a str, all: &'a [A]) -> Self {
         Self { command, rest: all }
     }
 
-    /// The next argument as it is.
+    /// Returns the next argument as it is.
     ///
     /// # Errors
     /// [`CommandError::WrongCount`] if there is none.
@@ -36,7 +36,7 @@ impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
         Ok(first)
     }
 
-    /// The next argument as a key: UTF-8.
+    /// Returns the next argument as a key: UTF-8.
     ///
     /// # Errors
     /// [`CommandError::KeyNotText`], or as [`blob`](Self::blob).
@@ -47,7 +47,7 @@ impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
             .map_err(|_| CommandError::KeyNotText)
     }
 
-    /// The next argument as a whole number.
+    /// Returns the next argument as a whole number.
     ///
     /// # Errors
     /// [`CommandError::NotAnInteger`], or as [`blob`](Self::blob).
@@ -55,7 +55,7 @@ impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
         self.number()?.ok_or(CommandError::NotAnInteger)
     }
 
-    /// The next argument as the nearest finite f32.
+    /// Returns the next argument as the nearest finite f32.
     ///
     /// # Errors
     /// [`CommandError::NotAFloat`], or as [`blob`](Self::blob).
@@ -70,10 +70,10 @@ impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
-    /// All that is left, at least one, as keys.
+    /// Returns all that is left, at least one, as keys.
     ///
     /// # Errors
-    /// As [`key`](Self::key).
+    /// Those of [`key`](Self::key).
     pub fn keys(mut self) -> Parsed<Vec<String>> {
         let mut keys = vec![self.key()?];
         while !self.rest.is_empty() {
@@ -104,10 +104,10 @@ impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
         self.keys()
     }
 
-    /// All that is left, at least one, as it is.
+    /// Returns all that is left, at least one, as it is.
     ///
     /// # Errors
-    /// As [`blob`](Self::blob).
+    /// Those of [`blob`](Self::blob).
     pub fn blobs(mut self) -> Parsed<&'a [A]> {
         let all = self.rest;
         self.blob()?;

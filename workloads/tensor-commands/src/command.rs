@@ -24,19 +24,19 @@ pub const NAMES: [&str; 9] = [
 pub enum Command<'a, A> {
     /// Stores a value, over anything that was there.
     Set {
-        /// Where.
+        /// Key of the tensor.
         key: String,
         /// The value.
         value: &'a A,
     },
     /// Answers with a value.
     Get {
-        /// Where it is.
+        /// Key of the tensor.
         key: String,
     },
     /// Answers with some elements of a tensor.
     GetRange {
-        /// Where it is.
+        /// Key of the tensor.
         key: String,
         /// First element.
         start: u64,
@@ -47,7 +47,7 @@ pub enum Command<'a, A> {
     Accumulate {
         /// The addition: its only source is not a key but `value`.
         operation: Operation,
-        /// What to add.
+        /// Value to add.
         value: &'a A,
     },
     /// Computes a tensor of those at other keys.
@@ -56,7 +56,7 @@ pub enum Command<'a, A> {
     JsonMean {
         /// The list.
         key: String,
-        /// How many of its items, from the first.
+        /// Number of its items, from the first.
         count: u64,
     },
 }
@@ -101,7 +101,7 @@ impl<'a, A: AsRef<[u8]>> Command<'a, A> {
     }
 }
 
-/// The commands that compute one tensor of others.
+/// Returns the commands that compute one tensor of others.
 fn operation<A: AsRef<[u8]>>(
     name: &str,
     mut arguments: Arguments<'_, A>,
@@ -154,9 +154,9 @@ fn step<A: AsRef<[u8]>>(arguments: &mut Arguments<'_, A>) -> Result<SgdStep, Com
     })
 }
 
-/// Which of the arguments of `name`, counted from 0, are keys, also when the
-/// rest of them is nonsense: what access control and clusters ask for. The key
-/// of a velocity is not among the arguments.
+/// Returns the positions, counted from 0, of the arguments of `name` that are
+/// keys, also when the rest of them is nonsense: what access control and
+/// clusters ask for. The key of a velocity is not among the arguments.
 #[must_use]
 pub fn positions_of_keys<A: AsRef<[u8]>>(name: &str, arguments: &[A]) -> Vec<usize> {
     let sources_from = match name {

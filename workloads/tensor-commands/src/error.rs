@@ -67,7 +67,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// The error reply's text, on one line whatever the client sent.
+    /// Returns the error reply's text, on one line whatever the client sent.
     #[must_use]
     pub fn line(&self) -> String {
         one_line(&self.to_string())
@@ -79,7 +79,7 @@ impl CommandError {
         }
     }
 
-    /// The refusal of a command that nobody knows.
+    /// Returns the refusal of an unknown command.
     #[must_use]
     pub fn unknown(command: &str) -> Self {
         Self::Unknown {

@@ -20,11 +20,11 @@ pub use error::CommandError;
 pub use operation::{Inputs, Operation, OperationKind, Outputs, Written, check_elements, compute};
 pub use rules::{RobustRule, SgdStep};
 
-/// Where the velocity of the parameters at `key` is kept.
+/// Returns the key of the velocity of the parameters at `key`.
 #[must_use]
 pub fn velocity_key(key: &str) -> String {
     format!("{key}{VELOCITY_SUFFIX}")
 }
 
-/// What a velocity's key ends in.
+/// Suffix of a velocity's key.
 pub const VELOCITY_SUFFIX: &str = ":velocity";

@@ -7,7 +7,7 @@ use epochcost_kernels::reduce;
 
 use crate::{RobustRule, SgdStep, velocity_key};
 
-/// What is computed.
+/// Computation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OperationKind {
     /// target += value, or target = value if there is none.
@@ -25,7 +25,7 @@ pub enum OperationKind {
 pub struct Operation {
     /// The key that is written.
     pub target: String,
-    /// What is computed.
+    /// Computation.
     pub kind: OperationKind,
     /// The keys of the sources, in the order of their addition.
     pub sources: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Inputs<V> {
     pub velocity: Option<V>,
 }
 
-/// What an operation writes.
+/// Results of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs {
     /// The target.
@@ -61,7 +61,7 @@ pub enum Written {
 }
 
 impl Operation {
-    /// An operation on the tensor at `target`.
+    /// Returns an operation on the tensor at `target`.
     #[must_use]
     pub const fn new(target: String, kind: OperationKind, sources: Vec<String>) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Operation {
         }
     }
 
-    /// The key of the velocity, if the step keeps one.
+    /// Returns the key of the velocity, if the step keeps one.
     #[must_use]
     pub fn velocity_key(&self) -> Option<String> {
         match self.kind {
@@ -80,7 +80,7 @@ impl Operation {
         }
     }
 
-    /// Whether the new value is made of the old one.
+    /// Returns whether the new value is made of the old one.
     #[must_use]
     pub const fn reads_target(&self) -> bool {
         matches!(
@@ -126,8 +126,8 @@ impl Operation {
 }
 
 impl<V> Inputs<V> {
-    /// The same with every value seen as `view` shows it; `None` if it does not
-    /// show one of them.
+    /// Returns the same with every value seen as `view` shows it; `None` if it
+    /// does not show one of them.
     pub fn view<'a, W>(&'a self, view: impl Fn(&'a V) -> Option<W>) -> Option<Inputs<W>> {
         let optional = |value: &'a Option<V>| match value {
             Some(value) => view(value).map(Some),
@@ -181,7 +181,7 @@ fn accumulate(inputs: &Inputs<&[u8]>) -> Result<Written, KernelError> {
     Ok(Written::Vector(sum))
 }
 
-/// The number of elements of a tensor.
+/// Returns the number of elements of a tensor.
 ///
 /// # Errors
 /// [`KernelError::RaggedBytes`].

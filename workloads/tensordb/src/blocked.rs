@@ -15,8 +15,8 @@ use redis_module::{Context, ContextFlags, raw};
 
 use crate::api::api;
 
-/// Between two looks at whether writing is still paused.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// Polling interval while writing is paused.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A client that waits; it goes on when this is dropped.
 pub(crate) struct Blocked {
@@ -34,9 +34,9 @@ pub(crate) struct Locked<'b> {
     context: Context,
 }
 
-/// Whether the client of `context` may wait: not in a transaction or script, in
-/// a file that is replayed, or at the other end of a replication link, where
-/// commands must have their effect in turn.
+/// Returns whether the client of `context` may wait: not in a transaction or
+/// script, in a file that is replayed, or at the other end of a replication
+/// link, where commands must have their effect in turn.
 pub(crate) fn may_wait(context: &Context) -> bool {
     let flags = context.get_flags();
     !flags.intersects(
@@ -71,7 +71,7 @@ impl Blocked {
         }
     }
 
-    /// Waits for Redis' lock, and until nobody paused writing: Redis stops if
+    /// Waits for Redis' lock, and until writing is not paused: Redis stops if
     /// something is replicated during a failover or CLIENT PAUSE.
     pub(crate) fn lock_for_writing(&self) -> Locked<'_> {
         loop {
@@ -80,7 +80,7 @@ impl Blocked {
                 return locked;
             }
             drop(locked);
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -106,7 +106,7 @@ impl Blocked {
 }
 
 fn writing_is_paused() -> bool {
-    // SAFETY: the function takes nothing and only looks; servers that lack it
+    // SAFETY: the function takes nothing and changes nothing; servers that lack it
     // do not pause.
     unsafe { raw::RedisModule_AvoidReplicaTraffic.is_some_and(|paused| paused() != 0) }
 }

@@ -50,7 +50,7 @@ pub(crate) fn handle(
     let arguments = words.get(1..).unwrap_or_default();
     catch_unwind(AssertUnwindSafe(|| {
         if context.is_keys_position_request() {
-            tell_keys(command, context, arguments);
+            report_keys(command, context, arguments);
             return Ok(RedisValue::NoReply);
         }
         give_back_strings();
@@ -66,7 +66,7 @@ pub(crate) fn handle(
     )))
 }
 
-fn tell_keys(command: &str, context: &Context, arguments: &[RedisString]) {
+fn report_keys(command: &str, context: &Context, arguments: &[RedisString]) {
     let words: Vec<_> = arguments.iter().map(Word).collect();
     for position in positions_of_keys(command, &words) {
         if let Ok(position) = i32::try_from(position + 1) {

@@ -27,7 +27,7 @@ impl Found {
         self.tensor.as_ref().as_ref()
     }
 
-    /// Whether the other is the same value, not only an equal one.
+    /// Returns whether the other is the same value, not only an equal one.
     pub(crate) fn is(&self, other: &Self) -> bool {
         !self.is_text && !other.is_text && Arc::ptr_eq(&self.tensor, &other.tensor)
     }
@@ -61,7 +61,7 @@ impl Keyspace<'_> {
         }
     }
 
-    /// What `operation` reads, all at this moment.
+    /// Returns everything that `operation` reads, all at this moment.
     pub(crate) fn read(
         &self,
         operation: &Operation,
@@ -121,7 +121,7 @@ impl Keyspace<'_> {
     }
 
     /// Calls `edit` on the elements of the tensor at `key` where they lie, if
-    /// nobody else reads them.
+    /// there is no other reader.
     pub(crate) fn edit<T>(&self, key: &str, edit: impl FnOnce(&mut Vec<f32>) -> T) -> Option<T> {
         let name = self.name(key);
         let opened = self.0.open_key_writable(&name);
@@ -152,7 +152,7 @@ impl Keyspace<'_> {
             .notify_keyspace_event(NotifyEvent::MODULE, &event, &self.name(key));
     }
 
-    /// A string of Redis' own at `key`.
+    /// Returns a string of Redis' own at `key`.
     ///
     /// By GET and not by direct access, which changes how Redis keeps a short
     /// string even when it only reads.
@@ -168,13 +168,14 @@ impl Keyspace<'_> {
         self.0.call_ext(command, &options, arguments)
     }
 
-    /// A string of Redis'; the crate's own constructor takes no zero bytes.
+    /// Returns a string of Redis'; the crate's own constructor takes no zero
+    /// bytes.
     fn name(&self, key: &str) -> RedisString {
         RedisString::create_from_slice(std::ptr::null_mut(), key.as_bytes())
     }
 }
 
-/// The tensor of an open key; `None` if it holds none.
+/// Returns the tensor of an open key; `None` if it holds none.
 fn slot(opened: &RedisKeyWritable) -> Option<&mut Arc<Tensor>> {
     if opened.key_type() != KeyType::Module {
         return None;

@@ -48,10 +48,10 @@ fn guarded<T>(otherwise: T, callback: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(callback)).unwrap_or(otherwise)
 }
 
-/// The value behind the pointer that Redis keeps.
+/// Returns the value behind the pointer that Redis keeps.
 ///
 /// # Safety
-/// `value` is one that [`TENSOR`]'s keys hold.
+/// `value` must be one that [`TENSOR`]'s keys hold.
 unsafe fn tensor<'a>(value: *const c_void) -> &'a Arc<Tensor> {
     // SAFETY: Redis hands out only pointers that it got from `boxed`, or from
     // `set_value`, which boxes the same type.
@@ -62,6 +62,10 @@ fn boxed(tensor: Arc<Tensor>) -> *mut c_void {
     Box::into_raw(Box::new(tensor)).cast()
 }
 
+/// Reads a value from an RDB file or a DUMP payload.
+///
+/// # Safety
+/// `rdb` must be the stream that Redis is reading.
 unsafe extern "C" fn load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
     if encoding != ENCODING {
         return ptr::null_mut();
@@ -81,6 +85,10 @@ unsafe extern "C" fn load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut
     })
 }
 
+/// Writes a value to an RDB file or a DUMP payload.
+///
+/// # Safety
+/// `rdb` must be the stream that Redis is writing, `value` one that [`TENSOR`]'s keys hold.
 unsafe extern "C" fn save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: Redis passes a value of this type.
     let bytes = unsafe { tensor(value) }.as_ref().as_ref();
@@ -88,6 +96,10 @@ unsafe extern "C" fn save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
     unsafe { api!(RedisModule_SaveStringBuffer)(rdb, bytes.as_ptr().cast(), bytes.len()) };
 }
 
+/// Writes a value to the append-only file, as a command.
+///
+/// # Safety
+/// `aof` must be the file that Redis is writing, `key` and `value` a key and its value.
 unsafe extern "C" fn rewrite(
     aof: *mut raw::RedisModuleIO,
     key: *mut raw::RedisModuleString,
@@ -108,11 +120,20 @@ unsafe extern "C" fn rewrite(
     }
 }
 
+/// Returns the bytes of memory that a value takes.
+///
+/// # Safety
+/// `value` must be one that [`TENSOR`]'s keys hold.
 unsafe extern "C" fn memory_usage(value: *const c_void) -> usize {
     // SAFETY: Redis passes a value of this type.
     unsafe { tensor(value) }.memory_bytes()
 }
 
+/// Adds a value to the digest of DEBUG DIGEST.
+///
+/// # Safety
+/// `digest` must be the digest that Redis is computing, `value` one that [`TENSOR`]'s keys
+/// hold.
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
     // SAFETY: Redis passes a value of this type.
     let bytes: &[u8] = unsafe { tensor(value) }.as_ref().as_ref();
@@ -123,20 +144,30 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
     }
 }
 
-/// May run on Redis' thread for lazy freeing.
+/// Frees a value, maybe on Redis' thread for lazy freeing.
+///
+/// # Safety
+/// `value` must be one that [`TENSOR`]'s keys held, and is not used again.
 unsafe extern "C" fn free(value: *mut c_void) {
     // SAFETY: Redis passes a value of this type once, and forgets it.
     let value = unsafe { Box::from_raw(value.cast::<Arc<Tensor>>()) };
     guarded((), || drop(value));
 }
 
-/// Above 64, Redis frees on another thread: what takes 256 KiB or more.
+/// Returns the effort of freeing a value. Above 64, Redis frees on another thread: what
+/// takes 256 KiB or more.
+///
+/// # Safety
+/// `value` must be one that [`TENSOR`]'s keys hold.
 unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: Redis passes a value of this type.
     1 + unsafe { tensor(value) }.memory_bytes() / 4096
 }
 
-/// COPY: both keys share the tensor until one of them is written.
+/// Copies a value for COPY: both keys share the tensor until one of them is written.
+///
+/// # Safety
+/// `value` must be one that [`TENSOR`]'s keys hold.
 unsafe extern "C" fn copy(
     _from: *mut raw::RedisModuleString,
     _to: *mut raw::RedisModuleString,

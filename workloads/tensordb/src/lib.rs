@@ -28,7 +28,7 @@ mod operate;
 mod server;
 mod tensor;
 
-/// What Redis calls: generated, and so not ours to document or to make safe.
+/// Entry points for Redis: generated, and so not ours to document or to make safe.
 #[cfg(not(test))]
 #[allow(unsafe_code, missing_docs)]
 mod entry {
@@ -39,7 +39,7 @@ mod entry {
     use crate::kind::TENSOR;
 
     // Every command has its own handler, since a server may rename commands.
-    // Keys are told by the handlers ("getkeys-api"): sources stand in places
+    // Keys are reported by the handlers ("getkeys-api"): sources stand in places
     // that Redis' own ranges cannot describe.
     redis_module! {
         name: "epochcost",

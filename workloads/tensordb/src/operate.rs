@@ -16,9 +16,9 @@ use crate::tensor::{KeptString, Tensor};
 /// less than a client waits for another thread.
 const SHORT_BYTES: usize = 1 << 20;
 /// A tensor that is changed where it lies is changed on Redis' own thread, which
-/// answers nobody meanwhile, if at most this many bytes are moved: 10 to 15 ms.
+/// answers no other client meanwhile, if at most this many bytes are moved: 10 to 15 ms.
 const IN_PLACE_BYTES: usize = 256 << 20;
-/// How often an operation is computed anew because a client replaced what it
+/// Attempts to compute an operation anew because a client replaced what it
 /// reads, before it is computed under Redis' lock.
 const ATTEMPTS: usize = 3;
 
@@ -30,7 +30,7 @@ pub(crate) struct Write {
     pub(crate) sent: Option<Arc<Tensor>>,
 }
 
-/// What became of a command.
+/// Outcome of a command.
 pub(crate) enum Outcome {
     Done,
     /// The answer comes later.
@@ -185,7 +185,7 @@ impl Write {
         outputs: Outputs,
         arguments: &[KeptString],
     ) -> Result<(), CommandError> {
-        // The server may have been told to follow another one meanwhile.
+        // The server may have become a replica of another one meanwhile.
         if locked.get_flags().contains(ContextFlags::READONLY) {
             return Err(CommandError::ReadOnly);
         }
@@ -219,8 +219,8 @@ fn moved_bytes(inputs: &Inputs<Found>) -> usize {
     read + changed.map(|value| value.bytes().len()).sum::<usize>()
 }
 
-/// What an operation costs, in bytes moved: robust rules look at every pair of
-/// sources.
+/// Returns the cost of an operation, in bytes moved: robust rules compare every
+/// pair of sources.
 fn work_bytes(kind: OperationKind, inputs: &Inputs<Found>) -> usize {
     let count = inputs.sources.len();
     match kind {

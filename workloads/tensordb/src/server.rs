@@ -34,8 +34,11 @@ pub(crate) fn prepare(context: &Context) -> Status {
     }
 }
 
-/// Strings that background threads are done with are given back also when no
+/// Returns strings that background threads are done with to Redis, also when no
 /// command comes.
+///
+/// # Safety
+/// Redis must call it, on its main thread.
 unsafe extern "C" fn on_cron(
     _context: *mut raw::RedisModuleCtx,
     _event: raw::RedisModuleEvent,

@@ -126,18 +126,18 @@ impl Drop for KeptString {
             unsafe { api!(RedisModule_FreeString)(ptr::null_mut(), self.string) };
         } else {
             let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.push(GivenBack(self.string));
+            waiting.push(Returned(self.string));
         }
     }
 }
 
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
-static WAITING: Mutex<Vec<GivenBack>> = Mutex::new(Vec::new());
+static WAITING: Mutex<Vec<Returned>> = Mutex::new(Vec::new());
 
-struct GivenBack(*mut raw::RedisModuleString);
+struct Returned(*mut raw::RedisModuleString);
 
 // SAFETY: the pointer is carried to the main thread and used there only.
-unsafe impl Send for GivenBack {}
+unsafe impl Send for Returned {}
 
 /// Says that this is the main thread.
 pub(crate) fn mark_main_thread() {

@@ -13,8 +13,9 @@ use crate::error::{KernelError, expect_length};
 /// Typical bytes of one number and its separator, to size buffers.
 const TYPICAL_BYTES: usize = 24;
 
-/// The text that Python's `json.dumps` gives for the list of `values`: each
-/// widened to `f64` and printed with the fewest digits that read back the same.
+/// Returns the text that Python's `json.dumps` gives for the list of `values`:
+/// each widened to `f64` and printed with the fewest digits that read back the
+/// same.
 ///
 /// # Errors
 /// [`KernelError::NonFinite`]: Python would write `NaN`, which is not JSON.
@@ -26,8 +27,8 @@ pub fn encode_json(values: &[f32]) -> Result<Vec<u8>, KernelError> {
     })
 }
 
-/// The values of a JSON list of numbers, each parsed as `f64` and rounded to
-/// `f32`; what exceeds the range of `f32` becomes an infinity.
+/// Returns the values of a JSON list of numbers, each parsed as `f64` and
+/// rounded to `f32`; what exceeds the range of `f32` becomes an infinity.
 ///
 /// # Errors
 /// [`KernelError::Json`] if the text is anything else.
@@ -36,7 +37,7 @@ pub fn decode_json(text: &[u8]) -> Result<Vec<f32>, KernelError> {
     Ok(values.into_iter().map(|x| x as f32).collect())
 }
 
-/// What the published Lua script does with the list of a batch's gradients:
+/// Computes the mean of a batch's gradients as the published Lua script does:
 /// decode, add in order, divide by the number found, and encode.
 ///
 /// # Errors

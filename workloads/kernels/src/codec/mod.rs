@@ -1,4 +1,4 @@
-//! How vectors look on the wire: dense little-endian `f32`, sparse entries,
+//! Vectors on the wire: dense little-endian `f32`, sparse entries,
 //! quantised levels, and JSON text as the published SPIRT functions store it.
 
 mod json;
@@ -26,7 +26,7 @@ pub const fn element_count(bytes: &[u8]) -> Result<usize, KernelError> {
     Ok(bytes.len() / 4)
 }
 
-/// The little-endian bytes of `values`, 4 an element, without a header.
+/// Returns the little-endian bytes of `values`, 4 an element, without a header.
 #[must_use]
 pub fn encode_f32(values: &[f32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 * values.len());
@@ -46,7 +46,7 @@ pub fn encode_f32_into(values: &[f32], bytes: &mut Vec<u8>) {
     }
 }
 
-/// The values of a dense payload.
+/// Returns the values of a dense payload.
 ///
 /// # Errors
 /// [`KernelError::RaggedBytes`].

@@ -20,7 +20,7 @@ pub const PUBLISHED_LEVELS: u32 = 255;
 /// Most levels: a level and its sign then take 16 bits.
 pub const MOST_LEVELS: u32 = (1 << 15) - 1;
 
-/// What a bucket's elements are measured by.
+/// Norm by which a bucket's elements are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QsgdNorm {
     /// The largest magnitude, as published with the P2P paper.
@@ -38,7 +38,7 @@ pub struct Qsgd {
 }
 
 impl Qsgd {
-    /// A quantiser with `levels` (s) above zero and buckets of `bucket`
+    /// Returns a quantiser with `levels` (s) above zero and buckets of `bucket`
     /// elements; without one, the whole vector is a bucket.
     ///
     /// # Errors
@@ -83,7 +83,8 @@ impl Qsgd {
         4 * norms + (elements * self.bits() as u64).div_ceil(8)
     }
 
-    /// The message of `values`, rounded by the random numbers of `seed`.
+    /// Returns the message of `values`, rounded by the random numbers of
+    /// `seed`.
     ///
     /// A bucket that holds a NaN or an infinity reads back as NaN, so that
     /// training that has diverged is seen to have.
@@ -152,7 +153,7 @@ impl QsgdNorm {
     }
 }
 
-/// The level of `value` in -s..=s, rounded at random.
+/// Returns the level of `value` in -s..=s, rounded at random.
 fn level(value: f32, norm: f32, levels: u32, random: u64) -> i32 {
     // Also where the norm is no number.
     if norm.is_nan() || norm <= 0.0 {

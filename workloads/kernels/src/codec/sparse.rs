@@ -18,7 +18,7 @@ pub struct SparseVector {
 }
 
 impl SparseVector {
-    /// An empty sparse vector that stands for `length` zeros.
+    /// Returns an empty sparse vector that stands for `length` zeros.
     ///
     /// # Errors
     /// [`KernelError::TooLong`] if 32-bit indices cannot address them.
@@ -30,7 +30,7 @@ impl SparseVector {
         })
     }
 
-    /// A sparse vector of the given entries.
+    /// Returns a sparse vector of the given entries.
     ///
     /// # Errors
     /// [`KernelError::Sparse`] unless there are as many indices as values, and
@@ -70,7 +70,7 @@ impl SparseVector {
         self.indices.len()
     }
 
-    /// Whether no entry was kept.
+    /// Returns whether no entry was kept.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.indices.is_empty()
@@ -88,7 +88,7 @@ impl SparseVector {
         &self.values
     }
 
-    /// The payload: 8 bytes and 8 more an entry.
+    /// Returns the payload: 8 bytes and 8 more an entry.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES + ENTRY_BYTES * self.entries()];

@@ -3,7 +3,7 @@
 use crate::codec::SparseVector;
 use crate::error::KernelError;
 
-/// How many of `elements` a share of them is: at least one, rounded up.
+/// Returns the number of `elements` that a share of them is: at least one, rounded up.
 #[must_use]
 pub fn top_k_entries(elements: u64, fraction: f64) -> u64 {
     let wanted = (elements as f64 * fraction).ceil() as u64;

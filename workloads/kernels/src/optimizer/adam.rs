@@ -40,7 +40,7 @@ const fn default_epsilon() -> f64 {
     1e-8
 }
 
-/// What Adam remembers between steps.
+/// State that Adam keeps between steps.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AdamState {
     /// Steps taken.

@@ -49,7 +49,7 @@ impl OptimizerSpec {
         }
     }
 
-    /// The step length η.
+    /// Returns the step length η.
     #[must_use]
     pub const fn learning_rate(&self) -> f64 {
         match self {
@@ -58,7 +58,7 @@ impl OptimizerSpec {
         }
     }
 
-    /// The same with another step length.
+    /// Returns the same with another step length.
     #[must_use]
     pub fn at_rate(mut self, learning_rate: f64) -> Self {
         match &mut self {
@@ -127,7 +127,7 @@ pub enum Optimizer {
 }
 
 impl Optimizer {
-    /// An optimizer that has taken no step.
+    /// Returns an optimizer that has taken no step.
     #[must_use]
     pub fn new(spec: OptimizerSpec) -> Self {
         match spec {
@@ -142,7 +142,7 @@ impl Optimizer {
         }
     }
 
-    /// The settings.
+    /// Returns the settings.
     #[must_use]
     pub const fn spec(&self) -> OptimizerSpec {
         match self {
@@ -151,7 +151,7 @@ impl Optimizer {
         }
     }
 
-    /// From now on, steps of that length.
+    /// Sets the learning rate of the steps that follow.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         match self {
             Self::Sgd { sgd, .. } => sgd.learning_rate = learning_rate,
@@ -175,9 +175,9 @@ impl Optimizer {
         *self = Self::new(self.spec());
     }
 
-    /// The state for a checkpoint, little-endian: `SGD1` and the velocity, or
-    /// `ADM1`, the step count (u64), the first and the second moment. Settings
-    /// are not included.
+    /// Returns the state for a checkpoint, little-endian: `SGD1` and the
+    /// velocity, or `ADM1`, the step count (u64), the first and the second
+    /// moment. Settings are not included.
     #[must_use]
     pub fn state_bytes(&self) -> Vec<u8> {
         match self {
@@ -189,7 +189,8 @@ impl Optimizer {
         }
     }
 
-    /// The optimizer `spec` with the state that [`Optimizer::state_bytes`] saved.
+    /// Returns the optimizer `spec` with the state that
+    /// [`Optimizer::state_bytes`] saved.
     ///
     /// # Errors
     /// [`KernelError::OptimizerState`] if the bytes are another optimizer's

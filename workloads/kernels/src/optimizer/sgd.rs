@@ -100,12 +100,12 @@ impl Sgd {
     }
 }
 
-/// The mean of `gradients` and one SGD step with it, in one pass over memory:
-/// the bits of [`mean`](crate::reduce::mean) followed by [`Sgd::step`], without
-/// the averaged vector between them.
+/// Returns the mean of `gradients` and one SGD step with it, in one pass over
+/// memory: the bits of [`mean`](crate::reduce::mean) followed by [`Sgd::step`],
+/// without the averaged vector between them.
 ///
 /// # Errors
-/// As [`mean`](crate::reduce::mean) and [`Sgd::step`]. Nothing is modified then.
+/// Those of [`mean`](crate::reduce::mean) and [`Sgd::step`]. Nothing is modified then.
 pub fn mean_sgd_step(
     sgd: &Sgd,
     parameters: &mut [f32],
@@ -119,7 +119,7 @@ pub fn mean_sgd_step(
 /// alignment.
 ///
 /// # Errors
-/// As [`mean_sgd_step`], and [`KernelError::RaggedBytes`].
+/// Those of [`mean_sgd_step`], and [`KernelError::RaggedBytes`].
 pub fn mean_sgd_step_bytes(
     sgd: &Sgd,
     parameters: &mut [f32],

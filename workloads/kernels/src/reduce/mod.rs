@@ -24,7 +24,7 @@ pub(crate) fn blocks(n: usize) -> impl Iterator<Item = Range<usize>> {
     blocks_of(BLOCK, n)
 }
 
-/// The same in blocks of `size` elements.
+/// Returns the same in blocks of `size` elements.
 fn blocks_of(size: usize, n: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n)
         .step_by(size)
@@ -33,7 +33,7 @@ fn blocks_of(size: usize, n: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// One element as it lies in memory.
 pub(crate) trait Element: Copy {
-    /// Its value.
+    /// Returns the value.
     fn value(self) -> f32;
 }
 
@@ -52,11 +52,11 @@ impl Element for [u8; 4] {
 
 /// A vector that a reduction can read: floats, or the bytes of floats.
 pub(crate) trait Source: Copy {
-    /// What it is made of.
+    /// Type of the elements.
     type Element: Element;
     /// Number of `f32` elements.
     fn elements(self) -> Result<usize, KernelError>;
-    /// The elements of `range`.
+    /// Returns the elements of `range`.
     fn part(&self, range: Range<usize>) -> &[Self::Element];
 }
 
@@ -205,7 +205,7 @@ pub fn divide(acc: &mut [f32], divisor: f32) {
     }
 }
 
-/// The element-wise sum, accumulated in the given (rank) order.
+/// Returns the element-wise sum, accumulated in the given (rank) order.
 ///
 /// # Errors
 /// [`KernelError::NoVectors`] or [`KernelError::LengthMismatch`].
@@ -213,7 +213,7 @@ pub fn sum(vectors: &[&[f32]]) -> Result<Vec<f32>, KernelError> {
     reduce("sum vectors", vectors, None)
 }
 
-/// The element-wise mean: [`sum`] divided by the number of vectors.
+/// Returns the element-wise mean: [`sum`] divided by the number of vectors.
 ///
 /// # Errors
 /// [`KernelError::NoVectors`] or [`KernelError::LengthMismatch`].
@@ -224,7 +224,7 @@ pub fn mean(vectors: &[&[f32]]) -> Result<Vec<f32>, KernelError> {
 /// [`sum`] of vectors given as little-endian `f32` bytes at any alignment.
 ///
 /// # Errors
-/// As [`sum`], and [`KernelError::RaggedBytes`].
+/// Those of [`sum`], and [`KernelError::RaggedBytes`].
 pub fn sum_bytes(vectors: &[&[u8]]) -> Result<Vec<f32>, KernelError> {
     reduce("sum vectors", vectors, None)
 }
@@ -232,7 +232,7 @@ pub fn sum_bytes(vectors: &[&[u8]]) -> Result<Vec<f32>, KernelError> {
 /// [`mean`] of vectors given as little-endian `f32` bytes at any alignment.
 ///
 /// # Errors
-/// As [`mean`], and [`KernelError::RaggedBytes`].
+/// Those of [`mean`], and [`KernelError::RaggedBytes`].
 pub fn mean_bytes(vectors: &[&[u8]]) -> Result<Vec<f32>, KernelError> {
     reduce("average vectors", vectors, Some(vectors.len() as f32))
 }

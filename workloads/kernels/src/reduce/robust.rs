@@ -10,12 +10,12 @@ use crate::error::KernelError;
 const LANES: usize = 256;
 
 /// Elements whose distances are taken at a time: a few vectors' blocks stay in
-/// the cache while each is held against every other.
+/// the cache while each is compared with every other.
 const DISTANCE_BLOCK: usize = 4_096;
 
-/// A signed integer that orders as [`f32::total_cmp`] does: NaNs end up at the
-/// extremes, where the median and the trimmed mean ignore them, and integer
-/// minimum and maximum vectorise. The mapping is its own inverse.
+/// Returns a signed integer that orders as [`f32::total_cmp`] does: NaNs end up
+/// at the extremes, where the median and the trimmed mean ignore them, and
+/// integer minimum and maximum vectorise. The mapping is its own inverse.
 const fn order_key(bits: i32) -> i32 {
     bits ^ ((bits >> 31) & i32::MAX)
 }
@@ -78,8 +78,8 @@ fn load_keys(vectors: &[&[f32]], part: &Range<usize>, rows: &mut [Row]) {
     }
 }
 
-/// The median of each coordinate (Yin et al. 2018); of an even number of
-/// vectors, the midpoint of the two middle values, as NumPy has it.
+/// Returns the median of each coordinate (Yin et al. 2018); of an even number
+/// of vectors, the midpoint of the two middle values, as NumPy has it.
 ///
 /// # Errors
 /// [`KernelError::NoVectors`] or [`KernelError::LengthMismatch`].
@@ -92,8 +92,8 @@ pub fn coordinate_median(vectors: &[&[f32]]) -> Result<Vec<f32>, KernelError> {
     })
 }
 
-/// The mean of each coordinate without its `k` smallest and `k` largest values
-/// (Yin et al. 2018), summed from the smallest kept value up.
+/// Returns the mean of each coordinate without its `k` smallest and `k` largest
+/// values (Yin et al. 2018), summed from the smallest kept value up.
 ///
 /// # Errors
 /// [`KernelError::TrimTooLarge`] unless 2k is below the number of vectors;
@@ -115,18 +115,18 @@ pub fn trimmed_mean(vectors: &[&[f32]], k: usize) -> Result<Vec<f32>, KernelErro
     })
 }
 
-/// The vector that Krum selects (Blanchard et al. 2017): the one whose summed
-/// squared distance to its n − f − 2 nearest others is smallest; the lowest
-/// rank wins a tie.
+/// Returns the vector that Krum selects (Blanchard et al. 2017): the one whose
+/// summed squared distance to its n − f − 2 nearest others is smallest; the
+/// lowest rank wins a tie.
 ///
 /// # Errors
-/// As [`krum_select`].
+/// Those of [`krum_select`].
 pub fn krum(vectors: &[&[f32]], f: usize) -> Result<Vec<f32>, KernelError> {
     krum_select(vectors, f).map(|selected| vectors[selected].to_vec())
 }
 
-/// The rank that [`krum`] selects. Distances accumulate in `f64`; one that is
-/// not a number counts as infinite.
+/// Returns the rank that [`krum`] selects. Distances accumulate in `f64`; one
+/// that is not a number counts as infinite.
 ///
 /// # Errors
 /// [`KernelError::TooManyByzantine`] unless 2f + 2 < n;

@@ -60,8 +60,14 @@ impl Kernel for Forward<'_> {
 }
 
 impl Forward<'_> {
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// and the shard's pixels must exist and be used by no other thread.
     #[inline(always)]
     unsafe fn pixels<L: Lanes>(&self) {
+        // SAFETY: the caller guarantees the instruction set, and that channels are whole
+        // vectors, so that every position is one of the shard's pixels, in the inputs as in
+        // the target.
         unsafe {
             for pixel in self.shard.start..self.shard.start + self.shard.length {
                 for at in (0..self.channels).step_by(L::WIDTH) {
@@ -75,6 +81,8 @@ impl Forward<'_> {
     }
 }
 
+/// # Safety
+/// What [`Input::value`] needs must hold of both inputs.
 #[inline(always)]
 unsafe fn sum<L: Lanes>(
     main: Input<'_>,
@@ -82,6 +90,7 @@ unsafe fn sum<L: Lanes>(
     position: usize,
     at: usize,
 ) -> L::V {
+    // SAFETY: the caller guarantees the position and the channels of both inputs.
     unsafe {
         let y = main.value::<L>(position, at);
         match shortcut {
@@ -136,8 +145,14 @@ impl Kernel for Rectified<'_> {
 }
 
 impl Rectified<'_> {
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// and the shard's pixels must exist and be used by no other thread.
     #[inline(always)]
     unsafe fn pixels<L: Lanes>(&self) {
+        // SAFETY: the caller guarantees the instruction set, and that channels are whole
+        // vectors, so that every position is one of the shard's pixels, in the inputs as in
+        // the target.
         unsafe {
             for pixel in self.shard.start..self.shard.start + self.shard.length {
                 for at in (0..self.channels).step_by(L::WIDTH) {

@@ -115,6 +115,7 @@ impl Kernel for Forward<'_> {
             // SAFETY: the group's images exist, the scratch space holds them, and its
             // outputs are this shard's own.
             unsafe {
+                // The group's images, framed unless they can be read where they are.
                 let left = match frame.in_place(self.input, first) {
                     Some(left) => left,
                     None => {
@@ -125,6 +126,7 @@ impl Kernel for Forward<'_> {
                 let outputs = self
                     .target
                     .at(first * geometry.out_pixels() * geometry.outputs);
+                // Their outputs, and the moments of these while they are in the cache.
                 Product {
                     rows: &rows[..pixels],
                     left,
@@ -150,7 +152,8 @@ pub(crate) fn frame(geometry: &Geometry) -> Frame {
     Frame::new(image, padding, padding)
 }
 
-/// What a window sees: a run a row of it, or a tap where pixels are apart.
+/// Returns the inputs of a window: one run per row of it, or one per tap where pixels are
+/// apart.
 fn runs(geometry: &Geometry, frame: &Frame) -> Vec<Run> {
     let kernel = geometry.window.kernel;
     let joined = if frame.pitch == frame.channels {
@@ -168,7 +171,7 @@ fn runs(geometry: &Geometry, frame: &Frame) -> Vec<Run> {
         .collect()
 }
 
-/// Where the windows of so many images begin in their frames.
+/// Returns the starts of the windows of so many images in their frames.
 pub(crate) fn rows(geometry: &Geometry, frame: &Frame, images: usize) -> Vec<usize> {
     let stride = geometry.window.stride;
     let mut rows = Vec::with_capacity(images * geometry.out_pixels());

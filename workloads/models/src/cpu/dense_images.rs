@@ -54,10 +54,10 @@ pub(super) fn packed(weight: &[f32], geometry: &Geometry) -> Packed {
     Packed::new(weight, sizes, first, taps)
 }
 
-/// Which outputs each pixel of a group of images gathers from.
+/// Outputs that each pixel of a group of images gathers from.
 pub(super) struct Plan<'a> {
     geometry: &'a Geometry,
-    /// Of the output's gradient.
+    /// Frame of the output's gradient.
     frame: Frame,
     pub(super) group: usize,
     classes: Vec<Class>,
@@ -66,9 +66,9 @@ pub(super) struct Plan<'a> {
 /// Pixels that are seen through the same taps.
 struct Class {
     runs: Vec<Run>,
-    /// Where each pixel's first output is, in the frames of a group.
+    /// Position of each pixel's first output in the frames of a group.
     rows: Vec<usize>,
-    /// Where each pixel is, in a group of images.
+    /// Position of each pixel in a group of images.
     stored: Vec<usize>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Plan<'a> {
         padded(self.group * self.frame.image())
     }
 
-    /// The pixels of remainders `y` and `x`.
+    /// Returns the pixels of remainders `y` and `x`.
     fn class(&self, y: usize, x: usize) -> Class {
         let window = self.geometry.window;
         let frame = &self.frame;
@@ -118,6 +118,7 @@ impl<'a> Plan<'a> {
             let distance = offset.checked_sub(tap)?;
             (distance % window.stride == 0).then_some(distance / window.stride)
         };
+        // The taps through which outputs read pixels of this class.
         let mut runs = vec![];
         for tap_y in (0..window.kernel).rev() {
             for tap_x in (0..window.kernel).rev() {
@@ -131,6 +132,7 @@ impl<'a> Plan<'a> {
                 });
             }
         }
+        // The pixels of this class, and where their gathering begins.
         let (mut rows, mut stored) = (vec![], vec![]);
         for image in 0..self.group {
             for (row, pixel_y) in (y..self.geometry.height).step_by(window.stride).enumerate() {
@@ -175,11 +177,12 @@ impl Kernel for Gradient<'_> {
 }
 
 impl Gradient<'_> {
-    /// Of images from `first` on, at most a group; and the sums, if the images have a norm.
+    /// Computes the gradient of images from `first` on, at most a group; returns the sums
+    /// if the images have a norm.
     ///
     /// # Safety
-    /// As [`Lanes`]; the images must exist and be this shard's own, and the scratch space
-    /// hold their frames.
+    /// The CPU must support the instruction set of `L`. The images must exist and be this
+    /// shard's own, and the scratch space must hold their frames.
     #[inline(always)]
     pub(super) unsafe fn group<L: Lanes>(&self, first: usize, count: usize) -> Option<Sums> {
         let Plan {
@@ -192,7 +195,11 @@ impl Gradient<'_> {
             values: self.output_gradient,
             norm: None,
         };
+        // SAFETY: the caller guarantees the instruction set, the images and the scratch
+        // space; the plan's rows and runs lie within the frames, and its stored rows within
+        // the images.
         unsafe {
+            // The gradient of the group's outputs, framed unless it can be read where it is.
             let left = match frame.in_place(values, first) {
                 Some(left) => left,
                 None => {
@@ -202,6 +209,7 @@ impl Gradient<'_> {
             };
             let pixels = first * geometry.pixels();
             let images = self.target.at(pixels * geometry.inputs);
+            // Pixels of one class gather from outputs at equal distances: a product each.
             for class in classes {
                 let rows = class.rows.len() / group * count;
                 Product {
@@ -214,6 +222,7 @@ impl Gradient<'_> {
                 }
                 .run::<L>();
             }
+            // The gradient passes the images' norm while it is in the cache.
             let norm = self.input.norm?;
             let count = count * geometry.pixels();
             Some(function_gradient_and_sums::<L>(

@@ -31,6 +31,7 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
         .flat_map(|&batch| ranges.iter().map(move |&outputs| (batch, outputs)))
         .collect();
     let frame = frame(geometry);
+    // Each unit sums its own range of outputs over its own images.
     let parts = in_parallel(&units, |(batch, outputs)| {
         let mut part = Output::new(outputs.length * geometry.depth());
         let target = part.target();
@@ -49,6 +50,7 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
         // SAFETY: the first group of images writes all outputs of the range, all columns.
         unsafe { part.written() }
     });
+    // Ranges of one shard of the batch stand together: joined, they are one whole gradient.
     let mut parts = parts.into_iter();
     let by_batch = batches
         .iter()
@@ -125,12 +127,12 @@ impl Kernel for Gradient<'_> {
 }
 
 impl Gradient<'_> {
-    /// Adds what images from `first` on have of the gradient, or stores it where nothing
-    /// was accumulated before; at most a group of images.
+    /// Adds the part of images from `first` on to the gradient, or stores it where
+    /// nothing was accumulated before; at most a group of images.
     ///
     /// # Safety
-    /// As [`Lanes`]; the images must exist, and the scratch space hold their frames and a
-    /// panel.
+    /// The CPU must support the instruction set of `L`. The images must exist, and the
+    /// scratch space must hold their frames, a panel and the packed gradient.
     #[inline(always)]
     pub(super) unsafe fn group<L: Lanes>(&self, first: usize, count: usize, accumulate: bool) {
         let Self {
@@ -142,7 +144,10 @@ impl Gradient<'_> {
         let group = geometry.group().min(self.batch.length);
         // Of a 1×1 window without stride, panels are made from the input itself.
         let direct = geometry.is_pointwise() && geometry.inputs % L::COLUMNS == 0;
+        // SAFETY: the caller guarantees the instruction set, the images and the scratch
+        // space, whose parts follow each other as in `scratch`.
         unsafe {
+            // The scratch space: frames, the panel, the packed gradient.
             let panel = scratch.add(padded(group * frame.image()));
             let packed = (geometry.depth() >= PACKED_DEPTH)
                 .then(|| panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS)));
@@ -152,6 +157,7 @@ impl Gradient<'_> {
             if !direct {
                 frame.fill::<L>(self.input, first, count, scratch);
             }
+            // Panel by panel: what the windows read, times the gradient.
             for column in (0..geometry.depth()).step_by(L::COLUMNS) {
                 let columns = L::COLUMNS.min(geometry.depth() - column);
                 if direct {
@@ -178,15 +184,16 @@ impl Gradient<'_> {
 /// Columns of a panel that lie together in a frame.
 #[derive(Clone, Copy)]
 struct Piece {
-    /// In the panel.
+    /// Column in the panel.
     column: usize,
-    /// In the frame, from where a window begins.
+    /// Offset in the frame, from the start of a window.
     offset: usize,
     length: usize,
 }
 
 impl Piece {
-    /// The longest from `column` of the panel that begins with column `first` of all.
+    /// Returns the longest piece from `column` of the panel that begins with column `first`
+    /// of all.
     fn new(geometry: &Geometry, frame: &Frame, first: usize, column: usize, end: usize) -> Self {
         let (inputs, kernel) = (geometry.inputs, geometry.window.kernel);
         let (tap, channel) = ((first + column) / inputs, (first + column) % inputs);
@@ -205,7 +212,11 @@ impl Piece {
 }
 
 impl Gradient<'_> {
-    /// The panel's columns of all pixels, normalised on the way.
+    /// Packs the panel's columns of all pixels, normalised on the way.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`. The images must exist, the panel's
+    /// columns must be channels of theirs, and `panel` must hold a row for every pixel.
     #[inline(always)]
     unsafe fn pack_input<L: Lanes>(
         &self,
@@ -214,6 +225,8 @@ impl Gradient<'_> {
         column: usize,
         panel: *mut f32,
     ) {
+        // SAFETY: the caller guarantees the instruction set, the pixels and the panel; a
+        // panel is two vectors, both of channels that exist.
         unsafe {
             let inputs = self.geometry.inputs;
             let pixels = self.geometry.out_pixels();
@@ -233,7 +246,11 @@ impl Gradient<'_> {
         }
     }
 
-    /// A piece of the panel, of all pixels.
+    /// Packs a piece of the panel, of all pixels.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`. `frames` must hold so many framed
+    /// images and a vector more, and `panel` a row for every output pixel.
     #[inline(always)]
     unsafe fn pack_frame<L: Lanes>(
         &self,
@@ -242,6 +259,9 @@ impl Gradient<'_> {
         piece: Piece,
         panel: *mut f32,
     ) {
+        // SAFETY: the caller guarantees the instruction set, the frames and the panel;
+        // whole vectors are stored only where they end within the panel's row, and what
+        // they read too much of is within the padding of the scratch space.
         unsafe {
             let (frame, stride) = (self.frame, self.geometry.window.stride);
             // Whole vectors where they stay in the panel's row: the pieces that follow
@@ -271,9 +291,15 @@ impl Gradient<'_> {
         }
     }
 
-    /// The output's gradient of all pixels, a tile's rows of them after the other.
+    /// Packs the output's gradient of all pixels, a tile's rows of them after the other.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`. The images must exist, and `packed`
+    /// must hold the shard's outputs of all their pixels, in whole tiles' rows.
     #[inline(always)]
     unsafe fn pack_gradient<L: Lanes>(&self, first: usize, count: usize, packed: *mut f32) {
+        // SAFETY: the caller guarantees the outputs' gradient and the packed space; `held`
+        // outputs exist from each row on, and the two do not overlap.
         unsafe {
             let pixels = count * self.geometry.out_pixels();
             let outputs = self.geometry.outputs;
@@ -295,6 +321,10 @@ impl Gradient<'_> {
     }
 
     /// Adds the panel's columns of the gradient.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`. The images must exist, `packed`
+    /// must be what [`Gradient::pack_gradient`] filled, and `right` a filled panel.
     #[inline(always)]
     unsafe fn products<L: Lanes>(
         &self,
@@ -303,12 +333,15 @@ impl Gradient<'_> {
         right: Panel,
         accumulate: bool,
     ) {
+        // SAFETY: the caller guarantees the instruction set and the operands; rows beyond
+        // `held` repeat the first, and the outputs and columns are the unit's own.
         unsafe {
             let depth = self.geometry.depth();
             let pixels = count * self.geometry.out_pixels();
             let outputs = self.geometry.outputs;
             let gradient = first * self.geometry.out_pixels() * outputs + self.outputs.start;
             let gradient = self.output_gradient.as_ptr().add(gradient);
+            // A sum over all pixels, of which the left operand has a row each.
             let operands = Operands {
                 runs: &[Run {
                     left: 0,
@@ -327,6 +360,7 @@ impl Gradient<'_> {
                     Some(packed) => packed.cast_const().add(row * pixels),
                     None => gradient.add(row),
                 };
+                // Rows that a tile has too many repeat the first.
                 let mut rows = Rows {
                     left: [left; MAX_ROWS],
                     output: [output(row); MAX_ROWS],

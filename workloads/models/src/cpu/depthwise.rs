@@ -88,7 +88,7 @@ fn channels_last(weight: &[f32], geometry: &Geometry) -> Vec<f32> {
     transposed(weight, geometry.taps())
 }
 
-/// A matrix of so many columns, by columns.
+/// Returns a matrix of so many columns, by columns.
 fn transposed(matrix: &[f32], columns: usize) -> Vec<f32> {
     (0..columns)
         .flat_map(|column| matrix[column..].iter().step_by(columns).copied())
@@ -111,8 +111,14 @@ struct Block {
 
 impl Block {
     /// `to = Σ from[tap] · weight[tap]`.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, and `from`, `weight` and `to` must
+    /// be valid for the taps of the block and for whole vectors of its channels.
     #[inline(always)]
     unsafe fn sum<L: Lanes>(&self, from: *const f32, weight: *const f32, to: *mut f32) {
+        // SAFETY: the caller guarantees the instruction set and the pointers for all taps,
+        // whatever their number.
         unsafe {
             match (self.rows, self.columns) {
                 (3, 3) => self.sum_of::<L>([3, 3], from, weight, to),
@@ -122,6 +128,8 @@ impl Block {
         }
     }
 
+    /// # Safety
+    /// What [`Block::sum`] needs must hold of so many taps.
     #[inline(always)]
     unsafe fn sum_of<L: Lanes>(
         &self,
@@ -130,6 +138,8 @@ impl Block {
         weight: *const f32,
         to: *mut f32,
     ) {
+        // SAFETY: the caller guarantees the instruction set, and that every tap has its
+        // pixel and its weights, of channels that are whole vectors.
         unsafe {
             for at in (0..self.channels).step_by(L::WIDTH) {
                 let mut sum = L::splat(0.0);
@@ -148,7 +158,8 @@ impl Block {
     }
 }
 
-/// An image framed by the zeros that the window is padded with, its pixels together.
+/// Returns an image framed by the zeros that the window is padded with, its pixels
+/// together.
 fn frame(geometry: &Geometry) -> Frame {
     let padding = geometry.window.padding;
     Frame {
@@ -199,8 +210,14 @@ impl Kernel for Forward<'_> {
 }
 
 impl Forward<'_> {
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// the scratch space must hold the framed image, and `output` all its pixels.
     #[inline(always)]
     unsafe fn image<L: Lanes>(&self, output: *mut f32) {
+        // SAFETY: the caller guarantees the instruction set; each window lies within the
+        // frame, which has the padding around the image, and there is an output pixel for
+        // each.
         unsafe {
             let (frame, image) = (self.frame, self.scratch);
             let window = self.geometry.window;
@@ -233,7 +250,7 @@ struct Backward<'a> {
     frame: &'a Frame,
     shard: Shard,
     scratch: *mut f32,
-    /// Of the images' gradient.
+    /// Gradient of the images.
     target: Option<Target>,
 }
 
@@ -260,6 +277,7 @@ impl Kernel for Backward<'_> {
                 for (total, part) in total.iter_mut().zip(&part) {
                     *total += part;
                 }
+                // The gradient of the image, and of its norm, where they are wanted.
                 let Some(target) = self.target else { continue };
                 let first = image * geometry.pixels();
                 let to = target.at(first * channels);
@@ -312,9 +330,16 @@ impl Seeing {
 }
 
 impl Backward<'_> {
-    /// The gradient of one image.
+    /// Computes the gradient of one image.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// `gradient` must hold the image's output pixels, and `image` its own.
     #[inline(always)]
     unsafe fn image<L: Lanes>(&self, gradient: *const f32, image: *mut f32) {
+        // SAFETY: the caller guarantees the instruction set; `Seeing` leaves only outputs
+        // that exist and taps of the window, and `to` is advanced by as many pixels as the
+        // image has.
         unsafe {
             let geometry = self.geometry;
             let (channels, kernel) = (geometry.inputs, geometry.window.kernel);
@@ -344,9 +369,16 @@ impl Backward<'_> {
         }
     }
 
-    /// One image's part of the weight's gradient, `[taps, channels]`.
+    /// Computes one image's part of the weight's gradient, `[taps, channels]`.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the scratch space must hold the
+    /// framed image, `gradient` its output pixels, and `part` a value for each weight.
     #[inline(always)]
     unsafe fn weight_part<L: Lanes>(&self, gradient: *const f32, part: &mut [f32]) {
+        // SAFETY: the caller guarantees the instruction set and the operands; the rows of
+        // taps are those of the window, and vectors are taken only where they fill the
+        // channels.
         unsafe {
             let (frame, image) = (self.frame, self.scratch.cast_const());
             let (kernel, channels) = (self.geometry.window.kernel, self.geometry.inputs);
@@ -369,7 +401,12 @@ impl Backward<'_> {
         }
     }
 
-    /// `N` neighbouring taps of the weight's gradient, their sums in registers.
+    /// Computes `N` neighbouring taps of the weight's gradient, their sums in registers.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// `image` must be valid for `N` taps of every window, `gradient` for all output
+    /// pixels, and `part` for `N` taps.
     #[inline(always)]
     unsafe fn weight_row<L: Lanes, const N: usize>(
         &self,
@@ -377,6 +414,8 @@ impl Backward<'_> {
         gradient: *const f32,
         part: *mut f32,
     ) {
+        // SAFETY: the caller guarantees the instruction set and the operands; of the frame,
+        // no more is read than the windows see.
         unsafe {
             let Geometry {
                 window,

@@ -7,18 +7,18 @@ use crate::ops::Window;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Geometry {
     pub(crate) batch: usize,
-    /// Of the images.
+    /// Height of the images.
     pub(crate) height: usize,
-    /// Of the images.
+    /// Width of the images.
     pub(crate) width: usize,
     /// Channels of the images.
     pub(crate) inputs: usize,
     /// Channels of the outputs.
     pub(crate) outputs: usize,
     pub(crate) window: Window,
-    /// Of the outputs.
+    /// Height of the outputs.
     pub(crate) out_height: usize,
-    /// Of the outputs.
+    /// Width of the outputs.
     pub(crate) out_width: usize,
 }
 
@@ -30,7 +30,7 @@ const GROUP_PIXELS: usize = 512;
 const SHARD_PIXELS: usize = 64;
 
 impl Geometry {
-    /// Of images `[batch, height, width, channels]`.
+    /// Returns the geometry for images `[batch, height, width, channels]`.
     pub(crate) fn new(
         [batch, height, width, inputs]: [usize; 4],
         outputs: usize,
@@ -63,7 +63,7 @@ impl Geometry {
         self.window.kernel * self.window.kernel
     }
 
-    /// Whether every output sees one pixel of its own, and no other does.
+    /// Returns whether every output reads one pixel of its own, and no other does.
     pub(crate) const fn is_pointwise(&self) -> bool {
         self.window.kernel == 1 && self.window.stride == 1 && self.window.padding == 0
     }

@@ -3,8 +3,8 @@
 use super::lanes::{Lanes, Single};
 use crate::ops::Function;
 
-/// A norm's arithmetic, a value a channel each: `(x - mean) · scale + bias`, and then a
-/// function.
+/// A norm's arithmetic, one value per channel each: `(x - mean) · scale + bias`, and
+/// then a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Affine {
     pub(crate) mean: Vec<f32>,
@@ -48,12 +48,15 @@ impl Affine {
         }
     }
 
-    /// The result, of channels from `at` on.
+    /// Returns the results of a vector of channels from `at` on.
     ///
     /// # Safety
-    /// As [`Lanes`]; the channels must exist.
+    /// The CPU must support the instruction set of `L`, and `at..at + L::WIDTH` must be
+    /// channels of the norm.
     #[inline(always)]
     pub(crate) unsafe fn apply<L: Lanes>(&self, x: L::V, at: usize) -> L::V {
+        // SAFETY: the caller guarantees the instruction set and the channels, which are all
+        // that `linear` reads.
         unsafe {
             let (_, y) = self.linear::<L>(x, at);
             match self.then {
@@ -64,12 +67,16 @@ impl Affine {
         }
     }
 
-    /// The centred values, and the values before the function, of channels from `at` on.
+    /// Returns the centred values, and the values before the function, of channels from
+    /// `at` on.
     ///
     /// # Safety
-    /// As [`Affine::apply`].
+    /// The CPU must support the instruction set of `L`, and `at..at + L::WIDTH` must be
+    /// channels of the norm.
     #[inline(always)]
     pub(crate) unsafe fn linear<L: Lanes>(&self, x: L::V, at: usize) -> (L::V, L::V) {
+        // SAFETY: the caller guarantees the instruction set, and that every vector of
+        // channels from `at` on lies within the norm's.
         unsafe {
             let centred = L::sub(x, L::load(self.mean.as_ptr().add(at)));
             let scale = L::load(self.scale.as_ptr().add(at));
@@ -78,12 +85,13 @@ impl Affine {
         }
     }
 
-    /// The gradient of a value before the function, `y`, from that of the result.
+    /// Returns the gradient of a value before the function, `y`, from that of the result.
     ///
     /// # Safety
-    /// As [`Lanes`].
+    /// The CPU must support the instruction set of `L`.
     #[inline(always)]
     pub(crate) unsafe fn function_gradient<L: Lanes>(&self, g: L::V, y: L::V) -> L::V {
+        // SAFETY: the caller guarantees the instruction set; no pointer is read.
         unsafe {
             match self.then {
                 Function::Identity => g,
@@ -95,8 +103,12 @@ impl Affine {
 }
 
 /// `min(max(y / 6 + 1/2, 0), 1)`.
+///
+/// # Safety
+/// The CPU must support the instruction set of `L`.
 #[inline(always)]
 unsafe fn sixth<L: Lanes>(y: L::V) -> L::V {
+    // SAFETY: the caller guarantees the instruction set; no pointer is read.
     unsafe {
         let one = L::splat(1.0);
         let line = L::fma(y, L::splat(1.0 / 6.0), L::splat(0.5));
@@ -105,8 +117,12 @@ unsafe fn sixth<L: Lanes>(y: L::V) -> L::V {
 }
 
 /// 0 up to -3, then `y / 3 + 1/2`, and 1 from 3 on.
+///
+/// # Safety
+/// The CPU must support the instruction set of `L`.
 #[inline(always)]
 unsafe fn hard_swish_slope<L: Lanes>(y: L::V) -> L::V {
+    // SAFETY: the caller guarantees the instruction set; no pointer is read.
     unsafe {
         let three = L::splat(3.0);
         let line = L::fma(y, L::splat(1.0 / 3.0), L::splat(-0.5));
@@ -123,12 +139,14 @@ pub(crate) struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// The value of channels from `channel` on, at a position of the values.
+    /// Returns the values of channels from `channel` on, at a position of the values.
     ///
     /// # Safety
-    /// As [`Lanes`]; the position and the channels must exist.
+    /// The CPU must support the instruction set of `L`, `values` must hold `L::WIDTH`
+    /// values from `position` on, and these must be channels of the norm.
     #[inline(always)]
     pub(crate) unsafe fn value<L: Lanes>(&self, position: usize, channel: usize) -> L::V {
+        // SAFETY: the caller guarantees the instruction set, the values and the channels.
         unsafe {
             let x = L::load(self.values.as_ptr().add(position));
             match self.norm {
@@ -181,16 +199,16 @@ impl Frame {
         self.rows() * self.columns() * self.pitch
     }
 
-    /// Whether an image in the frame is as it was outside.
+    /// Returns whether an image in the frame is as it was outside.
     fn is_plain(&self) -> bool {
         self.before == 0 && self.after == 0 && self.pitch == self.channels
     }
 
-    /// Images from `first` on, framed in `scratch` unless they can be read where they
-    /// are.
+    /// Frames images from `first` on in `scratch`.
     ///
     /// # Safety
-    /// As [`Lanes`]; the images must exist and scratch space hold them.
+    /// The CPU must support the instruction set of `L`, images `first..first + count` must
+    /// exist, and `scratch` must hold the frames of `count` images.
     #[inline(always)]
     pub(crate) unsafe fn fill<L: Lanes>(
         &self,
@@ -199,6 +217,9 @@ impl Frame {
         count: usize,
         scratch: *mut f32,
     ) {
+        // SAFETY: rows, pixels and borders of `count` images are as many values as `count`
+        // frames, which `scratch` holds; `source` stays within the images, which exist, and
+        // the channels of a vector within the pixel's. All are the caller's guarantees.
         unsafe {
             let mut source = first * self.height * self.width * self.channels;
             let mut target = scratch;
@@ -227,15 +248,18 @@ impl Frame {
         }
     }
 
-    /// The images where they are, if nothing must be done to them.
+    /// Returns the images where they are, if nothing must be done to them.
     pub(crate) fn in_place(&self, input: Input<'_>, first: usize) -> Option<*const f32> {
         let image = self.height * self.width * self.channels;
         (self.is_plain() && input.norm.is_none()).then(|| input.values[first * image..].as_ptr())
     }
 }
 
+/// # Safety
+/// `target` must be valid for writes of `count` values.
 #[inline(always)]
 unsafe fn zeros(target: *mut f32, count: usize) -> *mut f32 {
+    // SAFETY: the caller guarantees the values; the end of them may be pointed at.
     unsafe {
         target.write_bytes(0, count);
         target.add(count)

@@ -8,10 +8,10 @@ use super::tile::{Operands, Rows, Tile, tile};
 /// A vector of `f32` and the operations that kernels use.
 ///
 /// # Safety
-/// Every method runs instructions of its level: call them on a machine that has it.
-/// Pointers must be valid for [`Lanes::WIDTH`] values, at any alignment.
+/// The CPU must support the instruction set of `Self`, for every method. Pointers must be
+/// valid for [`Lanes::WIDTH`] values, with the alignment of one.
 pub(crate) trait Lanes: Copy + 'static {
-    /// Values a vector.
+    /// Values per vector.
     const WIDTH: usize;
     /// Rows of a tile of [`Lanes::product`].
     const ROWS: usize;
@@ -20,23 +20,61 @@ pub(crate) trait Lanes: Copy + 'static {
     /// The vector.
     type V: Copy;
 
+    /// Reads a vector.
     unsafe fn load(from: *const f32) -> Self::V;
+    /// Writes a vector.
     unsafe fn store(to: *mut f32, v: Self::V);
+    /// Returns a vector of equal values.
     unsafe fn splat(value: f32) -> Self::V;
+    /// `a + b`.
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// `a - b`.
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
+    /// `a · b`.
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
     /// `a · b + c`.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// The greater of 0 and `v`; NaN stays NaN.
+    /// Returns the greater of 0 and `v`; NaN stays NaN.
     unsafe fn rectify(v: Self::V) -> Self::V;
     /// `v` where `gate` is not 0 or less (NaN lets pass), else 0.
     unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V;
     /// `then` where `b` is greater than `a` or NaN, else `otherwise`.
     unsafe fn select_greater(a: Self::V, b: Self::V, then: Self::V, otherwise: Self::V) -> Self::V;
-    /// One tile of a matrix product, [`Lanes::ROWS`] by [`Lanes::COLUMNS`], or by
-    /// half as many columns where `narrow`.
+    /// Computes one tile of a matrix product, [`Lanes::ROWS`] by [`Lanes::COLUMNS`], or by half
+    /// as many columns where `narrow`.
+    ///
+    /// # Safety
+    /// The operands and the rows must be as [`tile`] needs them.
     unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool);
+}
+
+/// Implements [`Lanes::product`] by tiles of so many rows.
+macro_rules! product_of_tiles {
+    ($rows:literal) => {
+        #[inline(always)]
+        unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
+            // SAFETY: the caller guarantees the instruction set, the operands and the rows.
+            unsafe {
+                if narrow {
+                    tile(Tile::<Self, $rows, 1>::new(), operands, rows);
+                } else {
+                    tile(Tile::<Self, $rows, 2>::new(), operands, rows);
+                }
+            }
+        }
+    };
+}
+
+/// Implements methods of [`Lanes`] that are one instruction each.
+#[cfg(target_arch = "x86_64")]
+macro_rules! instructions {
+    ($($method:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $intrinsic:ident;)*) => {$(
+        #[inline(always)]
+        unsafe fn $method($($argument: $type),*) $(-> $result)? {
+            // SAFETY: the caller guarantees the instruction set and, of a pointer, a vector.
+            unsafe { $intrinsic($($argument),*) }
+        }
+    )*};
 }
 
 /// Plain code, for any machine.
@@ -50,10 +88,12 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self::V {
+        // SAFETY: the caller guarantees a vector's values, of no more than their own alignment.
         unsafe { from.cast::<Self::V>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f32, v: Self::V) {
+        // SAFETY: the caller guarantees a vector's values, of no more than their own alignment.
         unsafe { to.cast::<Self::V>().write_unaligned(v) }
     }
     #[inline(always)]
@@ -92,15 +132,7 @@ impl Lanes for Portable {
             if greater { then[i] } else { otherwise[i] }
         })
     }
-    #[inline(always)]
-    unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
-        unsafe {
-            match narrow {
-                true => tile(Tile::<Self, 4, 1>::new(), operands, rows),
-                false => tile(Tile::<Self, 4, 2>::new(), operands, rows),
-            }
-        }
-    }
+    product_of_tiles!(4);
 }
 
 /// One value at a time: for channels that fill no vector.
@@ -114,10 +146,12 @@ impl Lanes for Single {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self::V {
+        // SAFETY: the caller guarantees the value; kernels point at whole `f32`s.
         unsafe { *from }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f32, v: Self::V) {
+        // SAFETY: the caller guarantees the value; kernels point at whole `f32`s.
         unsafe { *to = v }
     }
     #[inline(always)]
@@ -153,15 +187,7 @@ impl Lanes for Single {
         let greater = (b > a) | b.is_nan();
         if greater { then } else { otherwise }
     }
-    #[inline(always)]
-    unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
-        unsafe {
-            match narrow {
-                true => tile(Tile::<Self, 4, 1>::new(), operands, rows),
-                false => tile(Tile::<Self, 4, 2>::new(), operands, rows),
-            }
-        }
-    }
+    product_of_tiles!(4);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -182,41 +208,25 @@ mod x86 {
         const ROWS: usize = 6;
         type V = __m256;
 
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> Self::V {
-            unsafe { _mm256_loadu_ps(from) }
+        instructions! {
+            load(from: *const f32) -> Self::V = _mm256_loadu_ps;
+            store(to: *mut f32, v: Self::V) = _mm256_storeu_ps;
+            splat(value: f32) -> Self::V = _mm256_set1_ps;
+            add(a: Self::V, b: Self::V) -> Self::V = _mm256_add_ps;
+            sub(a: Self::V, b: Self::V) -> Self::V = _mm256_sub_ps;
+            mul(a: Self::V, b: Self::V) -> Self::V = _mm256_mul_ps;
+            fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V = _mm256_fmadd_ps;
         }
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, v: Self::V) {
-            unsafe { _mm256_storeu_ps(to, v) }
-        }
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> Self::V {
-            unsafe { _mm256_set1_ps(value) }
-        }
-        #[inline(always)]
-        unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
-            unsafe { _mm256_add_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
-            unsafe { _mm256_sub_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
-            unsafe { _mm256_mul_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-            unsafe { _mm256_fmadd_ps(a, b, c) }
-        }
+
         #[inline(always)]
         unsafe fn rectify(v: Self::V) -> Self::V {
             // The second operand is what comes out where one is NaN.
+            // SAFETY: the caller guarantees the instruction set.
             unsafe { _mm256_max_ps(_mm256_setzero_ps(), v) }
         }
         #[inline(always)]
         unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
+            // SAFETY: the caller guarantees the instruction set.
             unsafe { _mm256_and_ps(v, _mm256_cmp_ps::<_CMP_NLE_UQ>(gate, _mm256_setzero_ps())) }
         }
         #[inline(always)]
@@ -226,6 +236,7 @@ mod x86 {
             then: Self::V,
             otherwise: Self::V,
         ) -> Self::V {
+            // SAFETY: the caller guarantees the instruction set.
             unsafe {
                 let greater = _mm256_cmp_ps::<_CMP_GT_OQ>(b, a);
                 let unordered = _mm256_cmp_ps::<_CMP_UNORD_Q>(b, b);
@@ -233,15 +244,7 @@ mod x86 {
                 _mm256_blendv_ps(otherwise, then, mask)
             }
         }
-        #[inline(always)]
-        unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
-            unsafe {
-                match narrow {
-                    true => tile(Tile::<Self, 6, 1>::new(), operands, rows),
-                    false => tile(Tile::<Self, 6, 2>::new(), operands, rows),
-                }
-            }
-        }
+        product_of_tiles!(6);
     }
 
     /// AVX-512F: a tile of 8 by 32 in half of the registers; more rows were no faster.
@@ -253,41 +256,25 @@ mod x86 {
         const ROWS: usize = 8;
         type V = __m512;
 
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> Self::V {
-            unsafe { _mm512_loadu_ps(from) }
+        instructions! {
+            load(from: *const f32) -> Self::V = _mm512_loadu_ps;
+            store(to: *mut f32, v: Self::V) = _mm512_storeu_ps;
+            splat(value: f32) -> Self::V = _mm512_set1_ps;
+            add(a: Self::V, b: Self::V) -> Self::V = _mm512_add_ps;
+            sub(a: Self::V, b: Self::V) -> Self::V = _mm512_sub_ps;
+            mul(a: Self::V, b: Self::V) -> Self::V = _mm512_mul_ps;
+            fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V = _mm512_fmadd_ps;
         }
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, v: Self::V) {
-            unsafe { _mm512_storeu_ps(to, v) }
-        }
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> Self::V {
-            unsafe { _mm512_set1_ps(value) }
-        }
-        #[inline(always)]
-        unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
-            unsafe { _mm512_add_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
-            unsafe { _mm512_sub_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
-            unsafe { _mm512_mul_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-            unsafe { _mm512_fmadd_ps(a, b, c) }
-        }
+
         #[inline(always)]
         unsafe fn rectify(v: Self::V) -> Self::V {
             // The second operand is what comes out where one is NaN.
+            // SAFETY: the caller guarantees the instruction set.
             unsafe { _mm512_max_ps(_mm512_setzero_ps(), v) }
         }
         #[inline(always)]
         unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
+            // SAFETY: the caller guarantees the instruction set.
             unsafe {
                 let mask = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(gate, _mm512_setzero_ps());
                 _mm512_maskz_mov_ps(mask, v)
@@ -300,20 +287,13 @@ mod x86 {
             then: Self::V,
             otherwise: Self::V,
         ) -> Self::V {
+            // SAFETY: the caller guarantees the instruction set.
             unsafe {
                 let greater = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(b, a);
                 let unordered = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(b, b);
                 _mm512_mask_mov_ps(otherwise, greater | unordered, then)
             }
         }
-        #[inline(always)]
-        unsafe fn product(operands: &Operands<'_>, rows: &Rows, narrow: bool) {
-            unsafe {
-                match narrow {
-                    true => tile(Tile::<Self, 8, 1>::new(), operands, rows),
-                    false => tile(Tile::<Self, 8, 2>::new(), operands, rows),
-                }
-            }
-        }
+        product_of_tiles!(8);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Of images `[batch, height, width, channels]`.
+    /// Returns the sizes for images `[batch, height, width, channels]`.
     pub(crate) fn new([batch, height, width, channels]: [usize; 4], window: PoolWindow) -> Self {
         Self {
             batch,
@@ -106,6 +106,9 @@ impl Kernel for Forward<'_> {
 }
 
 impl Forward<'_> {
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// and the shard's images must exist and be used by no other thread.
     #[inline(always)]
     unsafe fn images<L: Lanes>(&self) {
         for index in self.shard.start..self.shard.start + self.shard.length {
@@ -169,6 +172,9 @@ impl Kernel for Backward<'_> {
 }
 
 impl Backward<'_> {
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// and the shard's images must exist and be used by no other thread.
     #[inline(always)]
     unsafe fn images<L: Lanes>(&self) {
         for index in self.shard.start..self.shard.start + self.shard.length {

@@ -19,8 +19,8 @@ thread_local! {
     static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Values that scratch space of so many takes: whole lines, and one vector more, for
-/// kernels that read a whole vector at the end.
+/// Returns the length of scratch space for so many values: whole lines, and one
+/// vector more, for kernels that read a whole vector at the end.
 pub(crate) const fn padded(length: usize) -> usize {
     length.next_multiple_of(LINE) + 2 * LINE
 }
@@ -50,7 +50,7 @@ pub(crate) struct Output {
     length: usize,
 }
 
-/// Where shards write their own part of an [`Output`].
+/// Pointer through which shards write their own part of an [`Output`].
 #[derive(Clone, Copy)]
 pub(crate) struct Target(*mut f32);
 
@@ -60,21 +60,23 @@ unsafe impl Send for Target {}
 unsafe impl Sync for Target {}
 
 impl Target {
-    /// The pointer to the value at that index.
+    /// Returns the pointer to the value at that index.
     ///
     /// # Safety
     /// The index must be within the output.
     #[inline(always)]
     pub(crate) unsafe fn at(self, index: usize) -> *mut f32 {
+        // SAFETY: the caller guarantees that the index is within the values, which are one
+        // allocation.
         unsafe { self.0.add(index) }
     }
 
-    /// From that value on.
+    /// Returns the target that begins at a pointer.
     pub(crate) fn at_pointer(pointer: *mut f32) -> Self {
         Self(pointer)
     }
 
-    /// Of values that are written in place.
+    /// Returns the target of values that are written in place.
     pub(crate) fn of(values: &mut [f32]) -> Self {
         Self(values.as_mut_ptr())
     }

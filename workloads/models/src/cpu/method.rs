@@ -15,19 +15,19 @@ const METHOD_VARIABLE: &str = epochcost_environment::user::CONVOLUTION;
 pub(crate) enum Method {
     /// Each output as the sum that defines it.
     Direct,
-    /// By fewer multiplications.
+    /// Winograd's algorithm, of fewer multiplications.
     Winograd,
     /// Every channel by itself.
     Depthwise,
 }
 
-/// What a convolution's backward pass finds.
+/// Results of a convolution's backward pass.
 pub(crate) struct Gradients {
-    /// Of the images, where it is wanted, before their norm if it has no ReLU.
+    /// Gradient of the images, where it is wanted, before their norm if it has no ReLU.
     pub(crate) images: Option<Vec<f32>>,
-    /// As the weight.
+    /// Gradient of the weight, in its shape.
     pub(crate) weight: Vec<f32>,
-    /// What the gradients of the images' norm sum.
+    /// Sums for the gradients of the images' norm.
     pub(crate) sums: Option<Sums>,
 }
 

@@ -51,8 +51,8 @@ pub(crate) enum Level {
 const LEVEL_VARIABLE: &str = epochcost_environment::user::SIMD;
 
 impl Level {
-    /// The level that kernels run at: the machine's best, or a lower one that the
-    /// environment asks for. Decided once.
+    /// Returns the level that kernels run at: the machine's best, or a lower one
+    /// that the environment asks for. Decided once.
     pub(crate) fn current() -> Self {
         static LEVEL: OnceLock<Level> = OnceLock::new();
         *LEVEL.get_or_init(|| {
@@ -70,7 +70,7 @@ impl Level {
         })
     }
 
-    /// Whether this machine has it.
+    /// Returns whether this machine supports it.
     pub(crate) fn is_supported(self) -> bool {
         match self {
             Self::Portable => true,
@@ -113,8 +113,8 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
-/// As [`dispatch`], of a product of so many columns: of few, half as wide vectors hold as
-/// many of them, and two of those are added in the time of one.
+/// Runs a product of so many columns at the current level: of few, half as wide vectors
+/// hold as many of them, and two of those are added in the time of one.
 pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if columns <= lanes::Avx2::WIDTH && Level::current() == Level::Avx512 {
@@ -124,8 +124,8 @@ pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Outpu
     dispatch(kernel)
 }
 
-/// As [`dispatch`], of vectors along so many channels: half as wide ones where those fill
-/// them and whole ones would be left over.
+/// Runs a kernel with vectors along so many channels at the current level: half as wide
+/// ones where those fill them and whole ones would be left over.
 pub(crate) fn dispatch_channels<K: Kernel>(channels: usize, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if Level::current() == Level::Avx512
@@ -138,14 +138,20 @@ pub(crate) fn dispatch_channels<K: Kernel>(channels: usize, kernel: K) -> K::Out
     dispatch(kernel)
 }
 
+/// # Safety
+/// The CPU must support AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<K: Kernel>(kernel: K) -> K::Output {
+    // SAFETY: the caller guarantees AVX2 and FMA, and this function is compiled for them.
     unsafe { kernel.run::<lanes::Avx2>() }
 }
 
+/// # Safety
+/// The CPU must support AVX-512F, AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f")]
 unsafe fn avx512<K: Kernel>(kernel: K) -> K::Output {
+    // SAFETY: the caller guarantees AVX-512F, and this function is compiled for it.
     unsafe { kernel.run::<lanes::Avx512>() }
 }

@@ -23,7 +23,7 @@ pub(crate) struct GroupMoments {
 }
 
 impl Moments {
-    /// Of all groups, joined in their order by Chan, Golub and LeVeque's update (1983).
+    /// Joins all groups in their order by Chan, Golub and LeVeque's update (1983).
     pub(crate) fn of(groups: &[GroupMoments]) -> Self {
         let channels = groups.first().map_or(0, |group| group.mean.len());
         let mut pixels = 0.0;
@@ -50,10 +50,11 @@ impl Moments {
     }
 }
 
-/// The moments of `pixels` of so many channels.
+/// Returns the moments of `pixels` of so many channels.
 ///
 /// # Safety
-/// As [`Lanes`]; the values must be there.
+/// The CPU must support the instruction set of `L`, and `values` must be valid for reads of
+/// `pixels` pixels of `channels` values.
 #[inline(always)]
 pub(crate) unsafe fn group_moments<L: Lanes>(
     values: *const f32,
@@ -97,7 +98,11 @@ struct Columns {
 }
 
 impl Columns {
-    /// Of `N` vectors of channels from `at` on.
+    /// Computes the moments of `N` vectors of channels from `at` on.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, and the `N` vectors from `at` on
+    /// must lie within the channels, of which `mean` and `squares` have a value each.
     #[inline(always)]
     unsafe fn moments<L: Lanes, const N: usize>(
         &self,
@@ -105,6 +110,8 @@ impl Columns {
         mean: &mut [f32],
         squares: &mut [f32],
     ) {
+        // SAFETY: the caller guarantees the instruction set, and that the `N` vectors lie
+        // within the channels.
         unsafe {
             let share = L::splat(1.0 / self.pixels as f32);
             let sums = self.sums::<L, N>(at, |sum, x, _| L::add(sum, x));
@@ -123,12 +130,17 @@ impl Columns {
         }
     }
 
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, and the `N` vectors from `at` on
+    /// must lie within the channels.
     #[inline(always)]
     unsafe fn sums<L: Lanes, const N: usize>(
         &self,
         at: usize,
         add: impl Fn(L::V, L::V, usize) -> L::V,
     ) -> [L::V; N] {
+        // SAFETY: the caller guarantees the instruction set, that `values` holds all
+        // pixels, and that the `N` vectors lie within the channels of each.
         unsafe {
             let mut sums = [L::splat(0.0); N];
             let mut pixel = self.values.add(at);
@@ -143,12 +155,12 @@ impl Columns {
     }
 }
 
-/// What the gradients of a batch norm sum over all pixels, two values a channel.
+/// Sums over all pixels for the gradients of a batch norm, two values per channel.
 #[derive(Debug, Clone)]
 pub(crate) struct Sums {
-    /// Of the output's gradient.
+    /// Sum of the output's gradient.
     pub(crate) gradient: Vec<f32>,
-    /// Of its product with the centred input.
+    /// Sum of its product with the centred input.
     pub(crate) product: Vec<f32>,
 }
 
@@ -160,7 +172,7 @@ impl Sums {
         }
     }
 
-    /// Of all groups, in their order.
+    /// Adds up all groups, in their order.
     pub(crate) fn of(groups: &[Self]) -> Self {
         let join = |part: fn(&Self) -> &Vec<f32>| {
             let channels = groups.first().map_or(0, |group| part(group).len());
@@ -183,7 +195,8 @@ impl Sums {
 /// sums.
 ///
 /// # Safety
-/// As [`Lanes`]; `input` and `gradient` must hold the pixels from `first` on.
+/// The CPU must support the instruction set of `L`. `input` and `gradient` must hold the
+/// pixels `first..first + pixels`, and no other thread may use those of `gradient`.
 #[inline(always)]
 pub(crate) unsafe fn function_gradient_and_sums<L: Lanes>(
     input: Input<'_>,
@@ -213,6 +226,9 @@ pub(crate) unsafe fn function_gradient_and_sums<L: Lanes>(
     sums
 }
 
+/// # Safety
+/// What [`function_gradient_and_sums`] needs must hold; the `N` vectors from `at` on must lie
+/// within the channels, of which `norm` and `sums` have a value each.
 #[inline(always)]
 unsafe fn masked<L: Lanes, const N: usize>(
     input: Input<'_>,
@@ -221,6 +237,8 @@ unsafe fn masked<L: Lanes, const N: usize>(
     [first, pixels, at]: [usize; 3],
     sums: &mut Sums,
 ) {
+    // SAFETY: the caller guarantees the instruction set and the pixels, and that the `N`
+    // vectors lie within the channels.
     unsafe {
         let channels = norm.mean.len();
         let mut gradients = [L::splat(0.0); N];
@@ -313,8 +331,14 @@ impl Kernel for InputGradient<'_> {
 }
 
 impl InputGradient<'_> {
+    /// # Safety
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
+    /// and the shard's pixels must exist and be used by no other thread.
     #[inline(always)]
     unsafe fn pixels<L: Lanes>(&self) {
+        // SAFETY: the caller guarantees the instruction set, and that channels are whole
+        // vectors, so that every position is one of the shard's pixels, in the values as in
+        // the target.
         unsafe {
             let channels = self.norm.mean.len();
             for pixel in self.shard.start..self.shard.start + self.shard.length {

@@ -13,9 +13,9 @@ use crate::ops::Window;
 pub struct Peaks {
     /// The instruction set of the kernels.
     pub level: String,
-    /// Billions of `f32` additions and multiplications a second.
+    /// Billions of `f32` additions and multiplications per second.
     pub gflops: f64,
-    /// Billions of bytes a second that a copy reads and writes.
+    /// Billions of bytes per second that a copy reads and writes.
     pub gb_per_s: f64,
 }
 
@@ -45,7 +45,7 @@ fn arithmetic() -> f64 {
     8.0 * 2.0 * geometry.work() as f64 / seconds / 1e9
 }
 
-/// A copy of 128 MiB.
+/// Returns a copy of 128 MiB.
 fn traffic() -> f64 {
     let from = vec![1.0f32; 1 << 25];
     let mut to = vec![0.0f32; 1 << 25];

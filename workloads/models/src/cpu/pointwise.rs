@@ -14,8 +14,8 @@ use super::{Kernel, dense_images, dense_weight, dispatch};
 /// Input channels that fill whole panels at every level.
 const PANEL: usize = 32;
 
-/// Whether the two gradients are shared out alike: that of the weight is not too large for
-/// shards of the batch.
+/// Returns whether the two gradients are shared out alike: that of the weight is not too
+/// large for shards of the batch.
 pub(crate) fn serves(geometry: &Geometry) -> bool {
     geometry.is_pointwise()
         && geometry.inputs.is_multiple_of(PANEL)
@@ -36,6 +36,7 @@ pub(crate) fn gradients(
     let frame = frame(geometry);
     let (batches, ranges) = dense_weight::units(geometry);
     let outputs = ranges[0];
+    // Each shard of the batch writes its images' gradient, and a part of the weight's.
     let found = in_parallel(&batches, |batch| {
         let mut part = Output::new(geometry.depth() * geometry.outputs);
         let part_target = part.target();
@@ -66,6 +67,7 @@ pub(crate) fn gradients(
         // SAFETY: the first group of images writes the whole part.
         (unsafe { part.written() }, sums)
     });
+    // The parts and the sums of the shards are joined in their order.
     let (parts, sums): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     Gradients {
         // SAFETY: the shards cover the batch, and each writes all pixels of its images.

@@ -18,7 +18,7 @@ pub(crate) struct Pooled {
 }
 
 impl Pooled {
-    /// Shape of the outputs.
+    /// Returns the shape of the outputs.
     pub(crate) fn shape(&self) -> [usize; 4] {
         [
             self.batch,
@@ -36,7 +36,7 @@ impl Pooled {
         (self.height / SIDE) * (self.width / SIDE)
     }
 
-    /// Where the four pixels of a window begin in their image.
+    /// Returns the starts of the four pixels of a window in their image.
     #[inline(always)]
     fn positions(&self, window: usize) -> [usize; 4] {
         let columns = self.width / SIDE;
@@ -44,7 +44,7 @@ impl Pooled {
         [row, row + 1, row + self.width, row + self.width + 1].map(|pixel| pixel * self.channels)
     }
 
-    /// The four pixels of a window of one image, all channels of each.
+    /// Returns the four pixels of a window of one image, all channels of each.
     #[inline(always)]
     fn rows<'a>(&self, images: &'a [f32], index: usize, window: usize) -> [&'a [f32]; 4] {
         let image = &images[index * self.image()..][..self.image()];
@@ -53,8 +53,8 @@ impl Pooled {
     }
 }
 
-/// The maximum of four values and its position, the first of equals; NaN is greatest.
-/// Without branches, which pixels would mislead.
+/// Returns the maximum of four values and its position, the first of equals; NaN is
+/// greatest.
 #[inline(always)]
 fn greatest(values: [f32; 4]) -> (f32, u32) {
     let (mut best, mut at) = (values[0], 0);
@@ -66,7 +66,7 @@ fn greatest(values: [f32; 4]) -> (f32, u32) {
     (best, at)
 }
 
-/// The greatest of each window, plus the channel's bias, and above 0.
+/// Computes the greatest of each window, plus the channel's bias, and above 0.
 pub(crate) fn forward(images: &[f32], bias: &[f32], sizes: Pooled) -> Vec<f32> {
     let mut output = Output::new(sizes.shape().iter().product());
     let target = output.target();
@@ -112,7 +112,7 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// The gradients of the images and of the bias.
+/// Computes the gradients of the images and of the bias.
 pub(crate) fn backward(
     images: &[f32],
     bias: &[f32],

@@ -54,7 +54,7 @@ impl Packed {
         dispatch_columns(columns, Columns)
     }
 
-    /// Of values that are in panels already.
+    /// Returns values that are in panels already.
     pub(crate) fn of(values: Vec<f32>, [terms, columns]: [usize; 2]) -> Self {
         Self {
             values,
@@ -78,14 +78,14 @@ impl Kernel for Columns {
 
 /// One product of pixels and packed weights.
 pub(crate) struct Product<'a> {
-    /// Where each row begins, from `left`.
+    /// Start of each row, from `left`.
     pub(crate) rows: &'a [usize],
     pub(crate) left: *const f32,
-    /// What every row sums over; `right` counts terms.
+    /// Terms that every row sums over; `right` counts terms.
     pub(crate) runs: &'a [Run],
     pub(crate) right: &'a Packed,
     pub(crate) output: Target,
-    /// Where each row is stored, from `output`.
+    /// Position of each stored row, from `output`.
     pub(crate) stored: &'a [usize],
 }
 
@@ -93,7 +93,9 @@ impl Product<'_> {
     /// Sums and stores every row.
     ///
     /// # Safety
-    /// As [`Lanes`]; the rows must be valid for the runs and for the columns.
+    /// The CPU must support the instruction set of `L`. From each of `rows`, the left operand
+    /// must be valid for every run, and the packed one for the terms of every run; from each of
+    /// `stored`, the output must be valid for its columns, which no other thread may use.
     #[inline(always)]
     pub(crate) unsafe fn run<L: Lanes>(&self) {
         let mut first = 0;
@@ -105,19 +107,24 @@ impl Product<'_> {
                 fits
             });
             let end = first + runs.count();
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees what `pass` asks for, of all runs.
             unsafe { self.pass::<L>(&self.runs[first..end], first > 0) };
             first = end.max(first + 1);
         }
     }
 
+    /// # Safety
+    /// What [`Product::run`] needs must hold of `runs`.
     #[inline(always)]
     unsafe fn pass<L: Lanes>(&self, runs: &[Run], accumulate: bool) {
+        // SAFETY: the caller guarantees the instruction set, the rows and the outputs;
+        // columns are whole panels of the packed operand, whose width is `L::COLUMNS`.
         unsafe {
             let scale = |run: &Run| Run {
                 right: run.right * L::COLUMNS,
                 ..*run
             };
+            // Few runs need no allocation.
             let mut scaled = [Run::NONE; 64];
             let mut many = Vec::new();
             let runs: &[Run] = match runs.len() {
@@ -134,6 +141,7 @@ impl Product<'_> {
                 }
             };
             debug_assert_eq!(self.right.width, L::COLUMNS);
+            // Panel by panel, so that each stays in the cache for all rows.
             for column in (0..self.right.columns).step_by(L::COLUMNS) {
                 let columns = L::COLUMNS.min(self.right.columns - column);
                 let operands = Operands {
@@ -152,8 +160,13 @@ impl Product<'_> {
         }
     }
 
+    /// # Safety
+    /// `row` must be one of the rows, and the pointers of these must lie within the
+    /// operands.
     #[inline(always)]
     unsafe fn tile_rows<L: Lanes>(&self, row: usize, column: usize) -> Rows {
+        // SAFETY: the caller guarantees that every row begins within the left operand, and
+        // is stored within the output.
         unsafe {
             let count = L::ROWS.min(self.rows.len() - row);
             let mut rows = Rows {
@@ -202,9 +215,12 @@ impl Kernel for Add<'_> {
 /// Copies `count` values.
 ///
 /// # Safety
-/// As [`Lanes`]; both pointers must be valid for the values.
+/// The CPU must support the instruction set of `L`, and the pointers must be valid for
+/// reads and for writes of `count` values.
 #[inline(always)]
 pub(crate) unsafe fn copy<L: Lanes>(from: *const f32, to: *mut f32, count: usize) {
+    // SAFETY: the caller guarantees the instruction set; every vector ends at `count` or
+    // before.
     unsafe {
         let mut at = 0;
         while at + L::WIDTH <= count {

@@ -45,7 +45,7 @@ pub(crate) struct Operands<'a> {
     pub(crate) accumulate: bool,
 }
 
-/// Where a tile's rows begin. Rows from `count` on repeat a row that exists and are
+/// Starts of a tile's rows. Rows from `count` on repeat a row that exists and are
 /// not stored.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows {
@@ -67,14 +67,17 @@ impl<L: Lanes, const R: usize, const C: usize> Tile<L, R, C> {
 /// Sums one tile and stores it.
 ///
 /// # Safety
-/// As [`Lanes`]; the pointers must be valid for every run, the right operand's for
-/// whole vectors.
+/// The CPU must support the instruction set of `L`. For every run, each row's left pointer
+/// must be valid for reads of `length` values, `left_step` apart, and the right one for as
+/// many whole rows of a panel; each output for reads and writes of `columns` values.
 #[inline(always)]
 pub(crate) unsafe fn tile<L: Lanes, const R: usize, const C: usize>(
     _: Tile<L, R, C>,
     operands: &Operands<'_>,
     rows: &Rows,
 ) {
+    // SAFETY: the caller guarantees the instruction set, the operands and the outputs;
+    // whole vectors of outputs are touched only where all columns exist.
     unsafe {
         let sums = match operands.left_step {
             // Packed operands: constant steps save the loop its address arithmetic.
@@ -100,12 +103,16 @@ pub(crate) unsafe fn tile<L: Lanes, const R: usize, const C: usize>(
     }
 }
 
+/// # Safety
+/// What [`tile`] needs must hold of the operands.
 #[inline(always)]
 unsafe fn sums<L: Lanes, const R: usize, const C: usize>(
     operands: &Operands<'_>,
     rows: &Rows,
     left_step: usize,
 ) -> [[L::V; C]; R] {
+    // SAFETY: the caller guarantees the instruction set and, of every run, the left values
+    // and the whole rows of the right panel, which hold the `C` vectors.
     unsafe {
         let mut sums = [[L::splat(0.0); C]; R];
         for run in operands.runs {
@@ -130,6 +137,9 @@ unsafe fn sums<L: Lanes, const R: usize, const C: usize>(
 }
 
 /// The tile at the right edge: fewer columns than its vectors hold.
+///
+/// # Safety
+/// What [`tile`] needs must hold of the outputs; `C` vectors must have 64 values at most.
 #[cold]
 #[inline(always)]
 unsafe fn store_some<L: Lanes, const R: usize, const C: usize>(
@@ -137,6 +147,8 @@ unsafe fn store_some<L: Lanes, const R: usize, const C: usize>(
     operands: &Operands<'_>,
     rows: &Rows,
 ) {
+    // SAFETY: the caller guarantees the instruction set, the `C` vectors fit into `values`,
+    // and the outputs are valid for `columns` values, of which there are fewer than 64.
     unsafe {
         for (row, sums) in sums.iter().enumerate().take(rows.count) {
             let mut values = [0.0f32; 64];

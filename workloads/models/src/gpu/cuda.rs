@@ -16,7 +16,8 @@ use crate::ModelError;
 /// burn's CUDA backend, without its lazily fused operations: [`super`] has its own.
 pub(crate) type Cuda = CubeBackend<CudaRuntime, f32, i32, u8>;
 
-/// What NVIDIA's drivers call NVML; the name without a version is a development package's.
+/// File name of NVML in NVIDIA's drivers; the name without a version is a development
+/// package's.
 const NVML: &str = "libnvidia-ml.so.1";
 
 /// The first GPU, after it has computed something.
@@ -73,7 +74,7 @@ fn toolkit() -> Result<(), ModelError> {
     }
 }
 
-/// A first kernel, compiled and run.
+/// Returns a first kernel, compiled and run.
 fn computes(device: &CudaDevice) -> Result<(), ModelError> {
     let device = device.clone();
     let sum = catch_unwind(move || {

@@ -9,7 +9,7 @@ use cubecl::prelude::*;
 
 use super::launch::{Blocks, empty, grid};
 use super::sums::joined;
-use super::window::{place, seen, seer};
+use super::window::{input_position, output_position, position};
 use crate::ops::Window;
 
 /// One unit an output: the sum over the taps.
@@ -26,14 +26,14 @@ fn depthwise_forward(
         terminate!();
     }
     let channels = images.shape(3);
-    let at = place(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
+    let at = position(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
     let mut sum = 0.0f32;
     #[unroll]
     for tap_y in 0..kernel {
         #[unroll]
         for tap_x in 0..kernel {
-            let pixel = seen(images, &at, tap_y, tap_x, stride, padding);
-            if pixel.is_there {
+            let pixel = input_position(images, &at, tap_y, tap_x, stride, padding);
+            if pixel.in_bounds {
                 sum += images[pixel.row * channels + at.channel]
                     * weight[(at.channel * kernel + tap_y) * kernel + tap_x];
             }
@@ -56,15 +56,15 @@ fn depthwise_images(
         terminate!();
     }
     let channels = output.shape(3);
-    let at = place(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
+    let at = position(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
     let (height, width) = (gradient.shape(1), gradient.shape(2));
     let mut sum = 0.0f32;
     #[unroll]
     for tap_y in 0..kernel {
         #[unroll]
         for tap_x in 0..kernel {
-            let pixel = seer(&at, height, width, tap_y, tap_x, stride, padding);
-            if pixel.is_there {
+            let pixel = output_position(&at, height, width, tap_y, tap_x, stride, padding);
+            if pixel.in_bounds {
                 sum += gradient[pixel.row * channels + at.channel]
                     * weight[(at.channel * kernel + tap_y) * kernel + tap_x];
             }
@@ -102,9 +102,9 @@ fn depthwise_weight(
     }
     let mut sum = 0.0f32;
     for row in start..end {
-        let at = place(row, height, width, 1);
-        let pixel = seen(images, &at, tap_y, tap_x, stride, padding);
-        if pixel.is_there {
+        let at = position(row, height, width, 1);
+        let pixel = input_position(images, &at, tap_y, tap_x, stride, padding);
+        if pixel.in_bounds {
             sum += images[pixel.row * channels + channel] * gradient[row * channels + channel];
         }
     }

@@ -66,7 +66,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// For kernels with one unit a block and column.
+    /// Returns the blocks for kernels with one unit per block and column.
     pub(super) fn of(rows: usize, columns: usize) -> Self {
         let wanted = (UNITS / columns).max(1);
         let length = rows.div_ceil(wanted).max(LEAST_ROWS);
@@ -76,7 +76,8 @@ impl Blocks {
         }
     }
 
-    /// How many blocks a unit joins, so that few joins follow: all of them up to 256.
+    /// Returns the number of blocks that a unit joins, so that few joins follow: all of
+    /// them up to 256.
     pub(super) fn joined(self) -> usize {
         match self.count {
             0..=256 => self.count,

@@ -68,6 +68,7 @@ fn join_moments(
     if end > means.shape(0) {
         end = means.shape(0);
     }
+    // The mean of the group: distances from one mean keep digits.
     let first = means[start * channels + channel];
     let mut count = 0.0f32;
     let mut sum = 0.0f32;
@@ -77,6 +78,7 @@ fn join_moments(
         sum += of_block * (means[block * channels + channel] - first);
     }
     let mean = first + sum / count;
+    // Chan, Golub and LeVeque's update of the squares.
     let mut square = 0.0f32;
     for block in start..end {
         let apart = means[block * channels + channel] - mean;
@@ -107,6 +109,7 @@ fn block_rows(block: usize, rows: usize, length: usize) -> f32 {
 pub(super) fn moments<R: CubeRuntime>(values: CubeTensor<R>) -> [CubeTensor<R>; 2] {
     let [batch, height, width, channels] = values.meta.shape().dims();
     let rows = batch * height * width;
+    // Each block's moments.
     let mut blocks = Blocks::of(rows, channels);
     let shape = [blocks.count, channels];
     let (mut means, mut squares) = (empty(&values, shape), empty(&values, shape));

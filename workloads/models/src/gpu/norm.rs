@@ -10,7 +10,7 @@ use cubecl::prelude::*;
 use super::launch::{Blocks, empty, grid, primitive, tensor};
 use crate::ops::{FeatureGradients, Function, Norm, NormGradients};
 
-/// What every channel goes through; without a scale, all but the bias is not looked at.
+/// Arithmetic of every channel; without a scale, only the bias is read.
 #[derive(CubeType, CubeLaunch)]
 struct Affine {
     weight: Tensor<f32>,
@@ -50,7 +50,7 @@ fn applied(value: f32, #[comptime] then: Function) -> f32 {
     }
 }
 
-/// The gradient before the function, from the one after it; `value` is before it.
+/// Returns the gradient before the function, from the one after it; `value` is before it.
 #[cube]
 fn passed(gradient: f32, value: f32, #[comptime] then: Function) -> f32 {
     match then {
@@ -248,7 +248,7 @@ pub(super) fn value<R: CubeRuntime, I: IntElement, B: BoolElement>(
     tensor(output)
 }
 
-/// From the gradient of [`value`] to those of the values and of the norm.
+/// Computes the gradients of the values and of the norm from that of [`value`].
 pub(super) fn backward<R: CubeRuntime, I: IntElement, B: BoolElement>(
     values: BurnTensor<CubeBackend<R, f32, I, B>, 4>,
     norm: Norm<CubeBackend<R, f32, I, B>>,
@@ -285,7 +285,7 @@ pub(super) fn backward<R: CubeRuntime, I: IntElement, B: BoolElement>(
     }
 }
 
-/// The two sums of [`block_sums`] over all rows, `[1, channels]` each.
+/// Returns the two sums of [`block_sums`] over all rows, `[1, channels]` each.
 fn sums<R: CubeRuntime>(
     values: &CubeTensor<R>,
     gradient: &CubeTensor<R>,
@@ -293,6 +293,7 @@ fn sums<R: CubeRuntime>(
     rows: usize,
 ) -> [CubeTensor<R>; 2] {
     let channels = held.tensors[1].meta.num_elements();
+    // Each block's sums.
     let blocks = Blocks::of(rows, channels);
     let mut sums = [0, 1].map(|_| empty(values, [blocks.count, channels]));
     let (cubes, cube) = grid(&sums[0]);
@@ -310,6 +311,7 @@ fn sums<R: CubeRuntime>(
         held.scaled,
         held.then,
     );
+    // Groups of blocks are joined until one is left.
     let mut count = blocks.count;
     while count > 1 {
         let group = Blocks { length: 1, count }.joined();

@@ -7,7 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::launch::{empty, grid};
-use super::window::{place, seen, seer};
+use super::window::{input_position, output_position, position};
 use crate::ops::Window;
 
 /// One unit a value of the patches, `[batch, height', width', taps · channels]`.
@@ -26,10 +26,10 @@ fn gather_patches(
     let channel = ABSOLUTE_POS % channels;
     let tap = (ABSOLUTE_POS / channels) % (kernel * kernel);
     let row = ABSOLUTE_POS / (channels * kernel * kernel);
-    let at = place(row, output.shape(1), output.shape(2), 1);
-    let pixel = seen(images, &at, tap / kernel, tap % kernel, stride, padding);
+    let at = position(row, output.shape(1), output.shape(2), 1);
+    let pixel = input_position(images, &at, tap / kernel, tap % kernel, stride, padding);
     let mut value = 0.0f32;
-    if pixel.is_there {
+    if pixel.in_bounds {
         value = images[pixel.row * channels + channel];
     }
     output[ABSOLUTE_POS] = value;
@@ -51,14 +51,14 @@ fn fold_patches(
         terminate!();
     }
     let channels = output.shape(3);
-    let at = place(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
+    let at = position(ABSOLUTE_POS, output.shape(1), output.shape(2), channels);
     let mut sum = 0.0f32;
     #[unroll]
     for tap_y in 0..kernel {
         #[unroll]
         for tap_x in 0..kernel {
-            let pixel = seer(&at, height, width, tap_y, tap_x, stride, padding);
-            if pixel.is_there {
+            let pixel = output_position(&at, height, width, tap_y, tap_x, stride, padding);
+            if pixel.in_bounds {
                 let tap = tap_y * kernel + tap_x;
                 sum += patches[(pixel.row * (kernel * kernel) + tap) * channels + at.channel];
             }

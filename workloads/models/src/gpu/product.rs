@@ -35,20 +35,21 @@ const PART_ROWS: usize = 256;
 const LONGEST_PART: usize = 16;
 
 thread_local! {
-    /// Of the step that this thread is in: the operations of a backend have no other argument.
+    /// Precision of the step that this thread is in: the operations of a backend have no
+    /// argument for it.
     static PRECISION: Cell<Precision> = const { Cell::new(Precision::Fp32) };
 }
 
 /// Runs `work` with products of that precision on this thread.
 pub(super) fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
-    /// Puts back what was before, also after a panic.
-    struct Before(Precision);
-    impl Drop for Before {
+    /// Restores the previous precision, also after a panic.
+    struct Previous(Precision);
+    impl Drop for Previous {
         fn drop(&mut self) {
             PRECISION.set(self.0);
         }
     }
-    let _before = Before(PRECISION.replace(precision));
+    let _previous = Previous(PRECISION.replace(precision));
     work()
 }
 
@@ -112,7 +113,7 @@ fn on_tensor_cores() -> Strategy {
 
 /// cubek's kernel that reads the next part of the sum while it adds this one, where it is right.
 ///
-/// In cubek 0.2 it takes an even number of parts (of 8 or 16 here), and looks whether the last
+/// In cubek 0.2 it takes an even number of parts (of 8 or 16 here), and checks whether the last
 /// lies within the sum only where the length of a part does not divide the sum's: to a sum of
 /// one part, or of three, it adds what lies beyond. That with one part at a time does not.
 fn without_tensor_cores(m: usize, k: usize, n: usize) -> Strategy {

@@ -1,40 +1,44 @@
-//! Where windows lie over images: what a tap of an output sees, and who sees a pixel.
+//! Positions of windows over images: the input that a tap of an output reads, and the output
+//! that reads an input through a tap.
 
 use cubecl::prelude::*;
 
-/// A value of features `[batch, height, width, channels]`.
+/// Position of a value in features `[batch, height, width, channels]`.
 #[derive(CubeType)]
-pub(super) struct Place {
+pub(super) struct Position {
     image: usize,
     y: usize,
     x: usize,
     pub(super) channel: usize,
 }
 
-/// A pixel by its row in `[batch · height · width, channels]`, where there is one.
+/// A pixel by its row in `[batch · height · width, channels]`, which means nothing out of
+/// bounds.
 #[derive(CubeType)]
 pub(super) struct Pixel {
     pub(super) row: usize,
-    pub(super) is_there: bool,
+    pub(super) in_bounds: bool,
 }
 
-/// Of a value by its position in features whose pixels are `height` × `width`.
+/// Returns the position of the value at a flat index of features whose pixels are `height` ×
+/// `width`.
 #[cube]
-pub(super) fn place(position: usize, height: usize, width: usize, channels: usize) -> Place {
-    let row = position / channels;
-    Place {
+pub(super) fn position(index: usize, height: usize, width: usize, channels: usize) -> Position {
+    let row = index / channels;
+    Position {
         image: row / (height * width),
         y: (row / width) % height,
         x: row % width,
-        channel: position % channels,
+        channel: index % channels,
     }
 }
 
-/// The pixel of the images that an output sees through a tap; none in the padding.
+/// Returns the pixel of the images that an output reads through a tap; out of bounds in the
+/// padding.
 #[cube]
-pub(super) fn seen(
+pub(super) fn input_position(
     images: &Tensor<f32>,
-    output: &Place,
+    output: &Position,
     tap_y: usize,
     tap_x: usize,
     #[comptime] stride: usize,
@@ -45,14 +49,15 @@ pub(super) fn seen(
     let x = output.x * stride + tap_x;
     Pixel {
         row: (output.image * height + y - padding) * width + x - padding,
-        is_there: y >= padding && y < height + padding && x >= padding && x < width + padding,
+        in_bounds: y >= padding && y < height + padding && x >= padding && x < width + padding,
     }
 }
 
-/// The output, of `height` × `width` an image, that sees a pixel of the images through a tap.
+/// Returns the output, of `height` × `width` per image, that reads a pixel of the images
+/// through a tap; out of bounds where none does.
 #[cube]
-pub(super) fn seer(
-    pixel: &Place,
+pub(super) fn output_position(
+    pixel: &Position,
     height: usize,
     width: usize,
     tap_y: usize,
@@ -60,13 +65,13 @@ pub(super) fn seer(
     #[comptime] stride: usize,
     #[comptime] padding: usize,
 ) -> Pixel {
-    // Below 0 these wrap, and are not looked at.
+    // Below 0 these wrap, and the pixel is out of bounds.
     let y = pixel.y + padding - tap_y;
     let x = pixel.x + padding - tap_x;
     let (output_y, output_x) = (y / stride, x / stride);
     Pixel {
         row: (pixel.image * height + output_y) * width + output_x,
-        is_there: pixel.y + padding >= tap_y
+        in_bounds: pixel.y + padding >= tap_y
             && pixel.x + padding >= tap_x
             && output_y * stride == y
             && output_x * stride == x

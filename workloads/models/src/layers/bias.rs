@@ -1,4 +1,4 @@
-//! A bias a channel.
+//! One bias per channel.
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -31,12 +31,12 @@ impl<B: LayerOps> Bias<B> {
         self.values.val().detach()
     }
 
-    /// As a norm that whatever reads the features applies, with a ReLU.
+    /// Returns the bias and a ReLU as a norm, which the reader of the features applies.
     pub(crate) fn rectified(&self) -> Norm<B> {
         rectified(self.values.val())
     }
 
-    /// As [`Bias::rectified`], of channels that stand side by side.
+    /// Returns [`Bias::rectified`] of channels that stand side by side.
     pub(crate) fn rectified_side_by_side(biases: [&Self; 2]) -> Norm<B> {
         let biases = biases.map(|bias| bias.values.val());
         rectified(Tensor::cat(biases.to_vec(), 0))
@@ -59,7 +59,7 @@ pub(crate) struct RectifiedConvolution<B: Backend> {
 }
 
 impl<B: LayerOps> RectifiedConvolution<B> {
-    /// With biases that begin at 0.
+    /// Returns a convolution whose biases begin at 0.
     pub(crate) fn new(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],

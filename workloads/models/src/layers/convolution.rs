@@ -17,7 +17,7 @@ pub(crate) struct Convolution<B: Backend> {
     weight: Param<Tensor<B, 4>>,
     #[module(skip)]
     window: Window,
-    /// Whether the backward pass makes the output again instead of keeping it.
+    /// Whether the backward pass computes the output again instead of keeping it.
     #[module(skip)]
     made_again: bool,
 }
@@ -36,7 +36,8 @@ impl<B: LayerOps> Convolution<B> {
         Self::begun(source, [inputs, outputs], window, initial, device)
     }
 
-    /// As [`Convolution::new`], its weight begun in another way.
+    /// Returns a convolution whose weight begins with other values than those of
+    /// [`Convolution::new`].
     pub(crate) fn begun(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],
@@ -57,8 +58,8 @@ impl<B: LayerOps> Convolution<B> {
         }
     }
 
-    /// The same convolution, its output made again in the backward pass: for one whose
-    /// output takes more memory than its making takes time.
+    /// Returns the same convolution, its output computed again in the backward pass:
+    /// for one whose output takes more memory than its computation takes time.
     pub(crate) fn made_again(self) -> Self {
         Self {
             made_again: true,
@@ -71,12 +72,12 @@ impl<B: LayerOps> Convolution<B> {
         B::convolution(Features::plain(images), self.weight.val(), self.window).values
     }
 
-    /// As [`Convolution::forward`], of features that may have a norm.
+    /// Convolves features that may have a norm; see [`Convolution::forward`].
     pub(crate) fn forward_features(&self, features: Features<B>) -> Features<B> {
         self.kept(B::convolution(features, self.weight.val(), self.window))
     }
 
-    /// As [`Convolution::forward`], and then a batch norm.
+    /// Convolves features, and then applies a batch norm.
     pub(crate) fn forward_normed(
         &self,
         features: Features<B>,
@@ -86,7 +87,7 @@ impl<B: LayerOps> Convolution<B> {
         self.forward_shifted(features, None, norm, pass)
     }
 
-    /// As [`Convolution::forward`], then a bias, and then a batch norm.
+    /// Convolves features, then adds a bias, and then applies a batch norm.
     ///
     /// The norm takes the bias out again with the mean: only the mean that is noted has it,
     /// and its gradient is 0.

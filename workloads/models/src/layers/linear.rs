@@ -24,7 +24,8 @@ impl<B: LayerOps> Linear<B> {
         Self::begun(source, [inputs, outputs], [initial; 2], device)
     }
 
-    /// As [`Linear::new`], its weight and its bias begun in another way.
+    /// Returns a layer whose weight and bias begin with other values than those of
+    /// [`Linear::new`].
     pub(crate) fn begun(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],

@@ -13,26 +13,26 @@ pub(crate) enum Pass<B: Backend> {
     /// A training step's: batch norms normalise by the batch's own moments, and dropout
     /// drops.
     Training {
-        /// What each batch norm saw, in the order of the flat statistics.
+        /// Moments of each batch norm, in the order of the flat statistics.
         noted: Vec<Noted<B>>,
-        /// Whether a batch norm saw one value a channel, which has no variance.
+        /// Whether a batch norm had one value per channel, which has no variance.
         single: bool,
-        /// What dropout draws.
+        /// Source of dropout's draws.
         draws: Draws,
     },
     /// An evaluation's, by running statistics.
     Evaluation {
         /// The flat statistics.
         statistics: Tensor<B, 1>,
-        /// How many of them the layers before have taken.
+        /// Number of statistics that the layers before have taken.
         taken: usize,
     },
 }
 
-/// What a batch norm saw of a batch.
+/// Moments of a batch in a batch norm.
 pub(crate) struct Noted<B: Backend> {
     moments: Moments<B>,
-    /// From the biased variance to the unbiased one.
+    /// Factor from the biased variance to the unbiased one.
     unbiased: f32,
 }
 
@@ -58,10 +58,10 @@ impl<B: AutodiffBackend> Noted<B> {
     }
 }
 
-/// What dropout's draws depend on.
+/// Everything that dropout's draws depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draws {
-    /// Of the training step.
+    /// Seed of the training step.
     seed: u64,
     /// The first image's position in the step's batch: a micro-batch drops what the whole
     /// batch would.
@@ -71,7 +71,7 @@ pub(crate) struct Draws {
 }
 
 impl Draws {
-    /// Of that seed, for images from `first` on.
+    /// Returns the draws of a seed, for images from `first` on.
     pub(crate) const fn new(seed: u64, first: usize) -> Self {
         Self {
             seed,
@@ -80,8 +80,8 @@ impl Draws {
         }
     }
 
-    /// The next layer's factors for so many images of so many values: 0 for a share of
-    /// them, and what keeps the mean for the others.
+    /// Returns the next layer's factors for so many images of so many values: 0 for a share
+    /// of them, and what keeps the mean for the others.
     fn next(&mut self, images: usize, values: usize, share: f32) -> Vec<f32> {
         let seed = mix(self.seed, self.layers);
         self.layers += 1;
@@ -97,7 +97,7 @@ impl Draws {
 }
 
 impl<B: Backend> Pass<B> {
-    /// For a training step.
+    /// Returns the pass of a training step.
     pub(crate) const fn training(draws: Draws) -> Self {
         Self::Training {
             noted: vec![],
@@ -106,7 +106,7 @@ impl<B: Backend> Pass<B> {
         }
     }
 
-    /// For evaluation by these flat statistics.
+    /// Returns the pass of an evaluation by these flat statistics.
     pub(crate) const fn evaluation(statistics: Tensor<B, 1>) -> Self {
         Self::Evaluation {
             statistics,
@@ -129,7 +129,7 @@ impl<B: Backend> Pass<B> {
         }
     }
 
-    /// What the batch norms saw; nothing outside of training.
+    /// Returns the moments of the batch norms; none outside of training.
     pub(crate) fn into_noted(self) -> Result<Vec<Noted<B>>, ModelError> {
         match self {
             Self::Training { single: true, .. } => Err(ModelError::SingleValue),

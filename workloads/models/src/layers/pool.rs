@@ -16,7 +16,7 @@ pub(crate) struct BiasedPool<B: Backend> {
 }
 
 impl<B: LayerOps> BiasedPool<B> {
-    /// After a convolution of so many output channels.
+    /// Returns a pool that follows a convolution of so many output channels.
     pub(crate) fn new(
         source: &mut ParameterSource<'_>,
         channels: usize,

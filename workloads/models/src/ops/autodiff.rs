@@ -25,7 +25,7 @@ use super::{FeatureGradients, Features, LayerOps, Moments, Norm, PoolWindow, Sca
 /// A tensor in the graph, which a step is made from.
 type Parent<B, C> = FloatTensor<Autodiff<B, C>>;
 
-/// A tensor in the graph, and what it holds.
+/// Returns a tensor in the graph, and what it holds.
 fn split<B: Backend, C: CheckpointStrategy, const D: usize>(
     tensor: Tensor<Autodiff<B, C>, D>,
 ) -> (Parent<B, C>, Tensor<B, D>) {
@@ -62,8 +62,8 @@ where
     Tensor::from_primitive(TensorPrimitive::Float(output))
 }
 
-/// The nodes of features and of their norm's weight and bias, what they hold, and what of
-/// it is kept. Where there is no norm, nodes that want no gradient stand for it.
+/// Returns the nodes of features and of their norm's weight and bias, what they hold, and
+/// what of it is kept. Where there is no norm, nodes that want no gradient stand for it.
 fn split_features<B: LayerOps, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>, Kept<B>) {
@@ -77,11 +77,13 @@ fn split_values<B: LayerOps, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>) {
     let (node, values) = split(features.values);
+    // A node for each parent that is not there.
     let absent = || split(Tensor::<Autodiff<B, C>, 4>::from_inner(values.clone())).0;
     let Some(norm) = features.norm else {
         let nodes = [node, absent(), absent()];
         return (nodes, Features::plain(values));
     };
+    // The norm's parents. Moments are constants to the graph: its gradient contains theirs.
     let (weight_node, scale) = match norm.scale {
         None => (absent(), None),
         Some(scale) => {
@@ -124,7 +126,8 @@ fn pass_on<B: LayerOps, const D: usize>(
     }
 }
 
-/// As [`pass_on`], of features and of their norm's weight and bias.
+/// Passes on the gradients of features and of their norm's weight and bias; see
+/// [`pass_on`].
 fn pass_on_features<B: LayerOps>(
     found: FeatureGradients<B>,
     [values, weight, bias]: [Option<NodeId>; 3],
@@ -139,7 +142,7 @@ fn pass_on_features<B: LayerOps>(
     }
 }
 
-/// The gradient of a step's output.
+/// Returns the gradient of a step's output.
 fn consumed<B: Backend, const N: usize, const D: usize, S>(
     ops: &Ops<S, N>,
     gradients: &mut Gradients,
@@ -176,7 +179,7 @@ impl<B: LayerOps, C: CheckpointStrategy> Convolution<B, C> {
         }
     }
 
-    /// The output in the graph.
+    /// Returns the output in the graph.
     fn registered(self, output: Features<B>) -> Features<Autodiff<B, C>> {
         let recipe = Recipe::Convolution(self.kept, self.weight, self.window);
         let origin = Arc::new(Origin::new(recipe));
@@ -300,8 +303,8 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         B::at(precision, work)
     }
 
-    fn watch<const D: usize>(parameter: Tensor<Self, D>, place: usize) {
-        tap::watch(split(parameter).0.node.id, place);
+    fn tap_gradient<const D: usize>(parameter: Tensor<Self, D>, position: usize) {
+        tap::add(split(parameter).0.node.id, position);
     }
 
     fn convolution(

@@ -184,8 +184,8 @@ impl LayerOps for Flex {
     }
 }
 
-/// The convolution, and the moments of its output; of no channels where they are not
-/// wanted.
+/// Returns the convolution, and the moments of its output; of no channels where they are
+/// not wanted.
 fn convolution(
     input: Features<Flex>,
     weight: Tensor<Flex, 4>,
@@ -203,7 +203,7 @@ fn convolution(
 struct Held {
     values: FlexTensor,
     norm: Option<Affine>,
-    /// Whether the norm is by moments, and not a bias alone.
+    /// Whether the norm has moments, and not a bias alone.
     scaled: bool,
 }
 
@@ -224,7 +224,8 @@ impl Held {
         }
     }
 
-    /// From the gradient of the norm's output and its sums, if there is a norm.
+    /// Computes the gradients from that of the norm's output and its sums, if there is a
+    /// norm.
     fn gradients(&self, mut gradient: FlexTensor, sums: Option<&Sums>) -> FeatureGradients<Flex> {
         let norm = self.norm.as_ref().zip(sums).map(|(norm, sums)| {
             let (weight, bias) = parameter_gradients(sums, norm);
@@ -242,7 +243,7 @@ impl Held {
         }
     }
 
-    /// From the gradient of what is made of the features.
+    /// Computes the gradients from that of the value of the features.
     fn own_gradients(&self, mut gradient: FlexTensor) -> FeatureGradients<Flex> {
         let norm = self.norm.as_ref();
         let sums =
@@ -269,7 +270,7 @@ fn geometry(input: &Features<Flex>, weight: &Tensor<Flex, 4>, window: Window) ->
     Geometry::new(input.values.dims(), weight.dims()[0], window)
 }
 
-/// A linear layer is a 1×1 convolution of images of one pixel.
+/// Returns a linear layer is a 1×1 convolution of images of one pixel.
 fn as_convolution(rows: &Tensor<Flex, 2>, weight: &Tensor<Flex, 2>) -> Geometry {
     let [batch, inputs] = rows.dims();
     Geometry::new([batch, 1, 1, inputs], weight.dims()[0], Window::one(1))
@@ -296,7 +297,7 @@ fn values<const D: usize>(tensor: Tensor<Flex, D>) -> FlexTensor {
     tensor.into_primitive().tensor().to_contiguous()
 }
 
-/// The values of a contiguous tensor.
+/// Returns the values of a contiguous tensor.
 fn slice(tensor: &FlexTensor) -> &[f32] {
     tensor.storage()
 }

@@ -87,7 +87,7 @@ fn dense_backward<B: LayerOps>(
     (images_gradient, weight_gradient)
 }
 
-/// The images of a part: no copy where it is all of them.
+/// Returns the images of a part: no copy where it is all of them.
 fn within<B: Backend>(images: &Tensor<B, 4>, (start, length): (usize, usize)) -> Tensor<B, 4> {
     match length == images.dims()[0] {
         true => images.clone(),
@@ -120,7 +120,7 @@ fn weight_matrix<B: Backend>(weight: Tensor<B, 4>) -> Tensor<B, 2> {
         .reshape([outputs, taps * inputs])
 }
 
-/// The start and length of the parts of a batch whose patches are made at once.
+/// Returns the start and length of the parts of a batch whose patches are made at once.
 fn parts<B: LayerOps>(
     images: &Tensor<B, 4>,
     window: Window,
@@ -248,8 +248,8 @@ fn scatter<B: Backend>(
         .narrow(2, padding, width)
 }
 
-/// For each tap of the window, row by row: the padded pixels that the outputs see
-/// through it.
+/// Returns, for each tap of the window, row by row, the padded pixels that the
+/// outputs read through it.
 fn taps([height, width]: [usize; 2], window: Window) -> impl Iterator<Item = [Slice; 4]> {
     let along = move |tap: usize, outputs: usize| {
         let end = tap + window.stride * (outputs - 1) + 1;

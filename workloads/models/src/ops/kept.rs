@@ -13,9 +13,9 @@ use super::{Features, LayerOps, Norm, Window};
 /// Features as a step keeps them.
 #[derive(Debug, Clone)]
 pub(super) enum Kept<B: LayerOps> {
-    /// As they are.
+    /// Values, kept.
     Whole(Features<B>),
-    /// To be made again.
+    /// Origin of values that are computed again.
     Again(Arc<Origin<B>>, Option<Norm<B>>),
 }
 
@@ -28,13 +28,14 @@ impl<B: LayerOps> Kept<B> {
         }
     }
 
-    /// For a step of the backward pass; others that are to come share what is made.
+    /// Returns the values for a step of the backward pass; steps that follow share what is
+    /// computed.
     pub(super) fn read(&self) -> Features<B> {
         self.made_by(Origin::values)
     }
 
-    /// For other values that are made again: what is made on the way is not held until
-    /// the backward pass arrives there.
+    /// Returns the values for others that are computed again: what is computed on the
+    /// way is not held until the backward pass arrives there.
     fn glimpse(&self) -> Features<B> {
         self.made_by(|origin| {
             let held = origin.held().clone();
@@ -54,18 +55,18 @@ impl<B: LayerOps> Kept<B> {
     }
 }
 
-/// How values are made.
+/// Operation that computes values.
 #[derive(Debug)]
 pub(super) enum Recipe<B: LayerOps> {
     /// See [`LayerOps::convolution`].
     Convolution(Kept<B>, Tensor<B, 4>, Window),
-    /// Of features and perhaps a shortcut, and perhaps rectified; see
-    /// [`LayerOps::activation`].
+    /// Activation of features and perhaps a shortcut, and perhaps rectified;
+    /// see [`LayerOps::activation`].
     Activation(Kept<B>, Option<Kept<B>>, bool),
 }
 
 impl<B: LayerOps> Recipe<B> {
-    /// The values; `main` reads what they are chiefly made from.
+    /// Returns the values; `main` reads what they are chiefly made from.
     fn made(&self, main: impl Fn(&Kept<B>) -> Features<B>) -> Tensor<B, 4> {
         let output = match self {
             Self::Convolution(input, weight, window) => {
@@ -80,7 +81,7 @@ impl<B: LayerOps> Recipe<B> {
     }
 }
 
-/// Where values come from that are made again.
+/// Origin of values that are computed again.
 #[derive(Debug)]
 pub(crate) struct Origin<B: LayerOps> {
     pub(super) recipe: Recipe<B>,
@@ -133,8 +134,8 @@ mod tests {
         Tensor::from_data(TensorData::new(values, shape), &B::Device::default())
     }
 
-    /// The bits of all gradients of a stem and two blocks with shortcuts, their values
-    /// passed on by `pass`.
+    /// Returns the bits of all gradients of a stem and two blocks with shortcuts, their
+    /// values passed on by `pass`.
     fn gradients(pass: impl Fn(Features<Graph>) -> Features<Graph>) -> Vec<u32> {
         let images: Tensor<Graph, 4> = random(1, [2, 5, 4, 3]).require_grad();
         let weights = [(2, 3), (3, 32), (4, 32)]

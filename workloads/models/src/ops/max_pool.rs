@@ -40,13 +40,13 @@ pub(super) fn backward<B: Backend>(
     plan.within(sum)
 }
 
-/// Where windows lie in padded images.
+/// Positions of the windows in padded images.
 struct Plan {
     images: [usize; 4],
     padded: [usize; 4],
     padding: usize,
-    /// For each position in the window, row by row, the pixels that the outputs see
-    /// through it.
+    /// Pixels that the outputs read through each position in the window, row by
+    /// row.
     taps: Vec<[Slice; 4]>,
 }
 
@@ -77,7 +77,7 @@ impl Plan {
         }
     }
 
-    /// The part of the padded images that is theirs.
+    /// Returns the part of the padded images that is theirs.
     fn place(&self) -> [Slice; 4] {
         let along = |inputs: usize| Slice::from(self.padding..self.padding + inputs);
         let [_, height, width, _] = self.images;

@@ -23,7 +23,7 @@ mod window;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
-pub(crate) use tap::{Taken, Watching};
+pub(crate) use tap::{GradientTap, Taken};
 pub(crate) use window::{PoolWindow, Window};
 
 use crate::Precision;
@@ -34,12 +34,12 @@ use crate::Precision;
 pub(crate) struct Features<B: LayerOps> {
     pub(crate) values: Tensor<B, 4>,
     pub(crate) norm: Option<Norm<B>>,
-    /// What the values can be made from again, where the backward pass should keep that
-    /// instead of them.
+    /// Origin from which the values can be computed again, where the backward pass
+    /// should keep that instead of them.
     pub(crate) origin: Option<B::Origin>,
 }
 
-/// What every channel goes through: a batch norm, or a bias alone, and then a function.
+/// Arithmetic of every channel: a batch norm, or a bias alone, and then a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Norm<B: Backend> {
     /// None where there is a bias alone.
@@ -134,10 +134,10 @@ impl<B: LayerOps> Features<B> {
     }
 }
 
-/// What networks are made of, over channels-last features.
+/// Operations that networks consist of, over channels-last features.
 pub(crate) trait LayerOps: Backend {
-    /// What an operation's output can be made from again; nothing where no backward pass
-    /// follows.
+    /// Origin from which an operation's output can be computed again; nothing where no
+    /// backward pass follows.
     type Origin: Clone + std::fmt::Debug + Send + Sync;
 
     /// Whether reading a tensor waits for what the device has not computed yet: then a step
@@ -149,11 +149,11 @@ pub(crate) trait LayerOps: Backend {
         work()
     }
 
-    /// Where this thread is [`Watching`], has the parameter's gradient taken when it is known,
-    /// and its place told.
-    fn watch<const D: usize>(_parameter: Tensor<Self, D>, _place: usize) {}
+    /// Adds a parameter to this thread's [`GradientTap`], if it has one: the gradient is sent,
+    /// with the position, when it is known.
+    fn tap_gradient<const D: usize>(_parameter: Tensor<Self, D>, _position: usize) {}
 
-    /// The product of two matrices.
+    /// Returns the product of two matrices.
     fn product(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
         left.matmul(right)
     }
@@ -167,19 +167,19 @@ pub(crate) trait LayerOps: Backend {
     /// whatever the batch. 64 MiB.
     const PATCH_VALUES: usize = 1 << 24;
 
-    /// What each output of a dense window sees, a row an output:
+    /// Returns the inputs of each output of a dense window, one row per output:
     /// `[batch · height' · width', kernel · kernel · channels]`.
     fn patches(images: Tensor<Self, 4>, window: Window) -> Tensor<Self, 2> {
         generic::patches(images, window)
     }
 
-    /// The transpose of [`Self::patches`]: every value added to the pixel of `images`
-    /// (batch, height, width, channels) that it came from.
+    /// Returns the transpose of [`Self::patches`]: every value added to the pixel of
+    /// `images` (batch, height, width, channels) that it came from.
     fn fold(patches: Tensor<Self, 2>, images: [usize; 4], window: Window) -> Tensor<Self, 4> {
         generic::fold(patches, images, window)
     }
 
-    /// The depthwise convolution, one channel at a time.
+    /// Returns the depthwise convolution, one channel at a time.
     fn depthwise(
         images: Tensor<Self, 4>,
         weight: Tensor<Self, 4>,
@@ -188,7 +188,7 @@ pub(crate) trait LayerOps: Backend {
         generic::depthwise(images, weight, window)
     }
 
-    /// The gradients of the images, where they are wanted, and of the weight.
+    /// Returns the gradients of the images, where they are wanted, and of the weight.
     fn depthwise_backward(
         images: Tensor<Self, 4>,
         weight: Tensor<Self, 4>,
@@ -199,12 +199,12 @@ pub(crate) trait LayerOps: Backend {
         generic::depthwise_backward(images, weight, output_gradient, window, images_wanted)
     }
 
-    /// The features, their norm applied.
+    /// Returns the features, their norm applied.
     fn value(features: Features<Self>) -> Tensor<Self, 4> {
         reference::value(features)
     }
 
-    /// From the gradient of [`Self::value`] to those of the features.
+    /// Computes the gradients of the features from that of [`Self::value`].
     fn value_backward(
         features: Features<Self>,
         gradient: Tensor<Self, 4>,
@@ -212,12 +212,12 @@ pub(crate) trait LayerOps: Backend {
         reference::value_backward(features, gradient)
     }
 
-    /// The moments of each channel.
+    /// Returns the moments of each channel.
     fn moments(values: Tensor<Self, 4>) -> Moments<Self> {
         reference::moments(values)
     }
 
-    /// A convolution without bias.
+    /// Returns a convolution without bias.
     ///
     /// The weight is `[out, in / groups, kernel, kernel]`. A window has one group
     /// (dense), or as many groups as there are input and output channels (depthwise).
@@ -229,7 +229,7 @@ pub(crate) trait LayerOps: Backend {
         Features::plain(generic::convolution(Self::value(input), weight, window))
     }
 
-    /// A convolution and the moments of its output.
+    /// Returns a convolution and the moments of its output.
     fn convolution_with_moments(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
@@ -240,7 +240,7 @@ pub(crate) trait LayerOps: Backend {
         (output, moments)
     }
 
-    /// The gradients of the input, where they are wanted, and of the weight.
+    /// Returns the gradients of the input, where they are wanted, and of the weight.
     fn convolution_backward(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
@@ -264,7 +264,7 @@ pub(crate) trait LayerOps: Backend {
         Features::plain(reference::activation(features, shortcut, rectified))
     }
 
-    /// The gradients of the features and of the shortcut.
+    /// Returns the gradients of the features and of the shortcut.
     fn activation_backward(
         features: Features<Self>,
         shortcut: Option<Features<Self>>,
@@ -274,12 +274,12 @@ pub(crate) trait LayerOps: Backend {
         reference::activation_backward(features, shortcut, rectified, output_gradient)
     }
 
-    /// The maximum of each window; what lies outside of the images is no maximum.
+    /// Returns the maximum of each window; what lies outside of the images is no maximum.
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
         max_pool::forward(Self::value(features), window)
     }
 
-    /// The gradients of the features: all of a window's goes to its first maximum.
+    /// Returns the gradients of the features: all of a window's goes to its first maximum.
     fn max_pool_backward(
         features: Features<Self>,
         window: PoolWindow,
@@ -296,7 +296,7 @@ pub(crate) trait LayerOps: Backend {
         reference::pool(images, bias)
     }
 
-    /// The gradients of the images and of the bias.
+    /// Returns the gradients of the images and of the bias.
     fn pool_backward(
         images: Tensor<Self, 4>,
         bias: Tensor<Self, 1>,
@@ -314,7 +314,7 @@ pub(crate) trait LayerOps: Backend {
         Self::product(rows, weight.transpose()) + bias.unsqueeze()
     }
 
-    /// The gradients of the rows, of the weight and of the bias.
+    /// Returns the gradients of the rows, of the weight and of the bias.
     fn fully_connected_backward(
         rows: Tensor<Self, 2>,
         weight: Tensor<Self, 2>,
@@ -330,12 +330,12 @@ pub(crate) trait LayerOps: Backend {
         )
     }
 
-    /// The mean cross-entropy of scores `[batch, classes]`, `[1]`.
+    /// Returns the mean cross-entropy of scores `[batch, classes]`, `[1]`.
     fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
         reference::cross_entropy(scores, labels)
     }
 
-    /// The gradient of the scores.
+    /// Returns the gradient of the scores.
     fn cross_entropy_backward(
         scores: Tensor<Self, 2>,
         labels: &[u8],

@@ -63,7 +63,7 @@ fn channel_mean<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 1> {
         .reshape([channels])
 }
 
-/// From the gradient of [`value`] to those of the features.
+/// Computes the gradients of the features from that of [`value`].
 pub(super) fn value_backward<B: LayerOps>(
     features: Features<B>,
     gradient: Tensor<B, 4>,
@@ -75,12 +75,14 @@ pub(super) fn value_backward<B: LayerOps>(
             norm: None,
         };
     };
+    // The gradient before the function.
     let value = || normalised(values.clone(), norm.clone());
     let gradient = match norm.then {
         Function::Identity => gradient,
         Function::Relu => passed(gradient, value()),
         Function::HardSwish => gradient * hard_swish_slope(value()),
     };
+    // The gradient of the bias; without a scale, that is all.
     let [batch, height, width, _] = values.dims();
     let count = (batch * height * width) as f64;
     let offset = channel_mean(gradient.clone());
@@ -91,6 +93,7 @@ pub(super) fn value_backward<B: LayerOps>(
             norm: Some(NormGradients { weight: None, bias }),
         };
     };
+    // The gradients of the weight and of the values, which moved the moments.
     let deviation = deviation(&scale);
     let standard = (values - scale.moments.mean.unsqueeze()) / deviation.clone().unsqueeze();
     let slope = channel_mean(gradient.clone() * standard.clone());
@@ -115,7 +118,7 @@ fn hard_swish_slope<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 4> {
         .mask_fill(high, 1.0)
 }
 
-/// The gradient where the value is not 0 or less.
+/// Returns the gradient where the value is not 0 or less.
 fn passed<B: Backend>(gradient: Tensor<B, 4>, value: Tensor<B, 4>) -> Tensor<B, 4> {
     gradient.mask_fill(value.lower_equal_elem(0.0), 0.0)
 }

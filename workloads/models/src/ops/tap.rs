@@ -1,10 +1,10 @@
 //! Gradients of parameters, taken out of a backward pass as soon as they are known.
 //!
-//! burn gives all gradients when its backward pass is over. A step that wants them earlier
-//! watches its parameters: the operation of ours that finds the gradient of a watched one gives
-//! it here instead of to burn, where no other operation of ours reads that parameter. Everything
-//! else is with burn's gradients in the end, as ever: what operations of burn's find, and sums
-//! of several gradients.
+//! burn returns all gradients when its backward pass is over. A step that needs them earlier
+//! taps its parameters: the operation of ours that computes the gradient of a tapped parameter
+//! sends it here instead of returning it to burn, unless another operation of ours reads that
+//! parameter too. All other gradients are among burn's in the end: those that burn's own
+//! operations compute, and sums of several.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,86 +16,86 @@ use burn::tensor::Tensor;
 use super::LayerOps;
 use crate::flat::Reading;
 
-/// The gradient of the parameter of a place.
+/// The position of a parameter in field order, and its gradient.
 pub(crate) type Taken = (usize, Reading);
 
-struct Watch {
-    /// How many operations of ours read each node.
+struct State {
+    /// Number of operations of ours that read each node.
     readers: HashMap<NodeId, usize>,
-    places: HashMap<NodeId, usize>,
+    positions: HashMap<NodeId, usize>,
     taken: Sender<Taken>,
 }
 
 thread_local! {
-    /// Of the step that this thread is in.
-    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+    /// Tap of the step that this thread is in.
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
 }
 
-/// As long as it lives, from before the forward pass on, gradients of parameters that were added
-/// on this thread are taken.
-pub(crate) struct Watching(());
+/// Takes gradients of parameters that were added on this thread, from its creation, before the
+/// forward pass, until it is dropped.
+pub(crate) struct GradientTap(());
 
-impl Watching {
-    /// Sends what is taken there.
+impl GradientTap {
+    /// Begins to send gradients to `taken`.
     pub(crate) fn begin(taken: Sender<Taken>) -> Self {
-        WATCH.set(Some(Watch {
+        STATE.set(Some(State {
             readers: HashMap::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             taken,
         }));
         Self(())
     }
 
-    /// The places whose gradients were not taken.
-    pub(crate) fn left(&self) -> Vec<usize> {
-        WATCH.with_borrow(|watch| {
-            let places = watch.iter().flat_map(|watch| watch.places.values());
-            places.copied().collect()
+    /// Returns the positions of the parameters whose gradients were not taken.
+    pub(crate) fn remaining(&self) -> Vec<usize> {
+        STATE.with_borrow(|state| {
+            let positions = state.iter().flat_map(|state| state.positions.values());
+            positions.copied().collect()
         })
     }
 }
 
-impl Drop for Watching {
+impl Drop for GradientTap {
     fn drop(&mut self) {
-        WATCH.set(None);
+        STATE.set(None);
     }
 }
 
 /// Notes that an operation reads a node.
 pub(super) fn read(node: NodeId) {
-    WATCH.with_borrow_mut(|watch| {
-        if let Some(watch) = watch {
-            *watch.readers.entry(node).or_default() += 1;
+    STATE.with_borrow_mut(|state| {
+        if let Some(state) = state {
+            *state.readers.entry(node).or_default() += 1;
         }
     });
 }
 
-/// Adds a parameter, whose place is told with its gradient.
-pub(super) fn watch(node: NodeId, place: usize) {
-    WATCH.with_borrow_mut(|watch| {
-        if let Some(watch) = watch {
-            watch.places.insert(node, place);
+/// Adds a parameter, whose position is sent with its gradient.
+pub(super) fn add(node: NodeId, position: usize) {
+    STATE.with_borrow_mut(|state| {
+        if let Some(state) = state {
+            state.positions.insert(node, position);
         }
     });
 }
 
-/// Takes a gradient, or gives it back where nobody wants it so early.
+/// Takes a gradient, or returns it where it is not tapped.
 pub(super) fn take<B: LayerOps, const D: usize>(
     node: NodeId,
     gradient: Tensor<B, D>,
 ) -> Option<Tensor<B, D>> {
-    WATCH.with_borrow_mut(|watch| {
-        let Some(watch) = watch else {
+    STATE.with_borrow_mut(|state| {
+        let Some(state) = state else {
             return Some(gradient);
         };
-        if watch.readers.get(&node) != Some(&1) {
+        if state.readers.get(&node) != Some(&1) {
             return Some(gradient);
         }
-        let Some(place) = watch.places.remove(&node) else {
+        let Some(position) = state.positions.remove(&node) else {
             return Some(gradient);
         };
-        // Whoever no longer takes gradients has an error of its own to tell of.
-        let _ = watch.taken.send((place, Reading::begin(gradient)));
+        // A receiver that is gone has failed, and reports its own error.
+        let _ = state.taken.send((position, Reading::begin(gradient)));
         None
     })
 }

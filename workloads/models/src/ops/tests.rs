@@ -330,8 +330,8 @@ fn linear_layers_and_losses_and_their_gradients() {
 
 type Graph = Autodiff<Flex>;
 
-/// The slope of `loss` along a random direction, by the graph and by a difference of two
-/// losses, for each of the tensors that it is a function of.
+/// Returns the slope of `loss` along a random direction, by the graph and by a difference
+/// of two losses, for each of the tensors that it is a function of.
 fn assert_slopes<const D: usize>(
     case: &str,
     at: &Tensor<Flex, D>,
@@ -356,7 +356,8 @@ fn assert_slopes<const D: usize>(
     );
 }
 
-/// A smooth function of what an operation returns, so that its slope shows all of it.
+/// Returns a smooth function of what an operation returns, so that its slope shows all of
+/// it.
 fn smooth<const D: usize>(values: Tensor<Graph, D>, weights: Tensor<Flex, D>) -> Tensor<Graph, 1> {
     (values.tanh() * Tensor::from_inner(weights)).sum()
 }

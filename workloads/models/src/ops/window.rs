@@ -34,7 +34,7 @@ impl Window {
         Self::new(5, 1, padding)
     }
 
-    /// Of an odd side, padded so that stride 1 keeps the size.
+    /// Square of an odd side, padded so that stride 1 keeps the size.
     pub(crate) const fn centred(kernel: usize, stride: usize) -> Self {
         Self::new(kernel, stride, kernel / 2)
     }

@@ -20,7 +20,7 @@ const CHUNK_VALUES: usize = 1 << 17;
 /// Least and most tiles of a chunk.
 const CHUNK_TILES: (usize, usize) = (64, 128);
 
-/// As [`super::super::dense::forward`].
+/// Convolves the images; see [`super::super::dense::forward`].
 pub(crate) fn forward(
     input: Input<'_>,
     weight: &[f32],
@@ -45,13 +45,14 @@ pub(crate) fn forward(
     (output, Moments::of(&found.moments))
 }
 
-/// As [`super::super::dense_images::gradient`].
+/// Computes the gradient of the images; see [`super::super::dense_images::gradient`].
 pub(crate) fn images_gradient(
     input: Input<'_>,
     weight: &[f32],
     output_gradient: &[f32],
     geometry: &Geometry,
 ) -> (Vec<f32>, Option<Sums>) {
+    // The convolution with the windows turned around, from outputs to inputs.
     let packed = transformed(
         weight,
         Order {
@@ -73,6 +74,7 @@ pub(crate) fn images_gradient(
         geometry.outputs,
     ];
     let backward = Geometry::new(images, geometry.inputs, window);
+    // The gradient passes the images' norm while it is in the cache.
     let then = match input.norm {
         Some(norm) => Then::Rectify(input, norm),
         None => Then::Nothing,
@@ -85,16 +87,16 @@ pub(crate) fn images_gradient(
     (gradient, input.norm.map(|_| Sums::of(&found.sums)))
 }
 
-/// What is done with the outputs of a group of images while they are in the cache.
+/// Work on the outputs of a group of images while they are in the cache.
 #[derive(Clone, Copy)]
 enum Then<'a> {
     Nothing,
     Moments,
-    /// They are the gradient of these features, before their norm.
+    /// Backward pass of the norm of these features, whose gradient the outputs are.
     Rectify(Input<'a>, &'a Affine),
 }
 
-/// What [`Then`] found, a group of images after the other.
+/// Results of [`Then`], one group of images after the other.
 #[derive(Default)]
 struct Found {
     moments: Vec<GroupMoments>,
@@ -141,7 +143,7 @@ struct Plan {
     chunk: usize,
     images: Layout,
     sums: Layout,
-    /// Where each tile's row begins in `images` and in `sums`.
+    /// Start of each tile's row in `images` and in `sums`.
     rows: Vec<usize>,
     stored: Vec<usize>,
 }
@@ -227,9 +229,17 @@ impl Kernel for Convolve<'_> {
 }
 
 impl Convolve<'_> {
-    /// The outputs of so many framed images.
+    /// Computes the outputs of so many framed images.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`. The scratch space must hold the
+    /// frames of so many images, and `outputs` must be valid for writes of their output
+    /// pixels.
     #[inline(always)]
     unsafe fn tiles<L: Lanes>(&self, count: usize, outputs: *mut f32) {
+        // SAFETY: the caller guarantees the instruction set, the frames and the outputs;
+        // behind the frames, the scratch space holds the points of a chunk before and after
+        // the products.
         unsafe {
             let (geometry, plan) = (self.geometry, self.plan);
             let frame = &plan.tiles.frame;
@@ -239,6 +249,7 @@ impl Convolve<'_> {
             for tiles in plan.tiles.of(count).chunks(plan.chunk) {
                 let frames = self.scratch.cast_const();
                 transforms::images::<L>(tiles, frames, pixels, &Points::ALL, images, plan.images);
+                // At every point, a product of the tiles and the weights.
                 let runs = [Run {
                     left: 0,
                     right: 0,

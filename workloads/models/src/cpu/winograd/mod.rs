@@ -41,7 +41,7 @@ const LEAST_CHANNELS: usize = 32;
 /// Least tiles of a shard: the weights of all points are read once for so many.
 const SHARD_TILES: usize = 64;
 
-/// Whether the convolution can be, and is worth to be, computed this way.
+/// Returns whether the convolution can be, and is worth to be, computed this way.
 pub(crate) fn serves(geometry: &Geometry) -> bool {
     let window = geometry.window;
     let channels = |count: usize| count.is_multiple_of(LEAST_CHANNELS) && count > 0;
@@ -55,22 +55,22 @@ pub(crate) fn serves(geometry: &Geometry) -> bool {
 
 /// The tiles that a convolution's outputs are cut into.
 struct Tiles {
-    /// Of the images, with zeros around them: whole tiles.
+    /// Frame of the images, with zeros around them: whole tiles.
     frame: Frame,
     /// Images that are framed together.
     group: usize,
-    /// Of each image.
+    /// Tiles of each image.
     count: usize,
-    /// Of the images of a group.
+    /// Tiles of the images of a group.
     all: Vec<Tile>,
 }
 
 /// Two by two outputs, or fewer at the lower and the right edge.
 #[derive(Debug, Clone, Copy)]
 struct Tile {
-    /// Where its 4×4 pixels begin, in the frames of a group.
+    /// Start of its 4×4 pixels in the frames of a group.
     frame: usize,
-    /// Where its outputs begin, in those of a group.
+    /// Start of its outputs in those of a group.
     output: usize,
     /// Rows and columns of outputs that exist.
     rows: usize,
@@ -84,6 +84,7 @@ impl Tiles {
         let before = geometry.window.padding;
         let after =
             |tiles: usize, length: usize| (OUTPUTS * tiles + 2).saturating_sub(before + length);
+        // Zeros before the images are the padding; after them, they also fill the last tiles.
         let frame = Frame::new(
             [geometry.height, geometry.width, geometry.inputs],
             before,
@@ -96,6 +97,7 @@ impl Tiles {
             count: rows * columns,
             all: Vec::with_capacity(group * rows * columns),
         };
+        // Every image of a group has the same tiles, one frame further on.
         for image in 0..group {
             for y in (0..geometry.out_height).step_by(OUTPUTS) {
                 for x in (0..geometry.out_width).step_by(OUTPUTS) {
@@ -113,20 +115,20 @@ impl Tiles {
         tiles
     }
 
-    /// Of so many images of a group.
+    /// Returns the tiles of so many images of a group.
     fn of(&self, images: usize) -> &[Tile] {
         &self.all[..images * self.count]
     }
 
-    /// The batch in shards of enough tiles, at most so many of them.
+    /// Returns the batch in shards of enough tiles, at most so many of them.
     fn shards(&self, batch: usize, most: usize) -> Vec<Shard> {
         let enough = batch * self.count / SHARD_TILES;
         shards(batch, enough.min(most))
     }
 }
 
-/// Where the transformed tiles of a chunk are in scratch space: a matrix a point, of a row
-/// a tile, in panels of columns.
+/// Layout of the transformed tiles of a chunk in scratch space: one matrix per point, with
+/// one row per tile, in panels of columns.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     /// Values from one tile to the next.
@@ -143,7 +145,7 @@ struct Layout {
 const GAP: usize = 16;
 
 impl Layout {
-    /// Of whole rows.
+    /// Returns the layout of whole rows.
     fn rows(tiles: usize, channels: usize) -> Self {
         let tile = match channels % 256 {
             0 => channels + GAP,
@@ -157,7 +159,7 @@ impl Layout {
         }
     }
 
-    /// Of panels of so many columns, one after the other.
+    /// Returns the layout of panels of so many columns, one after the other.
     fn panels(tiles: usize, channels: usize, width: usize) -> Self {
         Self {
             tile: width,
@@ -172,7 +174,7 @@ impl Layout {
         self.point * points
     }
 
-    /// Where a channel is, from a tile's first.
+    /// Returns the offset of a channel from a tile's first.
     fn column(&self, channel: usize) -> usize {
         channel / self.width * self.panel + channel % self.width
     }

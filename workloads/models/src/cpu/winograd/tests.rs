@@ -114,7 +114,7 @@ fn for_each_term(geometry: &Geometry, mut term: impl FnMut(usize, usize, usize))
     }
 }
 
-/// The root of the mean squared error over that of the mean squared value.
+/// Returns the root of the mean squared error over that of the mean squared value.
 fn error(found: &[f32], exact: &[f64]) -> f64 {
     assert_eq!(found.len(), exact.len());
     let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum();

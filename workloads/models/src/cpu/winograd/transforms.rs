@@ -24,7 +24,8 @@ impl Points {
 /// Transforms tiles of the images into `to`.
 ///
 /// # Safety
-/// As [`Lanes`]; the frames must hold the tiles, and `to` the points of them all.
+/// The CPU must support the instruction set of `L`. The frames must hold the tiles, of
+/// channels that are whole vectors, and `to` the points of them all.
 #[inline(always)]
 pub(super) unsafe fn images<L: Lanes>(
     tiles: &[Tile],
@@ -34,6 +35,8 @@ pub(super) unsafe fn images<L: Lanes>(
     to: *mut f32,
     layout: Layout,
 ) {
+    // SAFETY: the caller guarantees the instruction set and both ends; a tile is four rows
+    // of four pixels, and `layout` keeps its points apart.
     unsafe {
         for (index, tile) in tiles.iter().enumerate() {
             for channel in (0..channels).step_by(L::WIDTH) {
@@ -61,7 +64,8 @@ pub(super) unsafe fn images<L: Lanes>(
 /// Turns sums of all points into outputs, `Aᵀ M A`.
 ///
 /// # Safety
-/// As [`Lanes`]; `from` must hold the points of the tiles, and `to` their outputs.
+/// The CPU must support the instruction set of `L`. `from` must hold the points of the
+/// tiles, of channels that are whole vectors, and `to` their outputs.
 #[inline(always)]
 pub(super) unsafe fn outputs<L: Lanes>(
     tiles: &[Tile],
@@ -70,6 +74,8 @@ pub(super) unsafe fn outputs<L: Lanes>(
     to: *mut f32,
     [line, channels]: [usize; 2],
 ) {
+    // SAFETY: the caller guarantees the instruction set and both ends; outputs of a tile
+    // that do not exist are not stored.
     unsafe {
         for (index, tile) in tiles.iter().enumerate() {
             for channel in (0..channels).step_by(L::WIDTH) {
@@ -96,8 +102,14 @@ pub(super) unsafe fn outputs<L: Lanes>(
 }
 
 /// One row of outputs.
+///
+/// # Safety
+/// The CPU must support the instruction set of `L`, and `to` must be valid for writes of a
+/// vector, and of another `channels` behind it where there are two columns.
 #[inline(always)]
 unsafe fn store<L: Lanes>(m: [L::V; ROW], columns: usize, to: *mut f32, channels: usize) {
+    // SAFETY: the caller guarantees the instruction set and the one or two vectors of
+    // outputs.
     unsafe {
         L::store(to, L::add(L::add(m[0], m[1]), m[2]));
         if columns == OUTPUTS {
@@ -113,7 +125,8 @@ const SPREAD: [[f32; OUTPUTS]; ROW] = [[1.0, 0.0], [1.0, 1.0], [1.0, -1.0], [0.0
 /// exist have none.
 ///
 /// # Safety
-/// As [`images`]; `from` must hold the outputs of the tiles.
+/// The CPU must support the instruction set of `L`. `from` must hold the outputs of the
+/// tiles, of channels that are whole vectors, and `to` the points of them all.
 #[inline(always)]
 pub(super) unsafe fn gradients<L: Lanes>(
     tiles: &[Tile],
@@ -123,6 +136,8 @@ pub(super) unsafe fn gradients<L: Lanes>(
     to: *mut f32,
     layout: Layout,
 ) {
+    // SAFETY: the caller guarantees the instruction set and both ends; outputs of a tile
+    // that do not exist are not read.
     unsafe {
         for (index, tile) in tiles.iter().enumerate() {
             for channel in (0..channels).step_by(L::WIDTH) {
@@ -151,8 +166,12 @@ pub(super) unsafe fn gradients<L: Lanes>(
 }
 
 /// `G g Gᵀ` of a vector of windows, taps row by row.
+///
+/// # Safety
+/// The CPU must support the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn windows<L: Lanes>(g: [L::V; 9]) -> [L::V; POINTS] {
+    // SAFETY: the caller guarantees the instruction set; no pointer is read.
     unsafe {
         let mut rows = [g[0]; ROW * 3];
         for column in 0..3 {
@@ -173,8 +192,12 @@ pub(super) unsafe fn windows<L: Lanes>(g: [L::V; 9]) -> [L::V; POINTS] {
 }
 
 /// `G g` of three values.
+///
+/// # Safety
+/// The CPU must support the instruction set of `L`.
 #[inline(always)]
 unsafe fn spread<L: Lanes>(g: [L::V; 3]) -> [L::V; ROW] {
+    // SAFETY: the caller guarantees the instruction set; no pointer is read.
     unsafe {
         let half = L::splat(0.5);
         let outer = L::mul(L::add(g[0], g[2]), half);
@@ -184,8 +207,12 @@ unsafe fn spread<L: Lanes>(g: [L::V; 3]) -> [L::V; ROW] {
 }
 
 /// `Gᵀ u G`: the adjoint of [`windows`].
+///
+/// # Safety
+/// The CPU must support the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn window_gradients<L: Lanes>(u: [L::V; POINTS]) -> [L::V; 9] {
+    // SAFETY: the caller guarantees the instruction set; no pointer is read.
     unsafe {
         let mut rows = [u[0]; 3 * ROW];
         for column in 0..ROW {
@@ -208,8 +235,12 @@ pub(super) unsafe fn window_gradients<L: Lanes>(u: [L::V; POINTS]) -> [L::V; 9] 
 }
 
 /// `Gᵀ u` of four values.
+///
+/// # Safety
+/// The CPU must support the instruction set of `L`.
 #[inline(always)]
 unsafe fn gathered<L: Lanes>(u: [L::V; ROW]) -> [L::V; 3] {
+    // SAFETY: the caller guarantees the instruction set; no pointer is read.
     unsafe {
         let half = L::splat(0.5);
         let sum = L::mul(L::add(u[1], u[2]), half);

@@ -25,10 +25,11 @@ const CHUNK_TILES: usize = 128;
 /// Values of a chunk's transformed tiles: about a second-level cache's half.
 const CHUNK_VALUES: usize = 1 << 17;
 
-/// As [`super::super::dense_weight::gradient`].
+/// Computes the gradient of the weight; see [`super::super::dense_weight::gradient`].
 pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geometry) -> Vec<f32> {
     let windows = geometry.inputs * geometry.outputs;
     let tiles = Tiles::new(geometry);
+    // Units of work: ranges of points by shards of the batch.
     let batches = tiles.shards(geometry.batch, PART_VALUES / (POINTS * windows));
     let ranges = LEAST_UNITS.div_ceil(batches.len()).next_power_of_two();
     let ranges = shards(ROW, ranges.min(ROW));
@@ -36,6 +37,7 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
         .iter()
         .flat_map(|&points| batches.iter().map(move |&batch| (points, batch)))
         .collect();
+    // Each unit sums the products of its points over its images.
     let parts = in_parallel(&units, |(points, batch)| {
         let points = Points {
             start: points.start,
@@ -58,6 +60,7 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
         // SAFETY: the first chunk of tiles writes all points of the range, all windows.
         unsafe { part.written() }
     });
+    // The shards of each range are added up; points become windows.
     let mut parts = parts.into_iter();
     let points: Vec<Vec<f32>> = ranges
         .iter()
@@ -148,6 +151,10 @@ impl Kernel for Gradient<'_> {
 
 impl Gradient<'_> {
     /// Adds the products of a chunk's tiles, at every point.
+    ///
+    /// # Safety
+    /// The CPU must support the instruction set of `L`. `images` and `gradients` must hold
+    /// all points of so many tiles.
     #[inline(always)]
     unsafe fn products<L: Lanes>(
         &self,
@@ -156,6 +163,8 @@ impl Gradient<'_> {
         tiles: usize,
         accumulate: bool,
     ) {
+        // SAFETY: the caller guarantees the instruction set and the points; inputs and
+        // outputs are whole panels, and each point's sums are this unit's own.
         unsafe {
             let plan = self.plan;
             let Geometry {
@@ -186,6 +195,7 @@ impl Gradient<'_> {
                             output: [output; MAX_ROWS],
                             count: held,
                         };
+                        // Rows that a tile has too many repeat the first.
                         for index in 1..held {
                             rows.left[index] = left.add(index);
                             rows.output[index] = output.add(index * inputs);
@@ -198,7 +208,7 @@ impl Gradient<'_> {
     }
 }
 
-/// The gradient `[out, in, 3, 3]` from that of the points, in equal ranges of them.
+/// Returns the gradient `[out, in, 3, 3]` from that of the points, in equal ranges of them.
 fn windows_of(points: &[Vec<f32>], geometry: &Geometry) -> Vec<f32> {
     const TAPS: usize = 9;
     let mut gradient = Output::new(geometry.inputs * geometry.outputs * TAPS);

@@ -13,7 +13,7 @@ const MAX_COLUMNS: usize = 32;
 /// Taps of a window.
 const TAPS: usize = 9;
 
-/// Which window of the weight stands at a term and a column.
+/// Order of the windows of a weight by terms and columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
     pub(super) terms: usize,

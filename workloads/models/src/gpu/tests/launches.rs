@@ -11,7 +11,7 @@ use cubecl::prelude::*;
 use super::steps::step;
 use super::{Gpu, device};
 use crate::ModelInfo;
-use crate::session::session;
+use crate::networks::session;
 
 /// Says in the log where a step ends.
 #[cube(launch)]
@@ -63,7 +63,7 @@ fn steps_to_be_counted() {
     let variable = |name: &str| std::env::var(name).unwrap();
     let info = ModelInfo::find(&variable("EPOCHCOST_MODEL")).unwrap();
     let size = variable("EPOCHCOST_BATCH").parse().unwrap();
-    let session = session::<Autodiff<Gpu>>(info, device());
+    let session = session::<Autodiff<Gpu>>(info, device()).unwrap();
     for _ in 0..STEPS {
         step(session.as_ref(), info, size);
         mark();

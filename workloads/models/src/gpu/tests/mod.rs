@@ -19,12 +19,12 @@ mod steps;
 
 type Gpu = CubeBackend<WgpuRuntime, f32, i32, u32>;
 
-/// The first Vulkan device that computes on the processor, or any.
+/// Returns the first Vulkan device that computes on the processor, or any.
 fn device() -> WgpuDevice {
     WgpuDevice::Cpu
 }
 
-/// A CPU's tensor on the GPU.
+/// Returns a CPU's tensor on the GPU.
 fn there<const D: usize>(tensor: &Tensor<Flex, D>) -> Tensor<Gpu, D> {
     Tensor::from_data(tensor.to_data(), &device())
 }

@@ -5,8 +5,9 @@ use burn::backend::Autodiff;
 use super::*;
 use crate::ModelInfo;
 use crate::layers::Draws;
+use crate::networks::session;
 use crate::parts::Parts;
-use crate::session::{Batch, Session, session};
+use crate::session::{Batch, Session};
 
 /// A training step of a model on so many images: loss, gradient and statistics.
 pub(super) fn step(
@@ -52,10 +53,15 @@ const MODELS: [(&str, f64); 5] = [
 fn steps_are_those_of_the_cpu() {
     for (model, bound) in MODELS {
         let info = ModelInfo::find(model).unwrap();
-        let (loss, gradient, statistics) =
-            step(session::<Autodiff<Gpu>>(info, device()).as_ref(), info, 4);
+        let (loss, gradient, statistics) = step(
+            session::<Autodiff<Gpu>>(info, device()).unwrap().as_ref(),
+            info,
+            4,
+        );
         let (expected_loss, expected, expected_statistics) = step(
-            session::<Autodiff<Flex>>(info, FlexDevice).as_ref(),
+            session::<Autodiff<Flex>>(info, FlexDevice)
+                .unwrap()
+                .as_ref(),
             info,
             4,
         );
@@ -84,7 +90,7 @@ fn steps_are_those_of_the_cpu() {
 #[test]
 fn parts_of_a_gradient_are_the_whole() {
     let info = ModelInfo::find("lenet5").unwrap();
-    let session = session::<Autodiff<Gpu>>(info, device());
+    let session = session::<Autodiff<Gpu>>(info, device()).unwrap();
     let images = vec![0.5; 2 * info.image_values()];
     let batch = Batch {
         images: &images,
@@ -112,7 +118,7 @@ fn parts_of_a_gradient_are_the_whole() {
 #[test]
 fn equal_steps_give_equal_bits() {
     let info = ModelInfo::find("mobilenet").unwrap();
-    let session = session::<Autodiff<Gpu>>(info, device());
+    let session = session::<Autodiff<Gpu>>(info, device()).unwrap();
     let step = || step(session.as_ref(), info, 4);
     assert_eq!(step(), step());
 }

@@ -198,7 +198,7 @@ impl TrainingSystem for KubeMl {
     /// Traffic with W functions in every epoch, also under an elastic scheduler;
     /// [`traffic()`] takes what there was.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        Ok(traffic::traffic(job, settings, sizes, &[]))
+        traffic::traffic(job, settings, sizes, &[])
     }
 
     fn traffic_of(
@@ -208,7 +208,7 @@ impl TrainingSystem for KubeMl {
         sizes: Sizes,
         steps: &[&StepRecord],
     ) -> Result<Traffic> {
-        Ok(traffic::traffic(job, settings, sizes, steps))
+        traffic::traffic(job, settings, sizes, steps)
     }
 
     /// A function's model, gradient and momentum, and the model as it is sent;

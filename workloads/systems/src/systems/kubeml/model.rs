@@ -45,7 +45,7 @@ impl Tensors {
         };
         Ok(Self {
             job: world.task.job.trial.clone(),
-            entries: state_dict(&world.task.job.model, sizes),
+            entries: state_dict(&world.task.job.model, sizes)?,
             exchange: store(&world.exchange)?,
             state: store(&world.state)?,
         })

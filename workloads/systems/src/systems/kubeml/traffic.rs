@@ -6,7 +6,7 @@ use super::message::{GO_ON_BYTES, INITIALISED_BYTES, QUERY_BYTES, REPORT_BYTES, 
 use super::split::Split;
 use super::{MergeBy, Settings, TRAIN};
 use crate::contract::state_dict::{Kind, Sums, state_dict};
-use crate::{Job, Sizes, StepRecord};
+use crate::{Job, Result, Sizes, StepRecord};
 
 /// Moves of one kind of tensors in a job: every term of [`traffic()`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,25 +117,36 @@ fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
 /// [`VALIDATION_BYTES`]; each is taken once.
 ///
 /// With `static: false`, N is what `steps` record for each epoch.
-pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, steps: &[&StepRecord]) -> Traffic {
+///
+/// # Errors
+/// When `sizes` are not those of the job's model.
+pub fn traffic(
+    job: &Job,
+    settings: &Settings,
+    sizes: Sizes,
+    steps: &[&StepRecord],
+) -> Result<Traffic> {
     let parallelism = parallelism(job, settings, steps);
-    let sums = Sums::of(&state_dict(&job.model, sizes));
+    let sums = Sums::of(&state_dict(&job.model, sizes)?);
     let mut total = tensors(copies(job, settings, &parallelism), sums.parameters);
     total += messages(job, settings, &parallelism);
-    total
+    Ok(total)
 }
 
 /// Likewise, what the statistics and counters of batch norm take: metered
 /// apart, as state.
+///
+/// # Errors
+/// When `sizes` are not those of the job's model.
 pub fn state_traffic(
     job: &Job,
     settings: &Settings,
     sizes: Sizes,
     steps: &[&StepRecord],
-) -> Traffic {
+) -> Result<Traffic> {
     let moved = copies(job, settings, &parallelism(job, settings, steps));
-    let sums = Sums::of(&state_dict(&job.model, sizes));
+    let sums = Sums::of(&state_dict(&job.model, sizes)?);
     let mut total = tensors(moved, sums.statistics);
     total += tensors(moved, sums.counters);
-    total
+    Ok(total)
 }

@@ -5,28 +5,12 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
+use epochcost_architectures::models::mobilenet::{BLOCKS, STEM};
 
+use super::{Network, global_average_pool};
 use crate::layers::{BatchNorm, Convolution, Linear, Pass};
-use crate::network::{Network, global_average_pool};
 use crate::ops::{Features, LayerOps, Window};
 use crate::source::ParameterSource;
-
-/// Output channels and stride of each block.
-const BLOCKS: [(usize, usize); 13] = [
-    (64, 1),
-    (128, 2),
-    (128, 1),
-    (256, 2),
-    (256, 1),
-    (512, 2),
-    (512, 1),
-    (512, 1),
-    (512, 1),
-    (512, 1),
-    (512, 1),
-    (1024, 2),
-    (1024, 1),
-];
 
 /// 3,217,226 parameters, `[batch, 32, 32, 3]` to ten classes.
 #[derive(Module, Debug)]
@@ -50,9 +34,9 @@ impl<B: LayerOps> Network<B> for MobileNet<B> {
     type Layout = ();
 
     fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
-        let stem = Convolution::new(source, [3, 32], Window::three(1), device);
-        let stem_norm = BatchNorm::new(source, 32, device);
-        let mut inputs = 32;
+        let stem = Convolution::new(source, [3, STEM], Window::three(1), device);
+        let stem_norm = BatchNorm::new(source, STEM, device);
+        let mut inputs = STEM;
         let blocks = BLOCKS
             .iter()
             .map(|&(outputs, stride)| {

@@ -6,8 +6,8 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 
+use super::Network;
 use crate::layers::{BiasedPool, Convolution, Linear, Pass};
-use crate::network::Network;
 use crate::ops::{LayerOps, Window};
 use crate::source::{Initial, ParameterSource};
 

@@ -5,29 +5,12 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
+use epochcost_architectures::models::vgg::{CONVOLUTIONS, HIDDEN, SIDE};
 
+use super::{Network, adaptive_average_pool};
 use crate::layers::{BatchNorm, Bias, BiasedPool, Convolution, Linear, Pass, RectifiedConvolution};
-use crate::network::{Network, adaptive_average_pool};
 use crate::ops::{Features, LayerOps, PoolWindow, Window};
 use crate::source::{Initial, ParameterSource};
-
-/// Output channels of each convolution, and whether a max-pool follows.
-const CONVOLUTIONS: [(usize, bool); 8] = [
-    (64, true),
-    (128, true),
-    (256, false),
-    (256, true),
-    (512, false),
-    (512, true),
-    (512, false),
-    (512, true),
-];
-
-/// Rows and columns that the classifier sees.
-const SIDE: usize = 7;
-
-/// Values of each hidden layer.
-const HIDDEN: usize = 4096;
 
 /// Share of hidden values that dropout drops.
 const DROPPED: f32 = 0.5;
@@ -39,8 +22,8 @@ const POOL: PoolWindow = PoolWindow {
     overhanging: false,
 };
 
-/// torchvision's: 128,807,306 parameters with ten classes, of images of any size from
-/// 32×32 on.
+/// VGG-11 as torchvision defines it: 128,807,306 parameters with ten classes, of
+/// images of any size from 32×32 on.
 #[derive(Module, Debug)]
 pub(crate) struct Vgg11<B: Backend> {
     stages: Vec<Stage<B>>,
@@ -63,6 +46,7 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
     fn new(source: &mut ParameterSource<'_>, classes: usize, device: &B::Device) -> Self {
         let window = Window::three(1);
         let mut inputs = 3;
+        // A stage ends with a max-pool, which takes the bias of the convolution before it.
         let mut first = None;
         let mut stages = vec![];
         for (outputs, pooled) in CONVOLUTIONS {
@@ -82,6 +66,7 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
                 first = Some(convolution);
             }
         }
+        // The classifier.
         let initial = [Initial::Deviation(0.01), Initial::Zeros];
         let mut linear = |sizes| Linear::begun(source, sizes, initial, device);
         Self {
@@ -115,8 +100,8 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
     }
 }
 
-/// With batch norms and one linear layer: 9,231,114 parameters, `[batch, 32, 32, 3]` to ten
-/// classes.
+/// VGG-11 with batch norms and one linear layer: 9,231,114 parameters, `[batch, 32, 32, 3]`
+/// to ten classes.
 #[derive(Module, Debug)]
 pub(crate) struct Vgg11Cifar<B: Backend> {
     convolutions: Vec<Normed<B>>,

@@ -4,24 +4,12 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
+use epochcost_architectures::models::squeezenet::{self as described, FIRES, STEM};
 
+use super::{Network, global_average_pool};
 use crate::layers::{Pass, RectifiedConvolution};
-use crate::network::{Network, global_average_pool};
 use crate::ops::{Features, LayerOps, PoolWindow, Window};
 use crate::source::{Initial, ParameterSource};
-
-/// Channels of each fire module, squeezed and then of each expansion, and whether a
-/// max-pool comes before it.
-const FIRES: [([usize; 2], bool); 8] = [
-    ([16, 64], true),
-    ([16, 64], false),
-    ([32, 128], true),
-    ([32, 128], false),
-    ([48, 192], true),
-    ([48, 192], false),
-    ([64, 256], false),
-    ([64, 256], false),
-];
 
 const POOL: PoolWindow = PoolWindow {
     side: 3,
@@ -53,13 +41,13 @@ impl<B: LayerOps> Network<B> for SqueezeNet<B> {
     type Layout = ();
 
     fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
-        let stem = convolution(source, [3, 64], Window::three_within(2), device);
-        let mut inputs = 64;
+        let stem = convolution(source, [3, STEM], Window::three_within(2), device);
+        let mut inputs = STEM;
         let fires = FIRES
             .iter()
-            .map(|&([squeezed, expanded], _)| {
-                let fire = Fire::new(source, [inputs, squeezed, expanded], device);
-                inputs = 2 * expanded;
+            .map(|described| {
+                let fire = Fire::new(source, inputs, described, device);
+                inputs = 2 * described.expanded;
                 fire
             })
             .collect();
@@ -79,8 +67,8 @@ impl<B: LayerOps> Network<B> for SqueezeNet<B> {
 
     fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2> {
         let mut features = self.stem.forward(Features::plain(images));
-        for (fire, &(_, pooled)) in self.fires.iter().zip(&FIRES) {
-            if pooled {
+        for (fire, described) in self.fires.iter().zip(&FIRES) {
+            if described.pooled {
                 features = Features::plain(B::max_pool(features, POOL));
             }
             features = fire.forward(features);
@@ -98,9 +86,13 @@ impl<B: LayerOps> Network<B> for SqueezeNet<B> {
 impl<B: LayerOps> Fire<B> {
     fn new(
         source: &mut ParameterSource<'_>,
-        [inputs, squeezed, expanded]: [usize; 3],
+        inputs: usize,
+        described: &described::Fire,
         device: &B::Device,
     ) -> Self {
+        let &described::Fire {
+            squeezed, expanded, ..
+        } = described;
         Self {
             squeeze: convolution(source, [inputs, squeezed], Window::one(1), device),
             expand_one: convolution(source, [squeezed, expanded], Window::one(1), device),

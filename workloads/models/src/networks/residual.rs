@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Slice, Tensor};
+use epochcost_architectures::models::resnet::{EXPANSION, Shortcut};
 
 use crate::layers::{BatchNorm, Convolution, Pass};
 use crate::ops::{Features, LayerOps, Window};
@@ -13,15 +14,6 @@ use crate::source::{Initial, ParameterSource};
 pub(crate) struct NormedConvolution<B: Backend> {
     convolution: Convolution<B>,
     norm: BatchNorm<B>,
-}
-
-/// How a shortcut changes the shape where its block does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shortcut {
-    /// By channels of zeros, and every second pixel: option A of He et al.
-    Padded,
-    /// By a 1×1 convolution and its batch norm: option B.
-    Projected,
 }
 
 /// Two 3×3 convolutions beside a shortcut.
@@ -60,7 +52,8 @@ impl<B: LayerOps> NormedConvolution<B> {
         }
     }
 
-    /// Begun by the outputs of each input, as torchvision's networks are.
+    /// Returns a convolution whose weight begins by the outputs of each input, as in
+    /// torchvision's networks.
     pub(crate) fn by_fan_out(
         source: &mut ParameterSource<'_>,
         [inputs, outputs]: [usize; 2],
@@ -76,7 +69,7 @@ impl<B: LayerOps> NormedConvolution<B> {
         }
     }
 
-    /// The same with another addition to the variance.
+    /// Returns the same convolution with another addition to the variance.
     pub(crate) fn with_epsilon(self, epsilon: f64) -> Self {
         Self {
             norm: self.norm.with_epsilon(epsilon),
@@ -84,7 +77,7 @@ impl<B: LayerOps> NormedConvolution<B> {
         }
     }
 
-    /// The same, its output made again in the backward pass.
+    /// Returns the same convolution, its output computed again in the backward pass.
     pub(crate) fn made_again(self) -> Self {
         Self {
             convolution: self.convolution.made_again(),
@@ -144,17 +137,14 @@ impl<B: LayerOps> BasicBlock<B> {
 }
 
 impl<B: LayerOps> Bottleneck<B> {
-    /// Output channels for each of its inner ones.
-    pub(crate) const EXPANSION: usize = 4;
-
-    /// From so many channels, over `width` ones.
+    /// Returns a bottleneck of `inputs` channels over `width` ones.
     pub(crate) fn new(
         source: &mut ParameterSource<'_>,
         [inputs, width]: [usize; 2],
         stride: usize,
         device: &B::Device,
     ) -> Self {
-        let outputs = Self::EXPANSION * width;
+        let outputs = EXPANSION * width;
         let mut next = |sizes, window| NormedConvolution::by_fan_out(source, sizes, window, device);
         Self {
             reduce: next([inputs, width], Window::one(1)),

@@ -4,39 +4,13 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
+use epochcost_architectures::models::resnet::Basic;
 
+use super::residual::{BasicBlock, NormedConvolution};
+use super::{Network, global_average_pool};
 use crate::layers::{Linear, Pass};
-use crate::network::{Network, global_average_pool};
 use crate::ops::{Features, LayerOps, Window};
-use crate::residual::{BasicBlock, NormedConvolution, Shortcut};
 use crate::source::ParameterSource;
-
-/// What a residual network is made of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Layout {
-    /// Channels and blocks of each stage; the first block of each but the first has
-    /// stride 2.
-    stages: &'static [(usize, usize)],
-    shortcut: Shortcut,
-}
-
-/// He et al. 2016, Table 1: 11,173,962 parameters.
-pub(crate) const RESNET18: Layout = Layout {
-    stages: &[(64, 2), (128, 2), (256, 2), (512, 2)],
-    shortcut: Shortcut::Projected,
-};
-
-/// He et al. 2016, Table 1: 21,282,122 parameters.
-pub(crate) const RESNET34: Layout = Layout {
-    stages: &[(64, 3), (128, 4), (256, 6), (512, 3)],
-    shortcut: Shortcut::Projected,
-};
-
-/// He et al. 2016, §4.2, n = 5: 464,154 parameters.
-pub(crate) const RESNET32: Layout = Layout {
-    stages: &[(16, 5), (32, 5), (64, 5)],
-    shortcut: Shortcut::Padded,
-};
 
 /// `[batch, 32, 32, 3]` to ten classes.
 #[derive(Module, Debug)]
@@ -47,10 +21,10 @@ pub(crate) struct ResNet<B: Backend> {
 }
 
 impl<B: LayerOps> Network<B> for ResNet<B> {
-    type Layout = Layout;
+    type Layout = Basic;
 
-    fn new(source: &mut ParameterSource<'_>, layout: Layout, device: &B::Device) -> Self {
-        let Layout { stages, shortcut } = layout;
+    fn new(source: &mut ParameterSource<'_>, layout: Basic, device: &B::Device) -> Self {
+        let Basic { stages, shortcut } = layout;
         let mut inputs = stages[0].0;
         let stem = NormedConvolution::new(source, [3, inputs], Window::three(1), device);
         let mut blocks = vec![];

@@ -5,12 +5,15 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
+use epochcost_architectures::models::mobilenet_v3::{
+    self as described, Activation, BLOCKS, HIDDEN, LAST_EXPANSION, STEM,
+};
 
+use super::residual::NormedConvolution;
+use super::{Network, global_average_pool};
 use crate::layers::{Linear, Pass};
-use crate::network::{Network, global_average_pool};
-use crate::ops::Function::{HardSwish, Relu};
+use crate::ops::Function::HardSwish;
 use crate::ops::{Features, Function, LayerOps, Window};
-use crate::residual::NormedConvolution;
 use crate::source::{Initial, ParameterSource};
 
 /// Added to each variance; PyTorch's own default is a hundredth of it.
@@ -18,49 +21,6 @@ const EPSILON: f64 = 1e-3;
 
 /// Share of the classifier's hidden values that dropout drops.
 const DROPPED: f32 = 0.2;
-
-/// One block of the network.
-struct Row {
-    kernel: usize,
-    /// Channels in between.
-    expanded: usize,
-    outputs: usize,
-    /// Channels to which squeeze-and-excite squeezes, 0 for none.
-    squeezed: usize,
-    then: Function,
-    stride: usize,
-}
-
-const fn row(
-    kernel: usize,
-    [expanded, outputs, squeezed]: [usize; 3],
-    then: Function,
-    stride: usize,
-) -> Row {
-    Row {
-        kernel,
-        expanded,
-        outputs,
-        squeezed,
-        then,
-        stride,
-    }
-}
-
-/// Squeezed channels are a quarter of the expanded ones, rounded to a multiple of 8.
-const ROWS: [Row; 11] = [
-    row(3, [16, 16, 8], Relu, 2),
-    row(3, [72, 24, 0], Relu, 2),
-    row(3, [88, 24, 0], Relu, 1),
-    row(5, [96, 40, 24], HardSwish, 2),
-    row(5, [240, 40, 64], HardSwish, 1),
-    row(5, [240, 40, 64], HardSwish, 1),
-    row(5, [120, 48, 32], HardSwish, 1),
-    row(5, [144, 48, 40], HardSwish, 1),
-    row(5, [288, 96, 72], HardSwish, 2),
-    row(5, [576, 96, 144], HardSwish, 1),
-    row(5, [576, 96, 144], HardSwish, 1),
-];
 
 /// 1,528,106 parameters, `[batch, 32, 32, 3]` to ten classes.
 #[derive(Module, Debug)]
@@ -80,9 +40,9 @@ struct Block<B: Backend> {
     depthwise: NormedConvolution<B>,
     excite: Option<Excite<B>>,
     project: NormedConvolution<B>,
-    /// Its row.
+    /// The function between its convolutions.
     #[module(skip)]
-    index: usize,
+    then: Function,
     #[module(skip)]
     keeps_shape: bool,
 }
@@ -101,23 +61,24 @@ impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
     type Layout = ();
 
     fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
-        let stem = convolution(source, [3, 16], Window::three(2), device);
-        let mut inputs = 16;
-        let blocks = (0..ROWS.len())
-            .map(|index| {
-                let block = Block::new(source, inputs, index, device);
-                inputs = ROWS[index].outputs;
+        let stem = convolution(source, [3, STEM], Window::three(2), device);
+        let mut inputs = STEM;
+        let blocks = BLOCKS
+            .iter()
+            .map(|described| {
+                let block = Block::new(source, inputs, described, device);
+                inputs = described.outputs;
                 block
             })
             .collect();
-        let features = 6 * inputs;
+        let features = LAST_EXPANSION * inputs;
         let initial = [Initial::Deviation(0.01), Initial::Zeros];
         Self {
             stem,
             blocks,
             last: convolution(source, [inputs, features], Window::one(1), device),
-            hidden: Linear::begun(source, [features, 1024], initial, device),
-            classifier: Linear::begun(source, [1024, 10], initial, device),
+            hidden: Linear::begun(source, [features, HIDDEN], initial, device),
+            classifier: Linear::begun(source, [HIDDEN, 10], initial, device),
         }
     }
 
@@ -139,17 +100,17 @@ impl<B: LayerOps> Block<B> {
     fn new(
         source: &mut ParameterSource<'_>,
         inputs: usize,
-        index: usize,
+        described: &described::Block,
         device: &B::Device,
     ) -> Self {
-        let &Row {
+        let &described::Block {
             kernel,
             expanded,
             outputs,
             squeezed,
+            then,
             stride,
-            ..
-        } = &ROWS[index];
+        } = described;
         let within = Window::centred(kernel, stride).groups(expanded);
         let one = Window::one(1);
         Self {
@@ -158,13 +119,13 @@ impl<B: LayerOps> Block<B> {
             depthwise: convolution(source, [expanded, expanded], within, device),
             excite: (squeezed > 0).then(|| Excite::new(source, [expanded, squeezed], device)),
             project: convolution(source, [expanded, outputs], one, device),
-            index,
+            then: function(then),
             keeps_shape: stride == 1 && inputs == outputs,
         }
     }
 
     fn forward(&self, input: Features<B>, pass: &mut Pass<B>) -> Features<B> {
-        let then = ROWS[self.index].then;
+        let then = self.then;
         // Read twice: by the block and by its sum.
         let input = match self.keeps_shape && input.norm.is_some() {
             true => B::activation(input, None, false),
@@ -208,6 +169,13 @@ impl<B: LayerOps> Excite<B> {
         let squeezed = relu(self.squeeze.forward(global_average_pool(values.clone())));
         let shares = hard_sigmoid(self.expand.forward(squeezed));
         Features::plain(values * shares.reshape([batch, 1, 1, channels]))
+    }
+}
+
+fn function(activation: Activation) -> Function {
+    match activation {
+        Activation::Relu => Function::Relu,
+        Activation::HardSwish => Function::HardSwish,
     }
 }
 

@@ -4,16 +4,13 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
+use epochcost_architectures::models::resnet::{BOTTLENECK_STEM, BOTTLENECKS, EXPANSION, Stem};
 
+use super::residual::{Bottleneck, NormedConvolution};
+use super::{Network, global_average_pool};
 use crate::layers::{Linear, Pass};
-use crate::network::{Network, global_average_pool};
 use crate::ops::{Features, LayerOps, PoolWindow, Window};
-use crate::residual::{Bottleneck, NormedConvolution};
 use crate::source::ParameterSource;
-
-/// Inner channels and blocks of each stage; the first block of each but the first has
-/// stride 2.
-const STAGES: [(usize, usize); 4] = [(64, 3), (128, 4), (256, 6), (512, 3)];
 
 const POOL: PoolWindow = PoolWindow {
     side: 3,
@@ -34,14 +31,15 @@ impl<B: LayerOps> Network<B> for ResNet50<B> {
     type Layout = ();
 
     fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
-        let stem = NormedConvolution::by_fan_out(source, [3, 64], Window::centred(7, 2), device);
-        let mut inputs = 64;
+        let window = Window::centred(Stem::ImageNet.kernel(), 2);
+        let mut inputs = BOTTLENECK_STEM;
+        let stem = NormedConvolution::by_fan_out(source, [3, inputs], window, device);
         let mut blocks = vec![];
-        for (stage, &(width, count)) in STAGES.iter().enumerate() {
+        for (stage, &(width, count)) in BOTTLENECKS.iter().enumerate() {
             for block in 0..count {
                 let stride = if stage > 0 && block == 0 { 2 } else { 1 };
                 blocks.push(Bottleneck::new(source, [inputs, width], stride, device));
-                inputs = Bottleneck::<B>::EXPANSION * width;
+                inputs = EXPANSION * width;
             }
         }
         Self {

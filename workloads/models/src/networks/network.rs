@@ -13,7 +13,7 @@ pub(crate) trait Network<B: LayerOps>: Module<B> {
     /// Share of the batch's statistics in the new running statistics.
     const MOMENTUM: f32 = 0.1;
 
-    /// What the models of one network differ in.
+    /// Difference between the models of one network.
     type Layout: Copy + Send + 'static;
 
     /// Builds the network, taking its tensors from the source in field order.
