@@ -1,11 +1,13 @@
 //! Training systems as their papers describe them, over abstract channels.
 //!
-//! A [`System`] is one file here: settings that name every difference between
-//! what a paper says and what its code does, an ordinary async function over a
-//! [`World`] that reads like the paper's numbered steps, and its traffic as a
-//! closed form. Nothing here knows where it runs: time comes from a
-//! [`Clock`], values travel as payloads that a simulation may leave empty, and
-//! gradients come from a [`Compute`].
+//! A [`TrainingSystem`] is a file or a folder of `systems`: settings that name
+//! every difference between what a paper says and what its code does, an
+//! ordinary async function over a [`World`] that reads like the paper's numbered
+//! steps, and its traffic as a closed form. Systems share `mechanics` and never
+//! import from each other; `contract` is what they and their platforms see of
+//! each other. Nothing here knows where it runs: time comes from a [`Clock`],
+//! values travel as payloads that a simulation may leave empty, and gradients
+//! come from a [`Compute`].
 
 mod contract;
 mod mechanics;
