@@ -35,7 +35,7 @@ fn small_models() -> impl Iterator<Item = &'static ModelInfo> {
     models().iter().filter(|info| info.parameters < SMALL)
 }
 
-/// The description's own counts are held against torchvision's and the papers' where it is.
+/// The tests of the description compare its counts with torchvision's and the papers'.
 #[test]
 fn each_network_has_the_counts_of_its_description() {
     for info in models() {
