@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use crate::claims::Estimate;
+use crate::claims::{Estimate, Format};
 
 /// What stands where a figure is unknown.
 pub const UNKNOWN: &str = "–";
@@ -124,6 +124,20 @@ pub fn estimate(estimate: Estimate) -> String {
             }
         }
         _ => number(mean),
+    }
+}
+
+/// Returns a metric's mean, written as its column asks.
+pub fn figure(value: Estimate, format: Format) -> String {
+    let mean = |format: fn(f64) -> String| or_unknown(value.mean, format);
+    match format {
+        Format::Estimate => estimate(value),
+        Format::Number => mean(number),
+        Format::Milliseconds => mean(|ms| seconds(ms / 1e3)),
+        Format::Megabytes => mean(|mb| format!("{mb:.0} MB")),
+        Format::Bytes => mean(bytes),
+        Format::Usd => mean(usd),
+        Format::Percent => mean(percent),
     }
 }
 

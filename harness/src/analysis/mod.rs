@@ -4,6 +4,7 @@
 mod causes;
 mod columns;
 pub mod comparison;
+mod figures;
 pub mod overview;
 pub mod summary;
 mod trial;
@@ -15,13 +16,13 @@ mod warnings;
 use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, StageSeconds, find};
+use epochcost_systems::{Host, Stage, StageSeconds, find};
 
 use self::summary::{
     RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans, Verdict,
 };
 use self::verdicts::Judge;
-use crate::claims::{Claim, Estimate, Metric, ratio};
+use crate::claims::{Claim, Estimate, Metric, Quantity, ratio};
 use crate::exit::Exit;
 use crate::metering::Invocation;
 use crate::results::{Manifest, PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
@@ -254,6 +255,7 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
 fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> RowSummary {
     let (plan, job) = (&row.planned.row, &row.planned.row.job);
     let mean = |metric| row.estimate(metric).mean;
+    let seconds = |stage| mean(Metric::Stage(stage, Quantity::Seconds));
     RowSummary {
         id: plan.id.clone(),
         system: job.system.clone(),
@@ -274,18 +276,18 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
         memory_mb: row.on_functions().then_some(plan.memory_mb),
         seconds_per_epoch: row.estimate(Metric::SecondsPerEpoch),
         stage_seconds: StageMeans {
-            fetch_dataset: mean(Metric::FetchDataset),
-            compute_gradients: mean(Metric::ComputeGradients),
+            fetch_dataset: seconds(Stage::FetchDataset),
+            compute_gradients: seconds(Stage::ComputeGradients),
             synchronise: mean(Metric::Synchronise),
-            update_model: mean(Metric::UpdateModel),
-            detect_convergence: mean(Metric::DetectConvergence),
+            update_model: seconds(Stage::UpdateModel),
+            detect_convergence: seconds(Stage::DetectConvergence),
         },
         synchronise_seconds: SynchroniseMeans {
-            serialise: row.stage(|seconds| seconds.serialise),
-            put: row.stage(|seconds| seconds.put),
-            wait: row.stage(|seconds| seconds.wait),
-            get: row.stage(|seconds| seconds.get),
-            aggregate: row.stage(|seconds| seconds.aggregate),
+            serialise: seconds(Stage::Serialise),
+            put: seconds(Stage::Put),
+            wait: seconds(Stage::Wait),
+            get: seconds(Stage::Get),
+            aggregate: seconds(Stage::Aggregate),
         },
         billed_ms: mean(Metric::BilledMs),
         throttles: row

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Host, Job, PaperAccount, PurposeTraffic, QueueService, Stage, StageSeconds, StepRecord, find,
+    Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord, find,
 };
 
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
-use crate::claims::Metric;
 use crate::cost::{self, Bill, PriceBook, Usage};
 use crate::metering::Invocation;
 use crate::results::{EvaluationRow, ResultsError, TrialRow};
@@ -194,71 +193,6 @@ impl TrialAnalysis {
             .map(|row| row.evaluation.accuracy())
             .reduce(f64::max)
     }
-
-    /// The value of `metric`; null if the trial does not have it.
-    pub fn metric(&self, metric: Metric, job: &Job) -> Option<f64> {
-        let stepped = !self.epochs.is_empty();
-        let stage = |seconds: f64| stepped.then(|| seconds / machine_epochs(job));
-        let count = |count: u64| stepped.then_some(count as f64);
-        let exchange = self.exchange();
-        let last = self.epochs.last();
-        match metric {
-            Metric::SecondsPerEpoch => seconds_per_epoch(&self.epochs),
-            Metric::FetchDataset => stage(self.seconds.fetch_dataset),
-            Metric::ComputeGradients => stage(self.seconds.compute_gradients),
-            Metric::Synchronise => stage(self.seconds.synchronise()),
-            Metric::UpdateModel => stage(self.seconds.update_model),
-            Metric::DetectConvergence => stage(self.seconds.detect_convergence),
-            Metric::Serialise => stage(self.seconds.serialise),
-            Metric::Put => stage(self.seconds.put),
-            Metric::Wait => stage(self.seconds.wait),
-            Metric::Get => stage(self.seconds.get),
-            Metric::Aggregate => stage(self.seconds.aggregate),
-            Metric::ComputeGradientsPerBatch => {
-                stage(self.seconds.compute_gradients / job.batches_per_worker as f64)
-            }
-            Metric::GradientAveraging => self
-                .functions
-                .get("average_gradients")
-                .and_then(|seconds| stage(total_seconds(seconds) - seconds.wait)),
-            Metric::ModelUpdate => self
-                .functions
-                .get("update_model")
-                .and_then(|seconds| stage(total_seconds(seconds))),
-            Metric::SecondsPerBatch => self.columns.seconds_per_batch,
-            Metric::TotalSeconds => self.columns.total_seconds,
-            // Of which accuracy, only a claim says.
-            Metric::TimeToAccuracy => None,
-            Metric::CostPerFunctionUsd => self.columns.cost_per_function_usd,
-            Metric::CostPerWorkerUsd => self.columns.cost_per_worker_usd,
-            Metric::TotalCostUsd => self.columns.total_cost_usd,
-            Metric::ComputeGradientsCpuPercent => self.usage.cpu_percent(Stage::ComputeGradients),
-            Metric::PutCpuPercent => self.usage.cpu_percent(Stage::Put),
-            Metric::GetCpuPercent => self.usage.cpu_percent(Stage::Get),
-            Metric::UpdateModelCpuPercent => self.usage.cpu_percent(Stage::UpdateModel),
-            Metric::DetectConvergenceCpuPercent => self.usage.cpu_percent(Stage::DetectConvergence),
-            Metric::ComputeGradientsMemoryMb => self.usage.memory_mb(Stage::ComputeGradients),
-            Metric::PutMemoryMb => self.usage.memory_mb(Stage::Put),
-            Metric::GetMemoryMb => self.usage.memory_mb(Stage::Get),
-            Metric::UpdateModelMemoryMb => self.usage.memory_mb(Stage::UpdateModel),
-            Metric::DetectConvergenceMemoryMb => self.usage.memory_mb(Stage::DetectConvergence),
-            Metric::Staleness => self.staleness,
-            Metric::BilledMs => self.billed_ms(),
-            Metric::PeakMemoryMb => self.peak_memory_mb().map(f64::from),
-            Metric::CostPaperUsd => self.billed_ms().map(|_| self.paper.total_usd()),
-            Metric::CostFullUsd => self.billed_ms().map(|_| self.full.total_usd()),
-            Metric::Puts => count(exchange.puts),
-            Metric::Gets => count(exchange.gets),
-            Metric::Messages => count(exchange.messages),
-            Metric::BytesUp => count(exchange.bytes_up),
-            Metric::BytesDown => count(exchange.bytes_down),
-            Metric::Bytes => count(exchange.bytes_up + exchange.bytes_down),
-            Metric::TrainLoss => last.and_then(|epoch| epoch.train_loss),
-            Metric::Accuracy => self.epochs.iter().rev().find_map(|epoch| epoch.accuracy),
-            Metric::ReplicasIdentical => self.replicas_identical.map(f64::from),
-            Metric::TrafficMatches => self.traffic_matches.map(f64::from),
-        }
-    }
 }
 
 /// Compares what does not depend on timing; bytes only where the form states them.
@@ -286,7 +220,7 @@ pub(crate) fn total_seconds(seconds: &StageSeconds) -> f64 {
         + seconds.detect_convergence
 }
 
-fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
+pub(super) fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
     mean(epochs.iter().map(|epoch| epoch.seconds))
 }
 

@@ -7,7 +7,8 @@ use thiserror::Error;
 
 use super::cause::Cause;
 use super::cell::Cell;
-use super::metric::{Metric, RATIO_UNITS, Scale};
+use super::metric::Metric;
+use super::scale::{RATIO_UNITS, Scale};
 use super::selector::Selector;
 
 /// One published figure, ranking or expectation that a run is held against.
@@ -339,8 +340,8 @@ impl Claim {
     /// there is no way.
     pub fn scale(&self) -> Option<Scale> {
         match (&self.over, self.metric) {
-            (Some(_), _) => Scale::of_ratio(self.unit()),
-            (None, Some(metric)) => Scale::of_metric(metric, self.unit()),
+            (Some(_), _) => Scale::from_ratio(self.unit()),
+            (None, Some(metric)) => Scale::from_metric(metric, self.unit()),
             // Nothing is observed, so that nothing is converted.
             (None, None) => Some(Scale::NONE),
         }

@@ -18,7 +18,7 @@ use super::simulation::SimulationView;
 use super::usage::{UsageLine, usage_lines};
 use crate::analysis::Analysis;
 use crate::analysis::summary::{RowSummary, Verdict};
-use crate::claims::Word;
+use crate::claims::{COLUMNS, Word};
 use crate::format::{self, UNKNOWN};
 use crate::results::RunDirectory;
 
@@ -32,6 +32,10 @@ pub(super) struct View {
     pub tag: &'static str,
     pub headline: String,
     pub strip: Vec<StripItem>,
+    /// Headings of the metrics in `summary`.
+    pub columns: Vec<&'static str>,
+    /// Columns of `summary` after those that name the row.
+    pub span: usize,
     pub summary: Vec<SummaryLine>,
     pub charts: Vec<Chart>,
     pub timelines: Vec<Chart>,
@@ -126,6 +130,8 @@ impl View {
             },
             headline: provenance::headline(manifest),
             strip: strip(analysis),
+            columns: COLUMNS.iter().map(|column| column.title).collect(),
+            span: COLUMNS.len() + 2,
             summary: summaries()
                 .map(|(row, known)| summary_line(row, known))
                 .collect(),

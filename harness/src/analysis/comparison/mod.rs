@@ -12,23 +12,9 @@ mod judge;
 use serde::Serialize;
 
 use super::{Analysis, RowAnalysis};
-use crate::claims::Metric;
+use crate::claims::{COMPARED, Metric};
 use crate::results::RunDirectory;
 use judge::Judgement;
-
-/// What is compared, in the order in which it is shown.
-pub const METRICS: [Metric; 10] = [
-    Metric::SecondsPerEpoch,
-    Metric::CostPaperUsd,
-    Metric::CostFullUsd,
-    Metric::PeakMemoryMb,
-    Metric::Bytes,
-    Metric::Puts,
-    Metric::Gets,
-    Metric::Messages,
-    Metric::TrainLoss,
-    Metric::Accuracy,
-];
 
 /// The chance that a comparison of two equal runs is wrong anywhere.
 pub const ERROR_RATE: f64 = 0.05;
@@ -186,7 +172,7 @@ impl Change {
 
 impl RowFigures {
     fn of(row: &RowAnalysis) -> Self {
-        let figures = METRICS.map(|metric| {
+        let figures = COMPARED.map(|metric| {
             let values = row.succeeded().filter_map(|trial| {
                 Some(Value {
                     seed: trial.trial.seed,
@@ -279,7 +265,7 @@ fn judgements(
 ) -> Vec<(Metric, Judgement)> {
     let mut judged = Vec::new();
     let not_alike = [guard.timed_of(&before.id), guard.learned.as_deref()];
-    for metric in METRICS {
+    for metric in COMPARED {
         let values = [before.of_metric(metric), after.of_metric(metric)];
         if values.iter().any(|values| !values.is_empty()) {
             judged.push((metric, Judgement::of(metric, values, not_alike, rules)));
