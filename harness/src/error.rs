@@ -6,6 +6,7 @@ use epochcost_datasets::DatasetError;
 use thiserror::Error;
 
 use crate::audit::AuditError;
+use crate::chain::chain;
 use crate::exit::Exit;
 use crate::experiment::{ExperimentError, UnreadableDirectory};
 use crate::platform::PlatformError;
@@ -71,7 +72,7 @@ pub enum Error {
     #[error(transparent)]
     Aws(#[from] epochcost_aws::AwsError),
     /// The operating system refused.
-    #[error("failed to {doing}: {source}")]
+    #[error("failed to {doing}")]
     Io {
         /// What was attempted.
         doing: String,
@@ -118,24 +119,10 @@ impl Error {
 impl From<UnreadableDirectory> for Error {
     fn from(error: UnreadableDirectory) -> Self {
         Self::Usage {
-            problem: error.to_string(),
+            problem: chain(&error),
             remedy: "name another directory with --directory".to_owned(),
         }
     }
-}
-
-/// Returns an error's text, followed by the causes that it does not name itself.
-pub(crate) fn rendered(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(&format!(": {inner_text}"));
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 /// What the account lacks is the platform's lack; a service's fault is nobody's

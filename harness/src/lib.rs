@@ -8,6 +8,7 @@
 
 pub mod analysis;
 pub mod audit;
+pub mod chain;
 pub mod claims;
 pub mod cli;
 pub mod cmd;

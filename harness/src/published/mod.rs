@@ -23,7 +23,7 @@ pub enum PublishedError {
         experiment: PathBuf,
     },
     /// A file could not be read at all.
-    #[error("failed to read {path}: {source}")]
+    #[error("failed to read {path}")]
     Io {
         /// The file.
         path: String,

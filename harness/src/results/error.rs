@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// The directory could not be made or written to.
-    #[error("failed to write to the output directory {path}: {source}; choose another with --out")]
+    #[error("failed to write to the output directory {path}\n  = help: choose another with --out")]
     Unwritable {
         /// The directory.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum ResultsError {
         what: &'static str,
     },
     /// A file could not be read or written.
-    #[error("failed to {doing} {path}: {source}")]
+    #[error("failed to {doing} {path}")]
     Io {
         /// What was attempted.
         doing: &'static str,

@@ -1,6 +1,6 @@
 //! `events/<trial>.parquet`: one row a step, every nested field a column.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 
 use epochcost_channels::Traffic;
@@ -12,6 +12,7 @@ use polars::prelude::{
 };
 
 use super::ResultsError;
+use super::jsonl::replace_with;
 
 type Field<T, V> = (&'static str, fn(&mut T) -> &mut V);
 
@@ -69,14 +70,10 @@ pub(super) fn write(path: &Path, steps: &[&StepRecord]) -> Result<(), ResultsErr
         reason: error.to_string(),
     };
     let mut frame = frame(steps).map_err(encode)?;
-    let temporary = path.with_extension("partial");
-    let file = File::create(&temporary).map_err(ResultsError::io("create", &temporary))?;
-    ParquetWriter::new(&file)
-        .finish(&mut frame)
-        .map_err(encode)?;
-    file.sync_all()
-        .map_err(ResultsError::io("flush", &temporary))?;
-    fs::rename(&temporary, path).map_err(ResultsError::io("rename to", path))
+    replace_with(path, |file| {
+        let written = ParquetWriter::new(file).finish(&mut frame);
+        written.map(|_| ()).map_err(encode)
+    })
 }
 
 /// Reads the steps back, in the order in which they were written.

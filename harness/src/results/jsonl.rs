@@ -98,14 +98,46 @@ fn in_one_line(error: &serde_json::Error) -> String {
 
 /// Writes `bytes` to `path` so that a reader sees all of them or none.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let temporary = path.with_extension("partial");
-    let mut file = File::create(&temporary).map_err(ResultsError::io("create", &temporary))?;
-    file.write_all(bytes)
-        .map_err(ResultsError::io("write", &temporary))?;
-    file.sync_all()
-        .map_err(ResultsError::io("flush", &temporary))?;
-    std::fs::rename(&temporary, path).map_err(ResultsError::io("rename to", path))
+    replace_with(path, |file| {
+        file.write_all(bytes)
+            .map_err(ResultsError::io("write", path))
+    })
 }
+
+/// Writes what `fill` puts into a file to `path`, so that a reader sees all of
+/// it or none: into a temporary file in the same directory, which is synced and
+/// renamed. The temporary file is deleted where that fails.
+pub(super) fn replace_with(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<(), ResultsError>,
+) -> Result<(), ResultsError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".").suffix(".partial");
+    readable(&mut builder);
+    let mut temporary = builder
+        .tempfile_in(directory)
+        .map_err(ResultsError::io("create a file beside", path))?;
+    fill(temporary.as_file_mut())?;
+    temporary
+        .as_file()
+        .sync_all()
+        .map_err(ResultsError::io("flush", path))?;
+    let renamed = temporary.persist(path);
+    renamed.map_err(|error| ResultsError::io("rename to", path)(error.error))?;
+    Ok(())
+}
+
+/// Gives the file the permissions of any other, where `tempfile` would let only
+/// its owner read it.
+#[cfg(unix)]
+fn readable(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(std::fs::Permissions::from_mode(0o666));
+}
+
+#[cfg(not(unix))]
+fn readable(_: &mut tempfile::Builder<'_, '_>) {}
 
 /// Replaces the file at `path` by exactly these rows.
 pub(super) fn rewrite<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), ResultsError> {
