@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use super::{COLUMNS, COMPARED, Metric};
+use super::{COLUMNS, COMPARED, Metric, Quantity};
 
 /// The names that claims and results of earlier versions hold, in the order in
 /// which errors list them. A name can be added; none can be changed.
@@ -56,7 +58,9 @@ const NAMES: [&str; 45] = [
 
 #[test]
 fn names_stay_what_results_of_earlier_versions_hold() {
-    assert_eq!(Metric::ALL.map(Metric::name), NAMES);
+    let names = Metric::ALL.map(Metric::name);
+    let kept = names.into_iter().filter(|name| NAMES.contains(name));
+    assert_eq!(kept.collect::<Vec<_>>(), NAMES);
     for metric in Metric::ALL {
         let text = serde_json::to_string(&metric).unwrap();
         assert_eq!(text, format!("{:?}", metric.name()));
@@ -82,4 +86,71 @@ fn a_metric_is_shown_and_compared_at_most_once() {
     assert_eq!(shown.len(), COLUMNS.len());
     let compared: BTreeSet<&str> = COMPARED.iter().map(|metric| metric.name()).collect();
     assert_eq!(compared.len(), COMPARED.len());
+}
+
+/// The repository, from the sources of this crate.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every file below `directory`, or the path itself if it is a file.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return vec![directory.to_owned()];
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| files(&path)).collect()
+}
+
+/// The code of a source file without its unit tests.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let code = text.split("#[cfg(test)]\nmod tests {").next();
+    code.unwrap_or_default().to_owned()
+}
+
+/// `docs/adding-a-metric.md` quotes the code of the metric `bytes` from the
+/// files that it names, and names all files that there are.
+#[test]
+fn a_metric_stands_where_its_guide_says_and_nowhere_else() {
+    let guide = fs::read_to_string(repository().join("docs/adding-a-metric.md")).unwrap();
+    let mut quoted = BTreeSet::new();
+    for block in guide.split("<!-- ").skip(1) {
+        let (file, rest) = block.split_once(" -->\n```rust\n").unwrap();
+        let (code, _) = rest.split_once("```").unwrap();
+        let text = fs::read_to_string(repository().join(file)).unwrap();
+        assert!(text.contains(code), "{file} does not hold:\n{code}");
+        quoted.insert(repository().join(file));
+    }
+    assert_eq!(quoted.len(), 2);
+    let sources = files(&repository().join("harness/src"));
+    let naming = sources.into_iter().filter(|path| {
+        let code = code(path);
+        !path.ends_with("metric/tests.rs")
+            && ["Metric::Bytes", "Self::Bytes"].iter().any(|name| {
+                let ends = code.match_indices(name).map(|(at, _)| &code[at + name.len()..]);
+                ends.into_iter().any(|rest| !rest.starts_with(char::is_alphanumeric))
+            })
+    });
+    assert_eq!(naming.collect::<BTreeSet<_>>(), quoted);
+    // Pages show it by its place among the columns.
+    for template in files(&repository().join("templates")) {
+        let text = fs::read_to_string(&template).unwrap();
+        assert!(!text.contains("row.bytes"), "{}", template.display());
+    }
+}
+
+#[test]
+fn every_metric_is_documented_by_its_name() {
+    let format = fs::read_to_string(repository().join("docs/FORMAT.md")).unwrap();
+    let list = format.split_once("Metrics are\n").unwrap().1;
+    let list = list.split_once("\n#").unwrap().0;
+    for metric in Metric::ALL {
+        let name = match metric {
+            // "and so on" after the first.
+            Metric::Stage(_, Quantity::MemoryMb) => "compute_gradients_memory_mb",
+            other => other.name(),
+        };
+        assert!(list.contains(&format!("`{name}`")), "{name}");
+    }
 }
