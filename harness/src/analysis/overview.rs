@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::Verdict;
 use super::{Analysis, summarise, verdicts};
-use crate::claims::Word;
+use crate::claims::VerdictKind;
 use crate::exit::Exit;
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
@@ -102,19 +102,19 @@ pub enum How {
     NotRun,
 }
 
-/// How many verdicts of each word there are.
+/// Number of verdicts by kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// Of claims that give a value or a limit.
-    pub values: BTreeMap<Word, usize>,
+    pub values: BTreeMap<VerdictKind, usize>,
     /// Of claims that rank two rows.
-    pub rankings: BTreeMap<Word, usize>,
+    pub rankings: BTreeMap<VerdictKind, usize>,
     /// Of both, those that are not as expected.
     pub unexpected: usize,
 }
 
 impl How {
-    /// The word.
+    /// Returns it as pages write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Measured => "measured",
@@ -124,10 +124,10 @@ impl How {
         }
     }
 
-    fn of(word: Word, platform: &str) -> Self {
-        match (word, platform) {
-            (Word::NotRun | Word::Infeasible, _) => Self::NotRun,
-            (Word::ByConstruction, _) => Self::ByConstruction,
+    fn of(kind: VerdictKind, platform: &str) -> Self {
+        match (kind, platform) {
+            (VerdictKind::NotRun | VerdictKind::Infeasible, _) => Self::NotRun,
+            (VerdictKind::ByConstruction, _) => Self::ByConstruction,
             (_, "sim") => Self::Simulated,
             _ => Self::Measured,
         }
@@ -158,7 +158,7 @@ impl AnalysedRun {
 
 impl Counts {
     fn of<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Self {
-        let none = || Word::ALL.map(|word| (word, 0)).into();
+        let none = || VerdictKind::ALL.map(|kind| (kind, 0)).into();
         let mut counts = Self {
             values: none(),
             rankings: none(),

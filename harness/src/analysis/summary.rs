@@ -5,7 +5,7 @@ use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::causes::Effect;
-use crate::claims::{Cell, Estimate, Metric, Word};
+use crate::claims::{Cell, Estimate, Metric, VerdictKind};
 use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::TensorStoreChoice;
@@ -247,9 +247,9 @@ pub struct Verdict {
     /// Ends of the band that the observed value had to lie in.
     pub band: [Option<f64>; 2],
     /// The verdict.
-    pub verdict: Word,
+    pub verdict: VerdictKind,
     /// The verdict that the claim expects.
-    pub expect: Option<Word>,
+    pub expect: Option<VerdictKind>,
     /// Why, in a sentence.
     pub reason: String,
     /// What accounts for the distance between published and observed, as far
@@ -263,8 +263,8 @@ impl Verdict {
     /// anything but "not reproduced".
     pub fn holds(&self) -> bool {
         self.expect
-            .map_or(self.verdict != Word::NotReproduced, |word| {
-                word == self.verdict
+            .map_or(self.verdict != VerdictKind::NotReproduced, |kind| {
+                kind == self.verdict
             })
     }
 }

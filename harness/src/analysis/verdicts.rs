@@ -5,7 +5,7 @@ use epochcost_simulator::profile::ComputeOrigin;
 use super::RowAnalysis;
 use super::causes::Effect;
 use super::summary::Verdict;
-use crate::claims::{Cause, Claim, Estimate, Metric, Scale, Selector, Word, fill, matches};
+use crate::claims::{Cause, Claim, Estimate, Metric, Scale, Selector, VerdictKind, fill, matches};
 use crate::results::{Manifest, SimulationRecord};
 
 /// The rows of a run, as the claims see them.
@@ -20,7 +20,13 @@ impl Judge<'_> {
     pub fn judge(&self, claim: &Claim) -> Vec<Verdict> {
         if let Some(reason) = &claim.not_run {
             let nothing = Estimate::default();
-            return vec![verdict(claim, None, nothing, Word::NotRun, reason.clone())];
+            return vec![verdict(
+                claim,
+                None,
+                nothing,
+                VerdictKind::NotRun,
+                reason.clone(),
+            )];
         }
         let selected: Vec<&RowAnalysis> = self
             .rows
@@ -33,7 +39,7 @@ impl Judge<'_> {
                 claim,
                 None,
                 Estimate::default(),
-                Word::NotRun,
+                VerdictKind::NotRun,
                 reason,
             )];
         }
@@ -48,16 +54,16 @@ impl Judge<'_> {
         let (rows, observed) = match self.observe(claim, row) {
             Ok(observed) => observed,
             Err(reason) => {
-                return verdict(claim, id, Estimate::default(), Word::NotRun, reason);
+                return verdict(claim, id, Estimate::default(), VerdictKind::NotRun, reason);
             }
         };
-        let (word, reason) = match self.obstacle(claim, &rows, observed) {
+        let (kind, reason) = match self.obstacle(claim, &rows, observed) {
             Some(obstacle) => obstacle,
             None => self.compare(claim, &rows, observed),
         };
         Verdict {
             causes: self.effects(claim, row, observed),
-            ..verdict(claim, id, observed, word, reason)
+            ..verdict(claim, id, observed, kind, reason)
         }
     }
 
@@ -113,10 +119,10 @@ impl Judge<'_> {
         claim: &Claim,
         rows: &[&RowAnalysis],
         observed: Estimate,
-    ) -> Option<(Word, String)> {
+    ) -> Option<(VerdictKind, String)> {
         let (row, metric) = (rows.first()?, claim.metric?);
         if let Some(why) = rows.iter().find_map(|row| row.planned.infeasible.clone()) {
-            return Some((Word::Infeasible, why));
+            return Some((VerdictKind::Infeasible, why));
         }
         if observed.mean.is_none() {
             let of = rows.iter().find(|row| row.observe(claim).mean.is_none());
@@ -126,7 +132,10 @@ impl Judge<'_> {
         if metric.is_learned() && (published || claim.source.is_some()) {
             let dataset = &row.planned.row.job.data.dataset;
             if self.generated(dataset) {
-                return Some((Word::Undecided, on_generated(claim, observed, dataset)));
+                return Some((
+                    VerdictKind::Undecided,
+                    on_generated(claim, observed, dataset),
+                ));
             }
         }
         let machine = self
@@ -138,7 +147,7 @@ impl Judge<'_> {
             "a time"
         };
         let reason = format!("{what} of {machine}: not comparable with one published for AWS");
-        Some((Word::Undecided, reason))
+        Some((VerdictKind::Undecided, reason))
     }
 
     /// The one machine whose seconds these are, if they are of no cloud.
@@ -157,11 +166,16 @@ impl Judge<'_> {
     }
 
     /// Holds the observed value against the band, unless it is what was put in.
-    fn compare(&self, claim: &Claim, rows: &[&RowAnalysis], observed: Estimate) -> (Word, String) {
-        let (word, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
+    fn compare(
+        &self,
+        claim: &Claim,
+        rows: &[&RowAnalysis],
+        observed: Estimate,
+    ) -> (VerdictKind, String) {
+        let (kind, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
         match self.put_in(claim, rows) {
-            Some(what) => (Word::ByConstruction, format!("{what}; {reason}")),
-            None => (word, reason),
+            Some(what) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
+            None => (kind, reason),
         }
     }
 
@@ -196,7 +210,7 @@ impl Judge<'_> {
     }
 
     /// Why a row does not have the claim's figure.
-    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> (Word, String) {
+    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> (VerdictKind, String) {
         let trains = self.simulation().is_none_or(|record| record.real_compute);
         let is_learned = claim.metric.is_some_and(Metric::is_learned);
         let reason = match (row.trials.len(), row.succeeded().count(), claim.target) {
@@ -209,7 +223,7 @@ impl Judge<'_> {
             (.., Some(target)) => return not_reached(row, target),
             _ => "the figure was not recorded".into(),
         };
-        (Word::NotRun, reason)
+        (VerdictKind::NotRun, reason)
     }
 }
 
@@ -231,10 +245,10 @@ fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
 
 /// A trial that ends before it is accurate enough says that it takes longer,
 /// not how long.
-fn not_reached(row: &RowAnalysis, target: f64) -> (Word, String) {
+fn not_reached(row: &RowAnalysis, target: f64) -> (VerdictKind, String) {
     let best = row.succeeded().map(|trial| trial.best_accuracy());
     let reason = match best.collect::<Option<Vec<f64>>>() {
-        None => return (Word::NotRun, "no accuracy was recorded".into()),
+        None => return (VerdictKind::NotRun, "no accuracy was recorded".into()),
         Some(best) => format!(
             "{:.1} % accuracy was not reached in {} epochs: the best of a trial was {:.1} % at least",
             100.0 * target,
@@ -242,12 +256,12 @@ fn not_reached(row: &RowAnalysis, target: f64) -> (Word, String) {
             100.0 * best.into_iter().fold(f64::INFINITY, f64::min),
         ),
     };
-    (Word::Undecided, reason)
+    (VerdictKind::Undecided, reason)
 }
 
-fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (Word, String) {
+fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (VerdictKind, String) {
     let (Some(mean), band) = (observed.mean, claim.band()) else {
-        return (Word::NotRun, "the figure was not recorded".into());
+        return (VerdictKind::NotRun, "the figure was not recorded".into());
     };
     let inside = band.contains(mean);
     if let Some([low, high]) = observed.ci95
@@ -257,36 +271,42 @@ fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (Word, String
             true => "the ranges of the profile's constants reach across an edge of the band",
             false => "the 95 % interval crosses an edge of the band: more trials would decide",
         };
-        return (Word::Undecided, reason.into());
+        return (VerdictKind::Undecided, reason.into());
     }
     let trials = match observed.n {
         1 => "one trial, so without an interval".to_owned(),
         n => format!("{n} trials"),
     };
     if inside {
-        return (Word::Reproduced, format!("inside the band ({trials})"));
+        return (
+            VerdictKind::Reproduced,
+            format!("inside the band ({trials})"),
+        );
     }
     // A ratio of 1 says that the two are equal, in whatever unit it is given.
     let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
     let same_side = |published: f64| (published > equal) == (mean > equal) && mean != equal;
     if claim.over.is_some() && claim.published.is_some_and(same_side) {
         return (
-            Word::DirectionOnly,
+            VerdictKind::DirectionOnly,
             format!("the same side of 1, outside the band ({trials})"),
         );
     }
-    (Word::NotReproduced, format!("outside the band ({trials})"))
+    (
+        VerdictKind::NotReproduced,
+        format!("outside the band ({trials})"),
+    )
 }
 
 fn verdict(
     claim: &Claim,
     row: Option<String>,
     observed: Estimate,
-    word: Word,
+    kind: VerdictKind,
     reason: String,
 ) -> Verdict {
     let explanation = claim.explanation.as_ref();
-    let reason = match explanation.filter(|_| claim.expect == Some(word)) {
+    let reason = match explanation.filter(|_| claim.expect == Some(kind)) {
         Some(explanation) => format!("{reason}. {explanation}"),
         None => reason,
     };
@@ -308,7 +328,7 @@ fn verdict(
         observed_ci95: observed.ci95,
         ratio: ratio.filter(|ratio| ratio.is_finite()),
         band: [band.low, band.high],
-        verdict: word,
+        verdict: kind,
         expect: claim.expect,
         reason,
         causes: Vec::new(),
@@ -321,7 +341,7 @@ pub(crate) fn not_run(claim: &Claim, reason: &str) -> Verdict {
         claim,
         None,
         Estimate::default(),
-        Word::NotRun,
+        VerdictKind::NotRun,
         reason.to_owned(),
     )
 }
@@ -332,7 +352,7 @@ mod tests {
 
     use super::*;
 
-    fn word(claim: &str, mean: f64, ci95: Option<[f64; 2]>) -> Word {
+    fn kind(claim: &str, mean: f64, ci95: Option<[f64; 2]>) -> VerdictKind {
         let claim: Claim = serde_json::from_str(claim).unwrap();
         let n = if ci95.is_some() { 3 } else { 1 };
         let observed = Estimate {
@@ -348,19 +368,28 @@ mod tests {
 
     #[test]
     fn a_factor_on_the_published_side_of_one_keeps_its_direction() {
-        assert_eq!(word(FACTOR, 12.0, None), Word::Reproduced);
-        assert_eq!(word(FACTOR, 2.0, None), Word::DirectionOnly);
-        assert_eq!(word(FACTOR, 0.5, None), Word::NotReproduced);
-        assert_eq!(word(FACTOR, 1.0, None), Word::NotReproduced);
+        assert_eq!(kind(FACTOR, 12.0, None), VerdictKind::Reproduced);
+        assert_eq!(kind(FACTOR, 2.0, None), VerdictKind::DirectionOnly);
+        assert_eq!(kind(FACTOR, 0.5, None), VerdictKind::NotReproduced);
+        assert_eq!(kind(FACTOR, 1.0, None), VerdictKind::NotReproduced);
         let plain = FACTOR.replace(r#""over": {}, "#, "");
-        assert_eq!(word(&plain, 2.0, None), Word::NotReproduced);
+        assert_eq!(kind(&plain, 2.0, None), VerdictKind::NotReproduced);
     }
 
     #[test]
     fn an_interval_across_an_edge_decides_nothing() {
-        assert_eq!(word(FACTOR, 12.0, Some([11.0, 13.0])), Word::Reproduced);
-        assert_eq!(word(FACTOR, 12.0, Some([9.0, 15.0])), Word::Undecided);
-        assert_eq!(word(FACTOR, 9.0, Some([7.0, 11.0])), Word::Undecided);
-        assert_eq!(word(FACTOR, 5.0, Some([4.0, 6.0])), Word::DirectionOnly);
+        assert_eq!(
+            kind(FACTOR, 12.0, Some([11.0, 13.0])),
+            VerdictKind::Reproduced
+        );
+        assert_eq!(
+            kind(FACTOR, 12.0, Some([9.0, 15.0])),
+            VerdictKind::Undecided
+        );
+        assert_eq!(kind(FACTOR, 9.0, Some([7.0, 11.0])), VerdictKind::Undecided);
+        assert_eq!(
+            kind(FACTOR, 5.0, Some([4.0, 6.0])),
+            VerdictKind::DirectionOnly
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What an experiment claims about its rows, and the words of the verdicts.
+//! What an experiment claims about its rows, and the kinds of verdict.
 
 use std::fmt;
 
@@ -65,7 +65,7 @@ pub struct Claim {
     pub put_in: Option<String>,
     /// The verdict that is expected. Any other makes the run exit with 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expect: Option<Word>,
+    pub expect: Option<VerdictKind>,
     /// Why the expected verdict is not `reproduced`, with the evidence. Follows
     /// the reason of a verdict that is the expected one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,10 +76,10 @@ pub struct Claim {
     pub causes: Vec<Cause>,
 }
 
-/// The word of a verdict.
+/// What a verdict says of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum VerdictKind {
     /// The observed value lies in the band.
     Reproduced,
     /// A factor lies on the published side of 1, but outside the band.
@@ -97,8 +97,8 @@ pub enum Word {
     Infeasible,
 }
 
-impl Word {
-    /// Every word, in the order in which reports count them.
+impl VerdictKind {
+    /// Every kind, in the order in which reports count them.
     pub const ALL: [Self; 7] = [
         Self::Reproduced,
         Self::DirectionOnly,
@@ -109,7 +109,7 @@ impl Word {
         Self::Infeasible,
     ];
 
-    /// The word as it is written in reports.
+    /// Returns it as written in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -123,7 +123,7 @@ impl Word {
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for VerdictKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -232,7 +232,9 @@ impl Claim {
         if self.cell.is_some() && self.published.is_none() {
             return Err(ClaimError::Cell(name()));
         }
-        let expects_less = self.expect.is_some_and(|word| word != Word::Reproduced);
+        let expects_less = self
+            .expect
+            .is_some_and(|kind| kind != VerdictKind::Reproduced);
         if self.explanation.is_some() && !expects_less {
             return Err(ClaimError::Explanation(name()));
         }

@@ -12,7 +12,7 @@ mod selector;
 
 pub use cause::Cause;
 pub use cell::Cell;
-pub use claim::{Band, Claim, ClaimError, Word};
+pub use claim::{Band, Claim, ClaimError, VerdictKind};
 pub use estimate::Estimate;
 pub use metric::{COLUMNS, COMPARED, Column, Format, Metric, Quantity};
 pub use scale::{RATIO_UNITS, Scale};

@@ -11,7 +11,7 @@ use super::names::names;
 use super::render;
 use super::view::{Fact, StripItem, VerdictLine, strip_of, verdict_line};
 use crate::analysis::overview::{AnalysedRun, Counts, How, ItemOverview, JudgedClaim, Overview};
-use crate::claims::Word;
+use crate::claims::VerdictKind;
 use crate::exit::Exit;
 use crate::results::{ItemState, ResultsError, pretty, write_whole};
 
@@ -63,7 +63,7 @@ struct View {
     papers: Vec<PaperView>,
 }
 
-/// Verdicts of one paper, counted by word.
+/// Verdicts of one paper, counted by kind.
 #[derive(Debug, Serialize)]
 struct TallyLine {
     paper: String,
@@ -150,7 +150,7 @@ impl View {
             ending: ending(overview),
             values: strip_of(&overview.counts.values),
             rankings: strip_of(&overview.counts.rankings),
-            words: Word::ALL.map(Word::as_str).into(),
+            words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
             tally: tally(overview),
             unexpected: items()
                 .flat_map(|(item, run)| claim_lines(item, run.as_ref(), |claim| claim.unexpected))
@@ -228,10 +228,10 @@ fn tally(overview: &Overview) -> Vec<TallyLine> {
             papers.push(&item.paper);
         }
     }
-    let line = |paper: &str, kind, of: fn(&Counts) -> &BTreeMap<Word, usize>| {
+    let line = |paper: &str, kind, of: fn(&Counts) -> &BTreeMap<VerdictKind, usize>| {
         let items = overview.items.iter().filter(|item| item.paper == paper);
-        let counts = Word::ALL.map(|word| {
-            let of_item = |item: &ItemOverview| of(&item.counts).get(&word).copied();
+        let counts = VerdictKind::ALL.map(|kind| {
+            let of_item = |item: &ItemOverview| of(&item.counts).get(&kind).copied();
             items.clone().filter_map(of_item).sum()
         });
         TallyLine {
@@ -283,16 +283,16 @@ fn not_run(overview: &Overview) -> Vec<ReasonLine> {
 }
 
 fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
-    let mut words = item.counts.values.clone();
-    for (word, count) in &item.counts.rankings {
-        *words.entry(*word).or_default() += count;
+    let mut kinds = item.counts.values.clone();
+    for (kind, count) in &item.counts.rankings {
+        *kinds.entry(*kind).or_default() += count;
     }
     ItemView {
         line: item_line(item),
         is_open: item.counts.unexpected > 0
             || item.failed_trials > 0
             || item.state == ItemState::Failed,
-        strip: strip_of(&words),
+        strip: strip_of(&kinds),
         trials: match (item.trials, item.failed_trials) {
             (0, _) => String::new(),
             (1, 0) => "1 trial".into(),

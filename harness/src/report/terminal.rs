@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::names::names;
-use super::view::look;
+use super::view::class_and_sign;
 use crate::analysis::Analysis;
 use crate::analysis::overview::{Counts, Overview};
 use crate::analysis::summary::RowSummary;
-use crate::claims::Word;
+use crate::claims::VerdictKind;
 use crate::format;
 
 /// A column: its heading, and its cell of a row.
@@ -82,13 +82,13 @@ pub fn terminal_table(analysis: &Analysis) -> String {
     text
 }
 
-/// A plain-text table of the items with their verdicts by word, and a line for
+/// A plain-text table of the items with their verdicts by kind, and a line for
 /// each item that is not done and each verdict that is not as expected.
 pub fn terminal_overview(overview: &Overview) -> String {
-    let words = Word::ALL.map(|word| look(word).1.to_owned());
+    let kinds = VerdictKind::ALL.map(|kind| class_and_sign(kind).1.to_owned());
     let mut lines: Vec<Vec<String>> = vec![
         (["item", "state"].map(str::to_owned).into_iter())
-            .chain(words)
+            .chain(kinds)
             .chain(["trials".to_owned()])
             .collect(),
     ];
@@ -98,7 +98,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
             _ => item.state.as_str().to_owned(),
         };
         let mut line = vec![item.id.clone(), state];
-        line.extend(by_word(&item.counts));
+        line.extend(by_kind(&item.counts));
         line.push(match item.failed_trials {
             0 => item.trials.to_string(),
             failed => format!("{}, {failed} failed", item.trials),
@@ -106,12 +106,12 @@ pub fn terminal_overview(overview: &Overview) -> String {
         lines.push(line);
     }
     let mut all = vec!["all".to_owned(), String::new()];
-    all.extend(by_word(&overview.counts));
+    all.extend(by_kind(&overview.counts));
     let trials: usize = overview.items.iter().map(|item| item.trials).sum();
     all.push(trials.to_string());
     lines.push(all);
     let mut text = aligned(&lines);
-    let legend = Word::ALL.map(|word| format!("{} {word}", look(word).1));
+    let legend = VerdictKind::ALL.map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     text.push_str(&format!("\n{}", legend.join("  ")));
     for item in &overview.items {
         if let Some(why) = &item.why {
@@ -121,7 +121,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
             let verdict = &claim.verdict;
             let expected = verdict
                 .expect
-                .map_or_else(String::new, |word| format!(", expected {word}"));
+                .map_or_else(String::new, |kind| format!(", expected {kind}"));
             text.push_str(&format!(
                 "\n{}: {}{expected}: {}: {}",
                 item.id, verdict.verdict, verdict.claim, verdict.reason
@@ -131,10 +131,10 @@ pub fn terminal_overview(overview: &Overview) -> String {
     text
 }
 
-/// Verdicts of each word, on values and rankings; nothing where there are none.
-fn by_word(counts: &Counts) -> [String; Word::ALL.len()] {
-    Word::ALL.map(|word| {
-        let of = |counts: &BTreeMap<Word, usize>| counts.get(&word).copied().unwrap_or(0);
+/// Verdicts of each kind, on values and rankings; nothing where there are none.
+fn by_kind(counts: &Counts) -> [String; VerdictKind::ALL.len()] {
+    VerdictKind::ALL.map(|kind| {
+        let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
         match of(&counts.values) + of(&counts.rankings) {
             0 => String::new(),
             count => count.to_string(),

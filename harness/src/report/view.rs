@@ -18,7 +18,7 @@ use super::simulation::SimulationView;
 use super::usage::{UsageLine, usage_lines};
 use crate::analysis::Analysis;
 use crate::analysis::summary::{RowSummary, Verdict};
-use crate::claims::{COLUMNS, Word};
+use crate::claims::{COLUMNS, VerdictKind};
 use crate::format::{self, UNKNOWN};
 use crate::results::RunDirectory;
 
@@ -74,7 +74,7 @@ pub(super) struct VerdictLine {
     pub class: &'static str,
     pub sign: &'static str,
     pub word: String,
-    /// The word as `summary.json` writes it, which the page's filter knows.
+    /// The kind of verdict as `summary.json` writes it; the page's filter uses it.
     pub key: String,
     pub unexpected: bool,
     pub claim: String,
@@ -162,30 +162,31 @@ impl View {
     }
 }
 
-/// The class and sign of a verdict's word: no verdict is told by colour alone.
-pub(super) fn look(word: Word) -> (&'static str, &'static str) {
-    match word {
-        Word::Reproduced => ("good", "✓"),
-        Word::DirectionOnly => ("fair", "≈"),
-        Word::NotReproduced => ("bad", "✗"),
-        Word::Undecided => ("open", "?"),
-        Word::ByConstruction => ("open", "="),
-        Word::NotRun => ("none", "○"),
-        Word::Infeasible => ("none", "∅"),
+/// Returns the class and the sign of a kind of verdict: colour alone would not
+/// distinguish them for every reader.
+pub(super) fn class_and_sign(kind: VerdictKind) -> (&'static str, &'static str) {
+    match kind {
+        VerdictKind::Reproduced => ("good", "✓"),
+        VerdictKind::DirectionOnly => ("fair", "≈"),
+        VerdictKind::NotReproduced => ("bad", "✗"),
+        VerdictKind::Undecided => ("open", "?"),
+        VerdictKind::ByConstruction => ("open", "="),
+        VerdictKind::NotRun => ("none", "○"),
+        VerdictKind::Infeasible => ("none", "∅"),
     }
 }
 
-/// One item for each word that was given, with its count.
-pub(super) fn strip_of(counts: &BTreeMap<Word, usize>) -> Vec<StripItem> {
-    let counted = Word::ALL.map(|word| (word, counts.get(&word).copied().unwrap_or(0)));
-    let item = |(word, count): (Word, usize)| {
-        let (class, sign) = look(word);
+/// Returns one item for each kind of verdict that occurs, with its count.
+pub(super) fn strip_of(counts: &BTreeMap<VerdictKind, usize>) -> Vec<StripItem> {
+    let counted = VerdictKind::ALL.map(|kind| (kind, counts.get(&kind).copied().unwrap_or(0)));
+    let item = |(kind, count): (VerdictKind, usize)| {
+        let (class, sign) = class_and_sign(kind);
         StripItem {
             class,
             sign,
-            word: word.as_str().into(),
+            word: kind.as_str().into(),
             count,
-            key: word.as_str().replace(' ', "_"),
+            key: kind.as_str().replace(' ', "_"),
         }
     };
     let given = counted.into_iter().filter(|(_, count)| *count > 0);
@@ -193,7 +194,7 @@ pub(super) fn strip_of(counts: &BTreeMap<Word, usize>) -> Vec<StripItem> {
 }
 
 fn strip(analysis: &Analysis) -> Vec<StripItem> {
-    let mut counts: BTreeMap<Word, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<VerdictKind, usize> = BTreeMap::new();
     for verdict in &analysis.summary.verdicts {
         *counts.entry(verdict.verdict).or_default() += 1;
     }
@@ -214,7 +215,7 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     }
     let infeasible = rows.iter().filter(|row| row.infeasible.is_some()).count();
     if infeasible > 0 {
-        let (class, sign) = look(Word::Infeasible);
+        let (class, sign) = class_and_sign(VerdictKind::Infeasible);
         strip.push(item(
             class,
             sign,
@@ -232,7 +233,7 @@ pub(super) fn verdict_line(
     names: &[String],
     rows: &[RowSummary],
 ) -> VerdictLine {
-    let (class, sign) = look(verdict.verdict);
+    let (class, sign) = class_and_sign(verdict.verdict);
     let value = |value: f64| match verdict.unit.as_str() {
         "bytes" => format::bytes(value),
         "USD" => format::usd(value),
@@ -254,7 +255,7 @@ pub(super) fn verdict_line(
     });
     let unexpected = !verdict.holds();
     let reason = match verdict.expect {
-        Some(word) if unexpected => format!("expected: {word}; {}", verdict.reason),
+        Some(kind) if unexpected => format!("expected: {kind}; {}", verdict.reason),
         _ => verdict.reason.clone(),
     };
     let published = format::or_unknown(verdict.published, value);

@@ -117,7 +117,11 @@ pub enum Format {
 
 /// The metrics of the report's table of rows, in the order of its columns.
 pub const COLUMNS: [Column; 8] = [
-    column(Metric::SecondsPerEpoch, "seconds per epoch", Format::Estimate),
+    column(
+        Metric::SecondsPerEpoch,
+        "seconds per epoch",
+        Format::Estimate,
+    ),
     column(Metric::CostPaperUsd, "cost, paper", Format::Usd),
     column(Metric::CostFullUsd, "cost, full", Format::Usd),
     column(Metric::BilledMs, "billed", Format::Milliseconds),
