@@ -43,9 +43,9 @@ pub struct TrialAnalysis {
     pub replicas_identical: Option<bool>,
     /// Whether the metered exchange equals the closed form; null without one.
     pub traffic_matches: Option<bool>,
-    /// The paper's account.
+    /// The bill by the paper's cost model.
     pub paper: Bill,
-    /// The full account.
+    /// The bill by the full cost model.
     pub full: Bill,
 }
 

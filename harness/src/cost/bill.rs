@@ -37,18 +37,18 @@ pub(super) const DIMENSIONS: [&str; 12] = [
     BROKER,
 ];
 
-/// Which account of a trial's cost.
+/// A cost model: what of a trial is charged, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Account {
-    /// The paper's formula.
+pub enum CostModel {
+    /// The formula of the system's paper.
     Paper,
-    /// Everything.
+    /// Everything that AWS charges for.
     Full,
 }
 
-impl Account {
-    /// The word for it, as options and tables write it.
+impl CostModel {
+    /// Returns its name in options and tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -57,10 +57,10 @@ impl Account {
     }
 }
 
-/// What a trial used.
+/// Usage of a trial, as cost models need it.
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {
-    /// The formula of the paper's account.
+    /// Formula of the paper's cost model.
     pub paper_account: PaperAccount,
     /// The queue that it rents, if it uses one.
     pub queue_service: QueueService,
@@ -96,11 +96,12 @@ pub struct LineItem {
     pub usd: f64,
 }
 
-/// What a trial costs by one account.
+/// Cost of a trial by one cost model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
-    /// Which account.
-    pub account: Account,
+    /// The cost model.
+    #[serde(rename = "account")]
+    pub cost_model: CostModel,
     /// The lines; none has a quantity of 0.
     pub items: Vec<LineItem>,
 }
@@ -135,7 +136,7 @@ impl Ledger<'_> {
     }
 }
 
-/// The paper's account, by the formula of the system's paper.
+/// Returns the bill by the paper's cost model, the formula of the system's paper.
 ///
 /// A function costs its run time in seconds × its memory size in GB of 1,000
 /// MB × the x86 price of a GB-second, or its seconds × the platform's own price
@@ -162,12 +163,12 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
         .sum();
     ledger.charge(&ec2(usage.instance_type), hours)?;
     Ok(Bill {
-        account: Account::Paper,
+        cost_model: CostModel::Paper,
         items: ledger.items,
     })
 }
 
-/// The full account: everything that AWS charges for.
+/// Returns the bill by the full cost model: everything that AWS charges for.
 ///
 /// Functions are billed by the millisecond with init included, GB of 1,024 MB,
 /// and by the request; instances by the second, at least 60; requests to the
@@ -199,7 +200,7 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
         ledger.charge(REDIS_HOST, hosts * ec2_hours(usage.wall_s))?;
     }
     Ok(Bill {
-        account: Account::Full,
+        cost_model: CostModel::Full,
         items: ledger.items,
     })
 }

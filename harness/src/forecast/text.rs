@@ -171,7 +171,7 @@ fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
 
 fn itemised(row: &PlannedRow, estimate: &Estimate) -> String {
     let lines: Vec<_> = (estimate.bills.iter())
-        .flat_map(|bill| bill.items.iter().map(move |item| (bill.account, item)))
+        .flat_map(|bill| bill.items.iter().map(move |item| (bill.cost_model, item)))
         .map(|(of, item)| {
             [
                 of.as_str().to_owned(),

@@ -36,7 +36,7 @@ pub(super) struct StageLine {
 pub(super) struct BillLine {
     pub name: String,
     pub system: String,
-    pub account: &'static str,
+    pub cost_model: &'static str,
     pub dimension: String,
     pub quantity: Cell,
     pub unit: String,
@@ -138,12 +138,12 @@ pub(super) fn stage_line(labelled: &Labelled<'_>) -> StageLine {
 
 /// Mean bills of a row, line by line.
 pub(super) fn bill_lines(labelled: &Labelled<'_>) -> Vec<BillLine> {
-    let of = |account: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
+    let of = |cost_model: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
         let items = mean_items(labelled.row, bill);
         items.into_iter().map(move |item| BillLine {
             name: labelled.name.to_owned(),
             system: labelled.system.clone(),
-            account,
+            cost_model,
             dimension: item.dimension,
             quantity: Cell::of(Some(item.quantity), format::count),
             unit: item.unit,

@@ -74,11 +74,11 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
         label: "Cost of a trial by line item",
         legend: COSTS.iter().map(|(name, _)| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
-        tick_name: Some("the paper's account"),
+        tick_name: Some("cost by the paper's cost model"),
         format: format::usd,
     })?;
     let caption =
-        "The full account of one trial. Short runs pay dearly for what is charged by the \
+        "The cost of one trial by the full cost model. Short runs pay most for what is charged by the \
                    minute or hour: databases, brokers and instances (at least 60 s each)."
             .into();
     Some(Chart::of_all("costs", "Where the money goes", caption, svg))

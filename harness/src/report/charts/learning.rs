@@ -47,7 +47,7 @@ pub(super) fn accuracy_by_time(
 /// Test accuracy against the money of the epochs so far.
 pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Option<Chart> {
     let x = Axis {
-        name: "cost of training, paper's account, USD",
+        name: "cost of training, paper's cost model, USD",
         format: format::usd,
         whole: false,
     };
@@ -62,7 +62,7 @@ pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Op
     let caption = caption(
         rows,
         target,
-        "the paper's account of the trial, shared out by the wall seconds of its epochs",
+        "the trial's cost by the paper's cost model, divided among its epochs by their wall seconds",
     );
     Some(Chart::of_all(
         "accuracy-cost",

@@ -138,7 +138,8 @@ fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
         .collect()
 }
 
-/// The part of the paper's account that paid for computing gradients, an epoch.
+/// Returns the part of the cost per epoch, by the paper's cost model, that paid
+/// for computing gradients.
 fn gradients_usd(labelled: &Labelled<'_>) -> Option<f64> {
     let system = find(&labelled.row.planned.row.job.system)?;
     if system.runs_on(Host::Function) && system.runs_on(Host::Instance) {
@@ -196,10 +197,11 @@ impl<'a> Work<'a> {
 }
 
 fn caption(platform: &str, provenance: Provenance, published: bool, floors: bool) -> String {
-    let mut caption = "Down and left is better. A point is the paper's account; the line above it \
-                       reaches the full account. A dashed step, where there is \
+    let mut caption =
+        "Down and left is better. A point is the cost by the paper's cost model; the line \
+                       above it reaches the full cost. A dashed step, where there is \
                        one, is the Pareto frontier: nothing of this run is both faster and cheaper."
-        .to_owned();
+            .to_owned();
     if floors {
         caption.push_str(
             " Dotted lines are floors: what the seconds of computing gradients cost alone, where \
