@@ -112,7 +112,7 @@ pub fn lines(chart: &Lines<'_>) -> Option<String> {
     svg.text([4.0, HEIGHT - 6.0], "start", "t m", chart.y.name);
     if let Some((value, name)) = &chart.target {
         let y = frame.y(*value);
-        svg.line([LEFT, y, frame.right, y], "floor");
+        svg.line([LEFT, y, frame.right, y], "bound");
         svg.text([LEFT + 4.0, y - 5.0], "start", "t m", name);
     }
     let places = label_places(&drawn, &frame);

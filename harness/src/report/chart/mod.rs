@@ -12,7 +12,7 @@ mod timeline;
 pub use bands::{Band, band};
 pub use bars::{Bar, Bars, Segment, bars};
 pub use lines::{Axis, End, Line, Lines, lines};
-pub use scatter::{Floor, Mark, Scatter, scatter};
+pub use scatter::{LowerBound, Mark, Scatter, scatter};
 pub use timeline::{Lane, Piece, Span, Timeline, timeline};
 
 pub use svg::About;

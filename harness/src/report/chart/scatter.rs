@@ -23,13 +23,13 @@ pub struct Scatter<'a> {
     pub y: (&'a str, fn(f64) -> String),
     /// The points.
     pub marks: Vec<Mark>,
-    /// What no point can lie below.
-    pub floors: Vec<Floor>,
+    /// Levels that no point can lie below.
+    pub lower_bounds: Vec<LowerBound>,
 }
 
-/// A level across the chart.
-pub struct Floor {
-    /// What it means.
+/// A level across the chart that no point can lie below.
+pub struct LowerBound {
+    /// Its meaning.
     pub name: String,
     /// Vertical value, above 0.
     pub y: f64,
@@ -62,11 +62,11 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         .filter(|mark| shown(mark.x) && shown(mark.y))
         .collect();
     let (x_low, x_high) = range(marks.iter().map(|mark| mark.x))?;
-    let floors = || chart.floors.iter().filter(|floor| shown(floor.y));
+    let bounds = || chart.lower_bounds.iter().filter(|bound| shown(bound.y));
     let heights = marks
         .iter()
         .flat_map(|mark| [Some(mark.y), mark.y_to].into_iter().flatten())
-        .chain(floors().map(|floor| floor.y));
+        .chain(bounds().map(|bound| bound.y));
     let (y_low, y_high) = range(heights)?;
     let x = |value: f64| LEFT + (value / x_low).ln() / (x_high / x_low).ln() * (RIGHT - LEFT);
     let y = |value: f64| BOTTOM - (value / y_low).ln() / (y_high / y_low).ln() * (BOTTOM - TOP);
@@ -106,9 +106,9 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         svg.path(&front, "front");
     }
     let mut taken = Taken::default();
-    for floor in floors() {
-        let at = y(floor.y);
-        svg.line([LEFT, at, RIGHT, at], "floor");
+    for bound in bounds() {
+        let at = y(bound.y);
+        svg.line([LEFT, at, RIGHT, at], "bound");
         taken.line([[LEFT, at], [RIGHT, at]]);
     }
     let at = |mark: &Mark| [x(mark.x), y(mark.y)];
@@ -127,8 +127,8 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         }
     }
     legend(&mut svg, &marks, front.len() > 1);
-    for floor in floors() {
-        name_floor(&mut svg, floor, y(floor.y), &mut taken);
+    for bound in bounds() {
+        name_bound(&mut svg, bound, y(bound.y), &mut taken);
     }
     for mark in &marks {
         draw_point(&mut svg, chart, mark, at(mark), mark.y_to.map(y));
@@ -162,12 +162,12 @@ fn title(chart: &Scatter<'_>, mark: &Mark) -> String {
 }
 
 /// Names a line across the chart above or below it, where that covers least.
-fn name_floor(svg: &mut Svg, floor: &Floor, y: f64, taken: &mut Taken) {
-    let last = RIGHT - 4.0 - text_width(&floor.name);
+fn name_bound(svg: &mut Svg, bound: &LowerBound, y: f64, taken: &mut Taken) {
+    let last = RIGHT - 4.0 - text_width(&bound.name);
     let lefts = (0..=8).map(|step| last - (last - LEFT - 4.0) * f64::from(step) / 8.0);
     let places = lefts.flat_map(|left| [[left, y - 5.0], [left, y + 15.0]]);
-    let at = taken.place(&floor.name, places, FRAME);
-    svg.text(at, "start", "t m", &floor.name);
+    let at = taken.place(&bound.name, places, FRAME);
+    svg.text(at, "start", "t m", &bound.name);
 }
 
 /// What the signs mean, where there is more than one.
@@ -324,14 +324,14 @@ mod tests {
         }
     }
 
-    fn drawn(marks: Vec<Mark>, floors: Vec<Floor>) -> Option<String> {
+    fn drawn(marks: Vec<Mark>, lower_bounds: Vec<LowerBound>) -> Option<String> {
         scatter(&Scatter {
             id: "c",
             label: "c",
             x: ("x", |x| x.to_string()),
             y: ("y", |y| y.to_string()),
             marks,
-            floors,
+            lower_bounds,
         })
     }
 
@@ -359,19 +359,19 @@ mod tests {
     }
 
     #[test]
-    fn arrows_lead_from_published_to_this_run_and_floors_are_named() {
+    fn arrows_lead_from_published_to_this_run_and_lower_bounds_are_named() {
         let marks = vec![
             mark(1.0, 1.0, Provenance::Measured),
             mark(8.0, 8.0, Provenance::Published),
         ];
-        let floor = Floor {
+        let bound = LowerBound {
             name: "gradients alone".into(),
             y: 0.5,
         };
-        let drawn = drawn(marks, vec![floor]).unwrap_or_default();
+        let drawn = drawn(marks, vec![bound]).unwrap_or_default();
         assert!(drawn.contains("arrow s1 head"), "{drawn}");
         assert!(
-            drawn.contains("class='floor'") && drawn.contains("gradients alone"),
+            drawn.contains("class='bound'") && drawn.contains("gradients alone"),
             "{drawn}"
         );
         assert!(drawn.contains("data-x='8' data-y='8'"), "{drawn}");

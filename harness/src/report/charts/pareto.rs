@@ -6,11 +6,11 @@ use super::{Chart, Labelled};
 use crate::analysis::summary::Verdict;
 use crate::claims::{Estimate, Metric};
 use crate::format;
-use crate::report::chart::{Floor, Mark, Scatter, scatter};
+use crate::report::chart::{LowerBound, Mark, Scatter, scatter};
 use crate::report::provenance::Provenance;
 
-/// More floors than these would hide the points.
-const MOST_FLOORS: usize = 4;
+/// Most lower bounds that are drawn: more would hide the points.
+const MOST_BOUNDS: usize = 4;
 
 /// Cost of an epoch against its wall seconds.
 pub(super) fn time_against_cost(
@@ -25,8 +25,13 @@ pub(super) fn time_against_cost(
     let with_published = marks
         .iter()
         .any(|mark| mark.provenance == Provenance::Published);
-    let floors = floors(rows);
-    let mut caption = caption(platform, provenance, with_published, !floors.is_empty());
+    let lower_bounds = lower_bounds(rows);
+    let mut caption = caption(
+        platform,
+        provenance,
+        with_published,
+        !lower_bounds.is_empty(),
+    );
     let added_up = |verdict: &Verdict| {
         verdict.metric == Some(Metric::TotalSeconds) && verdict.published.is_some()
     };
@@ -42,7 +47,7 @@ pub(super) fn time_against_cost(
         x: ("wall seconds of an epoch (log)", format::seconds),
         y: ("cost of an epoch, USD (log)", format::usd),
         marks,
-        floors,
+        lower_bounds,
     })?;
     Some(Chart::of_all(
         "time-cost",
@@ -98,9 +103,9 @@ fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64>
         .and_then(|verdict| verdict.published)
 }
 
-/// What the gradients of an epoch alone cost, in the cheapest of the rows that
-/// compute the same ones on the same kind of host.
-fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
+/// Returns the cost of an epoch's gradients alone, in the cheapest of the rows
+/// that compute the same ones on the same kind of host.
+fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
     let mut groups: Vec<(Work<'_>, f64)> = Vec::new();
     for labelled in rows {
         let Some(usd) = gradients_usd(labelled).filter(|usd| *usd > 0.0) else {
@@ -112,7 +117,7 @@ fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
             None => groups.push((work, usd)),
         }
     }
-    if groups.len() > MOST_FLOORS {
+    if groups.len() > MOST_BOUNDS {
         return Vec::new();
     }
     let differs = |part: fn(&Work<'_>) -> String| {
@@ -133,7 +138,7 @@ fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
                 name.push_str(&format!(", {}", part(work)));
             }
             name.push_str(&format!(": {}", format::usd(*usd)));
-            Floor { name, y: *usd }
+            LowerBound { name, y: *usd }
         })
         .collect()
 }
@@ -196,16 +201,16 @@ impl<'a> Work<'a> {
     }
 }
 
-fn caption(platform: &str, provenance: Provenance, published: bool, floors: bool) -> String {
+fn caption(platform: &str, provenance: Provenance, published: bool, bounded: bool) -> String {
     let mut caption =
         "Down and left is better. A point is the cost by the paper's cost model; the line \
                        above it reaches the full cost. A dashed step, where there is \
                        one, is the Pareto frontier: nothing of this run is both faster and cheaper."
             .to_owned();
-    if floors {
+    if bounded {
         caption.push_str(
-            " Dotted lines are floors: what the seconds of computing gradients cost alone, where \
-             they cost least; no exchange brings a row below.",
+            " Dotted lines are lower bounds: the cost of the seconds of computing gradients alone, \
+             in the cheapest row; no exchange brings a row below.",
         );
     }
     if published {
