@@ -11,7 +11,7 @@ mod error;
 mod events;
 mod jsonl;
 mod manifest;
-mod place;
+mod output;
 mod reproduction;
 mod rows;
 mod simulation;
@@ -30,7 +30,7 @@ use crate::cost::PriceBook;
 use crate::hash::sha256_of;
 use crate::metering::TrialOutcome;
 use crate::rows::TrialPlan;
-use place::{make_empty, make_unused};
+use output::{make_empty, make_unused};
 
 pub use currency::Makings;
 pub use error::{ResultsError, SchemaText};
@@ -38,7 +38,7 @@ pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
     SchemaVersion, Server,
 };
-pub use place::{probe, set_aside};
+pub use output::{probe, set_aside};
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
 pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};

@@ -3,8 +3,8 @@
 
 mod bands;
 mod bars;
+mod labels;
 mod lines;
-mod places;
 mod scatter;
 mod svg;
 mod timeline;

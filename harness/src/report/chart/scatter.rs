@@ -1,4 +1,4 @@
-use super::places::{Taken, around};
+use super::labels::{Occupied, around};
 use super::{About, Svg, WIDTH, colour, log_ticks, text_width};
 use crate::report::provenance::Provenance;
 
@@ -105,11 +105,11 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     if front.len() > 1 {
         svg.path(&front, "front");
     }
-    let mut taken = Taken::default();
+    let mut occupied = Occupied::default();
     for bound in bounds() {
         let at = y(bound.y);
         svg.line([LEFT, at, RIGHT, at], "bound");
-        taken.line([[LEFT, at], [RIGHT, at]]);
+        occupied.line([[LEFT, at], [RIGHT, at]]);
     }
     let at = |mark: &Mark| [x(mark.x), y(mark.y)];
     for (published, mark) in arrows(&marks) {
@@ -117,18 +117,18 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         svg.open(&mark.name, &mark.system);
         svg.arrow(arrow, &format!("arrow s{}", series(mark)));
         svg.close();
-        taken.line(arrow);
+        occupied.line(arrow);
     }
     for mark in &marks {
         let [x, top] = at(mark);
-        taken.point([x, top], 7.0);
+        occupied.point([x, top], 7.0);
         if let Some(to) = mark.y_to {
-            taken.line([[x, y(to)], [x, top]]);
+            occupied.line([[x, y(to)], [x, top]]);
         }
     }
     legend(&mut svg, &marks, front.len() > 1);
     for bound in bounds() {
-        name_bound(&mut svg, bound, y(bound.y), &mut taken);
+        name_bound(&mut svg, bound, y(bound.y), &mut occupied);
     }
     for mark in &marks {
         draw_point(&mut svg, chart, mark, at(mark), mark.y_to.map(y));
@@ -140,7 +140,7 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         .collect();
     for mark in &marks {
         if mark.provenance != Provenance::Published || !led_away.contains(&mark.name.as_str()) {
-            name_point(&mut svg, mark, at(mark), &mut taken);
+            name_point(&mut svg, mark, at(mark), &mut occupied);
         }
     }
     Some(svg.finish())
@@ -162,11 +162,11 @@ fn title(chart: &Scatter<'_>, mark: &Mark) -> String {
 }
 
 /// Names a line across the chart above or below it, where that covers least.
-fn name_bound(svg: &mut Svg, bound: &LowerBound, y: f64, taken: &mut Taken) {
+fn name_bound(svg: &mut Svg, bound: &LowerBound, y: f64, occupied: &mut Occupied) {
     let last = RIGHT - 4.0 - text_width(&bound.name);
     let lefts = (0..=8).map(|step| last - (last - LEFT - 4.0) * f64::from(step) / 8.0);
     let places = lefts.flat_map(|left| [[left, y - 5.0], [left, y + 15.0]]);
-    let at = taken.place(&bound.name, places, FRAME);
+    let at = occupied.place(&bound.name, places, FRAME);
     svg.text(at, "start", "t m", &bound.name);
 }
 
@@ -258,12 +258,12 @@ fn draw_point(svg: &mut Svg, chart: &Scatter<'_>, mark: &Mark, at: [f64; 2], to:
 }
 
 /// Names a point; a thin line leads to a name that stands further away.
-fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], taken: &mut Taken) {
+fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], occupied: &mut Occupied) {
     let (name, class) = match mark.provenance {
         Provenance::Published => (format!("{} (published)", mark.name), "t published"),
         _ => (mark.name.clone(), "t"),
     };
-    let [left, bottom] = taken.place(&name, around(at, &name), FRAME);
+    let [left, bottom] = occupied.place(&name, around(at, &name), FRAME);
     svg.open(&mark.name, &mark.system);
     if (bottom - 4.0 - at[1]).abs() > 25.0 {
         let near = if left > at[0] {

@@ -100,14 +100,14 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
         <= MOST_TITLES;
     let pieces = coarse(&chart.lanes, chart.seconds);
     for (i, (lane, pieces)) in chart.lanes.iter().zip(&pieces).enumerate() {
-        let place = Place {
+        let area = LaneArea {
             y: top + i as f64 * pitch,
             height: (pitch - 2.0).max(1.5),
             titled,
         };
-        draw(&mut svg, chart, lane, pieces, place, &x);
+        draw(&mut svg, chart, lane, pieces, area, &x);
         if !lane.name.is_empty() {
-            let baseline = place.y + (place.height * 0.5 + 4.0).max(8.0);
+            let baseline = area.y + (area.height * 0.5 + 4.0).max(8.0);
             svg.text([left - 10.0, baseline], "end", "t", &lane.name);
         }
     }
@@ -156,9 +156,9 @@ fn flag(x: f64, y: f64, size: f64) -> [[f64; 2]; 3] {
     [[x, y], [x + size * 0.8, y + size * 0.5], [x, y + size]]
 }
 
-/// Where a lane is drawn.
+/// Position and height of a lane in the drawing.
 #[derive(Clone, Copy)]
-struct Place {
+struct LaneArea {
     y: f64,
     height: f64,
     titled: bool,
@@ -169,17 +169,24 @@ fn draw(
     chart: &Timeline<'_>,
     lane: &Lane,
     pieces: &[Piece],
-    place: Place,
+    lane_area: LaneArea,
     x: &impl Fn(f64) -> f64,
 ) {
-    let area = |from: f64, to: f64| [x(from), place.y, (x(to) - x(from)).max(0.6), place.height];
+    let area = |from: f64, to: f64| {
+        [
+            x(from),
+            lane_area.y,
+            (x(to) - x(from)).max(0.6),
+            lane_area.height,
+        ]
+    };
     // An edge would hide what is in a lane of a few pixels.
-    let class = if place.height < 8.0 {
+    let class = if lane_area.height < 8.0 {
         "span low"
     } else {
         "span"
     };
-    if place.titled {
+    if lane_area.titled {
         for span in &lane.spans {
             svg.rect(area(span.from, span.to), class, &[], &span.title);
         }
@@ -195,8 +202,8 @@ fn draw(
         }
     }
     for span in lane.spans.iter().filter(|span| span.flagged) {
-        let size = place.height.min(10.0);
-        let y = place.y + (place.height - size) / 2.0;
+        let size = lane_area.height.min(10.0);
+        let y = lane_area.y + (lane_area.height - size) / 2.0;
         svg.polygon(&flag(x(span.from), y, size), "flag");
     }
 }
