@@ -165,7 +165,7 @@ impl Judge<'_> {
         self.manifest.simulation.as_ref()
     }
 
-    /// Holds the observed value against the band, unless it is what was put in.
+    /// Compares the observed value with the band, unless it is what was put in.
     fn compare(
         &self,
         claim: &Claim,
@@ -227,9 +227,8 @@ impl Judge<'_> {
     }
 }
 
-/// What a paper says of the original data can be held against nothing that was
-/// trained on other data, its rankings included; which way they fall there can
-/// be told.
+/// Explains why figures on the original data, rankings included, cannot be
+/// compared with those of training on other data; and which way they fall there.
 fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
     let inside = observed.mean.map(|mean| claim.band().contains(mean));
     let there = match inside.filter(|_| claim.published.is_none()) {

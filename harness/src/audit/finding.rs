@@ -133,7 +133,7 @@ impl From<&Quantity> for Printed {
 }
 
 impl Check {
-    /// A figure held against what is printed.
+    /// Creates the finding on a figure that is compared with the printed one.
     pub(super) fn finding(
         self,
         row: impl Into<String>,
@@ -162,7 +162,7 @@ impl Check {
         }
     }
 
-    /// A figure with nothing to hold it against.
+    /// Creates the finding on a figure with nothing to compare it with.
     pub(super) fn unchecked(self, row: impl Into<String>, inputs: Vec<Input>) -> Finding {
         Finding {
             paper: self.paper,

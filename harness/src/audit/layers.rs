@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use epochcost_systems::find_model;
 
-    /// The models of this program are held against the networks themselves by
+    /// The models of this program are compared with the networks themselves by
     /// the worker's tests.
     #[test]
     fn ten_classes_are_the_models_that_are_trained_here() {

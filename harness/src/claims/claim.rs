@@ -11,7 +11,7 @@ use super::metric::Metric;
 use super::scale::{RATIO_UNITS, Scale};
 use super::selector::Selector;
 
-/// One published figure, ranking or expectation that a run is held against.
+/// One published figure, ranking or expectation that a run is compared with.
 ///
 /// The observed value is `metric` of the selected row; with `over`, it is that
 /// divided by `metric` of the row that `over` selects, so that rankings and
@@ -133,7 +133,7 @@ impl fmt::Display for VerdictKind {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClaimError {
     /// Neither a limit nor a published value.
-    #[error("the claim {0:?} has nothing to be held against: give at_least, at_most or published")]
+    #[error("the claim {0:?} has no expected value: give at_least, at_most or published")]
     Empty(String),
     /// A published value without its tolerance, or the reverse.
     #[error(

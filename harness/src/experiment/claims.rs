@@ -1,4 +1,4 @@
-//! The claims of an experiment: what its results are held against.
+//! The claims of an experiment, with which its results are compared.
 
 use epochcost_systems as systems;
 
@@ -110,7 +110,7 @@ fn cause_node(document: &Document, claim: usize, cause: usize) -> Option<&Node> 
     causes.get(cause)
 }
 
-/// Holds every published value against the cell that it is quoted from, in the
+/// Compares every published value with the cell that it is quoted from, in the
 /// directory `published` beside the file.
 ///
 /// # Errors

@@ -32,7 +32,7 @@ const FILES: [(&str, &str); 14] = [
     ("manifest.json", "what the run was made with"),
     ("machine.json", "where it ran"),
     ("plan.json", "the rows as planned"),
-    ("claims.json", "what the rows are held against"),
+    ("claims.json", "what the rows are compared with"),
     ("experiment.yaml", "the experiment as resolved"),
     ("prices.yaml", "the prices of its bills"),
 ];

@@ -56,7 +56,7 @@ pub struct NewRun {
     pub experiment_yaml: String,
     /// Every row, in the order in which reports show them.
     pub rows: Vec<PlannedRow>,
-    /// What the rows are held against.
+    /// Claims that the rows are compared with.
     pub claims: Vec<Claim>,
     /// The data trained on.
     pub datasets: Vec<DatasetRecord>,
@@ -325,7 +325,7 @@ impl RunDirectory {
         &self.rows
     }
 
-    /// What the rows are held against.
+    /// Claims that the rows are compared with.
     pub fn claims(&self) -> &[Claim] {
         &self.claims
     }

@@ -47,7 +47,7 @@ pub struct Item {
     pub run: Option<PathBuf>,
     /// What it was reduced by, as `--set` takes it.
     pub reduced: Vec<String>,
-    /// What its rows are held against. Where there is a run, the run's own
+    /// Claims that its rows are compared with. Where there is a run, the run's own
     /// claims count.
     pub claims: Vec<Claim>,
 }

@@ -108,7 +108,7 @@ pub struct Comparison {
     pub only_after: Vec<String>,
     /// What a reader must know.
     pub notes: Vec<String>,
-    /// How many ratios were judged by their interval.
+    /// Number of ratios that were decided by their interval.
     pub intervals: usize,
     /// With what probability each of these intervals covers, so that all do
     /// with 0.95.

@@ -71,7 +71,7 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance) -> Option<Mark> {
     })
 }
 
-/// The published point that a row is held against, where both of its figures
+/// Returns the published point that a row is compared with, where both of its figures
 /// are published: as this run defines them, or as the comparison paper adds
 /// them up.
 fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
@@ -90,7 +90,7 @@ fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
     })
 }
 
-/// The published value that a row is held against, if it is one of its own
+/// Returns the published value that a row is compared with, if it is one of its own
 /// and not a ratio, in the metric's own unit.
 fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64> {
     verdicts
