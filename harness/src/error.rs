@@ -125,8 +125,8 @@ impl From<UnreadableDirectory> for Error {
     }
 }
 
-/// What the account lacks is the platform's lack; a service's fault is nobody's
-/// usage.
+/// Returns the exit code for an error of AWS: what the account lacks, the platform
+/// lacks; a failing service is not a usage error.
 #[cfg(feature = "aws")]
 fn of_aws(error: &epochcost_aws::AwsError) -> Exit {
     use epochcost_aws::{AwsError, Cause};

@@ -39,7 +39,7 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// Every digit of a number that somebody stated.
+/// Returns a stated number with all of its digits.
 pub fn exact(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
         format!("{value:e}")

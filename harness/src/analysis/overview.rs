@@ -77,10 +77,10 @@ pub struct ItemOverview {
     pub claims: Vec<JudgedClaim>,
 }
 
-/// A claim, its verdict, and how the observed figure was had.
+/// A claim, its verdict, and the origin of the observed figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedClaim {
-    /// How the observed figure was had.
+    /// Origin of the observed figure.
     pub how: How,
     /// Whether it is as expected. Nothing is expected of an item that was not run.
     pub unexpected: bool,
@@ -88,17 +88,17 @@ pub struct JudgedClaim {
     pub verdict: Verdict,
 }
 
-/// How an observed figure was had.
+/// The origin of an observed figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// Taken from processes that ran.
+    /// Measured on processes that ran.
     Measured,
     /// Computed in virtual time from a profile.
     Simulated,
     /// Computed from what was put in.
     ByConstruction,
-    /// There is none.
+    /// No figure was observed.
     NotRun,
 }
 

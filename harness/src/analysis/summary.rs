@@ -1,4 +1,4 @@
-//! `summary.json`: the contract with whoever reads results by program.
+//! `summary.json`: the contract with programs that read results.
 
 use epochcost_channels::Traffic;
 use epochcost_systems::Fidelity;
@@ -13,7 +13,7 @@ use crate::rows::TensorStoreChoice;
 /// The version of `summary.json`.
 pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
 
-/// A run in figures. What could not be had is null, never 0.
+/// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The format's version.
@@ -244,7 +244,7 @@ pub struct Verdict {
     pub observed_ci95: Option<[f64; 2]>,
     /// Observed over published.
     pub ratio: Option<f64>,
-    /// Ends of the band that the observed value had to lie in.
+    /// Ends of the band in which the observed value is expected.
     pub band: [Option<f64>; 2],
     /// The verdict.
     pub verdict: VerdictKind,

@@ -253,7 +253,7 @@ fn rank_correlation(values: &[f64]) -> f64 {
     1.0 - 6.0 * squares / (n * (n * n - 1.0))
 }
 
-/// Whether every row had trial t before any had trial t + 1.
+/// Returns whether trial t of every row was run before trial t + 1 of any.
 fn are_interleaved(order: &[TrialId]) -> bool {
     order.is_sorted_by_key(|id| id.trial)
 }

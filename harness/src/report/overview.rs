@@ -97,7 +97,7 @@ struct ItemLine {
     /// Of its section of the page.
     anchor: String,
     description: String,
-    /// How its figures were had; its state where it has none.
+    /// Origin of its figures; its state where it has none.
     tag: &'static str,
     state: &'static str,
     why: String,

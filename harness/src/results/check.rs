@@ -55,7 +55,7 @@ pub(super) fn trials(
             Some(format!("{id} took {} s", trial.wall_s))
         } else if found != trial.invocations {
             Some(format!(
-                "{id} had {} invocations, and invocations.jsonl has {found}",
+                "{id} made {} invocations, and invocations.jsonl has {found}",
                 trial.invocations
             ))
         } else {
