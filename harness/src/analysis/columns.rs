@@ -18,7 +18,7 @@ use crate::metering::Invocation;
 pub struct Columns {
     /// Seconds of a mini-batch.
     pub seconds_per_batch: Option<f64>,
-    /// That times the mini-batches of a worker an epoch.
+    /// `seconds_per_batch` times the mini-batches per worker and epoch.
     pub total_seconds: Option<f64>,
     /// Cost of a mini-batch's function; null on instances.
     pub cost_per_function_usd: Option<f64>,

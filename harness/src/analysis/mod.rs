@@ -143,7 +143,7 @@ impl RowAnalysis {
         }
     }
 
-    /// Seconds of one stage, a worker an epoch.
+    /// Returns the mean seconds of one stage, per worker and epoch.
     pub fn stage(&self, stage: impl Fn(&StageSeconds) -> f64) -> Option<f64> {
         let job = &self.planned.row.job;
         let parts = machine_epochs(job);

@@ -57,7 +57,7 @@ pub struct RowSummary {
     pub workers: usize,
     /// Samples in a mini-batch.
     pub batch_size: usize,
-    /// Mini-batches a worker an epoch.
+    /// Mini-batches per worker and epoch.
     pub batches_per_worker: usize,
     /// Epochs.
     pub epochs: usize,
@@ -76,7 +76,7 @@ pub struct RowSummary {
     pub memory_mb: Option<u32>,
     /// Wall seconds of an epoch.
     pub seconds_per_epoch: Estimate,
-    /// Seconds a worker an epoch.
+    /// Seconds by stage, per worker and epoch.
     pub stage_seconds: StageMeans,
     /// The five parts of `stage_seconds.synchronise`.
     pub synchronise_seconds: SynchroniseMeans,

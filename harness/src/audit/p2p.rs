@@ -101,7 +101,7 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
 /// Table I's time a batch, times its batches, against Table III's epoch.
 pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
     let what = "Table III's time from Table I's time a batch (VGG-11, MNIST)";
-    let check = check("Table I", what, "seconds a batch × batches", "s");
+    let check = check("Table I", what, "seconds per batch × batches", "s");
     let table1 = sources.published.table("p2p_table1.csv")?;
     let wanted = [
         ("model", "VGG-11"),
@@ -120,7 +120,7 @@ pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
         let table3 = sources.published.table("p2p_table3_instance.csv")?;
         let printed = table3.row(&[("batch_size", size)])?.number("seconds")?;
         let inputs = vec![
-            Input::of("seconds a batch", &seconds),
+            Input::of("seconds per batch", &seconds),
             Input::exact("batches", &batches),
         ];
         let computed = seconds.value * batches.value;
@@ -153,9 +153,9 @@ fn compared(finding: Finding, tables: Vec<Input>, computed: f64) -> Finding {
         ))
 }
 
-/// Batches a peer from samples, peers and batch size.
+/// Checks the batches per peer from samples, peers and batch size.
 pub(super) fn batches(sources: Sources<'_>) -> Findings {
-    let what = "batches a peer";
+    let what = "batches per peer";
     let check = check("Table II", what, "⌈samples / peers / batch size⌉", "");
     let cited = Paper::P2p.cited();
     let samples = sources

@@ -18,8 +18,8 @@ const ARM_GB_SECOND: f64 = 0.0000133334;
 /// Rates of functions and instances against AWS's list prices.
 pub(super) fn rates(sources: Sources<'_>) -> Findings {
     let formula = "MB / 1024 × price of a GB-second on Arm";
-    let lambda = check("Table II", "price of a function a second", formula, "USD");
-    let formula = "price of the instance an hour / 3600";
+    let lambda = check("Table II", "price of a function per second", formula, "USD");
+    let formula = "price of the instance per hour / 3600";
     let mut findings = Vec::new();
     let table2 = sources.published.table("p2p_table2_serverless.csv")?;
     for row in table2.rows() {
@@ -43,7 +43,7 @@ pub(super) fn rates(sources: Sources<'_>) -> Findings {
     }
     let table3 = sources.published.table("p2p_table3_instance.csv")?;
     for (item, table) in [("Table II", table2), ("Table III", table3)] {
-        let ec2 = check(item, "price of an instance a second", formula, "USD");
+        let ec2 = check(item, "price of an instance per second", formula, "USD");
         let Some(row) = table.rows().next() else {
             continue;
         };
@@ -80,7 +80,7 @@ fn serverless_cost(row: Row<'_>) -> Result<(Vec<Input>, f64), AuditError> {
 /// Table II's costs.
 pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     let formula = "(rate of Lambda × batches + rate of EC2) × seconds";
-    let check = check("Table II", "cost a peer with Lambda", formula, "USD");
+    let check = check("Table II", "cost per peer with Lambda", formula, "USD");
     let table = sources.published.table("p2p_table2_serverless.csv")?;
     let (mut printed, mut own) = (Vec::new(), Vec::new());
     for row in table.rows() {
@@ -119,7 +119,7 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
 pub(super) fn instances(sources: Sources<'_>) -> Findings {
     let check = check(
         "Table III",
-        "cost a peer on instances",
+        "cost per peer on instances",
         "rate of EC2 × seconds",
         "USD",
     );

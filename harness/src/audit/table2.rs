@@ -62,7 +62,7 @@ pub(super) fn function_rows(sources: Sources<'_>) -> Result<Vec<(String, Row<'_>
 /// How many full batches a worker's share of the data has.
 pub(super) fn epoch(sources: Sources<'_>) -> Findings {
     let check = check(
-        "mini-batches a worker an epoch",
+        "mini-batches per worker and epoch",
         "⌊samples / workers / batch size⌋",
         "",
     );
@@ -91,16 +91,16 @@ pub(super) fn epoch(sources: Sources<'_>) -> Findings {
     ])
 }
 
-/// Total seconds from seconds a batch.
+/// Checks total seconds from seconds per batch.
 pub(super) fn totals(sources: Sources<'_>) -> Findings {
-    let check = check("total seconds", "seconds a batch × batches", "s");
+    let check = check("total seconds", "seconds per batch × batches", "s");
     let mut findings = Vec::new();
     for (name, row) in function_rows(sources)? {
         let seconds = row.number("seconds_per_batch")?;
         let batches = row.number("batches_per_worker")?;
         let computed = seconds.value * batches.value;
         let inputs = vec![
-            Input::of("seconds a batch", &seconds),
+            Input::of("seconds per batch", &seconds),
             Input::exact("batches", &batches),
         ];
         findings.push(check.finding(name, inputs, computed, &row.number("total_seconds")?));
@@ -113,7 +113,7 @@ pub(super) fn totals(sources: Sources<'_>) -> Findings {
 pub(super) fn parallel(sources: Sources<'_>) -> Findings {
     let check = check(
         "wall time of SPIRT's parallel functions",
-        "seconds a batch (all functions at once) + averaging and update in the database",
+        "seconds per batch (all functions at once) + averaging and update in the database",
         "s",
     );
     let mut findings = Vec::new();
@@ -123,7 +123,7 @@ pub(super) fn parallel(sources: Sources<'_>) -> Findings {
             continue;
         };
         let seconds = spirt.number("seconds_per_batch")?;
-        let mut inputs = vec![Input::of("seconds a batch", &seconds)];
+        let mut inputs = vec![Input::of("seconds per batch", &seconds)];
         inputs.extend(in_database(sources, model)?);
         let wall: f64 = inputs.iter().map(|input| input.value).sum();
         let printed = spirt.number("total_seconds")?;

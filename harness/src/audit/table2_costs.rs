@@ -79,7 +79,7 @@ fn printed_totals(rows: &[(&str, Row<'_>)]) -> Result<Ranking, AuditError> {
 /// Cost of one function, and of one GPU instance, from times and prices.
 pub(super) fn functions(sources: Sources<'_>) -> Findings {
     let prices = Prices::of(sources)?;
-    let formula = "seconds a batch × MB / MB in a GB × price";
+    let formula = "seconds per batch × MB / MB in a GB × price";
     let function = check("cost of a function", formula, "USD");
     let formula = "total seconds × price / 3600";
     let instance = check("cost of a GPU instance", formula, "USD");
@@ -97,7 +97,7 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
                 instance.finding(name, inputs, prices.instance(*row)?, &printed)
             } else {
                 let inputs = vec![
-                    Input::of("seconds a batch", &row.number("seconds_per_batch")?),
+                    Input::of("seconds per batch", &row.number("seconds_per_batch")?),
                     Input::of("MB", &row.number("peak_ram_mb")?),
                     Input::exact("MB in a GB", &prices.mb_per_gb),
                     Input::exact("price", &prices.gb_second),
@@ -196,15 +196,16 @@ fn against_gpu(rows: &[(&str, Row<'_>)], prices: &Prices) -> Result<String, Audi
     ))
 }
 
-/// Cost a worker from cost a function, and in total from cost a worker.
+/// Checks the cost per worker from that per function, and the total from that per
+/// worker.
 pub(super) fn multiples(sources: Sources<'_>) -> Findings {
     let workers = setting(sources, "workers", "")?;
     let worker = check(
-        "cost a worker",
+        "cost per worker",
         "printed cost of a function × batches",
         "USD",
     );
-    let total = check("total cost", "printed cost a worker × workers", "USD");
+    let total = check("total cost", "printed cost per worker × workers", "USD");
     let mut findings = Vec::new();
     for (name, row) in function_rows(sources)? {
         let function = row.number("cost_per_function_usd")?;
@@ -221,7 +222,7 @@ pub(super) fn multiples(sources: Sources<'_>) -> Findings {
         for (framework, row) in rows(sources, model)? {
             let one = row.number("cost_per_worker_usd")?;
             let inputs = vec![
-                Input::of("cost a worker", &one),
+                Input::of("cost per worker", &one),
                 Input::exact("workers", &workers),
             ];
             let printed = row.number("total_cost_usd")?;

@@ -108,7 +108,7 @@ struct Epochs<'a> {
     count: f64,
 }
 
-/// The table's minutes over Table 2's seconds an epoch.
+/// Checks the table's minutes against Table 2's seconds per epoch.
 pub(super) fn epochs(sources: Sources<'_>) -> Findings {
     let what = "epochs behind the time to accuracy";
     let check = check(
@@ -190,14 +190,14 @@ fn remark(
             let parallel = batch_seconds.map(|seconds| {
                 let count = epochs.minutes.value * SECONDS_PER_MINUTE / seconds;
                 format!(
-                    "; with its functions in parallel, {seconds} s an epoch, the time holds up \
+                    "; with its functions in parallel, {seconds} s per epoch, the time holds up \
                      to {} epochs",
                     format::number(count)
                 )
             });
             Some(format!(
-                "SPIRT steps once an epoch, on the mean over all mini-batches: {} epochs would \
-                 be as many steps to its final accuracy, where the GPU steps once a mini-batch \
+                "SPIRT steps once per epoch, on the mean over all mini-batches: {} epochs would \
+                 be as many steps to its final accuracy, where the GPU steps once per mini-batch \
                  in {} epochs{}",
                 format::number(epochs.count),
                 format::number(gpu_epochs),
@@ -215,7 +215,7 @@ fn remark(
     }
 }
 
-/// The order of costs to accuracy, beside that of costs an epoch.
+/// The order of costs to accuracy, beside that of costs per epoch.
 fn cost_to_accuracy(all: &[Epochs<'_>]) -> String {
     let named = |figure: fn(&Epochs<'_>) -> f64| {
         let items = all.iter();
@@ -227,7 +227,7 @@ fn cost_to_accuracy(all: &[Epochs<'_>]) -> String {
         false => "is not that of costs to accuracy",
     };
     format!(
-        "the order of costs an epoch ({} USD) {survives}, epochs × cost of an epoch ({} USD)",
+        "the order of costs per epoch ({} USD) {survives}, epochs × cost of an epoch ({} USD)",
         an_epoch.text(),
         in_all.text()
     )

@@ -137,7 +137,7 @@ fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>)
     texts
 }
 
-/// The findings as plain text: what differs in full, the rest in a line a check.
+/// The findings as plain text: what differs in full, the rest in one line per check.
 /// With `all`, every figure that agrees has a line of its own.
 pub fn plain(findings: &[Finding], all: bool) -> String {
     let mut lines = Vec::new();

@@ -85,7 +85,7 @@ pub(super) fn mean_items(
     items
 }
 
-/// One line an epoch of a trial; unknown values are empty.
+/// Returns one line per epoch of a trial; unknown values are empty.
 fn epochs(analysis: &Analysis) -> String {
     let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let mut text = String::from(

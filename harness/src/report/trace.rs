@@ -54,7 +54,7 @@ pub(super) fn write(
     run.write("trace.json", document(run, rows, samples).as_bytes())
 }
 
-/// One event a line: large files stay readable, and differences small.
+/// One event per line: large files stay readable, and differences small.
 fn document(run: &RunDirectory, rows: &[Labelled<'_>], samples: &[Sample<'_>]) -> String {
     let share = MOST_SLICES / samples.len().max(1);
     let mut events = Vec::new();
@@ -73,7 +73,7 @@ fn document(run: &RunDirectory, rows: &[Labelled<'_>], samples: &[Sample<'_>]) -
         "platform": run.manifest().platform,
         "times": "from the start of each trial, all trials laid over one another; virtual time where the platform is sim",
         "stages": "inside a step stages follow one another in a fixed order, each as long as its sum over the step",
-        "requests": "are counted a step (see the steps' arguments), not recorded one by one",
+        "requests": "are counted per step (see the steps' arguments), not recorded one by one",
         "left_out": left_out,
     });
     let lines: Vec<String> = events

@@ -88,7 +88,7 @@ pub(super) struct VerdictLine {
     pub ratio: String,
     pub band: String,
     pub reason: String,
-    /// What accounts for the gap, a line a cause.
+    /// What explains the gap, one line per cause.
     pub causes: Vec<String>,
     /// Every digit of the published and the observed figure and of their ratio.
     pub exact: [String; 3],

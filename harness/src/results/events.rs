@@ -1,4 +1,4 @@
-//! `events/<trial>.parquet`: one row a step, every nested field a column.
+//! `events/<trial>.parquet`: one row per step, every nested field a column.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Files of one JSON value a line, to which whole rows are added.
+//! Files of one JSON value per line, to which whole rows are added.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};

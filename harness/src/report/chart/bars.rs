@@ -3,7 +3,7 @@ use super::{About, Svg, WIDTH, colour, linear_ticks, text_width};
 const BAR: f64 = 20.0;
 const GAP: f64 = 12.0;
 
-/// Stacked horizontal bars, one a row.
+/// Stacked horizontal bars, one per row.
 pub struct Bars<'a> {
     /// Unique in the page.
     pub id: &'a str,

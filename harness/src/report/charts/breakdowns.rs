@@ -36,17 +36,16 @@ pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
     };
     let svg = bars(&Bars {
         id: "stages-chart",
-        label: "Seconds by stage, a worker an epoch",
+        label: "Seconds by stage, per worker and epoch",
         legend: STAGES.iter().map(|(name, _)| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some("wall seconds of an epoch"),
         format: format::seconds,
     })?;
-    let caption =
-        "Mean seconds of a worker in an epoch, summed over its functions. Functions that \
+    let caption = "Mean seconds per worker and epoch, summed over its functions. Functions that \
                    run in parallel (SPIRT's gradients) each count, so that the sum may pass the \
                    wall time; cold starts between functions count in the wall time only."
-            .into();
+        .into();
     Some(Chart::of_all("stages", "Where the time goes", caption, svg))
 }
 
@@ -84,7 +83,7 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
     Some(Chart::of_all("costs", "Where the money goes", caption, svg))
 }
 
-/// Bytes a worker, by direction.
+/// Bytes per worker, by direction.
 pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let workers = labelled.row.planned.row.job.workers as f64;
@@ -100,16 +99,16 @@ pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
     };
     let svg = bars(&Bars {
         id: "bytes-chart",
-        label: "Bytes of the exchange, a worker a trial",
+        label: "Bytes of the exchange, per worker and trial",
         legend: vec!["sent".into(), "received".into()],
         bars: rows.iter().map(bar).collect(),
         tick_name: None,
         format: format::bytes,
     })?;
-    let caption = "Payload bytes of the exchange, a worker over all epochs of a trial; data and \
+    let caption = "Payload bytes of the exchange, per worker over all epochs of a trial; data and \
                    checkpoints are kept apart."
         .into();
-    Some(Chart::of_all("bytes", "Bytes a worker", caption, svg))
+    Some(Chart::of_all("bytes", "Bytes per worker", caption, svg))
 }
 
 /// A row's bar of the parts that are known.
