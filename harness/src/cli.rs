@@ -110,7 +110,7 @@ enum Verb {
     },
 }
 
-/// Parses the command line, does what it says, and renders whatever went wrong.
+/// Parses the command line, runs the verb, and renders its error.
 pub async fn main() -> ExitCode {
     let cli = Cli::parse();
     let verbosity = if cli.global.quiet {

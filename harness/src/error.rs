@@ -33,9 +33,9 @@ pub enum Error {
     /// The command line asks for something that cannot be.
     #[error("{problem}\n  = help: {remedy}")]
     Usage {
-        /// What is wrong.
+        /// Problem.
         problem: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// This build or machine cannot do what was asked.
@@ -43,7 +43,7 @@ pub enum Error {
     Lacks {
         /// What is lacking.
         what: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// Nothing to work on was found.
@@ -62,7 +62,7 @@ pub enum Error {
     Interrupted {
         /// Trials that had ended.
         kept: usize,
-        /// Where they are.
+        /// Directory that holds them.
         directory: PathBuf,
         /// How to go on.
         remedy: String,
@@ -74,9 +74,9 @@ pub enum Error {
     /// The operating system refused.
     #[error("failed to {doing}")]
     Io {
-        /// What was attempted.
+        /// Attempted operation; follows "failed to".
         doing: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// The exit code that it ends with.
+    /// Returns the exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Experiment(_) | Self::Usage { .. } | Self::Audit(_) => Exit::Usage,

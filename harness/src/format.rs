@@ -8,7 +8,7 @@ pub const UNKNOWN: &str = "–";
 /// No line of text on a terminal is longer, where it can be broken.
 pub const COLUMNS: usize = 100;
 
-/// Three significant digits, with thousands set apart.
+/// Returns a number with three significant digits and separated thousands.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -30,7 +30,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A count: whole if it is, else with three significant digits or more.
+/// Returns a count: whole if it is, else with three significant digits or more.
 pub fn count(value: f64) -> String {
     if value.fract() == 0.0 {
         thousands(&format!("{value:.0}"))
@@ -70,7 +70,7 @@ pub fn usd(value: f64) -> String {
     format!("${}", number(value))
 }
 
-/// Seconds, or milliseconds below a tenth of one.
+/// Returns seconds, or milliseconds below a tenth of one.
 pub fn seconds(value: f64) -> String {
     if value != 0.0 && value.abs() < 0.1 {
         format!("{} ms", number(value * 1e3))
@@ -79,7 +79,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Bytes in decimal units.
+/// Returns bytes in decimal units.
 pub fn bytes(value: f64) -> String {
     let (scale, unit) = match value.abs() {
         size if size < 1e3 => return format!("{} B", count(value)),
@@ -90,12 +90,12 @@ pub fn bytes(value: f64) -> String {
     format!("{} {unit}", number(value / scale))
 }
 
-/// A share in percent.
+/// Returns a share in percent.
 pub fn percent(value: f64) -> String {
     format!("{:.1} %", value * 100.0)
 }
 
-/// Yes, no, or unknown.
+/// Returns yes, no, or the sign for an unknown value.
 pub fn yes(value: Option<bool>) -> String {
     match value {
         Some(true) => "yes".into(),
@@ -104,13 +104,13 @@ pub fn yes(value: Option<bool>) -> String {
     }
 }
 
-/// A value, or the sign for an unknown one.
+/// Returns a value, or the sign for an unknown one.
 pub fn or_unknown(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.into(), format)
 }
 
-/// A mean with half its interval: `12.3 ± 0.4`; with both ends where the mean
-/// is not in the middle: `12.3 (11.9 to 14.0)`.
+/// Returns a mean with half its interval: `12.3 ± 0.4`; with both ends where
+/// the mean is not in the middle: `12.3 (11.9 to 14.0)`.
 pub fn estimate(estimate: Estimate) -> String {
     let Some(mean) = estimate.mean else {
         return UNKNOWN.into();
@@ -141,8 +141,8 @@ pub fn figure(value: Estimate, format: Format) -> String {
     }
 }
 
-/// Text broken at spaces, but not before a percent sign; `first` stands before
-/// the first line, as many spaces before the others.
+/// Returns text broken at spaces, but not before a percent sign; `first` stands
+/// before the first line, as many spaces before the others.
 pub fn wrapped(first: &str, text: &str) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut lines: Vec<String> = Vec::new();
@@ -165,7 +165,7 @@ pub fn wrapped(first: &str, text: &str) -> String {
     lines.join("\n")
 }
 
-/// Half an interval needs no more than two digits.
+/// Returns half an interval, which needs no more than two digits.
 fn number_like(half: f64) -> String {
     if half == 0.0 {
         return "0".into();

@@ -1,5 +1,6 @@
-//! From a run directory to figures with intervals and verdicts. Nothing here
-//! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
+//! Analysis of a run directory: figures with intervals, and verdicts. Nothing
+//! here reads anything but `results/`; `docs/METHODOLOGY.md` defines every
+//! figure.
 
 mod causes;
 mod columns;
@@ -37,11 +38,11 @@ pub use usage::Usages;
 /// A run, analysed.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// What `summary.json` says.
+    /// Content of `summary.json`.
     pub summary: Summary,
     /// Every planned row with its trials, in the experiment's order.
     pub rows: Vec<RowAnalysis>,
-    /// What a reader of the results must know.
+    /// Warnings for readers of the results.
     pub warnings: Vec<String>,
 }
 
@@ -50,41 +51,41 @@ pub struct Analysis {
 pub struct RowAnalysis {
     /// The row.
     pub planned: PlannedRow,
-    /// Its trials by number, failed ones included.
+    /// Trials by number, failed ones included.
     pub trials: Vec<TrialAnalysis>,
-    /// Whether they sample the ranges of what a simulation stands on.
+    /// Whether they sample the ranges of a simulation's constants.
     pub is_sampled: bool,
 }
 
 impl Analysis {
-    /// How a run with these results ends; see [`Summary::exit_status`].
+    /// Returns how a run with these results ends; see [`Summary::exit_status`].
     pub fn exit_status(&self) -> Exit {
         self.summary.exit_status()
     }
 }
 
 impl RowAnalysis {
-    /// The trials that did not fail: those that figures are taken from.
+    /// Returns the trials that did not fail: those that figures are taken from.
     pub fn succeeded(&self) -> impl Iterator<Item = &TrialAnalysis> {
         self.trials
             .iter()
             .filter(|trial| trial.trial.failure.is_none())
     }
 
-    /// Whether gradients are computed on functions; else, on instances.
+    /// Returns whether gradients are computed on functions; else, on instances.
     pub fn on_functions(&self) -> bool {
         let system = find(&self.planned.row.job.system);
         system.is_none_or(|system| system.runs_on(Host::Function))
     }
 
-    /// The mean of `metric` over the trials that did not fail.
+    /// Returns the mean of `metric` over the trials that did not fail.
     pub fn estimate(&self, metric: Metric) -> Estimate {
         let values = self.succeeded();
         let values = values.filter_map(|trial| trial.metric(metric, &self.planned.row.job));
         self.of_values(&values.collect::<Vec<f64>>())
     }
 
-    /// The mean of what `claim` observes, in the metric's own unit.
+    /// Returns the mean of what `claim` observes, in the metric's own unit.
     pub fn observe(&self, claim: &Claim) -> Estimate {
         match (claim.metric, claim.target) {
             (Some(_), Some(target)) => self.time_to_accuracy(target),
@@ -93,7 +94,8 @@ impl RowAnalysis {
         }
     }
 
-    /// What `claim` observes of this row over what it observes of `other`.
+    /// Returns what `claim` observes of this row over what it observes of
+    /// `other`.
     pub fn observe_over(&self, claim: &Claim, other: &Self) -> Estimate {
         let observed = [self, other].map(|row| row.observe(claim).mean);
         if observed.iter().any(Option::is_none) {
@@ -106,8 +108,8 @@ impl RowAnalysis {
         })
     }
 
-    /// Null as soon as one trial does not get there: a mean of those that do
-    /// would be too short.
+    /// Returns nothing as soon as one trial does not get there: a mean of those
+    /// that do would be too short.
     fn time_to_accuracy(&self, target: f64) -> Estimate {
         let times = self.succeeded();
         let times: Option<Vec<f64>> = times.map(|trial| trial.time_to_accuracy(target)).collect();
@@ -121,9 +123,9 @@ impl RowAnalysis {
         }
     }
 
-    /// A figure of this row's trials over that of another row's, over the
-    /// trials that both have: trials of one number follow each other and share
-    /// the machine's state, or the constants that they draw.
+    /// Returns a figure of this row's trials over that of another row's, over
+    /// the trials that both have: trials of one number follow each other and
+    /// share the machine's state, or the constants that they draw.
     pub fn over(
         &self,
         other: &Self,
@@ -155,7 +157,8 @@ impl RowAnalysis {
         Estimate::of(&values).mean
     }
 
-    /// The mean of a figure of an epoch over the trials that have it, by epoch.
+    /// Returns the mean of a figure of an epoch over the trials that have it,
+    /// by epoch.
     pub fn by_epoch(&self, figure: impl Fn(&EpochAnalysis) -> Option<f64>) -> Vec<(usize, f64)> {
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for epoch in self.succeeded().flat_map(|trial| &trial.epochs) {
@@ -324,7 +327,8 @@ fn traffic(row: &RowAnalysis, purpose: impl Fn(&TrialAnalysis) -> Traffic) -> Tr
     TrafficMeans::of(&trials)
 }
 
-/// True if it holds in every trial that tells, null if none does.
+/// Returns whether it holds in every trial that has a value, none if no trial
+/// has.
 fn all(row: &RowAnalysis, tells: impl Fn(&TrialAnalysis) -> Option<bool>) -> Option<bool> {
     row.succeeded()
         .filter_map(tells)

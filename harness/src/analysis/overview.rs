@@ -17,9 +17,9 @@ pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 }
 /// A run and what came of it.
 #[derive(Clone, Debug)]
 pub struct AnalysedRun {
-    /// Its directory.
+    /// Directory.
     pub directory: RunDirectory,
-    /// Its figures and verdicts.
+    /// Figures and verdicts.
     pub analysis: Analysis,
 }
 
@@ -28,7 +28,7 @@ pub struct AnalysedRun {
 pub struct Overview {
     /// The format's version.
     pub schema_version: SchemaVersion,
-    /// How the program ends on these results.
+    /// Exit code of the program on these results.
     pub exit_code: u8,
     /// Papers and items that were asked for; all, if there are none.
     pub asked: Vec<String>,
@@ -51,17 +51,17 @@ pub struct ItemOverview {
     pub id: String,
     /// The paper.
     pub paper: String,
-    /// What the experiment is for.
+    /// Purpose of the experiment.
     pub description: String,
-    /// What became of it.
+    /// Outcome.
     pub state: ItemState,
     /// Why it is not done; null if it is.
     pub why: Option<String>,
-    /// Its run directory, relative to this file's.
+    /// Run directory, relative to this file's.
     pub run: Option<PathBuf>,
     /// The run's id.
     pub run_id: Option<String>,
-    /// Where it ran, or would run; null if its file is invalid.
+    /// Platform that it ran on or would run on; null if its file is invalid.
     pub platform: Option<String>,
     /// The platform profile of a simulated run.
     pub profile: Option<String>,
@@ -71,7 +71,7 @@ pub struct ItemOverview {
     pub trials: usize,
     /// Trials that failed.
     pub failed_trials: usize,
-    /// Its verdicts.
+    /// Verdicts.
     pub counts: Counts,
     /// Every claim with its verdict.
     pub claims: Vec<JudgedClaim>,
@@ -105,11 +105,11 @@ pub enum How {
 /// Number of verdicts by kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Of claims that give a value or a limit.
+    /// Verdicts on claims that give a value or a limit.
     pub values: BTreeMap<VerdictKind, usize>,
-    /// Of claims that rank two rows.
+    /// Verdicts on claims that rank two rows.
     pub rankings: BTreeMap<VerdictKind, usize>,
-    /// Of both, those that are not as expected.
+    /// Number of verdicts of both kinds that are not as expected.
     pub unexpected: usize,
 }
 
@@ -195,10 +195,10 @@ impl Overview {
         }
     }
 
-    /// How a reproduction with these results ends: [`Exit::Interrupted`] if it
-    /// was not brought to its end, [`Exit::Lacks`] if nothing at all could be
-    /// run here, [`Exit::Failed`] if an item or a trial failed or a verdict is
-    /// not as expected.
+    /// Returns how a reproduction with these results ends:
+    /// [`Exit::Interrupted`] if it was not brought to its end, [`Exit::Lacks`]
+    /// if nothing at all could be run here, [`Exit::Failed`] if an item or a
+    /// trial failed or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
         exit_status(&self.items)
     }

@@ -20,7 +20,7 @@ pub struct Summary {
     pub schema_version: SchemaVersion,
     /// The run.
     pub run_id: String,
-    /// Where it ran.
+    /// Platform that it ran on.
     pub platform: String,
     /// The platform profile of a simulated run. Since 1.1.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct RowSummary {
     pub dataset: String,
     /// The description followed.
     pub fidelity: Fidelity,
-    /// Where it ran.
+    /// Platform that it ran on.
     pub platform: String,
     /// What served its channels, `embedded` or `real`; null of a simulation.
     /// Since 1.3.
@@ -69,7 +69,7 @@ pub struct RowSummary {
     /// figures. Since 1.1.
     #[serde(default)]
     pub infeasible: Option<String>,
-    /// What the compute time of a simulated row stands on. Since 1.1.
+    /// Source of a simulated row's compute time. Since 1.1.
     #[serde(default)]
     pub compute: Option<ComputeUsed>,
     /// Memory size of its functions; null on instances.
@@ -108,8 +108,8 @@ pub struct RowSummary {
     pub train_loss: Option<f64>,
     /// Test accuracy after the last evaluated epoch, in 0..=1.
     pub accuracy: Option<f64>,
-    /// By how many epochs the gradients of others that a step used were older
-    /// than it; null where peers wait for each other. Since 1.4.
+    /// Epochs by which the gradients of others that a step used were older than
+    /// it; null where peers wait for each other. Since 1.4.
     #[serde(default)]
     pub staleness: Option<f64>,
     /// Whether all replicas held the same bits after every step.
@@ -187,7 +187,7 @@ pub struct TrafficMeans {
 }
 
 impl TrafficMeans {
-    /// The mean of the traffic of several trials; unknown without any.
+    /// Returns the mean of the traffic of several trials; unknown without any.
     pub fn of(trials: &[Traffic]) -> Self {
         let mean = |field: fn(&Traffic) -> u64| {
             let sum: f64 = trials.iter().map(|traffic| field(traffic) as f64).sum();
@@ -208,7 +208,7 @@ impl TrafficMeans {
         }
     }
 
-    /// Bytes in both directions.
+    /// Returns the bytes in both directions.
     pub fn bytes(&self) -> Option<f64> {
         self.bytes_up
             .zip(self.bytes_down)
@@ -216,7 +216,7 @@ impl TrafficMeans {
     }
 }
 
-/// What became of one claim on one row.
+/// The verdict on one claim for one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The claim.
@@ -231,7 +231,7 @@ pub struct Verdict {
     pub metric: Option<Metric>,
     /// The unit of the values.
     pub unit: String,
-    /// Where it is published.
+    /// Publication.
     pub source: Option<String>,
     /// The cell of a published table, `FILE:LINE:COLUMN`. Since 1.2.
     #[serde(default)]
@@ -240,7 +240,7 @@ pub struct Verdict {
     pub published: Option<f64>,
     /// The observed value.
     pub observed: Option<f64>,
-    /// Its 95 % interval.
+    /// 95 % interval of the observed value.
     pub observed_ci95: Option<[f64; 2]>,
     /// Observed over published.
     pub ratio: Option<f64>,
@@ -250,7 +250,7 @@ pub struct Verdict {
     pub verdict: VerdictKind,
     /// The verdict that the claim expects.
     pub expect: Option<VerdictKind>,
-    /// Why, in a sentence.
+    /// Reason, in a sentence.
     pub reason: String,
     /// What accounts for the distance between published and observed, as far
     /// as rows of the run show it. Since 1.2.
@@ -259,8 +259,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether it is as expected: equal to `expect` if that is given, else
-    /// anything but "not reproduced".
+    /// Returns whether it is as expected: equal to `expect` if that is given,
+    /// else anything but "not reproduced".
     pub fn holds(&self) -> bool {
         self.expect
             .map_or(self.verdict != VerdictKind::NotReproduced, |kind| {
@@ -270,8 +270,8 @@ impl Verdict {
 }
 
 impl Summary {
-    /// How a run with these results ends: [`Exit::Failed`] if a trial failed or
-    /// a verdict is not as expected.
+    /// Returns how a run with these results ends: [`Exit::Failed`] if a trial
+    /// failed or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
         let failed = self.rows.iter().any(|row| row.failed_trials > 0);
         if failed || self.verdicts.iter().any(|verdict| !verdict.holds()) {
@@ -284,7 +284,7 @@ impl Summary {
 
 /// Writes a mean of counts, as a whole number if it is one.
 fn count<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    /// Up to here, every whole number is an f64.
+    /// Largest value up to which every whole number is an f64.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match *value {
         Some(value) if value.fract() == 0.0 && (0.0..=EXACT).contains(&value) => {

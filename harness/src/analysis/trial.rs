@@ -1,4 +1,4 @@
-//! One trial: from its steps and invocations to its figures.
+//! Figures of one trial, from its steps and invocations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,24 +19,24 @@ use crate::rows::Row;
 pub struct TrialAnalysis {
     /// The trial.
     pub trial: TrialRow,
-    /// Its invocations, in the order in which they ended.
+    /// Invocations, in the order in which they ended.
     pub invocations: Vec<Invocation>,
-    /// Its epochs, from 0; those of which nothing was recorded are left out.
+    /// Epochs, from 0; those of which nothing was recorded are left out.
     pub epochs: Vec<EpochAnalysis>,
-    /// When its first step began, on the platform's clock; null without steps.
+    /// Start of its first step, on the platform's clock; null without steps.
     pub began_s: Option<f64>,
     /// Seconds by stage, summed over workers and epochs.
     pub seconds: StageSeconds,
-    /// The same by function, those that coordinate included.
+    /// Seconds by function and stage, those that coordinate included.
     pub functions: BTreeMap<String, StageSeconds>,
     /// The columns of the comparison's table of costs.
     pub columns: Columns,
-    /// What the workers' processes used, by stage.
+    /// CPU and memory of the workers' processes, by stage.
     pub usage: Usages,
-    /// By how many epochs the gradients of others that a step used were older
-    /// than it, a mean over steps; null where peers wait for each other.
+    /// Epochs by which the gradients of others that a step used were older than
+    /// it, a mean over steps; null where peers wait for each other.
     pub staleness: Option<f64>,
-    /// What was sent and received, summed over workers and epochs.
+    /// Traffic, summed over workers and epochs.
     pub traffic: PurposeTraffic,
     /// Whether all replicas held the same bits after every step; null if not
     /// every worker told.
@@ -54,7 +54,8 @@ pub struct TrialAnalysis {
 pub struct EpochAnalysis {
     /// The epoch.
     pub epoch: usize,
-    /// From the start of its first step to the end of its last, over all workers.
+    /// Time from the start of its first step to the end of its last, over all
+    /// workers.
     pub seconds: f64,
     /// Mean training loss over its mini-batches.
     pub train_loss: Option<f64>,
@@ -62,7 +63,7 @@ pub struct EpochAnalysis {
     pub test_loss: Option<f64>,
     /// Test accuracy after it.
     pub accuracy: Option<f64>,
-    /// Its steps.
+    /// Steps.
     pub steps: usize,
 }
 
@@ -138,12 +139,13 @@ impl TrialAnalysis {
         })
     }
 
-    /// The exchange's traffic over all channels.
+    /// Returns the exchange's traffic over all channels.
     pub fn exchange(&self) -> Traffic {
         self.traffic.exchange.total()
     }
 
-    /// Billed time of all invocations and instances, ms; null without any.
+    /// Returns the billed time of all invocations and instances, ms; none
+    /// without any.
     pub fn billed_ms(&self) -> Option<f64> {
         (!self.invocations.is_empty()).then(|| {
             self.invocations
@@ -153,7 +155,7 @@ impl TrialAnalysis {
         })
     }
 
-    /// The largest resident memory of any sandbox, MB.
+    /// Returns the largest resident memory of any sandbox, MB.
     pub fn peak_memory_mb(&self) -> Option<u32> {
         self.invocations
             .iter()
@@ -161,7 +163,7 @@ impl TrialAnalysis {
             .max()
     }
 
-    /// CPU milliseconds of all invocations, if every one is known.
+    /// Returns the CPU time of all invocations, ms, if every one is known.
     pub fn cpu_ms(&self) -> Option<f64> {
         let known: Option<Vec<f64>> = self.invocations.iter().map(|call| call.cpu_ms).collect();
         known
@@ -169,13 +171,13 @@ impl TrialAnalysis {
             .map(|values| values.iter().sum())
     }
 
-    /// Cold starts.
+    /// Returns the number of cold starts.
     pub fn cold_starts(&self) -> usize {
         self.invocations.iter().filter(|call| call.cold).count()
     }
 
-    /// Seconds from the first step to the end of the first evaluation with an
-    /// accuracy of `target` or more; null if none has it.
+    /// Returns the seconds from the first step to the end of the first
+    /// evaluation with an accuracy of `target` or more; null if none has it.
     pub fn time_to_accuracy(&self, target: f64) -> Option<f64> {
         let evaluations = self.trial.evaluations.iter();
         let reached = evaluations
@@ -185,7 +187,7 @@ impl TrialAnalysis {
         Some(reached - self.began_s?)
     }
 
-    /// The best accuracy of any evaluation; null if none was made.
+    /// Returns the best accuracy of any evaluation; null if none was made.
     pub fn best_accuracy(&self) -> Option<f64> {
         let evaluations = self.trial.evaluations.iter();
         evaluations
@@ -211,7 +213,7 @@ fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
     comparable(form) == comparable(metered)
 }
 
-/// Seconds of all stages of a step, which follow one another.
+/// Returns the seconds of all stages of a step, which follow one another.
 pub(crate) fn total_seconds(seconds: &StageSeconds) -> f64 {
     seconds.fetch_dataset
         + seconds.compute_gradients
@@ -224,7 +226,7 @@ pub(super) fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
     mean(epochs.iter().map(|epoch| epoch.seconds))
 }
 
-/// The epochs that steps and evaluations tell of.
+/// Returns the epochs of these steps, with their evaluations.
 pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
     let mut by_epoch: BTreeMap<usize, Vec<&StepRecord>> = BTreeMap::new();
     for step in steps {
@@ -254,7 +256,7 @@ pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec
         .collect()
 }
 
-/// The evaluation after `epoch` by the worker of the lowest rank.
+/// Returns the evaluation after `epoch` by the worker of the lowest rank.
 fn evaluation_after(evaluations: &[EvaluationRow], epoch: usize) -> Option<&EvaluationRow> {
     evaluations
         .iter()

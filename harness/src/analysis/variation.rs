@@ -1,5 +1,5 @@
-//! Whether repeated times can be trusted: outliers, spread, drift, and trials
-//! that were not interleaved. Every warning says what to do.
+//! Trust in repeated times: outliers, spread, drift, and trials that were not
+//! interleaved. Every warning says what to do.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -100,8 +100,8 @@ impl fmt::Display for Variation {
     }
 }
 
-/// Everything odd about the times of these rows; `order` is every trial in the
-/// order in which they were run.
+/// Returns everything odd about the times of these rows; `order` is every trial
+/// in the order in which they were run.
 pub(super) fn of(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<Variation> {
     let mut found = Vec::new();
     for row in rows {
@@ -158,10 +158,10 @@ fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<Variation> {
     found
 }
 
-/// Places of values whose modified z-score is beyond 3.5: 0.6745 times the
-/// distance from the median, over the median of such distances. More than a
-/// fifth of all are no outliers: such values fall into groups, as where a poll
-/// finds in time what it waits for, or does not.
+/// Returns the indices of values whose modified z-score is beyond 3.5: 0.6745
+/// times the distance from the median, over the median of such distances. More
+/// than a fifth of all are no outliers: such values fall into groups, as where
+/// a poll finds in time what it waits for, or does not.
 fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < LEAST_FOR_OUTLIERS {
         return Vec::new();
@@ -179,7 +179,8 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; NaN without any.
+/// Returns the middle value, or the mean of the two in the middle; NaN without
+/// any.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -191,7 +192,7 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Standard deviation over mean, from three values on.
+/// Returns the standard deviation over the mean, from three values on.
 fn spread(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -203,7 +204,8 @@ fn spread(values: &[f64]) -> Option<f64> {
     (values.len() >= 3 && share.is_finite()).then_some(share)
 }
 
-/// Times over the median of their row, in the order in which they were taken.
+/// Returns times over the median of their row, in the order in which they were
+/// taken.
 fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
     let mut relative: BTreeMap<TrialId, f64> = BTreeMap::new();
     for row in rows {
@@ -223,8 +225,9 @@ fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
     known.copied().collect()
 }
 
-/// The change from the mean of the first half to that of the second, if it is
-/// relevant and the values' rank correlation with their order is significant.
+/// Returns the change from the mean of the first half to that of the second, if
+/// it is relevant and the values' rank correlation with their order is
+/// significant.
 fn drift(relative: &[f64]) -> Option<f64> {
     let n = relative.len();
     if n < LEAST_FOR_DRIFT {
@@ -240,7 +243,7 @@ fn drift(relative: &[f64]) -> Option<f64> {
     (change.abs() >= RELEVANT && chance < DRIFT_SIGNIFICANCE).then_some(change)
 }
 
-/// Spearman's correlation of values with their places.
+/// Returns Spearman's correlation of values with their places.
 fn rank_correlation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mut places: Vec<usize> = (0..values.len()).collect();

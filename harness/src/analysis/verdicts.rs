@@ -1,4 +1,4 @@
-//! From claims and figures to verdicts.
+//! Verdicts from claims and figures.
 
 use epochcost_simulator::profile::ComputeOrigin;
 
@@ -15,8 +15,8 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// One verdict for each row that the claim selects, or one that says that
-    /// there is none.
+    /// Returns one verdict for each row that the claim selects, or one that
+    /// says that there is none.
     pub fn judge(&self, claim: &Claim) -> Vec<Verdict> {
         if let Some(reason) = &claim.not_run {
             let nothing = Estimate::default();
@@ -67,8 +67,8 @@ impl Judge<'_> {
         }
     }
 
-    /// The claim's figure of `row`, in the claim's unit, with the rows that it
-    /// is computed from: `row` and what it is divided by.
+    /// Returns the claim's figure of `row`, in the claim's unit, with the rows
+    /// that it is computed from: `row` and what it is divided by.
     fn observe<'r>(
         &'r self,
         claim: &Claim,
@@ -86,7 +86,8 @@ impl Judge<'_> {
         Ok((rows, observed.scaled(claim.scale().unwrap_or(Scale::NONE))))
     }
 
-    /// What each cause does to the claim's figure, of which `row` has `base`.
+    /// Returns what each cause does to the claim's figure, of which `row` has
+    /// `base`.
     fn effects(&self, claim: &Claim, row: &RowAnalysis, base: Estimate) -> Vec<Effect> {
         let effect = |cause: &Cause| {
             let found = self.other(&cause.select, row).ok();
@@ -98,8 +99,8 @@ impl Judge<'_> {
         claim.causes.iter().map(effect).collect()
     }
 
-    /// The one row that `selector` selects, with what it leaves out as in
-    /// `row`; else, how many it could be.
+    /// Returns the one row that `selector` selects, with what it leaves out as
+    /// in `row`; else, how many it could be.
     fn other(&self, selector: &Selector, row: &RowAnalysis) -> Result<&RowAnalysis, usize> {
         let filled = fill(selector, &row.planned.row);
         let found = self.rows.iter();
@@ -112,8 +113,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What keeps the two figures from being compared at all; `rows` are the
-    /// selected one and what it is divided by.
+    /// Returns what keeps the two figures from being compared at all; `rows`
+    /// are the selected one and what it is divided by.
     fn obstacle(
         &self,
         claim: &Claim,
@@ -150,7 +151,8 @@ impl Judge<'_> {
         Some((VerdictKind::Undecided, reason))
     }
 
-    /// The one machine whose seconds these are, if they are of no cloud.
+    /// Returns the one machine whose seconds these are, if they are of no
+    /// cloud.
     fn one_machine(&self) -> Option<String> {
         match (self.manifest.platform.as_str(), self.simulation()) {
             ("local", _) => Some("this machine and its loopback network".into()),
@@ -179,8 +181,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What was put into the simulation that the observed figure is computed
-    /// from, or that is the published one.
+    /// Returns what was put into the simulation that the observed figure is
+    /// computed from, or that is the published one.
     fn put_in(&self, claim: &Claim, rows: &[&RowAnalysis]) -> Option<String> {
         self.simulation()?;
         if let Some(what) = &claim.put_in {
@@ -199,7 +201,7 @@ impl Judge<'_> {
         stands_on_compute.then(|| rows.iter().find_map(published))?
     }
 
-    /// Whether a dataset is, or must be taken for, a generated one.
+    /// Returns whether a dataset is, or must be taken for, a generated one.
     fn generated(&self, dataset: &str) -> bool {
         let found = self
             .manifest
@@ -209,7 +211,7 @@ impl Judge<'_> {
         found.is_none_or(|record| record.generated)
     }
 
-    /// Why a row does not have the claim's figure.
+    /// Returns why a row does not have the claim's figure.
     fn missing(&self, claim: &Claim, row: &RowAnalysis) -> (VerdictKind, String) {
         let trains = self.simulation().is_none_or(|record| record.real_compute);
         let is_learned = claim.metric.is_some_and(Metric::is_learned);
@@ -242,8 +244,8 @@ fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
     )
 }
 
-/// A trial that ends before it is accurate enough says that it takes longer,
-/// not how long.
+/// Returns the verdict on a trial that ends before it is accurate enough: it
+/// takes longer, not how long.
 fn not_reached(row: &RowAnalysis, target: f64) -> (VerdictKind, String) {
     let best = row.succeeded().map(|trial| trial.best_accuracy());
     let reason = match best.collect::<Option<Vec<f64>>>() {
@@ -334,7 +336,7 @@ fn verdict(
     }
 }
 
-/// The verdict on a claim of an experiment that was not run.
+/// Returns the verdict on a claim of an experiment that was not run.
 pub(crate) fn not_run(claim: &Claim, reason: &str) -> Verdict {
     verdict(
         claim,

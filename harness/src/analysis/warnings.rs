@@ -1,4 +1,4 @@
-//! What a reader of the results must know.
+//! Warnings for readers of the results.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord, Trial
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
 const MB_PER_VCPU: f64 = 1769.0;
 
-/// Every warning, the most general ones first; equal texts are counted. `order`
-/// is every trial in the order in which they were run.
+/// Returns every warning, the most general ones first; equal texts are counted.
+/// `order` is every trial in the order in which they were run.
 pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
     let mut warnings = run.warnings().to_vec();
     if run.manifest().platform == "local" {

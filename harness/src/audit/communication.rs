@@ -34,7 +34,7 @@ fn convergence(sources: Sources<'_>) -> Result<[Quantity; 2], AuditError> {
     Ok([row.number("baseline")?, row.number("optimised")?])
 }
 
-/// The speed-up of MLLess's filter.
+/// Returns the speed-up of MLLess's filter.
 pub(super) fn filter(sources: Sources<'_>) -> Findings {
     let check = check("speed-up by MLLess's filter", "without / with", "");
     let [without, with] = convergence(sources)?;
@@ -57,7 +57,7 @@ pub(super) fn filter(sources: Sources<'_>) -> Findings {
     )])
 }
 
-/// MLLess's time to accuracy is told twice.
+/// Compares MLLess's two statements of its time to accuracy.
 pub(super) fn filter_against_table3(sources: Sources<'_>) -> Findings {
     let what = "MLLess's time to convergence against Table 3";
     let check = check(what, "minutes of Table 3 × 60", "s");
@@ -87,7 +87,8 @@ pub(super) fn filter_against_table3(sources: Sources<'_>) -> Findings {
     ])
 }
 
-/// What working inside the database saves; the paper prints the times only.
+/// Returns what working inside the database saves; the paper prints the times
+/// only.
 pub(super) fn in_database(sources: Sources<'_>) -> Findings {
     let what = "share of time saved inside the database";
     let check = check(what, "1 - inside / outside", "%");
@@ -132,7 +133,8 @@ impl Channel {
     }
 }
 
-/// The figure's caption says ResNet-18 where the text says ResNet-50.
+/// Notes that the figure's caption says ResNet-18 where the text says
+/// ResNet-50.
 pub(super) fn caption(sources: Sources<'_>) -> Findings {
     let what = "latency of a request that AllReduce's times imply";
     let formula = "(W + 2)(a + P / w) for both models, solved for a";

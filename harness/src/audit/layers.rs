@@ -38,7 +38,7 @@ fn count(layers: &[Layer]) -> u64 {
     layers.iter().map(|layer| layer.parameters()).sum()
 }
 
-/// A convolution without bias and its batch norm.
+/// Returns a convolution without bias and its batch norm.
 fn normalised(from: u64, to: u64, side: u64, groups: u64) -> [Layer; 2] {
     let convolution = Layer::Convolution {
         from,
@@ -68,8 +68,8 @@ impl Stem {
     }
 }
 
-/// MobileNet (Howard et al. 2017, Table 1) with a head of that many classes.
-/// Sizes of images and strides change no count.
+/// Counts MobileNet (Howard et al. 2017, Table 1) with a head of that many
+/// classes. Sizes of images and strides change no count.
 pub(super) fn mobilenet(classes: u64) -> u64 {
     const WIDTHS: [u64; 14] = [
         32, 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024,
@@ -86,7 +86,7 @@ pub(super) fn mobilenet(classes: u64) -> u64 {
     count(&layers)
 }
 
-/// ResNet-18 (He et al. 2016, Table 1): two basic blocks at each width.
+/// Counts ResNet-18 (He et al. 2016, Table 1): two basic blocks at each width.
 pub(super) fn resnet18(stem: Stem, classes: u64) -> u64 {
     let mut layers = normalised(3, 64, stem.side(), 1).to_vec();
     let mut from = 64;
@@ -107,7 +107,8 @@ pub(super) fn resnet18(stem: Stem, classes: u64) -> u64 {
     count(&layers)
 }
 
-/// ResNet-50 (He et al. 2016, Table 1): bottlenecks of four times their width.
+/// Counts ResNet-50 (He et al. 2016, Table 1): bottlenecks of four times their
+/// width.
 pub(super) fn resnet50(stem: Stem, classes: u64) -> u64 {
     let mut layers = normalised(3, 64, stem.side(), 1).to_vec();
     let mut from = 64;
@@ -129,8 +130,8 @@ pub(super) fn resnet50(stem: Stem, classes: u64) -> u64 {
     count(&layers)
 }
 
-/// VGG-11 without batch norm (Simonyan and Zisserman 2015, column A), for
-/// images of 224 × 224 pixels.
+/// Counts VGG-11 without batch norm (Simonyan and Zisserman 2015, column A),
+/// for images of 224 × 224 pixels.
 pub(super) fn vgg11(classes: u64) -> u64 {
     const WIDTHS: [u64; 9] = [3, 64, 128, 256, 256, 512, 512, 512, 512];
     let convolutions = WIDTHS.windows(2).map(|pair| Layer::Convolution {

@@ -30,7 +30,7 @@ pub(super) const fn check(
     }
 }
 
-/// No stage uses more CPU time than the instance has.
+/// Checks that no stage uses more CPU time than the instance has.
 pub(super) fn cpu(sources: Sources<'_>) -> Findings {
     let what = "CPU use against the instance's vCPUs";
     let check = check("Table I", what, "vCPUs × 100", "%");
@@ -60,8 +60,8 @@ pub(super) fn cpu(sources: Sources<'_>) -> Findings {
     ])
 }
 
-/// A model update takes as long whatever the dataset: it has as many
-/// parameters.
+/// Checks that a model update takes as long whatever the dataset: it has as
+/// many parameters.
 pub(super) fn updates(sources: Sources<'_>) -> Findings {
     let what = "model update on two datasets";
     let check = check("Table I", what, "the same model, the same parameters", "s");
@@ -98,7 +98,8 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Table I's time a batch, times its batches, against Table III's epoch.
+/// Checks Table I's time per batch, times its batches, against Table III's
+/// epoch.
 pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
     let what = "Table III's time from Table I's time a batch (VGG-11, MNIST)";
     let check = check("Table I", what, "seconds per batch × batches", "s");
@@ -133,7 +134,8 @@ pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// The two times side by side, and the saving with either.
+/// Returns the finding with the two times side by side, and the saving with
+/// either.
 fn compared(finding: Finding, tables: Vec<Input>, computed: f64) -> Finding {
     let as_printed = saved(&tables);
     let with_table1 = match tables.as_slice() {
@@ -177,7 +179,7 @@ pub(super) fn batches(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Times of one batch size, with and without functions.
+/// Returns the times of one batch size, with and without functions.
 fn times(sources: Sources<'_>, size: &str) -> Result<Vec<Input>, AuditError> {
     let of = |file: &str| {
         let table = sources.published.table(file)?;
@@ -196,7 +198,7 @@ fn saved(times: &[Input]) -> f64 {
     }
 }
 
-/// The shares of gradient computation time that the text says are saved.
+/// Checks the shares of gradient computation time that the text says are saved.
 pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
     let what = "gradient computation time saved";
     let check = check("text", what, "1 - with Lambda / on instances", "%");
@@ -240,7 +242,7 @@ pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Which batch size saves most.
+/// Returns which batch size saves most.
 fn largest_saving(sources: Sources<'_>) -> Result<String, AuditError> {
     let mut most: Option<(&str, f64)> = None;
     for row in sources.published.table("p2p_table3_instance.csv")?.rows() {

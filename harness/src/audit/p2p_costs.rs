@@ -15,7 +15,7 @@ const MB_PER_GIB: f64 = 1024.0;
 /// USD a GB-second on Arm, AWS list price since 2021.
 const ARM_GB_SECOND: f64 = 0.0000133334;
 
-/// Rates of functions and instances against AWS's list prices.
+/// Checks the rates of functions and instances against AWS's list prices.
 pub(super) fn rates(sources: Sources<'_>) -> Findings {
     let formula = "MB / 1024 × price of a GB-second on Arm";
     let lambda = check("Table II", "price of a function per second", formula, "USD");
@@ -61,7 +61,7 @@ pub(super) fn rates(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// A peer's cost by the paper's formula, from a row of Table II.
+/// Returns a peer's cost by the paper's formula, from a row of Table II.
 fn serverless_cost(row: Row<'_>) -> Result<(Vec<Input>, f64), AuditError> {
     let lambda = row.number("lambda_usd_per_second")?;
     let batches = row.number("batches")?;
@@ -77,7 +77,7 @@ fn serverless_cost(row: Row<'_>) -> Result<(Vec<Input>, f64), AuditError> {
     Ok((inputs, computed))
 }
 
-/// Table II's costs.
+/// Checks Table II's costs.
 pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     let formula = "(rate of Lambda × batches + rate of EC2) × seconds";
     let check = check("Table II", "cost per peer with Lambda", formula, "USD");
@@ -115,7 +115,7 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Table III's costs.
+/// Checks Table III's costs.
 pub(super) fn instances(sources: Sources<'_>) -> Findings {
     let check = check(
         "Table III",
@@ -167,7 +167,7 @@ fn costs(sources: Sources<'_>) -> Result<Vec<Costs<'_>>, AuditError> {
     Ok(all)
 }
 
-/// The paper's three figures for one ratio.
+/// Checks the paper's three figures for one ratio.
 pub(super) fn ratio(sources: Sources<'_>) -> Findings {
     let what = "serverless cost over instance cost, the largest";
     let formula = "cost of Table II / cost of Table III, largest over batch sizes";

@@ -22,7 +22,7 @@ pub(super) const fn check(what: &'static str, formula: &'static str, unit: &'sta
     }
 }
 
-/// A number of the table's set-up.
+/// Returns a number of the table's set-up.
 pub(super) fn setting(
     sources: Sources<'_>,
     quantity: &str,
@@ -32,7 +32,7 @@ pub(super) fn setting(
     Ok(sources.published.stated(key)?)
 }
 
-/// The table's rows of one model.
+/// Returns the table's rows of one model.
 pub(super) fn rows<'a>(
     sources: Sources<'a>,
     model: &str,
@@ -46,7 +46,7 @@ pub(super) fn rows<'a>(
     Ok(rows)
 }
 
-/// Every row that runs on functions, by a name of model and framework.
+/// Returns every row that runs on functions, by a name of model and framework.
 pub(super) fn function_rows(sources: Sources<'_>) -> Result<Vec<(String, Row<'_>)>, AuditError> {
     let mut found = Vec::new();
     for model in MODELS {
@@ -59,7 +59,7 @@ pub(super) fn function_rows(sources: Sources<'_>) -> Result<Vec<(String, Row<'_>
     Ok(found)
 }
 
-/// How many full batches a worker's share of the data has.
+/// Checks how many full batches a worker's share of the data has.
 pub(super) fn epoch(sources: Sources<'_>) -> Findings {
     let check = check(
         "mini-batches per worker and epoch",
@@ -108,8 +108,8 @@ pub(super) fn totals(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// SPIRT computes the gradients of its mini-batches in parallel functions; the
-/// table adds their durations.
+/// Checks SPIRT's times: it computes the gradients of its mini-batches in
+/// parallel functions; the table adds their durations.
 pub(super) fn parallel(sources: Sources<'_>) -> Findings {
     let check = check(
         "wall time of SPIRT's parallel functions",
@@ -158,7 +158,8 @@ fn lower_bound(model: &str) -> String {
     )
 }
 
-/// What the paper tells of SPIRT's work inside the database, for that model.
+/// Returns what the paper states of SPIRT's work inside the database, for that
+/// model.
 fn in_database(sources: Sources<'_>, model: &str) -> Result<Vec<Input>, AuditError> {
     let mut inputs = Vec::new();
     for row in sources.published.table("cp_communication.csv")?.rows() {
@@ -174,7 +175,8 @@ fn in_database(sources: Sources<'_>, model: &str) -> Result<Vec<Input>, AuditErr
     Ok(inputs)
 }
 
-/// The order of the model's times, as printed and with SPIRT's wall time.
+/// Returns the order of the model's times, as printed and with SPIRT's wall
+/// time.
 fn order_of_times(rows: &[(&str, Row<'_>)], wall: f64) -> Result<String, AuditError> {
     let mut printed = Vec::new();
     let mut corrected = Vec::new();

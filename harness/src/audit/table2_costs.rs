@@ -36,20 +36,20 @@ impl Prices {
         })
     }
 
-    /// Cost of one function.
+    /// Returns the cost of one function.
     fn function(&self, row: Row<'_>) -> Result<f64, AuditError> {
         let seconds = row.number("seconds_per_batch")?.value;
         let gigabytes = row.number("peak_ram_mb")?.value / self.mb_per_gb.value;
         Ok(seconds * gigabytes * self.gb_second.value)
     }
 
-    /// Cost of one GPU instance for an epoch.
+    /// Returns the cost of one GPU instance for an epoch.
     fn instance(&self, row: Row<'_>) -> Result<f64, AuditError> {
         let seconds = row.number("total_seconds")?.value;
         Ok(seconds * self.instance_hour.value / SECONDS_PER_HOUR)
     }
 
-    /// Cost of an epoch, all from times, memory and prices.
+    /// Returns the cost of an epoch, all from times, memory and prices.
     fn total(&self, framework: &str, row: Row<'_>) -> Result<f64, AuditError> {
         let worker = match framework {
             GPU => self.instance(row)?,
@@ -58,7 +58,7 @@ impl Prices {
         Ok(worker * self.workers.value)
     }
 
-    /// Costs of an epoch of every framework.
+    /// Returns the costs of an epoch of every framework.
     fn totals(&self, rows: &[(&str, Row<'_>)]) -> Result<Ranking, AuditError> {
         let total =
             |(name, row): &(&str, Row<'_>)| Ok(((*name).to_owned(), self.total(name, *row)?));
@@ -67,7 +67,7 @@ impl Prices {
     }
 }
 
-/// Costs of an epoch as the table prints them.
+/// Returns the costs of an epoch as the table prints them.
 fn printed_totals(rows: &[(&str, Row<'_>)]) -> Result<Ranking, AuditError> {
     let mut printed = Vec::new();
     for (name, row) in rows {
@@ -76,7 +76,8 @@ fn printed_totals(rows: &[(&str, Row<'_>)]) -> Result<Ranking, AuditError> {
     Ok(Ranking::new(printed))
 }
 
-/// Cost of one function, and of one GPU instance, from times and prices.
+/// Checks the cost of one function, and of one GPU instance, from times and
+/// prices.
 pub(super) fn functions(sources: Sources<'_>) -> Findings {
     let prices = Prices::of(sources)?;
     let formula = "seconds per batch × MB / MB in a GB × price";
@@ -114,7 +115,8 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// A wrong cost with what could explain it, and what it does to the order.
+/// Returns a wrong cost with what could explain it, and what it does to the
+/// order.
 fn judged(
     finding: Finding,
     row: Row<'_>,
@@ -141,7 +143,8 @@ fn judged(
     )))
 }
 
-/// Which memory size would give the printed cost, and which other prices would not.
+/// Returns which memory size would give the printed cost, and which other
+/// prices would not.
 fn explanation(finding: &Finding, row: Row<'_>, prices: &Prices) -> Result<String, AuditError> {
     let (Some(computed), Some(printed)) = (finding.computed, &finding.printed) else {
         return Ok(String::new());
@@ -170,7 +173,8 @@ fn explanation(finding: &Finding, row: Row<'_>, prices: &Prices) -> Result<Strin
     ))
 }
 
-/// How the cheapest functions compare with the GPU, printed and recomputed.
+/// Returns how the cheapest functions compare with the GPU, printed and
+/// recomputed.
 fn against_gpu(rows: &[(&str, Row<'_>)], prices: &Prices) -> Result<String, AuditError> {
     let Some((_, gpu)) = rows.iter().find(|(name, _)| *name == GPU) else {
         return Ok(String::new());
@@ -242,7 +246,8 @@ const OVER_S3: [(&str, &str); 4] = [
     (GPU, "gpu_baseline"),
 ];
 
-/// The formula leaves out requests: what they would add at list prices.
+/// Computes what requests, which the formula leaves out, would add at list
+/// prices.
 pub(super) fn requests(sources: Sources<'_>) -> Findings {
     let formula = "recomputed total cost + writes × price of a PUT + reads × price of a GET";
     let check = check("total cost with the requests to S3", formula, "USD");
@@ -296,7 +301,8 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Writes and reads of an epoch by the system's closed form, and their price.
+/// Returns writes and reads of an epoch by the system's closed form, and their
+/// price.
 fn charges(
     sources: Sources<'_>,
     model: &str,

@@ -24,7 +24,7 @@ const fn check(what: &'static str, formula: &'static str, unit: &'static str) ->
     }
 }
 
-/// The table's rows, by framework.
+/// Returns the table's rows, by framework.
 fn rows(sources: Sources<'_>) -> Result<Vec<(&str, Row<'_>)>, AuditError> {
     let mut rows = Vec::new();
     for row in sources.published.table("cp_table3.csv")?.rows() {
@@ -33,8 +33,8 @@ fn rows(sources: Sources<'_>) -> Result<Vec<(&str, Row<'_>)>, AuditError> {
     Ok(rows)
 }
 
-/// The column is headed "time to 80 %"; the text gives the same times as those
-/// to the final accuracy.
+/// Checks the column headed "time to 80 %": the text gives the same times as
+/// those to the final accuracy.
 pub(super) fn header(sources: Sources<'_>) -> Findings {
     let what = "time to 80 % against the text's time to final accuracy";
     let check = check(
@@ -103,7 +103,7 @@ struct Epochs<'a> {
     framework: &'a str,
     minutes: Quantity,
     seconds: Quantity,
-    /// Of an epoch, as printed.
+    /// Cost of an epoch, as printed.
     usd: f64,
     count: f64,
 }
@@ -165,7 +165,7 @@ pub(super) fn epochs(sources: Sources<'_>) -> Findings {
         .collect())
 }
 
-/// What is odd about that many epochs; none for the GPU, the yardstick.
+/// Returns what is odd about that many epochs; none for the GPU, the yardstick.
 fn remark(
     epochs: &Epochs<'_>,
     gpu: Option<(f64, f64)>,
@@ -215,7 +215,7 @@ fn remark(
     }
 }
 
-/// The order of costs to accuracy, beside that of costs per epoch.
+/// Returns the order of costs to accuracy, beside that of costs per epoch.
 fn cost_to_accuracy(all: &[Epochs<'_>]) -> String {
     let named = |figure: fn(&Epochs<'_>) -> f64| {
         let items = all.iter();

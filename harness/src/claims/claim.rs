@@ -19,7 +19,7 @@ use super::selector::Selector;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What is claimed, in one sentence.
+    /// The claim, in one sentence.
     pub claim: String,
     /// The rows that it speaks of; each gets a verdict of its own.
     pub select: Selector,
@@ -49,7 +49,7 @@ pub struct Claim {
     /// metric's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Where it is published: paper, table or section.
+    /// Publication: paper, table or section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The cell of a published table that `published` is quoted from.
@@ -93,7 +93,7 @@ pub enum VerdictKind {
     ByConstruction,
     /// No trial of the row ended well, or no row was selected.
     NotRun,
-    /// It cannot be run under a named limit.
+    /// A named limit makes it impossible to run.
     Infeasible,
 }
 
@@ -148,7 +148,7 @@ pub enum ClaimError {
         claim: String,
         /// The field.
         field: &'static str,
-        /// Its value.
+        /// Value.
         value: f64,
         /// What it may be.
         domain: &'static str,
@@ -167,7 +167,7 @@ pub enum ClaimError {
     Unit {
         /// The claim.
         claim: String,
-        /// Its unit.
+        /// Unit.
         unit: String,
         /// Those that it could be in.
         known: Vec<&'static str>,
@@ -181,7 +181,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// The field that it is about; none if it is about several.
+    /// Returns the field that it is about; none if it is about several.
     pub fn field(&self) -> Option<&'static str> {
         match self {
             Self::Domain { field, .. } => Some(field),
@@ -192,7 +192,7 @@ impl ClaimError {
         }
     }
 
-    /// What to do.
+    /// Remedy.
     pub fn remedy(&self) -> String {
         match self {
             Self::Metric(_) => {
@@ -306,7 +306,7 @@ impl Claim {
         }
     }
 
-    /// The band that the observed value must lie in, ends included.
+    /// Returns the band that the observed value must lie in, ends included.
     pub fn band(&self) -> Band {
         match (self.published, self.tolerance) {
             (Some(published), Some(tolerance)) => {
@@ -323,12 +323,12 @@ impl Claim {
         }
     }
 
-    /// Whether it says which of two is ahead, and not by how much.
+    /// Returns whether it says which of two is ahead, and not by how much.
     pub fn is_ranking(&self) -> bool {
         self.over.is_some() && self.at_least.is_some() != self.at_most.is_some()
     }
 
-    /// The unit of the observed value.
+    /// Returns the unit of the observed value.
     pub fn unit(&self) -> &str {
         match (&self.unit, &self.over, self.metric) {
             (Some(unit), _, _) => unit,
@@ -338,8 +338,8 @@ impl Claim {
         }
     }
 
-    /// From the metric's own unit, or a ratio, to the claim's unit; none if
-    /// there is no way.
+    /// Returns the conversion from the metric's own unit, or a ratio, to the
+    /// claim's unit; none if there is no way.
     pub fn scale(&self) -> Option<Scale> {
         match (&self.over, self.metric) {
             (Some(_), _) => Scale::from_ratio(self.unit()),
@@ -368,7 +368,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// Whether `value` lies in it.
+    /// Returns whether `value` lies in it.
     pub fn contains(self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
     }

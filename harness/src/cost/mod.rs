@@ -1,4 +1,4 @@
-//! What a trial costs: a dated price book, and bills made of line items.
+//! Costs of a trial: a dated price book, and bills made of line items.
 //!
 //! Every trial is priced by two cost models: `paper`, the formula of the
 //! system's paper, and `full`, with everything that AWS would charge for.

@@ -37,8 +37,8 @@ const FILES: [(&str, &str); 14] = [
     ("prices.yaml", "the prices of its bills"),
 ];
 
-/// Those that are there. Links are relative, so that a copy of the directory
-/// keeps them.
+/// Returns the files that exist. Links are relative, so that a copy of the
+/// directory keeps them.
 pub(super) fn downloads(run: &RunDirectory) -> Vec<Download> {
     let download = |(name, what)| {
         let found = fs::metadata(run.path().join(name)).ok()?;

@@ -92,7 +92,7 @@ fn render(
     tera.render(name, &context).map_err(failed)
 }
 
-/// Text that stays text inside a cell of a Markdown table.
+/// Escapes text for a cell of a Markdown table.
 fn markdown_cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

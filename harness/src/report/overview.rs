@@ -94,7 +94,7 @@ struct ItemView {
 #[derive(Debug, Serialize)]
 struct ItemLine {
     id: String,
-    /// Of its section of the page.
+    /// Anchor of its section of the page.
     anchor: String,
     description: String,
     /// Origin of its figures; its state where it has none.
@@ -102,7 +102,7 @@ struct ItemLine {
     state: &'static str,
     why: String,
     claims: usize,
-    /// Where its own report lies; empty without a run.
+    /// Path of its own report; empty without a run.
     run: String,
 }
 
@@ -204,7 +204,7 @@ fn headline(overview: &Overview) -> String {
     parts.join(" ")
 }
 
-/// What the exit code stands for.
+/// Returns what the exit code stands for.
 fn ending(overview: &Overview) -> String {
     let failed_trials: usize = overview.items.iter().map(|item| item.failed_trials).sum();
     let failed = |item: &&ItemOverview| item.state == ItemState::Failed;

@@ -136,7 +136,7 @@ pub(super) fn stage_line(labelled: &Labelled<'_>) -> StageLine {
     }
 }
 
-/// Mean bills of a row, line by line.
+/// Returns the mean bills of a row, line by line.
 pub(super) fn bill_lines(labelled: &Labelled<'_>) -> Vec<BillLine> {
     let of = |cost_model: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
         let items = mean_items(labelled.row, bill);
@@ -180,7 +180,7 @@ pub(super) fn traffic_line(labelled: &Labelled<'_>, row: &RowSummary) -> Traffic
     }
 }
 
-/// Loss and accuracy after each evaluated epoch, and after the last.
+/// Returns loss and accuracy after each evaluated epoch, and after the last.
 pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
     let losses = labelled.row.by_epoch(|epoch| epoch.train_loss);
     let accuracies = labelled.row.by_epoch(|epoch| epoch.accuracy);

@@ -1,4 +1,4 @@
-//! What a simulation stands on, for the report.
+//! Profiles and constants of a simulation, for the report.
 
 use epochcost_simulator::profile::{ComputeOrigin, FunctionDevice, ModelCost};
 use epochcost_systems::Device;
@@ -151,7 +151,7 @@ fn compute(known: &ComputeRecord, cost: &ModelCost) -> ComputeLine {
     }
 }
 
-/// What a batch of b takes: a fixed part, and one a sample.
+/// Returns what a batch of b takes: a fixed part, and one a sample.
 fn line(fixed: f64, sample: f64, unit: &str) -> String {
     let parts = [(fixed, ""), (sample, " × b")];
     let parts = parts.iter().filter(|(part, _)| *part > 0.0);

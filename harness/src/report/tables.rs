@@ -58,7 +58,8 @@ pub(super) fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), Resul
     )
 }
 
-/// Each line of the bills of a row's trials, as a mean over all of them.
+/// Returns each line of the bills of a row's trials, as a mean over all of
+/// them.
 pub(super) fn mean_items(
     row: &RowAnalysis,
     bill: impl Fn(&TrialAnalysis) -> &Bill,

@@ -43,8 +43,8 @@ const COLUMNS: [Column; 9] = [
     }),
 ];
 
-/// A plain-text table of the rows, and a line for each row that is infeasible
-/// and each verdict that is not as expected.
+/// Returns a plain-text table of the rows, and a line for each row that is
+/// infeasible and each verdict that is not as expected.
 pub fn terminal_table(analysis: &Analysis) -> String {
     let rows = &analysis.summary.rows;
     let mut lines: Vec<Vec<String>> = vec![heading()];
@@ -82,8 +82,9 @@ pub fn terminal_table(analysis: &Analysis) -> String {
     text
 }
 
-/// A plain-text table of the items with their verdicts by kind, and a line for
-/// each item that is not done and each verdict that is not as expected.
+/// Returns a plain-text table of the items with their verdicts by kind, and a
+/// line for each item that is not done and each verdict that is not as
+/// expected.
 pub fn terminal_overview(overview: &Overview) -> String {
     let kinds = VerdictKind::ALL.map(|kind| class_and_sign(kind).1.to_owned());
     let mut lines: Vec<Vec<String>> = vec![
@@ -131,7 +132,8 @@ pub fn terminal_overview(overview: &Overview) -> String {
     text
 }
 
-/// Verdicts of each kind, on values and rankings; nothing where there are none.
+/// Returns the number of verdicts of each kind, on values and rankings; nothing
+/// where there are none.
 fn by_kind(counts: &Counts) -> [String; VerdictKind::ALL.len()] {
     VerdictKind::ALL.map(|kind| {
         let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
@@ -152,7 +154,7 @@ fn heading() -> Vec<String> {
         .collect()
 }
 
-/// Text to the left, figures to the right.
+/// Aligns text to the left and figures to the right.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)

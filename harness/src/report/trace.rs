@@ -54,7 +54,8 @@ pub(super) fn write(
     run.write("trace.json", document(run, rows, samples).as_bytes())
 }
 
-/// One event per line: large files stay readable, and differences small.
+/// Returns the trace with one event per line: large files stay readable, and
+/// differences small.
 fn document(run: &RunDirectory, rows: &[Labelled<'_>], samples: &[Sample<'_>]) -> String {
     let share = MOST_SLICES / samples.len().max(1);
     let mut events = Vec::new();
@@ -86,7 +87,7 @@ fn document(run: &RunDirectory, rows: &[Labelled<'_>], samples: &[Sample<'_>]) -
     )
 }
 
-/// The events of one trial, and what was left out of it.
+/// Returns the events of one trial, and what was left out of it.
 fn of_sample(
     labelled: &Labelled<'_>,
     sample: &Sample<'_>,
@@ -217,7 +218,8 @@ fn of_call(call: &Call<'_>, start_s: f64) -> Vec<Slice> {
     slices
 }
 
-/// The step, its stages, and the parts of "synchronise", none beyond `end_ns`.
+/// Returns the step, its stages, and the parts of "synchronise", none beyond
+/// `end_ns`.
 fn of_step(step: &StepRecord, begin_ns: i64, end_ns: i64) -> Vec<Slice> {
     let after = |at_ns: i64, seconds: f64| (at_ns + (seconds * 1e9).round() as i64).min(end_ns);
     let batch = step

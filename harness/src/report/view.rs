@@ -1,4 +1,4 @@
-//! What a report says, made once and shown as HTML and as Markdown.
+//! Content of a report, made once and shown as HTML and as Markdown.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(super) struct View {
     /// Filled once the files are written.
     pub downloads: Vec<Download>,
     pub money: &'static str,
-    /// What stands behind a mean.
+    /// The note on the interval behind a mean.
     pub interval: &'static str,
 }
 
@@ -227,7 +227,7 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     strip
 }
 
-/// A verdict as people read it; `names` are those of `rows`.
+/// Returns a verdict as people read it; `names` are those of `rows`.
 pub(super) fn verdict_line(
     verdict: &Verdict,
     names: &[String],

@@ -1,5 +1,5 @@
-//! Whether the lines of a run's files belong together: what was edited or lost
-//! is found before figures are made of it.
+//! Consistency of the lines of a run's files: what was edited or lost is found
+//! before figures are made of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -48,7 +48,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), R
     Ok((rows.into_iter().map(|(_, row)| row).collect(), is_cut))
 }
 
-/// The same, each row with the number of its line.
+/// Reads every row with the number of its line.
 pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered<T>, ResultsError> {
     let mut file = match File::open(path) {
         Ok(file) => BufReader::new(file),
@@ -83,13 +83,13 @@ pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered
 /// Rows with the numbers of their lines, and whether a last line was cut off.
 pub(super) type Numbered<T> = (Vec<(usize, T)>, bool);
 
-/// A line of a file, as errors name it.
+/// Returns a line of a file, as errors name it.
 pub(super) fn place(path: &Path, line: usize) -> String {
     format!("{}, line {line}", path.display())
 }
 
-/// An error inside one line: the parser counts lines of what it was given, and
-/// that is always the first.
+/// Returns an error inside one line: the parser counts lines of what it was
+/// given, and that is always the first.
 fn in_one_line(error: &serde_json::Error) -> String {
     error
         .to_string()

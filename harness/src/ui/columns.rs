@@ -1,7 +1,7 @@
 //! Columns of text.
 
-/// Rows under a heading, each column as wide as its widest cell; columns whose
-/// cells are all numbers lean to the right.
+/// Returns rows under a heading, each column as wide as its widest cell;
+/// columns whose cells are all numbers lean to the right.
 pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -36,7 +36,7 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
         .join("\n")
 }
 
-/// Bytes in decimal units.
+/// Returns bytes in decimal units.
 pub fn bytes(count: u64) -> String {
     match count {
         0..1_000 => format!("{count} B"),

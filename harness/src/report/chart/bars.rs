@@ -7,25 +7,25 @@ const GAP: f64 = 12.0;
 pub struct Bars<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
     /// Names of the segments, in the order in which they are stacked.
     pub legend: Vec<String>,
     /// The bars.
     pub bars: Vec<Bar>,
-    /// What the tick across a bar means, if bars have one.
+    /// Meaning of the tick across a bar, if bars have one.
     pub tick_name: Option<&'a str>,
-    /// How values are written.
+    /// Format of the values.
     pub format: fn(f64) -> String,
 }
 
 /// One bar.
 pub struct Bar {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The system that the page's filter knows it by.
     pub system: String,
-    /// Its parts.
+    /// Parts.
     pub segments: Vec<Segment>,
     /// A value marked across it.
     pub tick: Option<f64>,
@@ -33,9 +33,9 @@ pub struct Bar {
 
 /// A part of a bar.
 pub struct Segment {
-    /// Which entry of the legend.
+    /// Index of its entry in the legend.
     pub series: usize,
-    /// Its length.
+    /// Length.
     pub value: f64,
 }
 
@@ -140,7 +140,7 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, y: f64, left: f64, x: impl F
     svg.close();
 }
 
-/// The bars' sums in words.
+/// Returns the bars' sums in words.
 fn description(chart: &Bars<'_>) -> String {
     let sums = chart.bars.iter().map(|bar| match bar.segments.is_empty() {
         true => format!("{}: unknown", bar.name),

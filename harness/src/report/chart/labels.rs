@@ -17,13 +17,13 @@ pub(super) struct Occupied {
 }
 
 impl Occupied {
-    /// A point of about this radius.
+    /// Marks the area of a point of about this radius.
     pub(super) fn point(&mut self, [x, y]: [f64; 2], radius: f64) {
         let area = [x - radius, y - radius, x + radius, y + radius];
         self.points.push(area);
     }
 
-    /// A straight line, as the small boxes along it.
+    /// Marks a straight line, as the small boxes along it.
     pub(super) fn line(&mut self, [from, to]: [[f64; 2]; 2]) {
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
         let steps = (dx.hypot(dy) / 6.0).ceil().max(1.0) as usize;
@@ -67,7 +67,8 @@ fn overlap(a: Area, b: Area) -> bool {
     a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3]
 }
 
-/// Places near a point for a text of this width, the best liked first.
+/// Returns positions near a point for a text of this width, the preferred ones
+/// first.
 pub(super) fn around([x, y]: [f64; 2], text: &str) -> Vec<[f64; 2]> {
     const HEIGHTS: [f64; 11] = [
         4.0, 18.0, -10.0, 32.0, -24.0, 46.0, -38.0, 60.0, -52.0, 74.0, -66.0,

@@ -27,7 +27,7 @@ pub(super) const COLOURS: usize = 8;
 /// Mean width of a character at the charts' text size.
 const CHARACTER: f64 = 6.7;
 
-/// The class that carries the colour of the `index`th series.
+/// Returns the class that carries the colour of the `index`th series.
 fn colour(index: usize) -> String {
     format!("c{}", index % COLOURS + 1)
 }

@@ -8,18 +8,18 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 38.0;
 const BOTTOM: f64 = HEIGHT - 56.0;
 
-/// Where names may stand.
+/// The area in which names may stand.
 const FRAME: [f64; 4] = [LEFT + 2.0, TOP, RIGHT + 12.0, BOTTOM];
 
 /// Points over two logarithmic axes, less being better on both.
 pub struct Scatter<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
-    /// What the horizontal axis measures, and how its values are written.
+    /// Quantity of the horizontal axis, and how its values are written.
     pub x: (&'a str, fn(f64) -> String),
-    /// The same of the vertical axis.
+    /// Quantity of the vertical axis, and how its values are written.
     pub y: (&'a str, fn(f64) -> String),
     /// The points.
     pub marks: Vec<Mark>,
@@ -29,7 +29,7 @@ pub struct Scatter<'a> {
 
 /// A level across the chart that no point can lie below.
 pub struct LowerBound {
-    /// Its meaning.
+    /// Meaning.
     pub name: String,
     /// Vertical value, above 0.
     pub y: f64,
@@ -37,13 +37,14 @@ pub struct LowerBound {
 
 /// One point.
 pub struct Mark {
-    /// Its name. A published point and this run's of one name are joined by an arrow.
+    /// Name. A published point and this run's of one name are joined by an
+    /// arrow.
     pub name: String,
     /// The system that the page's filter knows it by.
     pub system: String,
-    /// Which colour.
+    /// Index of its colour.
     pub series: usize,
-    /// Where the figures come from.
+    /// Origin of the figures.
     pub provenance: Provenance,
     /// Horizontal value, above 0.
     pub x: f64,
@@ -146,7 +147,7 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     Some(svg.finish())
 }
 
-/// The points in words.
+/// Returns the points in words.
 fn description(chart: &Scatter<'_>, marks: &[&Mark]) -> String {
     super::listed(marks.iter().map(|mark| title(chart, mark)))
 }
@@ -207,7 +208,7 @@ fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
     }
 }
 
-/// The class that tells where a point's figures come from.
+/// Returns the class that tells where a point's figures come from.
 fn sign(provenance: Provenance) -> &'static str {
     match provenance {
         Provenance::Measured => "point",
@@ -228,7 +229,7 @@ fn arrows<'a>(marks: &[&'a Mark]) -> Vec<(&'a Mark, &'a Mark)> {
         .collect()
 }
 
-/// A line between two points that leaves their circles free.
+/// Returns a line between two points that leaves their circles free.
 fn shortened(from: [f64; 2], to: [f64; 2]) -> [[f64; 2]; 2] {
     const GAP: f64 = 10.0;
     let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
@@ -277,7 +278,7 @@ fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], occupied: &mut Occupied)
     svg.close();
 }
 
-/// The values' range, widened so that no point lies on the frame.
+/// Returns the values' range, widened so that no point lies on the frame.
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (low, high) = values.fold((f64::INFINITY, 0f64), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -288,8 +289,8 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// The points that no other beats on both axes, from left to right, joined as
-/// steps. Published points take no part.
+/// Returns the points that no other beats on both axes, from left to right,
+/// joined as steps. Published points take no part.
 fn frontier(marks: &[&Mark]) -> Vec<[f64; 2]> {
     let mut points: Vec<[f64; 2]> = marks
         .iter()

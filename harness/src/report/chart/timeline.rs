@@ -15,9 +15,9 @@ const MOST_TITLES: usize = 240;
 pub struct Timeline<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
-    /// Its figures in a sentence.
+    /// Figures in a sentence.
     pub desc: &'a str,
     /// Length of the axis.
     pub seconds: f64,
@@ -25,42 +25,42 @@ pub struct Timeline<'a> {
     pub lanes: Vec<Lane>,
     /// Class and name of each kind of piece.
     pub kinds: &'a [(&'a str, &'a str)],
-    /// What the mark at a span's start means.
+    /// Meaning of the mark at a span's start.
     pub flag: &'a str,
-    /// How seconds are written.
+    /// Format of seconds.
     pub format: fn(f64) -> String,
 }
 
 /// One lane.
 pub struct Lane {
-    /// Its name; empty where it is one of several of the one above.
+    /// Name; empty where it is one of several of the one above.
     pub name: String,
-    /// What is in it, from left to right.
+    /// Its spans, from left to right.
     pub spans: Vec<Span>,
 }
 
 /// A stretch of time.
 pub struct Span {
-    /// Its start, seconds on the axis.
+    /// Start, seconds on the axis.
     pub from: f64,
-    /// Its end.
+    /// End.
     pub to: f64,
     /// Whether its start is marked.
     pub flagged: bool,
-    /// What it is.
+    /// Description.
     pub title: String,
-    /// What fills it, from left to right.
+    /// Its parts, from left to right.
     pub pieces: Vec<Piece>,
 }
 
 /// A part of a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Its start, seconds on the axis.
+    /// Start, seconds on the axis.
     pub from: f64,
-    /// Its end.
+    /// End.
     pub to: f64,
-    /// Which kind.
+    /// Index of its kind.
     pub kind: usize,
 }
 
@@ -115,7 +115,7 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
     Some(svg.finish())
 }
 
-/// Height of a lane: fewer lanes are taller.
+/// Returns the height of a lane: fewer lanes are taller.
 fn pitch(lanes: usize) -> f64 {
     match lanes {
         0..=8 => 22.0,
@@ -151,7 +151,7 @@ fn legend(svg: &mut Svg, chart: &Timeline<'_>) -> f64 {
     height
 }
 
-/// A small triangle that points to where something starts.
+/// Returns a small triangle that points to where something starts.
 fn flag(x: f64, y: f64, size: f64) -> [[f64; 2]; 3] {
     [[x, y], [x + size * 0.8, y + size * 0.5], [x, y + size]]
 }
@@ -208,7 +208,7 @@ fn draw(
     }
 }
 
-/// Boxes as one path.
+/// Returns boxes as one path.
 fn boxes(areas: impl Iterator<Item = [f64; 4]>) -> String {
     let mut d = String::new();
     for [x, y, width, height] in areas {
@@ -218,7 +218,8 @@ fn boxes(areas: impl Iterator<Item = [f64; 4]>) -> String {
     d
 }
 
-/// The pieces of every lane, with neighbours joined until there are few enough.
+/// Returns the pieces of every lane, with neighbours joined until there are few
+/// enough.
 fn coarse(lanes: &[Lane], seconds: f64) -> Vec<Vec<Piece>> {
     let exact = |lane: &Lane| -> Vec<Piece> {
         let pieces = lane.spans.iter().flat_map(|span| &span.pieces);

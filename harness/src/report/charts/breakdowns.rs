@@ -21,7 +21,7 @@ const COSTS: [(&str, &[&str]); 8] = [
     ("instances", &["ec2/"]),
 ];
 
-/// Seconds by stage.
+/// Draws seconds by stage.
 pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let row = labelled.row;
@@ -49,7 +49,7 @@ pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
     Some(Chart::of_all("stages", "Where the time goes", caption, svg))
 }
 
-/// Dollars by what is charged for.
+/// Draws dollars by what is charged for.
 pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let mut sums = [0.0; COSTS.len()];
@@ -83,7 +83,7 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
     Some(Chart::of_all("costs", "Where the money goes", caption, svg))
 }
 
-/// Bytes per worker, by direction.
+/// Draws bytes per worker, by direction.
 pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let workers = labelled.row.planned.row.job.workers as f64;
@@ -111,7 +111,7 @@ pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
     Some(Chart::of_all("bytes", "Bytes per worker", caption, svg))
 }
 
-/// A row's bar of the parts that are known.
+/// Returns a row's bar of the parts that are known.
 fn bar(
     labelled: &Labelled<'_>,
     parts: impl Iterator<Item = Option<f64>>,

@@ -12,7 +12,7 @@ use crate::report::provenance::Provenance;
 /// Most lower bounds that are drawn: more would hide the points.
 const MOST_BOUNDS: usize = 4;
 
-/// Cost of an epoch against its wall seconds.
+/// Draws the cost of an epoch against its wall seconds.
 pub(super) fn time_against_cost(
     rows: &[Labelled<'_>],
     verdicts: &[Verdict],
