@@ -36,7 +36,7 @@ pub struct Overview {
     pub quick: bool,
     /// The platform that items were limited to.
     pub platform: Option<String>,
-    /// Items that there were to choose from.
+    /// Number of items that there were to choose from.
     pub catalogue: usize,
     /// Verdicts over all items.
     pub counts: Counts,

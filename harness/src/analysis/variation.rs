@@ -20,7 +20,7 @@ const QUARTILE: f64 = 0.6745;
 /// Trials from which on a median of deviations says something.
 const LEAST_FOR_OUTLIERS: usize = 5;
 
-/// At most one of so many values is an outlier.
+/// Number of values of which at most one is an outlier.
 const MOST_OUTLIERS: usize = 5;
 
 /// Differences below this share are not worth a warning.

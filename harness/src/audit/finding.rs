@@ -14,7 +14,7 @@ pub const TOLERANCE: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Within the rounding of the printed digits, or within [`TOLERANCE`].
+    /// The two agree within the rounding of the printed digits, or within [`TOLERANCE`].
     Agrees,
     /// The printed figure does not follow from its inputs.
     Differs,

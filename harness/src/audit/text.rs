@@ -220,7 +220,7 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
     lines
 }
 
-/// Returns the findings as Markdown: a table a check.
+/// Returns the findings as Markdown: one table per check.
 pub fn markdown(findings: &[Finding]) -> String {
     let mut text = String::from("# Audit of the papers' arithmetic\n");
     for (paper, own) in by_paper(findings) {

@@ -42,7 +42,7 @@ pub struct Claim {
     /// The published value, in the claim's unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
-    /// How far the observed value may lie from the published one, as a share of it.
+    /// Share of the published value by which the observed one may differ from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
     /// The unit of every value here, to which observed ones are converted; the
@@ -55,18 +55,18 @@ pub struct Claim {
     /// The cell of a published table that `published` is quoted from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<Cell>,
-    /// Why no run can say anything on it yet: its system or model does not
+    /// Reason why no run can observe it yet: its system or model does not
     /// exist. The selectors may then name what is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_run: Option<String>,
-    /// Where the published value went into what a simulation stands on ("S3's
+    /// Reason why the published value is no evidence in a simulation ("S3's
     /// latency is fitted to it"): there its verdict is by construction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_in: Option<String>,
     /// The verdict that is expected. Any other makes the run exit with 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<VerdictKind>,
-    /// Why the expected verdict is not `reproduced`, with the evidence. Follows
+    /// Reason why the expected verdict is not `reproduced`, with the evidence. Follows
     /// the reason of a verdict that is the expected one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
@@ -169,7 +169,7 @@ pub enum ClaimError {
         claim: String,
         /// Unit.
         unit: String,
-        /// Those that it could be in.
+        /// Units that it could be in.
         known: Vec<&'static str>,
     },
     /// An explanation of nothing.

@@ -64,7 +64,7 @@ pub struct Usage<'a> {
     pub paper_account: PaperAccount,
     /// The queue that it rents, if it uses one.
     pub queue_service: QueueService,
-    /// How many database hosts it rents, if it uses a tensor store.
+    /// Number of database hosts that it rents, if it uses a tensor store.
     pub tensor_store_hosts: usize,
     /// The instance type of workers that run on instances.
     pub instance_type: &'a str,
@@ -77,20 +77,20 @@ pub struct Usage<'a> {
     pub transitions: u64,
     /// Everything that went over channels, for all purposes.
     pub traffic: PurposeTraffic,
-    /// From the first worker's start to the last one's end, seconds.
+    /// Time from the first worker's start to the last one's end, seconds.
     pub wall_s: f64,
 }
 
 /// One line of a bill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineItem {
-    /// What is charged for; a name of the price book.
+    /// What is charged for: a dimension of the price book.
     pub dimension: String,
-    /// How much of it.
+    /// Quantity of it.
     pub quantity: f64,
-    /// One of what.
+    /// Unit of the quantity.
     pub unit: String,
-    /// US dollars a unit.
+    /// US dollars per unit.
     pub unit_price_usd: f64,
     /// US dollars.
     pub usd: f64,
@@ -107,7 +107,7 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// The sum, US dollars.
+    /// Returns the sum, US dollars.
     pub fn total_usd(&self) -> f64 {
         self.items.iter().map(|item| item.usd).sum()
     }
@@ -205,8 +205,8 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     })
 }
 
-/// Functions by their memory in GB, or by the second where the platform has a
-/// price of its own.
+/// Charges functions by their memory in GB, or by the second where the platform
+/// has a price of its own.
 fn charge_functions(
     ledger: &mut Ledger<'_>,
     usage: &Usage<'_>,
@@ -224,8 +224,8 @@ fn charge_functions(
     }
 }
 
-/// All functions of a phase, the mini-batches of a peer's epoch, for as long as
-/// its slowest runs.
+/// Charges all functions of a phase, the mini-batches of a peer's epoch, for as
+/// long as its slowest runs.
 fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let mut phases: BTreeMap<(usize, usize), (f64, f64, f64)> = BTreeMap::new();
     for call in of(usage, Host::Function).filter(|call| call.batch.is_some()) {
@@ -258,7 +258,7 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
     ledger.charge("s3_gb_month", gb * usage.wall_s / MONTH_S)
 }
 
-/// SQS is charged by the request, a RabbitMQ broker by the hour.
+/// Charges SQS by the request, a RabbitMQ broker by the hour.
 fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let queue = total(usage, |channels| channels.queue);
     match usage.queue_service {
@@ -283,7 +283,7 @@ fn ec2(instance_type: &str) -> String {
     format!("ec2/{instance_type}")
 }
 
-/// Hours charged for an instance that lived this long.
+/// Returns the hours charged for an instance that lived this long.
 fn ec2_hours(seconds: f64) -> f64 {
     seconds.ceil().max(EC2_MINIMUM_S) / 3600.0
 }

@@ -326,7 +326,7 @@ impl RunDirectory {
         &self.rows
     }
 
-    /// Claims that the rows are compared with.
+    /// Returns the claims that the rows are compared with.
     pub fn claims(&self) -> &[Claim] {
         &self.claims
     }

@@ -24,7 +24,7 @@ pub struct Reproduction {
     pub quick: bool,
     /// The platform that items were limited to.
     pub platform: Option<String>,
-    /// Items that there were to choose from.
+    /// Number of items that there were to choose from.
     pub catalogue: usize,
     /// Every item that was asked for.
     pub items: Vec<Item>,

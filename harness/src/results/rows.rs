@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::metering::{CloudWatchMetric, Invocation, TrialOutcome};
 use crate::rows::TrialPlan;
 
-/// Which trial of a run.
+/// The identity of a trial in its run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialId {

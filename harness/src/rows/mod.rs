@@ -46,8 +46,7 @@ pub struct Row {
     /// by their paths: the row can be simulated only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f64>,
-    /// Which Redis holds the peers' tensors: of rows on real services, and of
-    /// no other.
+    /// The Redis that holds the peers' tensors; none but on real services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_store: Option<TensorStoreChoice>,
     /// What surrounds its worker processes on the local platform.

@@ -21,7 +21,7 @@ pub struct OwnModel {
     /// Floating-point operations of a forward pass, a sample (a multiply-add
     /// is two).
     pub flops_per_sample: f64,
-    /// Bytes of activations that a training step keeps, a sample.
+    /// Bytes of activations that a training step keeps, per sample.
     pub activation_bytes_per_sample: f64,
     /// Operations a second that one vCPU reaches on it.
     #[serde(default = "cpu_flops")]

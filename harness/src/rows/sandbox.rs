@@ -74,8 +74,7 @@ impl Default for Account {
 pub struct Network {
     /// What it is shaped to.
     pub shape: epochcost_channels::NetworkShape,
-    /// Where the figures come from: a profile's name; null if the experiment
-    /// states them.
+    /// Origin of the figures: a profile's name; null if the experiment states them.
     pub profile: Option<String>,
 }
 

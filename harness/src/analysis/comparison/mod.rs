@@ -24,7 +24,7 @@ pub const ERROR_RATE: f64 = 0.05;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Within the threshold, or equal where trials repeat exactly.
+    /// The change is within the threshold, or none where trials repeat exactly.
     Same,
     /// The second run has less.
     Less,

@@ -49,7 +49,7 @@ pub enum Metric {
     CostPerFunctionUsd,
     /// Cost of a worker's mini-batches, or of its instance, per epoch.
     CostPerWorkerUsd,
-    /// The same of all workers.
+    /// Cost of all workers, per epoch.
     TotalCostUsd,
     /// Values written in the exchange.
     Puts,

@@ -174,7 +174,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     (low <= high).then_some((low, high))
 }
 
-/// At most about a dozen whole values.
+/// Returns an axis of at most about a dozen whole values.
 fn whole_axis(low: f64, high: f64) -> ([f64; 2], Vec<f64>) {
     let (first, last) = (low.round() as usize, high.round() as usize);
     let step = (last - first).div_ceil(12).max(1);

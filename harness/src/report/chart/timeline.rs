@@ -35,7 +35,7 @@ pub struct Timeline<'a> {
 pub struct Lane {
     /// Name; empty where it is one of several of the one above.
     pub name: String,
-    /// Its spans, from left to right.
+    /// Spans, from left to right.
     pub spans: Vec<Span>,
 }
 
@@ -49,7 +49,7 @@ pub struct Span {
     pub flagged: bool,
     /// Description.
     pub title: String,
-    /// Its parts, from left to right.
+    /// Parts, from left to right.
     pub pieces: Vec<Piece>,
 }
 

@@ -74,8 +74,8 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
     })
 }
 
-/// From the start of the trial's first invocation to the end of its first
-/// epoch's last step. Where most of it would be starting (an instance boots for
+/// The stretch from the start of the trial's first invocation to the end of its
+/// first epoch's last step. Where most of it would be starting (an instance boots for
 /// longer than a short epoch lasts), it begins shortly before the first step.
 struct Window {
     epoch: usize,
