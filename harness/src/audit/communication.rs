@@ -121,7 +121,7 @@ struct Channel {
 }
 
 impl Channel {
-    /// Returns the rate from the times of two gradients, where an exchange takes `requests` × a
+    /// Returns the channel from the times of two gradients, where an exchange takes `requests` × a
     /// + `gradients` × P / w.
     fn of([small, large]: [(f64, f64); 2], [requests, gradients]: [f64; 2]) -> Self {
         let ((p, t), (p2, t2)) = (small, large);
