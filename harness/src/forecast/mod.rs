@@ -125,10 +125,9 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     });
     let mut rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
     let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
-    let on_aws = match request.on_aws {
-        true => Some(on_aws(request, &experiment, &rows, &prices, output)?),
-        false => None,
-    };
+    let on_aws = (request.on_aws)
+        .then(|| on_aws(request, &experiment, &rows, &prices, output))
+        .transpose()?;
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
         experiment: experiment.name.clone(),
