@@ -148,3 +148,74 @@ fn of_aws(error: &epochcost_aws::AwsError) -> Exit {
         _ => Exit::Internal,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use super::*;
+    use crate::published::PublishedError;
+
+    fn cause() -> io::Error {
+        io::Error::other("the cause")
+    }
+
+    /// Every variant that has a source, in every error that can hold it.
+    fn errors() -> Vec<Error> {
+        let path = || PathBuf::from("some/path");
+        let published = || PublishedError::Io {
+            path: "some/path".into(),
+            source: cause(),
+        };
+        vec![
+            Error::Io {
+                doing: "write some/path".into(),
+                source: cause(),
+            },
+            PlatformError::Io {
+                doing: "write some/path".into(),
+                source: cause(),
+            }
+            .into(),
+            ExperimentError::Read {
+                file: path(),
+                source: cause(),
+            }
+            .into(),
+            UnreadableDirectory {
+                directory: path(),
+                source: cause(),
+            }
+            .into(),
+            AuditError::from(published()).into(),
+            ResultsError::Unwritable {
+                path: path(),
+                source: cause(),
+            }
+            .into(),
+            ResultsError::io("read", Path::new("some/path"))(cause()).into(),
+            DatasetError::Read {
+                path: path(),
+                source: cause(),
+            }
+            .into(),
+            DatasetError::Write {
+                path: path(),
+                source: cause(),
+            }
+            .into(),
+        ]
+    }
+
+    #[test]
+    fn every_cause_is_named_once_and_before_the_remedy() {
+        for error in errors() {
+            let text = chain(&error);
+            assert_eq!(text.matches("the cause").count(), 1, "{text}");
+            assert_eq!(text.matches("some/path").count(), 1, "{text}");
+            let first = text.lines().next().unwrap_or_default();
+            assert!(first.ends_with(": the cause"), "{text}");
+        }
+    }
+}
