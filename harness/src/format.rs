@@ -79,15 +79,33 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Returns bytes in decimal units.
+/// Returns bytes in the decimal unit that suits their size.
 pub fn bytes(value: f64) -> String {
-    let (scale, unit) = match value.abs() {
-        size if size < 1e3 => return format!("{} B", count(value)),
+    match byte_unit(value.abs()) {
+        (_, "B") => format!("{} B", count(value)),
+        (scale, unit) => format!("{} {unit}", number(value / scale)),
+    }
+}
+
+/// Returns bytes in the decimal unit that suits their size, with the decimals of
+/// that unit, so that the numbers of a column line up.
+pub fn bytes_in_column(count: u64) -> String {
+    let value = count as f64;
+    match byte_unit(value) {
+        (_, "B") => format!("{count} B"),
+        (scale, unit @ "GB") => format!("{:.2} {unit}", value / scale),
+        (scale, unit) => format!("{:.1} {unit}", value / scale),
+    }
+}
+
+/// Returns the decimal unit that suits a size, with the bytes in it.
+fn byte_unit(size: f64) -> (f64, &'static str) {
+    match size {
+        size if size < 1e3 => (1.0, "B"),
         size if size < 1e6 => (1e3, "kB"),
         size if size < 1e9 => (1e6, "MB"),
         _ => (1e9, "GB"),
-    };
-    format!("{} {unit}", number(value / scale))
+    }
 }
 
 /// Returns a share in percent.
@@ -214,6 +232,9 @@ mod tests {
         assert_eq!(seconds(92.0), "92.0 s");
         assert_eq!(bytes(167_295_752.0), "167 MB");
         assert_eq!(bytes(12.0), "12 B");
+        assert_eq!(bytes_in_column(999), "999 B");
+        assert_eq!(bytes_in_column(12_868_904), "12.9 MB");
+        assert_eq!(bytes_in_column(1_286_890_400), "1.29 GB");
         assert_eq!(count(20.0), "20");
         assert_eq!(percent(0.8321), "83.2 %");
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use epochcost_simulator::profile;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::RowAnalysis;
@@ -179,17 +180,9 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     }
 }
 
-/// Returns the middle value, or the mean of the two in the middle; NaN without
-/// any.
+/// Returns the median; NaN without values.
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    match (sorted.len(), sorted.len() % 2) {
-        (0, _) => f64::NAN,
-        (_, 1) => sorted[half],
-        _ => f64::midpoint(sorted[half - 1], sorted[half]),
-    }
+    profile::median(values).unwrap_or(f64::NAN)
 }
 
 /// Returns the standard deviation over the mean, from three values on.

@@ -36,16 +36,6 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
         .join("\n")
 }
 
-/// Returns bytes in decimal units.
-pub fn bytes(count: u64) -> String {
-    match count {
-        0..1_000 => format!("{count} B"),
-        1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
-        _ => format!("{:.2} GB", count as f64 / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,11 +47,5 @@ mod tests {
             ["bcd".to_owned(), "20".to_owned()],
         ];
         assert_eq!(table(["name", "n"], &rows), "name   n\na      1\nbcd   20");
-    }
-
-    #[test]
-    fn bytes_have_three_digits_or_so() {
-        assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(12_868_904), "12.9 MB");
     }
 }

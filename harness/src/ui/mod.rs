@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 
-pub use columns::{bytes, table};
+pub use columns::table;
 
 /// The output of a verb: results on standard output, as text or JSON, and
 /// messages on standard error.
