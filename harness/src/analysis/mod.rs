@@ -210,6 +210,7 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
 }
 
 fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
+    // Invocations and trials by trial.
     let mut calls: BTreeMap<TrialId, Vec<Invocation>> = BTreeMap::new();
     for row in run.invocations()? {
         calls.entry(row.trial).or_default().push(row.invocation);
@@ -219,9 +220,11 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
         .into_iter()
         .map(|trial| (trial.id.clone(), trial))
         .collect();
+    // What all trials of a simulation have in common.
     let simulation = run.manifest().simulation.as_ref();
     let is_sampled = simulation.is_some_and(|record| record.sample);
     let function_price = simulation.and_then(|record| record.function_price.as_deref());
+    // Trials by planned row, with their steps.
     run.rows()
         .iter()
         .map(|planned| {
@@ -260,6 +263,7 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
     let mean = |metric| row.estimate(metric).mean;
     let seconds = |stage| mean(Metric::Stage(stage, Quantity::Seconds));
     RowSummary {
+        // What the row is.
         id: plan.id.clone(),
         system: job.system.clone(),
         model: job.model.clone(),
@@ -272,11 +276,13 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
         batch_size: job.batch_size,
         batches_per_worker: job.batches_per_worker,
         epochs: job.epochs,
+        // Trials, and what may have kept them from running.
         trials: row.trials.len(),
         failed_trials: row.trials.len() - row.succeeded().count(),
         infeasible: row.planned.infeasible.clone(),
         compute: row.planned.compute.clone(),
         memory_mb: row.on_functions().then_some(plan.memory_mb),
+        // Time, usage and cost.
         seconds_per_epoch: row.estimate(Metric::SecondsPerEpoch),
         stage_seconds: StageMeans {
             fetch_dataset: seconds(Stage::FetchDataset),
@@ -301,11 +307,13 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
         peak_memory_mb: mean(Metric::PeakMemoryMb),
         cost_paper_usd: mean(Metric::CostPaperUsd),
         cost_full_usd: mean(Metric::CostFullUsd),
+        // Traffic, metered and by closed form.
         traffic: traffic(row, TrialAnalysis::exchange),
         closed_form: row.succeeded().find_map(|trial| trial.trial.closed_form),
         traffic_matches: all(row, |trial| trial.traffic_matches),
         dataset_traffic: traffic(row, |trial| trial.traffic.dataset.total()),
         state_traffic: traffic(row, |trial| trial.traffic.state.total()),
+        // Learning.
         train_loss: mean(Metric::TrainLoss),
         accuracy: mean(Metric::Accuracy),
         staleness: mean(Metric::Staleness),

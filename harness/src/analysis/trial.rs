@@ -81,6 +81,7 @@ impl TrialAnalysis {
         prices: &PriceBook,
         function_price: Option<&str>,
     ) -> Result<Self, ResultsError> {
+        // Sums over steps; seconds of functions that only coordinate are no worker's.
         let mut seconds = StageSeconds::default();
         let mut functions: BTreeMap<String, StageSeconds> = BTreeMap::new();
         let mut traffic = PurposeTraffic::default();
@@ -95,6 +96,7 @@ impl TrialAnalysis {
             *functions.entry(step.function.clone()).or_default() += step.seconds;
             traffic += step.traffic;
         }
+        // Bills.
         let usage = Usage {
             paper_account: system.map_or(PaperAccount::Comparison, |system| system.paper_account()),
             queue_service: system.map_or(QueueService::RabbitMq, |system| system.queue_service()),
@@ -108,6 +110,7 @@ impl TrialAnalysis {
             wall_s: trial.wall_s,
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
+        // Epochs, and the columns of the comparison's table.
         let epochs = epochs(steps, &trial.evaluations);
         let host = system.map_or(Host::Function, |system| system.worker_host());
         let columns = Columns::of(

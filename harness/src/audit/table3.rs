@@ -43,6 +43,7 @@ pub(super) fn header(sources: Sources<'_>) -> Findings {
         "min",
     );
     let rows = rows(sources)?;
+    // The accuracies that the one time stands for.
     let mut lowest: Option<(&str, f64)> = None;
     let mut highest: Option<(&str, f64)> = None;
     for (framework, row) in &rows {
@@ -54,6 +55,7 @@ pub(super) fn header(sources: Sources<'_>) -> Findings {
             highest = Some((framework, reached));
         }
     }
+    // Each framework's column against the text.
     let mut findings = Vec::new();
     for (framework, row) in &rows {
         let column = row.number("time_to_80_minutes")?;
@@ -116,6 +118,7 @@ pub(super) fn epochs(sources: Sources<'_>) -> Findings {
         "minutes × 60 / total seconds of Table 2 (MobileNet)",
         "",
     );
+    // Times to accuracy over seconds per epoch.
     let model = table2::rows(sources, "MobileNet")?;
     let mut all = Vec::new();
     for (framework, row) in rows(sources)? {
@@ -136,6 +139,7 @@ pub(super) fn epochs(sources: Sources<'_>) -> Findings {
             seconds,
         });
     }
+    // What remarks are made of: SPIRT's parallel time, costs, the GPU.
     let batches = model.iter().find(|(name, _)| *name == "SPIRT");
     let batch_seconds = match batches {
         Some((_, row)) => Some(row.number("seconds_per_batch")?.value),

@@ -257,6 +257,7 @@ impl Claim {
         if self.tolerance.is_some() != (self.published.is_some() && !limited) {
             return Err(ClaimError::Tolerance(name()));
         }
+        // Every number lies in its domain.
         const FINITE: &str = "finite";
         let numbers = [
             (
@@ -300,6 +301,7 @@ impl Claim {
                 });
             }
         }
+        // The band is not empty.
         match (self.at_least, self.at_most) {
             (Some(low), Some(high)) if low > high => Err(ClaimError::EmptyBand(name())),
             _ => Ok(()),

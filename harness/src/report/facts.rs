@@ -8,6 +8,7 @@ use crate::results::{RunDirectory, Server};
 pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
     let (manifest, machine) = (run.manifest(), run.machine());
     let unknown = || "unknown".to_owned();
+    // Values that are put together from several fields.
     let git = manifest.git.as_ref().map_or_else(
         || "not in a git checkout".into(),
         |git| {
@@ -61,6 +62,7 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
             servers(&machine.servers)
         ),
     };
+    // Facts in the order in which they are shown.
     let fact = |name, value| Fact { name, value };
     vec![
         fact("run", manifest.run_id.clone()),

@@ -61,6 +61,7 @@ impl SimulationView {
 fn facts(record: &SimulationRecord) -> Vec<Fact> {
     let fact = |name, value| Fact { name, value };
     let switch = |on: bool, yes: &str, no: &str| if on { yes } else { no }.to_owned();
+    // Profiles and the functions' device.
     let mut facts = vec![fact(
         "platform profile",
         format!("{}: {}", record.profile, record.about.trim()),
@@ -81,6 +82,7 @@ fn facts(record: &SimulationRecord) -> Vec<Fact> {
     if let Some(price) = &record.function_price {
         facts.push(fact("functions are charged by", price.clone()));
     }
+    // What the simulation leaves out or draws.
     facts.extend([
         fact(
             "limits of functions",

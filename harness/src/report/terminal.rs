@@ -47,6 +47,7 @@ const COLUMNS: [Column; 9] = [
 /// infeasible and each verdict that is not as expected.
 pub fn terminal_table(analysis: &Analysis) -> String {
     let rows = &analysis.summary.rows;
+    // A line per row.
     let mut lines: Vec<Vec<String>> = vec![heading()];
     for (name, row) in names(rows).into_iter().zip(rows) {
         let mut line = vec![name, row.fidelity.as_str().to_owned()];
@@ -86,6 +87,7 @@ pub fn terminal_table(analysis: &Analysis) -> String {
 /// line for each item that is not done and each verdict that is not as
 /// expected.
 pub fn terminal_overview(overview: &Overview) -> String {
+    // A line per item, and their sum.
     let kinds = VerdictKind::ALL.map(|kind| class_and_sign(kind).1.to_owned());
     let mut lines: Vec<Vec<String>> = vec![
         (["item", "state"].map(str::to_owned).into_iter())
@@ -112,6 +114,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
     all.push(trials.to_string());
     lines.push(all);
     let mut text = aligned(&lines);
+    // The signs' meaning, items that are not done, unexpected verdicts.
     let legend = VerdictKind::ALL.map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     text.push_str(&format!("\n{}", legend.join("  ")));
     for item in &overview.items {

@@ -234,6 +234,7 @@ pub(super) fn verdict_line(
     rows: &[RowSummary],
 ) -> VerdictLine {
     let (class, sign) = class_and_sign(verdict.verdict);
+    // Figures in the claim's unit, as text.
     let value = |value: f64| match verdict.unit.as_str() {
         "bytes" => format::bytes(value),
         "USD" => format::usd(value),
@@ -253,6 +254,7 @@ pub(super) fn verdict_line(
     let interval = verdict.observed_ci95.map_or(String::new(), |[low, high]| {
         format!("{} to {}", format::number(low), format::number(high))
     });
+    // Why the verdict is as it is, or not as expected.
     let unexpected = !verdict.holds();
     let reason = match verdict.expect {
         Some(kind) if unexpected => format!("expected: {kind}; {}", verdict.reason),
@@ -263,6 +265,7 @@ pub(super) fn verdict_line(
     let provenance = named.map_or(Provenance::Measured, |(row, _)| {
         Provenance::of_platform(&row.platform)
     });
+    // The band as an image.
     let image = band_image(&Band {
         ends: verdict.band,
         published: verdict.published,

@@ -89,6 +89,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<StepRecord>, ResultsError> {
 
 fn frame(steps: &[&StepRecord]) -> PolarsResult<DataFrame> {
     let mut columns = identity_columns(steps);
+    // Nested fields, a column each.
     for (stage, seconds) in STAGES {
         let values: Vec<f64> = steps
             .iter()
@@ -172,6 +173,7 @@ fn steps(frame: &DataFrame) -> PolarsResult<Vec<StepRecord>> {
     let real = |name: &str| -> PolarsResult<Vec<Option<f64>>> {
         Ok(frame.column(name)?.f64()?.iter().collect())
     };
+    // Columns that identify a step.
     let (functions, digests) = (text("function")?, text("parameters_digest")?);
     let (ranks, epochs, batches) = (whole("rank")?, whole("epoch")?, whole("batch")?);
     let (starts, losses, densities) = (real("started_s")?, real("loss")?, real("update_density")?);
@@ -197,6 +199,7 @@ fn steps(frame: &DataFrame) -> PolarsResult<Vec<StepRecord>> {
             parameters_digest: digests[i].clone(),
         })
         .collect();
+    // Nested fields, a column each.
     for (stage, seconds) in STAGES {
         for (step, value) in steps.iter_mut().zip(real(&format!("{stage}_s"))?) {
             *seconds(&mut step.seconds) = value.unwrap_or_default();

@@ -97,6 +97,7 @@ impl RunDirectory {
     /// [`ResultsError::Unwritable`], or [`ResultsError::NotEmpty`] if `out`
     /// holds something already.
     pub fn create(out: Option<&Path>, run: NewRun) -> Result<Self, ResultsError> {
+        // The directory's name, from time and experiment.
         let now = Timestamp::now();
         let date = now
             .to_zoned(TimeZone::UTC)
@@ -107,6 +108,7 @@ impl RunDirectory {
             Some(out) => (run_id, make_empty(out)?),
             None => make_unused(Path::new("results"), &run_id)?,
         };
+        // What is known before the first trial.
         let directory = Self {
             manifest: Manifest {
                 schema_version: SCHEMA_VERSION,
@@ -137,7 +139,8 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Returns the manifest goes last: a directory without one is not a run.
+    /// Writes what is known before the first trial, the manifest last: a directory
+    /// without one is not a run.
     fn write_head(&self, experiment_yaml: &str) -> Result<(), ResultsError> {
         let events = self.path.join("events");
         fs::create_dir(&events).map_err(|source| ResultsError::Unwritable {

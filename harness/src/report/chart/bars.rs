@@ -41,6 +41,7 @@ pub struct Segment {
 
 /// Draws the chart; nothing if no bar has a length.
 pub fn bars(chart: &Bars<'_>) -> Option<String> {
+    // Scale: names to the left, sums to the right.
     let most = chart
         .bars
         .iter()
@@ -60,6 +61,7 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
     let axis = ticks.last().copied().unwrap_or(most).max(most);
     let x = |value: f64| left + value / axis * (WIDTH - left - right);
 
+    // Legend of the segments in use.
     let desc = description(chart);
     let about = About {
         id: chart.id,
@@ -78,6 +80,7 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
         4.0,
         used.map(|(series, name)| (colour(series), name.as_str())),
     ) + 4.0;
+    // Grid, bars, and the legend of the tick below.
     let bottom = top + chart.bars.len() as f64 * (BAR + GAP);
     for tick in &ticks {
         svg.line([x(*tick), top - 4.0, x(*tick), bottom], "grid");

@@ -56,6 +56,7 @@ pub struct Mark {
 
 /// Draws the chart; nothing without a point that logarithmic axes can show.
 pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
+    // Scales over all points and lower bounds.
     let shown = |value: f64| value.is_finite() && value > 0.0;
     let marks: Vec<&Mark> = chart
         .marks
@@ -72,6 +73,7 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     let x = |value: f64| LEFT + (value / x_low).ln() / (x_high / x_low).ln() * (RIGHT - LEFT);
     let y = |value: f64| BOTTOM - (value / y_low).ln() / (y_high / y_low).ln() * (BOTTOM - TOP);
 
+    // Grid and axes.
     let desc = description(chart, &marks);
     let about = About {
         id: chart.id,
@@ -99,6 +101,7 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     }
     svg.text([RIGHT, HEIGHT - 14.0], "end", "t m", chart.x.0);
     svg.text([4.0, HEIGHT - 14.0], "start", "t m", chart.y.0);
+    // Lines: the frontier, lower bounds, arrows. Names keep clear of them and of points.
     let front: Vec<[f64; 2]> = frontier(&marks)
         .into_iter()
         .map(|[a, b]| [x(a), y(b)])
@@ -127,6 +130,7 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
             occupied.line([[x, y(to)], [x, top]]);
         }
     }
+    // Legend, points, and names where they cover least.
     legend(&mut svg, &marks, front.len() > 1);
     for bound in bounds() {
         name_bound(&mut svg, bound, y(bound.y), &mut occupied);

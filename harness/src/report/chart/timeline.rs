@@ -69,6 +69,7 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
     if chart.lanes.is_empty() || chart.seconds <= 0.0 || !chart.seconds.is_finite() {
         return None;
     }
+    // Scale, legend and grid.
     let name = |lane: &Lane| text_width(&lane.name);
     let left = chart.lanes.iter().map(name).fold(60.0, f64::max) + 16.0;
     let x =
@@ -92,6 +93,7 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
             &(chart.format)(*tick),
         );
     }
+    // Lanes; many spans go without titles, many pieces are joined.
     let titled = chart
         .lanes
         .iter()

@@ -19,6 +19,7 @@ pub(super) fn time_against_cost(
     platform: &str,
 ) -> Option<Chart> {
     let provenance = Provenance::of_platform(platform);
+    // Points of this run and published ones, and what bounds them.
     let observed = rows.iter().filter_map(|row| observed(row, provenance));
     let published = rows.iter().filter_map(|row| published(row, verdicts));
     let marks: Vec<Mark> = observed.chain(published).collect();
@@ -26,6 +27,7 @@ pub(super) fn time_against_cost(
         .iter()
         .any(|mark| mark.provenance == Provenance::Published);
     let lower_bounds = lower_bounds(rows);
+    // Caption, with what published seconds add up to.
     let mut caption = caption(
         platform,
         provenance,
