@@ -35,7 +35,7 @@ impl Columns {
     ///
     /// # Errors
     /// When the price book lacks a price.
-    pub fn of(
+    pub fn new(
         job: &Job,
         host: Host,
         memory_mb: u32,

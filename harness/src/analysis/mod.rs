@@ -337,8 +337,8 @@ fn traffic(row: &RowAnalysis, purpose: impl Fn(&TrialAnalysis) -> Traffic) -> Tr
 
 /// Returns whether it holds in every trial that has a value, none if no trial
 /// has.
-fn all(row: &RowAnalysis, tells: impl Fn(&TrialAnalysis) -> Option<bool>) -> Option<bool> {
+fn all(row: &RowAnalysis, holds: impl Fn(&TrialAnalysis) -> Option<bool>) -> Option<bool> {
     row.succeeded()
-        .filter_map(tells)
+        .filter_map(holds)
         .reduce(|all, one| all && one)
 }

@@ -140,14 +140,14 @@ impl AnalysedRun {
     /// # Errors
     /// When a file of the run is missing or damaged.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        Self::of(RunDirectory::open(path)?)
+        Self::analyse(RunDirectory::open(path)?)
     }
 
     /// Analyses a run.
     ///
     /// # Errors
     /// When a file of the run is missing or damaged.
-    pub fn of(directory: RunDirectory) -> Result<Self, ResultsError> {
+    pub fn analyse(directory: RunDirectory) -> Result<Self, ResultsError> {
         let analysis = summarise(&directory)?;
         Ok(Self {
             directory,

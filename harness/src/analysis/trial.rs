@@ -39,7 +39,7 @@ pub struct TrialAnalysis {
     /// Traffic, summed over workers and epochs.
     pub traffic: PurposeTraffic,
     /// Whether all replicas held the same bits after every step; null if not
-    /// every worker told.
+    /// every worker reported its parameters.
     pub replicas_identical: Option<bool>,
     /// Whether the metered exchange equals the closed form; null without one.
     pub traffic_matches: Option<bool>,
@@ -113,7 +113,7 @@ impl TrialAnalysis {
         // Epochs, and the columns of the comparison's table.
         let epochs = epochs(steps, &trial.evaluations);
         let host = system.map_or(Host::Function, |system| system.worker_host());
-        let columns = Columns::of(
+        let columns = Columns::new(
             &row.job,
             host,
             row.memory_mb,
@@ -289,6 +289,6 @@ fn replicas_identical(steps: &[StepRecord], job: &Job) -> Option<bool> {
     if points.values().any(|(_, digests)| digests.len() > 1) {
         return Some(false);
     }
-    let told = points.values().all(|(ranks, _)| ranks.len() == job.workers);
-    (told && !points.is_empty()).then_some(true)
+    let are_complete = points.values().all(|(ranks, _)| ranks.len() == job.workers);
+    (are_complete && !points.is_empty()).then_some(true)
 }

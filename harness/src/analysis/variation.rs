@@ -30,7 +30,7 @@ const RELEVANT: f64 = 0.10;
 /// Half an interval, as a share of the mean, that advice aims at.
 const AIM: f64 = 0.05;
 
-/// Trials of a whole run from which on a trend can be told from chance.
+/// Trials of a whole run from which on a trend can be distinguished from chance.
 const LEAST_FOR_DRIFT: usize = 12;
 
 /// A trend as strong by chance alone in one of so many runs is one.

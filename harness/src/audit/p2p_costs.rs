@@ -205,13 +205,13 @@ pub(super) fn ratio(sources: Sources<'_>) -> Findings {
         };
         findings.push(explained.concluding(format!(
             "that Lambda costs more holds at every batch size: {}",
-            told(&all)
+            ratios(&all)
         )));
     }
     Ok(findings)
 }
 
-fn told(all: &[Costs<'_>]) -> String {
+fn ratios(all: &[Costs<'_>]) -> String {
     let ratios = all.iter();
     let ratios =
         ratios.map(|costs| format!("{} times at {}", format::number(costs.ratio), costs.size));

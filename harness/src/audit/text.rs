@@ -120,10 +120,10 @@ fn stated(value: f64) -> String {
 
 /// Returns every input with its cell.
 fn inputs(finding: &Finding) -> String {
-    let told = finding.inputs.iter();
-    let told =
-        told.map(|input| format!("{} {} ({})", input.name, stated(input.value), input.place));
-    told.collect::<Vec<_>>().join(", ")
+    let inputs = finding.inputs.iter();
+    let inputs =
+        inputs.map(|input| format!("{} {} ({})", input.name, stated(input.value), input.place));
+    inputs.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns texts of findings, each once, in order.
@@ -161,19 +161,19 @@ fn detailed(group: &Group<'_>) -> Vec<String> {
         wrapped("  differs  ", &format!("{}: {}", group.item, group.check)),
         wrapped("    ", &format!("= {}", group.formula)),
     ];
-    let mut told = None;
+    let mut last = None;
     for finding in &group.findings {
         lines.push(wrapped(
             "    - ",
             &format!("{}: {}", finding.row, figures(finding)),
         ));
         lines.push(wrapped("      from ", &inputs(finding)));
-        if finding.explanation != told
+        if finding.explanation != last
             && let Some(text) = &finding.explanation
         {
             lines.push(wrapped("      ", text));
         }
-        told.clone_from(&finding.explanation);
+        last.clone_from(&finding.explanation);
     }
     for text in distinct(&group.findings, |finding| finding.consequence.as_ref()) {
         lines.push(wrapped("    => ", text));
@@ -191,13 +191,13 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
         if all {
             lines.push(wrapped("    ", &heading));
             for finding in &group.findings {
-                let told = [figures(finding)]
+                let text = [figures(finding)]
                     .into_iter()
                     .chain(finding.explanation.clone())
                     .filter(|text| !text.is_empty())
                     .collect::<Vec<_>>()
                     .join("; ");
-                lines.push(wrapped("      - ", &format!("{}: {told}", finding.row)));
+                lines.push(wrapped("      - ", &format!("{}: {text}", finding.row)));
             }
         } else {
             let beyond = group.findings.iter();

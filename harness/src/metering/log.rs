@@ -1,7 +1,7 @@
 //! A sandbox's log: platform lines (START, END, REPORT) and, between them, what
 //! the function wrote, among it the records that the harness collects.
 //!
-//! CloudWatch puts both into one stream with nothing to tell them apart, so an
+//! CloudWatch puts both into one stream with nothing to distinguish them, so an
 //! invocation is looked up by the request id that its caller got: output that
 //! imitates platform lines of another invocation is output.
 

@@ -144,13 +144,13 @@ impl Table {
             all.all(|(name, text)| row.text(name).is_ok_and(|cell| cell == *text))
         };
         self.rows().find(is_it).ok_or_else(|| {
-            let told: Vec<String> = wanted
+            let wanted: Vec<String> = wanted
                 .iter()
                 .map(|(name, text)| format!("{name} {text:?}"))
                 .collect();
             PublishedError::Missing {
                 file: self.file.clone(),
-                missing: format!("there is no row with {}", told.join(", ")),
+                missing: format!("there is no row with {}", wanted.join(", ")),
             }
         })
     }

@@ -59,7 +59,7 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
         timelines,
         timelines_left_out,
     };
-    // The page tells the sizes of the files beside it, so it comes last.
+    // The page shows the sizes of the files beside it, so it comes last.
     let mut view = View::new(run, analysis, &rows, charts);
     let markdown = render("report.md", MARKDOWN, &view)?;
     run.write("report.md", markdown.as_bytes())?;

@@ -11,8 +11,8 @@ pub(super) fn system_title(system: &str) -> String {
     find(system).map_or_else(|| system.to_owned(), |known| known.title().to_owned())
 }
 
-/// Returns a name for each row: the system's, and whatever else tells rows
-/// apart.
+/// Returns a name for each row: the system's, and what else distinguishes
+/// rows.
 pub(super) fn names(rows: &[RowSummary]) -> Vec<String> {
     let differs = |value: fn(&RowSummary) -> String| {
         rows.iter()

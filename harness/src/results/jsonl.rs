@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_cut_off_is_left_out_and_told() {
+    fn a_line_cut_off_is_left_out_and_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
         assert_eq!(read::<u32>(&path).unwrap(), (vec![], false));

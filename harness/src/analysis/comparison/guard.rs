@@ -105,12 +105,12 @@ fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<Stri
         .then(|| "one samples the ranges of its constants, the other does not".to_owned())
 }
 
-/// Returns why two local runs were not on the same machine, as far as files
-/// tell.
+/// Returns why two local runs were not on the same machine, as far as the
+/// records show.
 fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     let gpus_differ = before.gpus != after.gpus;
     if before.cpu != after.cpu || before.cores != after.cores || gpus_differ {
-        let told = |machine: &Machine| {
+        let described_as = |machine: &Machine| {
             let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
             let gpus = match gpus_differ {
                 true => format!(" and GPUs [{}]", machine.gpus.join(", ")),
@@ -120,8 +120,8 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
         };
         return Some(format!(
             "other machines: {} and {}",
-            told(before),
-            told(after)
+            described_as(before),
+            described_as(after)
         ));
     }
     if let (Some(memory), Some(other)) = (before.memory_bytes, after.memory_bytes)
@@ -131,7 +131,7 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
             "other machines: {memory} and {other} bytes of memory"
         ));
     }
-    // A limit that one of the two programs did not know yet tells nothing.
+    // A limit that one of the two programs did not know yet proves nothing.
     let differs = before.limits.iter().any(|limit| {
         let other = after.limits.iter().find(|other| other.what == limit.what);
         other.is_some_and(|other| other.enforced != limit.enforced)
@@ -146,7 +146,7 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
 /// Returns rows whose network is another: nothing that is timed is of the same
 /// thing.
 fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
-    let told = |network: Option<&Network>| match network {
+    let described_as = |network: Option<&Network>| match network {
         None => "left as it is".to_owned(),
         Some(network) => format!("shaped to {network}"),
     };
@@ -158,7 +158,7 @@ fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
             .find(|other| other.planned.row.id == *id)?;
         let other = &other.planned.row.sandbox.network;
         (one != other).then(|| {
-            let [one, other] = [one, other].map(|network| told(network.as_ref()));
+            let [one, other] = [one, other].map(|network| described_as(network.as_ref()));
             let why = format!("the first run's network is {one}, the second's {other}");
             (id.clone(), why)
         })

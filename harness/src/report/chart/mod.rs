@@ -1,5 +1,5 @@
 //! Charts as inline SVG. Colours come from the page's style, so that they
-//! follow its light or dark scheme; nothing is told by colour alone.
+//! follow its light or dark scheme; nothing is shown by colour alone.
 
 mod bands;
 mod bars;

@@ -212,7 +212,7 @@ fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
     }
 }
 
-/// Returns the class that tells where a point's figures come from.
+/// Returns the class for the provenance of a point's figures.
 fn sign(provenance: Provenance) -> &'static str {
     match provenance {
         Provenance::Measured => "point",

@@ -131,12 +131,12 @@ fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
         |work| format!("W={}", work.workers),
         |work| format!("{} × {}", work.batches, work.batch_size),
     ];
-    let telling: Vec<_> = parts.into_iter().filter(|part| differs(*part)).collect();
+    let distinguishing: Vec<_> = parts.into_iter().filter(|part| differs(*part)).collect();
     groups
         .iter()
         .map(|(work, usd)| {
             let mut name = format!("gradients alone, {}", work.host());
-            for part in &telling {
+            for part in &distinguishing {
                 name.push_str(&format!(", {}", part(work)));
             }
             name.push_str(&format!(": {}", format::usd(*usd)));
