@@ -139,6 +139,7 @@ pub(super) fn caption(sources: Sources<'_>) -> Findings {
     let what = "latency of a request that AllReduce's times imply";
     let formula = "(W + 2)(a + P / w) for both models, solved for a";
     let check = check(what, formula, "s");
+    // The two times of the figure.
     let technique = ("technique", "AllReduce vs ScatterReduce (LambdaML)");
     let small = row(sources, &[technique, ("model", "MobileNet")])?;
     let large = row(sources, &[technique, ("model", "ResNet-50")])?;
@@ -148,6 +149,7 @@ pub(super) fn caption(sources: Sources<'_>) -> Findings {
     let path = [workers.value + 2.0; 2];
     let mut findings = Vec::new();
     for (model, parameters) in [
+        // Either model that the larger one could be.
         ("ResNet-50 (the text)", resnet50(Stem::Cifar, CLASSES)),
         ("ResNet-18 (the caption)", resnet18(Stem::Cifar, CLASSES)),
     ] {

@@ -68,6 +68,7 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
     let table = sources.published.table("p2p_table1.csv")?;
     let mut findings = Vec::new();
     for model in ["SqueezeNet 1.1", "MobileNet V3 Small", "VGG-11"] {
+        // The same model's update on either data set.
         let of = |dataset: &str| {
             let wanted = [
                 ("model", model),
@@ -82,6 +83,7 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
             .unchecked(model, vec![Input::of("on CIFAR", &cifar)])
             .with_computed(cifar.value)
             .with_printed(&mnist);
+        // Alike within a factor, or one of them is odd.
         let is_like = (1.0 / LIKE_FACTOR..=LIKE_FACTOR).contains(&factor);
         findings.push(match is_like {
             true => finding.with_outcome(Outcome::Agrees),
@@ -101,7 +103,7 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
 /// Checks Table I's time per batch, times its batches, against Table III's
 /// epoch.
 pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
-    let what = "Table III's time from Table I's time a batch (VGG-11, MNIST)";
+    let what = "Table III's time from Table I's time per batch (VGG-11, MNIST)";
     let check = check("Table I", what, "seconds per batch × batches", "s");
     let table1 = sources.published.table("p2p_table1.csv")?;
     let wanted = [
@@ -109,6 +111,7 @@ pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
         ("dataset", "MNIST"),
         ("stage", "compute gradients (per batch)"),
     ];
+    // Table I: seconds of a batch, and their number.
     let seconds = table1.row(&wanted)?.number("seconds")?;
     let key = [Paper::P2p.cited(), "Table I", "batches", ""];
     let batches = sources.published.stated(key)?;
@@ -119,6 +122,7 @@ pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
         }
         let size = row.text("batch_size")?;
         let table3 = sources.published.table("p2p_table3_instance.csv")?;
+        // Table III: seconds of the epoch with as many batches.
         let printed = table3.row(&[("batch_size", size)])?.number("seconds")?;
         let inputs = vec![
             Input::of("seconds per batch", &seconds),
@@ -206,6 +210,7 @@ pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
     for row in sources.published.table("p2p_text.csv")?.rows() {
         let printed = row.number("value")?;
         let setting = row.text("setting")?;
+        // Claims that are no arithmetic are listed, not checked.
         match row.text("claim")? {
             "gradient computation time saved by serverless" => {}
             "synchronous accuracy" => {
@@ -220,6 +225,7 @@ pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
             }
             _ => continue,
         }
+        // Recomputed from the tables, which are of 4 peers.
         let size = setting.rsplit_once("batch ").map_or("", |(_, size)| size);
         let inputs = times(sources, size)?;
         let percent = saved(&inputs);

@@ -21,6 +21,7 @@ pub(super) fn rates(sources: Sources<'_>) -> Findings {
     let lambda = check("Table II", "price of a function per second", formula, "USD");
     let formula = "price of the instance per hour / 3600";
     let mut findings = Vec::new();
+    // Rates of functions, by memory size.
     let table2 = sources.published.table("p2p_table2_serverless.csv")?;
     for row in table2.rows() {
         let memory = row.number("lambda_memory_mb")?;
@@ -41,6 +42,7 @@ pub(super) fn rates(sources: Sources<'_>) -> Findings {
             &row.number("lambda_usd_per_second")?,
         ));
     }
+    // Rates of instances, of both tables.
     let table3 = sources.published.table("p2p_table3_instance.csv")?;
     for (item, table) in [("Table II", table2), ("Table III", table3)] {
         let ec2 = check(item, "price of an instance per second", formula, "USD");
@@ -82,6 +84,7 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     let formula = "(rate of Lambda × batches + rate of EC2) × seconds";
     let check = check("Table II", "cost per peer with Lambda", formula, "USD");
     let table = sources.published.table("p2p_table2_serverless.csv")?;
+    // The order of batch sizes, printed and recomputed.
     let (mut printed, mut own) = (Vec::new(), Vec::new());
     for row in table.rows() {
         let name = format!("batch size {}", row.text("batch_size")?);
@@ -97,6 +100,7 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     for row in table.rows() {
         let (inputs, computed) = serverless_cost(row)?;
         let name = format!("batch size {}", row.text("batch_size")?);
+        // Each cost, with what a wrong one does to the order.
         let finding = check.finding(name, inputs, computed, &row.number("cost_per_peer_usd")?);
         findings.push(match finding.differs() {
             true => {
@@ -173,6 +177,7 @@ pub(super) fn ratio(sources: Sources<'_>) -> Findings {
     let formula = "cost of Table II / cost of Table III, largest over batch sizes";
     let check = check("abstract, text, conclusion", what, formula, "");
     let all = costs(sources)?;
+    // The largest ratio of the tables.
     let most = all.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let Some(most) = most else {
         return Ok(Vec::new());
@@ -192,6 +197,7 @@ pub(super) fn ratio(sources: Sources<'_>) -> Findings {
             findings.push(finding);
             continue;
         }
+        // A wrong one may be the ratio of another batch size.
         let finding = finding.with_outcome(Outcome::Differs);
         let other = all
             .iter()

@@ -123,10 +123,12 @@ pub(super) fn parallel(sources: Sources<'_>) -> Findings {
             continue;
         };
         let seconds = spirt.number("seconds_per_batch")?;
+        // Wall time: one function's seconds, and what the database takes.
         let mut inputs = vec![Input::of("seconds per batch", &seconds)];
         inputs.extend(in_database(sources, model)?);
         let wall: f64 = inputs.iter().map(|input| input.value).sum();
         let printed = spirt.number("total_seconds")?;
+        // The printed time, if it is a sum.
         let is_summed = (printed.value / wall - 1.0).abs() > super::TOLERANCE;
         let outcome = match is_summed {
             true => Outcome::Differs,

@@ -89,6 +89,7 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
         let rows = rows(sources, model)?;
         for (framework, row) in &rows {
             let name = format!("{model}, {framework}");
+            // An instance by its seconds, a function by seconds and memory.
             let finding = if *framework == GPU {
                 let inputs = vec![
                     Input::of("total seconds", &row.number("total_seconds")?),
@@ -106,6 +107,7 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
                 let printed = row.number("cost_per_function_usd")?;
                 function.finding(name, inputs, prices.function(*row)?, &printed)
             };
+            // A wrong cost, with what could explain it.
             findings.push(match finding.differs() {
                 true => judged(finding, *row, &rows, &prices)?,
                 false => finding,
@@ -211,6 +213,7 @@ pub(super) fn multiples(sources: Sources<'_>) -> Findings {
     );
     let total = check("total cost", "printed cost per worker × workers", "USD");
     let mut findings = Vec::new();
+    // A worker's cost from its functions'.
     for (name, row) in function_rows(sources)? {
         let function = row.number("cost_per_function_usd")?;
         let batches = row.number("batches_per_worker")?;
@@ -223,6 +226,7 @@ pub(super) fn multiples(sources: Sources<'_>) -> Findings {
         findings.push(worker.finding(name, inputs, computed, &printed));
     }
     for model in MODELS {
+        // The total from a worker's.
         for (framework, row) in rows(sources, model)? {
             let one = row.number("cost_per_worker_usd")?;
             let inputs = vec![
@@ -258,12 +262,14 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
         let (mut with, mut found) = (Vec::new(), Vec::new());
         for (framework, row) in &rows {
             let total = prices.total(framework, *row)?;
+            // Systems over S3 pay for requests, others do not.
             let Some((_, system)) = OVER_S3.iter().find(|(name, _)| name == framework) else {
                 with.push(((*framework).to_owned(), total));
                 continue;
             };
             let (inputs, charge) = charges(sources, model, system)?;
             with.push(((*framework).to_owned(), total + charge));
+            // The total with requests, beside the one without.
             let outcome = match charge / total > super::TOLERANCE {
                 true => Outcome::Differs,
                 false => Outcome::Agrees,
@@ -283,6 +289,7 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
                 ));
             found.push(finding);
         }
+        // What requests do to the order of totals.
         let (own, with) = (prices.totals(&rows)?, Ranking::new(with));
         let survives = match own.agrees_with(&with) {
             true => "requests do not change the order of total costs",

@@ -190,6 +190,7 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
         let heading = format!("{}: {}", group.item, group.check);
         if all {
             lines.push(wrapped("    ", &heading));
+            // Every figure with a line of its own,
             for finding in &group.findings {
                 let text = [figures(finding)]
                     .into_iter()
@@ -200,6 +201,7 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
                 lines.push(wrapped("      - ", &format!("{}: {text}", finding.row)));
             }
         } else {
+            // or their number.
             let beyond = group.findings.iter();
             let beyond = beyond.filter(|finding| finding.within_rounding == Some(false));
             let beyond = match beyond.count() {

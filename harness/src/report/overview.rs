@@ -177,6 +177,7 @@ fn headline(overview: &Overview) -> String {
             .count()
     };
     let items = overview.items.len();
+    // How many items are done, and how.
     let mut parts = vec![format!(
         "{} of {items} items done: {} measured locally, {} simulated{}.",
         count(ItemState::Done),
@@ -187,6 +188,7 @@ fn headline(overview: &Overview) -> String {
             aws => format!(", {aws} measured on AWS"),
         }
     )];
+    // What was left out, on request.
     if items < overview.catalogue {
         parts.push(format!(
             "There are {} items in all; asked for: {}.",

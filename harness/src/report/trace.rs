@@ -184,6 +184,7 @@ fn of_call(call: &Call<'_>, start_s: f64) -> Vec<Slice> {
     let invocation = call.invocation;
     let (from_ns, to_ns) = (ns(invocation.started_s), ns(invocation.ended_s));
     let mut slices = Vec::new();
+    // Init, then the invocation itself.
     if call.init_s() > 0.0 {
         slices.push(Slice {
             name: "init".into(),
@@ -208,6 +209,7 @@ fn of_call(call: &Call<'_>, start_s: f64) -> Vec<Slice> {
             "error": invocation.error,
         }),
     });
+    // Steps, one after another: clocks of two processes may differ a little.
     let mut free_ns = from_ns;
     for step in &call.steps {
         let begin_ns = ns(step.started_s).clamp(free_ns, to_ns.max(free_ns));

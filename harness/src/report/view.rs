@@ -128,6 +128,7 @@ impl View {
                 Provenance::Simulated => "simulated",
                 _ => "",
             },
+            // Conclusions.
             headline: provenance::headline(manifest),
             strip: strip(analysis),
             columns: COLUMNS.iter().map(|column| column.title).collect(),
@@ -135,6 +136,7 @@ impl View {
             summary: summaries()
                 .map(|(row, known)| summary_line(row, known))
                 .collect(),
+            // Figures, and the tables of details.
             charts: charts.all,
             timelines: charts.timelines,
             timelines_left_out: charts.timelines_left_out,
@@ -152,6 +154,7 @@ impl View {
                 .map(|(row, known)| traffic_line(row, known))
                 .collect(),
             trials: labelled.iter().flat_map(rows::trial_lines).collect(),
+            // What the figures stand on.
             warnings: analysis.warnings.clone(),
             simulation: manifest.simulation.as_ref().map(SimulationView::of),
             facts: super::facts::facts(run),
@@ -200,6 +203,7 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     }
     let mut strip = strip_of(&counts);
     let rows = &analysis.summary.rows;
+    // Trials and infeasible rows, after the verdicts.
     let failed: usize = rows.iter().map(|row| row.failed_trials).sum();
     let done: usize = rows.iter().map(|row| row.trials - row.failed_trials).sum();
     let item = |class, sign, count, one: &str, many: &str| StripItem {

@@ -16,6 +16,7 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
         };
         !rows.is_empty() && rows.iter().all(number)
     };
+    // Width and alignment of each column.
     let shape: [(usize, bool); N] = std::array::from_fn(|column| (width(column), numeric(column)));
     let line = |cells: [&str; N]| {
         let padded = cells.iter().zip(shape).map(|(cell, (width, right))| {

@@ -78,6 +78,7 @@ impl Judgement {
     ) -> MetricComparison {
         let [before, after] = values.map(mean);
         let ratio = before.zip(after).map(|(before, after)| after / before);
+        // The change, by the interval where it is not known without.
         let (change, interval, reason) = match self {
             Self::Known {
                 change,

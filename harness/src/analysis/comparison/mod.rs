@@ -210,6 +210,7 @@ impl Comparison {
 
     /// Compares the rows that both sides have.
     pub fn of(before: &[RowFigures], after: &[RowFigures], guard: &Guard, rules: Rules) -> Self {
+        // What can be decided without intervals.
         let pairs: Vec<(&RowFigures, &RowFigures)> = before
             .iter()
             .filter_map(|row| Some((row, after.iter().find(|other| other.id == row.id)?)))
@@ -218,10 +219,12 @@ impl Comparison {
             .iter()
             .map(|(before, after)| judgements(before, after, guard, rules))
             .collect();
+        // The confidence of each interval, so that all hold together (Bonferroni).
         let all = judged.iter().flatten();
         let intervals = all.filter(|(_, judgement)| judgement.needs_interval());
         let intervals = intervals.count();
         let confidence = 1.0 - ERROR_RATE / intervals.max(1) as f64;
+        // Every metric of every row, decided.
         let rows = pairs.iter().zip(judged).map(|((before, after), judged)| {
             let metrics = judged.into_iter().map(|(metric, judgement)| {
                 let values = [before.of_metric(metric), after.of_metric(metric)];

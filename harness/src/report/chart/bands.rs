@@ -31,6 +31,7 @@ pub fn band(band: &Band) -> Option<String> {
     };
     let mut svg = Svg::small([WIDTH, HEIGHT], "band", &band.title);
     svg.line([MARGIN, MIDDLE, WIDTH - MARGIN, MIDDLE], "grid");
+    // The band, its open side up to the margin.
     let left = band.ends[0].map_or(MARGIN, x);
     let right = band.ends[1].map_or(WIDTH - MARGIN, x);
     let area = [
@@ -43,6 +44,7 @@ pub fn band(band: &Band) -> Option<String> {
     for end in band.ends.into_iter().flatten() {
         svg.line([x(end), MIDDLE - 6.0, x(end), MIDDLE + 6.0], "edge");
     }
+    // The two figures, this run's with its interval.
     if let Some(published) = band.published {
         let at = x(published);
         let diamond = [

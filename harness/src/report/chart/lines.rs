@@ -98,6 +98,7 @@ pub fn lines(chart: &Lines<'_>) -> Option<String> {
         desc: &desc,
     };
     let mut svg = Svg::new(HEIGHT, about);
+    // Grid and axes.
     for tick in y_ticks {
         let y = frame.y(tick);
         svg.line([LEFT, y, frame.right, y], "grid");
@@ -110,6 +111,7 @@ pub fn lines(chart: &Lines<'_>) -> Option<String> {
     let middle = f64::midpoint(LEFT, frame.right);
     svg.text([middle, HEIGHT - 6.0], "middle", "t m", chart.x.name);
     svg.text([4.0, HEIGHT - 6.0], "start", "t m", chart.y.name);
+    // The target, and the lines with their names.
     if let Some((value, name)) = &chart.target {
         let y = frame.y(*value);
         svg.line([LEFT, y, frame.right, y], "bound");

@@ -183,6 +183,7 @@ fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
         svg.text([x + 28.0, 16.5], "start", "t m", text);
         x += 28.0 + text_width(text) + 26.0;
     };
+    // Provenances, where there is more than one.
     let with_published = marks
         .iter()
         .any(|mark| mark.provenance == Provenance::Published);
@@ -200,6 +201,7 @@ fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
             }
         }
     }
+    // Lines.
     if !arrows(marks).is_empty() {
         entry(svg, "from published to this run", &|svg, x| {
             svg.arrow([[x, 12.0], [x + 22.0, 12.0]], "arrow plain");

@@ -108,6 +108,7 @@ fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64>
 /// Returns the cost of an epoch's gradients alone, in the cheapest of the rows
 /// that compute the same ones on the same kind of host.
 fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
+    // The least cost of each kind of work.
     let mut groups: Vec<(Work<'_>, f64)> = Vec::new();
     for labelled in rows {
         let Some(usd) = gradients_usd(labelled).filter(|usd| *usd > 0.0) else {
@@ -122,6 +123,7 @@ fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
     if groups.len() > MOST_BOUNDS {
         return Vec::new();
     }
+    // Names hold what distinguishes the bounds from each other.
     let differs = |part: fn(&Work<'_>) -> String| {
         let first = groups.first().map(|(work, _)| part(work));
         groups.iter().any(|(work, _)| Some(part(work)) != first)
