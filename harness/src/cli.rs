@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::chain::chain;
 use crate::cmd;
-use crate::error::{Error, rendered};
+use crate::error::Error;
 use crate::exit::Exit;
 use crate::ui::{Output, eprint_line};
 
@@ -109,7 +110,7 @@ enum Verb {
     },
 }
 
-/// Parses the command line, does what it says, and renders whatever went wrong.
+/// Parses the command line, runs the verb, and renders its error.
 pub async fn main() -> ExitCode {
     let cli = Cli::parse();
     let verbosity = if cli.global.quiet {
@@ -124,7 +125,7 @@ pub async fn main() -> ExitCode {
     match dispatch(cli.verb, output).await {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprint_line(format_args!("error: {}", rendered(&error)));
+            eprint_line(format_args!("error: {}", chain(&error)));
             error.exit().into()
         }
     }

@@ -6,6 +6,7 @@ use epochcost_datasets::DatasetError;
 use thiserror::Error;
 
 use crate::audit::AuditError;
+use crate::chain::chain;
 use crate::exit::Exit;
 use crate::experiment::{ExperimentError, UnreadableDirectory};
 use crate::platform::PlatformError;
@@ -32,9 +33,9 @@ pub enum Error {
     /// The command line asks for something that cannot be.
     #[error("{problem}\n  = help: {remedy}")]
     Usage {
-        /// What is wrong.
+        /// Problem.
         problem: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// This build or machine cannot do what was asked.
@@ -42,7 +43,7 @@ pub enum Error {
     Lacks {
         /// What is lacking.
         what: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
     /// Nothing to work on was found.
@@ -61,7 +62,7 @@ pub enum Error {
     Interrupted {
         /// Trials that had ended.
         kept: usize,
-        /// Where they are.
+        /// Directory that holds them.
         directory: PathBuf,
         /// How to go on.
         remedy: String,
@@ -71,11 +72,11 @@ pub enum Error {
     #[error(transparent)]
     Aws(#[from] epochcost_aws::AwsError),
     /// The operating system refused.
-    #[error("failed to {doing}: {source}")]
+    #[error("failed to {doing}")]
     Io {
-        /// What was attempted.
+        /// Attempted operation; follows "failed to".
         doing: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
@@ -93,7 +94,7 @@ impl Error {
         }
     }
 
-    /// The exit code that it ends with.
+    /// Returns the exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Experiment(_) | Self::Usage { .. } | Self::Audit(_) => Exit::Usage,
@@ -118,28 +119,14 @@ impl Error {
 impl From<UnreadableDirectory> for Error {
     fn from(error: UnreadableDirectory) -> Self {
         Self::Usage {
-            problem: error.to_string(),
+            problem: chain(&error),
             remedy: "name another directory with --directory".to_owned(),
         }
     }
 }
 
-/// Returns an error's text, followed by the causes that it does not name itself.
-pub(crate) fn rendered(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(&format!(": {inner_text}"));
-        }
-        cause = inner.source();
-    }
-    text
-}
-
-/// What the account lacks is the platform's lack; a service's fault is nobody's
-/// usage.
+/// Returns the exit code for an error of AWS: what the account lacks, the platform
+/// lacks; a failing service is not a usage error.
 #[cfg(feature = "aws")]
 fn of_aws(error: &epochcost_aws::AwsError) -> Exit {
     use epochcost_aws::{AwsError, Cause};
@@ -159,5 +146,76 @@ fn of_aws(error: &epochcost_aws::AwsError) -> Exit {
             ),
         ) => Exit::Lacks,
         _ => Exit::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use super::*;
+    use crate::published::PublishedError;
+
+    fn cause() -> io::Error {
+        io::Error::other("the cause")
+    }
+
+    /// Every variant that has a source, in every error that can hold it.
+    fn errors() -> Vec<Error> {
+        let path = || PathBuf::from("some/path");
+        let published = || PublishedError::Io {
+            path: "some/path".into(),
+            source: cause(),
+        };
+        vec![
+            Error::Io {
+                doing: "write some/path".into(),
+                source: cause(),
+            },
+            PlatformError::Io {
+                doing: "write some/path".into(),
+                source: cause(),
+            }
+            .into(),
+            ExperimentError::Read {
+                file: path(),
+                source: cause(),
+            }
+            .into(),
+            UnreadableDirectory {
+                directory: path(),
+                source: cause(),
+            }
+            .into(),
+            AuditError::from(published()).into(),
+            ResultsError::Unwritable {
+                path: path(),
+                source: cause(),
+            }
+            .into(),
+            ResultsError::io("read", Path::new("some/path"))(cause()).into(),
+            DatasetError::Read {
+                path: path(),
+                source: cause(),
+            }
+            .into(),
+            DatasetError::Write {
+                path: path(),
+                source: cause(),
+            }
+            .into(),
+        ]
+    }
+
+    #[test]
+    fn every_cause_is_named_once_and_before_the_remedy() {
+        for error in errors() {
+            let text = chain(&error);
+            assert_eq!(text.matches("the cause").count(), 1, "{text}");
+            assert_eq!(text.matches("some/path").count(), 1, "{text}");
+            let first = text.lines().next().unwrap_or_default();
+            assert!(first.ends_with(": the cause"), "{text}");
+        }
     }
 }

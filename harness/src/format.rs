@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use crate::claims::Estimate;
+use crate::claims::{Estimate, Format};
 
 /// What stands where a figure is unknown.
 pub const UNKNOWN: &str = "–";
@@ -8,7 +8,7 @@ pub const UNKNOWN: &str = "–";
 /// No line of text on a terminal is longer, where it can be broken.
 pub const COLUMNS: usize = 100;
 
-/// Three significant digits, with thousands set apart.
+/// Returns a number with three significant digits and separated thousands.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -30,7 +30,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A count: whole if it is, else with three significant digits or more.
+/// Returns a count: whole if it is, else with three significant digits or more.
 pub fn count(value: f64) -> String {
     if value.fract() == 0.0 {
         thousands(&format!("{value:.0}"))
@@ -39,7 +39,7 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// Every digit of a number that somebody stated.
+/// Returns a stated number with all of its digits.
 pub fn exact(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
         format!("{value:e}")
@@ -70,7 +70,7 @@ pub fn usd(value: f64) -> String {
     format!("${}", number(value))
 }
 
-/// Seconds, or milliseconds below a tenth of one.
+/// Returns seconds, or milliseconds below a tenth of one.
 pub fn seconds(value: f64) -> String {
     if value != 0.0 && value.abs() < 0.1 {
         format!("{} ms", number(value * 1e3))
@@ -79,23 +79,41 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Bytes in decimal units.
+/// Returns bytes in the decimal unit that suits their size.
 pub fn bytes(value: f64) -> String {
-    let (scale, unit) = match value.abs() {
-        size if size < 1e3 => return format!("{} B", count(value)),
+    match byte_unit(value.abs()) {
+        (_, "B") => format!("{} B", count(value)),
+        (scale, unit) => format!("{} {unit}", number(value / scale)),
+    }
+}
+
+/// Returns bytes in the decimal unit that suits their size, with the decimals of
+/// that unit, so that the numbers of a column line up.
+pub fn bytes_in_column(count: u64) -> String {
+    let value = count as f64;
+    match byte_unit(value) {
+        (_, "B") => format!("{count} B"),
+        (scale, unit @ "GB") => format!("{:.2} {unit}", value / scale),
+        (scale, unit) => format!("{:.1} {unit}", value / scale),
+    }
+}
+
+/// Returns the decimal unit that suits a size, with the bytes in it.
+fn byte_unit(size: f64) -> (f64, &'static str) {
+    match size {
+        size if size < 1e3 => (1.0, "B"),
         size if size < 1e6 => (1e3, "kB"),
         size if size < 1e9 => (1e6, "MB"),
         _ => (1e9, "GB"),
-    };
-    format!("{} {unit}", number(value / scale))
+    }
 }
 
-/// A share in percent.
+/// Returns a share in percent.
 pub fn percent(value: f64) -> String {
     format!("{:.1} %", value * 100.0)
 }
 
-/// Yes, no, or unknown.
+/// Returns yes, no, or the sign for an unknown value.
 pub fn yes(value: Option<bool>) -> String {
     match value {
         Some(true) => "yes".into(),
@@ -104,13 +122,13 @@ pub fn yes(value: Option<bool>) -> String {
     }
 }
 
-/// A value, or the sign for an unknown one.
+/// Returns a value, or the sign for an unknown one.
 pub fn or_unknown(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.into(), format)
 }
 
-/// A mean with half its interval: `12.3 ± 0.4`; with both ends where the mean
-/// is not in the middle: `12.3 (11.9 to 14.0)`.
+/// Returns a mean with half its interval: `12.3 ± 0.4`; with both ends where
+/// the mean is not in the middle: `12.3 (11.9 to 14.0)`.
 pub fn estimate(estimate: Estimate) -> String {
     let Some(mean) = estimate.mean else {
         return UNKNOWN.into();
@@ -127,8 +145,22 @@ pub fn estimate(estimate: Estimate) -> String {
     }
 }
 
-/// Text broken at spaces, but not before a percent sign; `first` stands before
-/// the first line, as many spaces before the others.
+/// Returns a metric's mean, written as its column asks.
+pub fn figure(value: Estimate, format: Format) -> String {
+    let mean = |format: fn(f64) -> String| or_unknown(value.mean, format);
+    match format {
+        Format::Estimate => estimate(value),
+        Format::Number => mean(number),
+        Format::Milliseconds => mean(|ms| seconds(ms / 1e3)),
+        Format::Megabytes => mean(|mb| format!("{mb:.0} MB")),
+        Format::Bytes => mean(bytes),
+        Format::Usd => mean(usd),
+        Format::Percent => mean(percent),
+    }
+}
+
+/// Returns text broken at spaces, but not before a percent sign; `first` stands
+/// before the first line, as many spaces before the others.
 pub fn wrapped(first: &str, text: &str) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut lines: Vec<String> = Vec::new();
@@ -151,7 +183,7 @@ pub fn wrapped(first: &str, text: &str) -> String {
     lines.join("\n")
 }
 
-/// Half an interval needs no more than two digits.
+/// Returns half an interval, which needs no more than two digits.
 fn number_like(half: f64) -> String {
     if half == 0.0 {
         return "0".into();
@@ -200,6 +232,9 @@ mod tests {
         assert_eq!(seconds(92.0), "92.0 s");
         assert_eq!(bytes(167_295_752.0), "167 MB");
         assert_eq!(bytes(12.0), "12 B");
+        assert_eq!(bytes_in_column(999), "999 B");
+        assert_eq!(bytes_in_column(12_868_904), "12.9 MB");
+        assert_eq!(bytes_in_column(1_286_890_400), "1.29 GB");
         assert_eq!(count(20.0), "20");
         assert_eq!(percent(0.8321), "83.2 %");
     }

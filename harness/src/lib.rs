@@ -20,12 +20,13 @@
 //! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' arithmetic; experiments from YAML to rows |
 //! | 3 | `results`, `published`, `format` | run directories; published tables; numbers as text |
 //! | 2 | `claims`, `cost`, `platform`, `profiles` | the language of claims; prices and bills; where trials run; shipped profiles |
-//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names |
+//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; errors with their causes |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod analysis;
 pub mod audit;
+pub mod chain;
 pub mod claims;
 pub mod cli;
 pub mod cmd;

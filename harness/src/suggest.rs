@@ -3,7 +3,7 @@
 /// Similarity (Jaro–Winkler) from which two names count as a slip of the pen.
 const SIMILAR: f64 = 0.8;
 
-/// The nearest of `known` to `given`, and all of them.
+/// Returns the nearest of `known` to `given`, and all of them.
 pub fn did_you_mean(given: &str, known: &[&str]) -> String {
     let nearest = known
         .iter()

@@ -8,13 +8,13 @@ use crate::claims::{Cause, Claim, Estimate};
 /// What one cause does to the claim's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
-    /// What the row does otherwise.
+    /// What the row does otherwise, in a few words.
     pub cause: String,
     /// The row's id; null if the claim's selection finds none.
     pub row: Option<String>,
     /// The claim's figure of that row.
     pub observed: Option<f64>,
-    /// Its 95 % interval.
+    /// 95 % interval of the observed value.
     pub observed_ci95: Option<[f64; 2]>,
     /// Observed less what the claim's own row has, in the claim's unit.
     pub change: Option<f64>,
@@ -25,8 +25,8 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// The effect of `cause`, where the claim's own row has `base` and the
-    /// cause's row `observed`.
+    /// Returns the effect of `cause`, where the claim's own row has `base` and
+    /// the cause's row `observed`.
     pub(super) fn new(
         claim: &Claim,
         cause: &Cause,

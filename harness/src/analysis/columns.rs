@@ -18,7 +18,7 @@ use crate::metering::Invocation;
 pub struct Columns {
     /// Seconds of a mini-batch.
     pub seconds_per_batch: Option<f64>,
-    /// That times the mini-batches of a worker an epoch.
+    /// `seconds_per_batch` times the mini-batches per worker and epoch.
     pub total_seconds: Option<f64>,
     /// Cost of a mini-batch's function; null on instances.
     pub cost_per_function_usd: Option<f64>,
@@ -29,13 +29,13 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// The columns of a trial whose epochs take `seconds_per_epoch` of wall
-    /// time, `gradients_s` of them to compute a worker's gradients.
+    /// Returns the columns of a trial whose epochs take `seconds_per_epoch` of
+    /// wall time, `gradients_s` of them to compute a worker's gradients.
     /// `memory_mb` is the memory size of its functions.
     ///
     /// # Errors
     /// When the price book lacks a price.
-    pub fn of(
+    pub fn new(
         job: &Job,
         host: Host,
         memory_mb: u32,
@@ -73,21 +73,22 @@ impl Columns {
     }
 }
 
-/// Functions or instances that train side by side for `workers` workers.
+/// Returns the number of functions or instances that train side by side for
+/// `workers` workers.
 fn machines(system: &str, workers: usize) -> usize {
     find(system).map_or(workers, |system| {
         system.deployment().machines.count(workers)
     })
 }
 
-/// What seconds of all steps are divided by, so that they are those of one
-/// worker, or of the machine that all share, in one epoch.
+/// Returns what seconds of all steps are divided by, so that they are those of
+/// one worker, or of the machine that all share, in one epoch.
 pub(crate) fn machine_epochs(job: &Job) -> f64 {
     (machines(&job.system, job.workers) * job.epochs) as f64
 }
 
-/// The columns of the P2P paper's Tables II and III, which price the phase in
-/// which a peer's gradients are computed: (λ·B + e)·T.
+/// Returns the columns of the P2P paper's Tables II and III, which price the
+/// phase in which a peer's gradients are computed: (λ·B + e)·T.
 fn of_peers(
     job: &Job,
     memory_mb: u32,
@@ -113,8 +114,8 @@ fn of_peers(
     })
 }
 
-/// The mean duration of the functions that compute one mini-batch each; none
-/// where workers compute theirs in one long invocation.
+/// Returns the mean duration of the functions that compute one mini-batch each;
+/// none where workers compute theirs in one long invocation.
 fn mean_batch_s(invocations: &[&Invocation]) -> Option<f64> {
     let of_batches = invocations.iter().filter(|call| call.batch.is_some());
     let seconds: Vec<f64> = of_batches.map(|call| call.duration_ms / 1e3).collect();

@@ -1,9 +1,11 @@
-//! From a run directory to figures with intervals and verdicts. Nothing here
-//! reads anything but `results/`; `docs/METHODOLOGY.md` defines every figure.
+//! Analysis of a run directory: figures with intervals, and verdicts. Nothing
+//! here reads anything but `results/`; `docs/METHODOLOGY.md` defines every
+//! figure.
 
 mod causes;
 mod columns;
 pub mod comparison;
+mod figures;
 pub mod overview;
 pub mod summary;
 mod trial;
@@ -15,13 +17,13 @@ mod warnings;
 use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, StageSeconds, find};
+use epochcost_systems::{Host, Stage, StageSeconds, find};
 
 use self::summary::{
     RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans, Verdict,
 };
 use self::verdicts::Judge;
-use crate::claims::{Claim, Estimate, Metric, ratio};
+use crate::claims::{Claim, Estimate, Metric, Quantity, ratio};
 use crate::exit::Exit;
 use crate::metering::Invocation;
 use crate::results::{Manifest, PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
@@ -36,11 +38,11 @@ pub use usage::Usages;
 /// A run, analysed.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// What `summary.json` says.
+    /// Content of `summary.json`.
     pub summary: Summary,
     /// Every planned row with its trials, in the experiment's order.
     pub rows: Vec<RowAnalysis>,
-    /// What a reader of the results must know.
+    /// Warnings for readers of the results.
     pub warnings: Vec<String>,
 }
 
@@ -49,41 +51,41 @@ pub struct Analysis {
 pub struct RowAnalysis {
     /// The row.
     pub planned: PlannedRow,
-    /// Its trials by number, failed ones included.
+    /// Trials by number, failed ones included.
     pub trials: Vec<TrialAnalysis>,
-    /// Whether they sample the ranges of what a simulation stands on.
+    /// Whether they sample the ranges of a simulation's constants.
     pub is_sampled: bool,
 }
 
 impl Analysis {
-    /// How a run with these results ends; see [`Summary::exit_status`].
+    /// Returns how a run with these results ends; see [`Summary::exit_status`].
     pub fn exit_status(&self) -> Exit {
         self.summary.exit_status()
     }
 }
 
 impl RowAnalysis {
-    /// The trials that did not fail: those that figures are taken from.
+    /// Returns the trials that did not fail: those that figures are taken from.
     pub fn succeeded(&self) -> impl Iterator<Item = &TrialAnalysis> {
         self.trials
             .iter()
             .filter(|trial| trial.trial.failure.is_none())
     }
 
-    /// Whether gradients are computed on functions; else, on instances.
+    /// Returns whether gradients are computed on functions; else, on instances.
     pub fn on_functions(&self) -> bool {
         let system = find(&self.planned.row.job.system);
         system.is_none_or(|system| system.deployment().runs_on(Host::Function))
     }
 
-    /// The mean of `metric` over the trials that did not fail.
+    /// Returns the mean of `metric` over the trials that did not fail.
     pub fn estimate(&self, metric: Metric) -> Estimate {
         let values = self.succeeded();
         let values = values.filter_map(|trial| trial.metric(metric, &self.planned.row.job));
         self.of_values(&values.collect::<Vec<f64>>())
     }
 
-    /// The mean of what `claim` observes, in the metric's own unit.
+    /// Returns the mean of what `claim` observes, in the metric's own unit.
     pub fn observe(&self, claim: &Claim) -> Estimate {
         match (claim.metric, claim.target) {
             (Some(_), Some(target)) => self.time_to_accuracy(target),
@@ -92,7 +94,8 @@ impl RowAnalysis {
         }
     }
 
-    /// What `claim` observes of this row over what it observes of `other`.
+    /// Returns what `claim` observes of this row over what it observes of
+    /// `other`.
     pub fn observe_over(&self, claim: &Claim, other: &Self) -> Estimate {
         let observed = [self, other].map(|row| row.observe(claim).mean);
         if observed.iter().any(Option::is_none) {
@@ -105,8 +108,8 @@ impl RowAnalysis {
         })
     }
 
-    /// Null as soon as one trial does not get there: a mean of those that do
-    /// would be too short.
+    /// Returns nothing as soon as one trial does not get there: a mean of those
+    /// that do would be too short.
     fn time_to_accuracy(&self, target: f64) -> Estimate {
         let times = self.succeeded();
         let times: Option<Vec<f64>> = times.map(|trial| trial.time_to_accuracy(target)).collect();
@@ -120,9 +123,9 @@ impl RowAnalysis {
         }
     }
 
-    /// A figure of this row's trials over that of another row's, over the
-    /// trials that both have: trials of one number follow each other and share
-    /// the machine's state, or the constants that they draw.
+    /// Returns a figure of this row's trials over that of another row's, over
+    /// the trials that both have: trials of one number follow each other and
+    /// share the machine's state, or the constants that they draw.
     pub fn over(
         &self,
         other: &Self,
@@ -142,7 +145,7 @@ impl RowAnalysis {
         }
     }
 
-    /// Seconds of one stage, a worker an epoch.
+    /// Returns the mean seconds of one stage, per worker and epoch.
     pub fn stage(&self, stage: impl Fn(&StageSeconds) -> f64) -> Option<f64> {
         let job = &self.planned.row.job;
         let parts = machine_epochs(job);
@@ -154,7 +157,8 @@ impl RowAnalysis {
         Estimate::of(&values).mean
     }
 
-    /// The mean of a figure of an epoch over the trials that have it, by epoch.
+    /// Returns the mean of a figure of an epoch over the trials that have it,
+    /// by epoch.
     pub fn by_epoch(&self, figure: impl Fn(&EpochAnalysis) -> Option<f64>) -> Vec<(usize, f64)> {
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for epoch in self.succeeded().flat_map(|trial| &trial.epochs) {
@@ -206,6 +210,7 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
 }
 
 fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
+    // Invocations and trials by trial.
     let mut calls: BTreeMap<TrialId, Vec<Invocation>> = BTreeMap::new();
     for row in run.invocations()? {
         calls.entry(row.trial).or_default().push(row.invocation);
@@ -215,9 +220,11 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
         .into_iter()
         .map(|trial| (trial.id.clone(), trial))
         .collect();
+    // What all trials of a simulation have in common.
     let simulation = run.manifest().simulation.as_ref();
     let is_sampled = simulation.is_some_and(|record| record.sample);
     let function_price = simulation.and_then(|record| record.function_price.as_deref());
+    // Trials by planned row, with their steps.
     run.rows()
         .iter()
         .map(|planned| {
@@ -254,7 +261,9 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
 fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> RowSummary {
     let (plan, job) = (&row.planned.row, &row.planned.row.job);
     let mean = |metric| row.estimate(metric).mean;
+    let seconds = |stage| mean(Metric::Stage(stage, Quantity::Seconds));
     RowSummary {
+        // What the row is.
         id: plan.id.clone(),
         system: job.system.clone(),
         model: job.model.clone(),
@@ -267,25 +276,27 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
         batch_size: job.batch_size,
         batches_per_worker: job.batches_per_worker,
         epochs: job.epochs,
+        // Trials, and what may have kept them from running.
         trials: row.trials.len(),
         failed_trials: row.trials.len() - row.succeeded().count(),
         infeasible: row.planned.infeasible.clone(),
         compute: row.planned.compute.clone(),
         memory_mb: row.on_functions().then_some(plan.memory_mb),
+        // Time, usage and cost.
         seconds_per_epoch: row.estimate(Metric::SecondsPerEpoch),
         stage_seconds: StageMeans {
-            fetch_dataset: mean(Metric::FetchDataset),
-            compute_gradients: mean(Metric::ComputeGradients),
+            fetch_dataset: seconds(Stage::FetchDataset),
+            compute_gradients: seconds(Stage::ComputeGradients),
             synchronise: mean(Metric::Synchronise),
-            update_model: mean(Metric::UpdateModel),
-            detect_convergence: mean(Metric::DetectConvergence),
+            update_model: seconds(Stage::UpdateModel),
+            detect_convergence: seconds(Stage::DetectConvergence),
         },
         synchronise_seconds: SynchroniseMeans {
-            serialise: row.stage(|seconds| seconds.serialise),
-            put: row.stage(|seconds| seconds.put),
-            wait: row.stage(|seconds| seconds.wait),
-            get: row.stage(|seconds| seconds.get),
-            aggregate: row.stage(|seconds| seconds.aggregate),
+            serialise: seconds(Stage::Serialise),
+            put: seconds(Stage::Put),
+            wait: seconds(Stage::Wait),
+            get: seconds(Stage::Get),
+            aggregate: seconds(Stage::Aggregate),
         },
         billed_ms: mean(Metric::BilledMs),
         throttles: row
@@ -296,11 +307,13 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
         peak_memory_mb: mean(Metric::PeakMemoryMb),
         cost_paper_usd: mean(Metric::CostPaperUsd),
         cost_full_usd: mean(Metric::CostFullUsd),
+        // Traffic, metered and by closed form.
         traffic: traffic(row, TrialAnalysis::exchange),
         closed_form: row.succeeded().find_map(|trial| trial.trial.closed_form),
         traffic_matches: all(row, |trial| trial.traffic_matches),
         dataset_traffic: traffic(row, |trial| trial.traffic.dataset.total()),
         state_traffic: traffic(row, |trial| trial.traffic.state.total()),
+        // Learning.
         train_loss: mean(Metric::TrainLoss),
         accuracy: mean(Metric::Accuracy),
         staleness: mean(Metric::Staleness),
@@ -322,9 +335,10 @@ fn traffic(row: &RowAnalysis, purpose: impl Fn(&TrialAnalysis) -> Traffic) -> Tr
     TrafficMeans::of(&trials)
 }
 
-/// True if it holds in every trial that tells, null if none does.
-fn all(row: &RowAnalysis, tells: impl Fn(&TrialAnalysis) -> Option<bool>) -> Option<bool> {
+/// Returns whether it holds in every trial that has a value, none if no trial
+/// has.
+fn all(row: &RowAnalysis, holds: impl Fn(&TrialAnalysis) -> Option<bool>) -> Option<bool> {
     row.succeeded()
-        .filter_map(tells)
+        .filter_map(holds)
         .reduce(|all, one| all && one)
 }

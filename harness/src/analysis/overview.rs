@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::Verdict;
 use super::{Analysis, summarise, verdicts};
-use crate::claims::Word;
+use crate::claims::VerdictKind;
 use crate::exit::Exit;
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
@@ -17,9 +17,9 @@ pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 }
 /// A run and what came of it.
 #[derive(Clone, Debug)]
 pub struct AnalysedRun {
-    /// Its directory.
+    /// Directory.
     pub directory: RunDirectory,
-    /// Its figures and verdicts.
+    /// Figures and verdicts.
     pub analysis: Analysis,
 }
 
@@ -28,7 +28,7 @@ pub struct AnalysedRun {
 pub struct Overview {
     /// The format's version.
     pub schema_version: SchemaVersion,
-    /// How the program ends on these results.
+    /// Exit code of the program on these results.
     pub exit_code: u8,
     /// Papers and items that were asked for; all, if there are none.
     pub asked: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Overview {
     pub quick: bool,
     /// The platform that items were limited to.
     pub platform: Option<String>,
-    /// Items that there were to choose from.
+    /// Number of items that there were to choose from.
     pub catalogue: usize,
     /// Verdicts over all items.
     pub counts: Counts,
@@ -51,17 +51,17 @@ pub struct ItemOverview {
     pub id: String,
     /// The paper.
     pub paper: String,
-    /// What the experiment is for.
+    /// Purpose of the experiment.
     pub description: String,
-    /// What became of it.
+    /// Outcome.
     pub state: ItemState,
     /// Why it is not done; null if it is.
     pub why: Option<String>,
-    /// Its run directory, relative to this file's.
+    /// Run directory, relative to this file's.
     pub run: Option<PathBuf>,
     /// The run's id.
     pub run_id: Option<String>,
-    /// Where it ran, or would run; null if its file is invalid.
+    /// Platform that it ran on or would run on; null if its file is invalid.
     pub platform: Option<String>,
     /// The platform profile of a simulated run.
     pub profile: Option<String>,
@@ -71,16 +71,16 @@ pub struct ItemOverview {
     pub trials: usize,
     /// Trials that failed.
     pub failed_trials: usize,
-    /// Its verdicts.
+    /// Verdicts.
     pub counts: Counts,
     /// Every claim with its verdict.
     pub claims: Vec<JudgedClaim>,
 }
 
-/// A claim, its verdict, and how the observed figure was had.
+/// A claim, its verdict, and the origin of the observed figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedClaim {
-    /// How the observed figure was had.
+    /// Origin of the observed figure.
     pub how: How,
     /// Whether it is as expected. Nothing is expected of an item that was not run.
     pub unexpected: bool,
@@ -88,33 +88,33 @@ pub struct JudgedClaim {
     pub verdict: Verdict,
 }
 
-/// How an observed figure was had.
+/// The origin of an observed figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// Taken from processes that ran.
+    /// Measured on processes that ran.
     Measured,
     /// Computed in virtual time from a profile.
     Simulated,
     /// Computed from what was put in.
     ByConstruction,
-    /// There is none.
+    /// No figure was observed.
     NotRun,
 }
 
-/// How many verdicts of each word there are.
+/// Number of verdicts by kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Of claims that give a value or a limit.
-    pub values: BTreeMap<Word, usize>,
-    /// Of claims that rank two rows.
-    pub rankings: BTreeMap<Word, usize>,
-    /// Of both, those that are not as expected.
+    /// Verdicts on claims that give a value or a limit.
+    pub values: BTreeMap<VerdictKind, usize>,
+    /// Verdicts on claims that rank two rows.
+    pub rankings: BTreeMap<VerdictKind, usize>,
+    /// Number of verdicts of both kinds that are not as expected.
     pub unexpected: usize,
 }
 
 impl How {
-    /// The word.
+    /// Returns it as pages write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Measured => "measured",
@@ -124,10 +124,10 @@ impl How {
         }
     }
 
-    fn of(word: Word, platform: &str) -> Self {
-        match (word, platform) {
-            (Word::NotRun | Word::Infeasible, _) => Self::NotRun,
-            (Word::ByConstruction, _) => Self::ByConstruction,
+    fn of(kind: VerdictKind, platform: &str) -> Self {
+        match (kind, platform) {
+            (VerdictKind::NotRun | VerdictKind::Infeasible, _) => Self::NotRun,
+            (VerdictKind::ByConstruction, _) => Self::ByConstruction,
             (_, "sim") => Self::Simulated,
             _ => Self::Measured,
         }
@@ -140,14 +140,14 @@ impl AnalysedRun {
     /// # Errors
     /// When a file of the run is missing or damaged.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        Self::of(RunDirectory::open(path)?)
+        Self::analyse(RunDirectory::open(path)?)
     }
 
     /// Analyses a run.
     ///
     /// # Errors
     /// When a file of the run is missing or damaged.
-    pub fn of(directory: RunDirectory) -> Result<Self, ResultsError> {
+    pub fn analyse(directory: RunDirectory) -> Result<Self, ResultsError> {
         let analysis = summarise(&directory)?;
         Ok(Self {
             directory,
@@ -158,7 +158,7 @@ impl AnalysedRun {
 
 impl Counts {
     fn of<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Self {
-        let none = || Word::ALL.map(|word| (word, 0)).into();
+        let none = || VerdictKind::ALL.map(|kind| (kind, 0)).into();
         let mut counts = Self {
             values: none(),
             rankings: none(),
@@ -195,10 +195,10 @@ impl Overview {
         }
     }
 
-    /// How a reproduction with these results ends: [`Exit::Interrupted`] if it
-    /// was not brought to its end, [`Exit::Lacks`] if nothing at all could be
-    /// run here, [`Exit::Failed`] if an item or a trial failed or a verdict is
-    /// not as expected.
+    /// Returns how a reproduction with these results ends:
+    /// [`Exit::Interrupted`] if it was not brought to its end, [`Exit::Lacks`]
+    /// if nothing at all could be run here, [`Exit::Failed`] if an item or a
+    /// trial failed or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
         exit_status(&self.items)
     }

@@ -1,11 +1,11 @@
-//! `summary.json`: the contract with whoever reads results by program.
+//! `summary.json`: the contract with programs that read results.
 
 use epochcost_channels::Traffic;
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::causes::Effect;
-use crate::claims::{Cell, Estimate, Metric, Word};
+use crate::claims::{Cell, Estimate, Metric, VerdictKind};
 use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::TensorStoreChoice;
@@ -13,14 +13,14 @@ use crate::rows::TensorStoreChoice;
 /// The version of `summary.json`.
 pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
 
-/// A run in figures. What could not be had is null, never 0.
+/// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The format's version.
     pub schema_version: SchemaVersion,
     /// The run.
     pub run_id: String,
-    /// Where it ran.
+    /// Platform that it ran on.
     pub platform: String,
     /// The platform profile of a simulated run. Since 1.1.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct RowSummary {
     pub dataset: String,
     /// The description followed.
     pub fidelity: Fidelity,
-    /// Where it ran.
+    /// Platform that it ran on.
     pub platform: String,
     /// What served its channels, `embedded` or `real`; null of a simulation.
     /// Since 1.3.
@@ -57,7 +57,7 @@ pub struct RowSummary {
     pub workers: usize,
     /// Samples in a mini-batch.
     pub batch_size: usize,
-    /// Mini-batches a worker an epoch.
+    /// Mini-batches per worker and epoch.
     pub batches_per_worker: usize,
     /// Epochs.
     pub epochs: usize,
@@ -69,14 +69,14 @@ pub struct RowSummary {
     /// figures. Since 1.1.
     #[serde(default)]
     pub infeasible: Option<String>,
-    /// What the compute time of a simulated row stands on. Since 1.1.
+    /// Source of a simulated row's compute time. Since 1.1.
     #[serde(default)]
     pub compute: Option<ComputeUsed>,
     /// Memory size of its functions; null on instances.
     pub memory_mb: Option<u32>,
     /// Wall seconds of an epoch.
     pub seconds_per_epoch: Estimate,
-    /// Seconds a worker an epoch.
+    /// Seconds by stage, per worker and epoch.
     pub stage_seconds: StageMeans,
     /// The five parts of `stage_seconds.synchronise`.
     pub synchronise_seconds: SynchroniseMeans,
@@ -108,8 +108,8 @@ pub struct RowSummary {
     pub train_loss: Option<f64>,
     /// Test accuracy after the last evaluated epoch, in 0..=1.
     pub accuracy: Option<f64>,
-    /// By how many epochs the gradients of others that a step used were older
-    /// than it; null where peers wait for each other. Since 1.4.
+    /// Epochs by which the gradients of others that a step used were older than
+    /// it; null where peers wait for each other. Since 1.4.
     #[serde(default)]
     pub staleness: Option<f64>,
     /// Whether all replicas held the same bits after every step.
@@ -187,7 +187,7 @@ pub struct TrafficMeans {
 }
 
 impl TrafficMeans {
-    /// The mean of the traffic of several trials; unknown without any.
+    /// Returns the mean of the traffic of several trials; unknown without any.
     pub fn of(trials: &[Traffic]) -> Self {
         let mean = |field: fn(&Traffic) -> u64| {
             let sum: f64 = trials.iter().map(|traffic| field(traffic) as f64).sum();
@@ -208,7 +208,7 @@ impl TrafficMeans {
         }
     }
 
-    /// Bytes in both directions.
+    /// Returns the bytes in both directions.
     pub fn bytes(&self) -> Option<f64> {
         self.bytes_up
             .zip(self.bytes_down)
@@ -216,7 +216,7 @@ impl TrafficMeans {
     }
 }
 
-/// What became of one claim on one row.
+/// The verdict on one claim for one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The claim.
@@ -231,7 +231,7 @@ pub struct Verdict {
     pub metric: Option<Metric>,
     /// The unit of the values.
     pub unit: String,
-    /// Where it is published.
+    /// Publication.
     pub source: Option<String>,
     /// The cell of a published table, `FILE:LINE:COLUMN`. Since 1.2.
     #[serde(default)]
@@ -240,17 +240,17 @@ pub struct Verdict {
     pub published: Option<f64>,
     /// The observed value.
     pub observed: Option<f64>,
-    /// Its 95 % interval.
+    /// 95 % interval of the observed value.
     pub observed_ci95: Option<[f64; 2]>,
     /// Observed over published.
     pub ratio: Option<f64>,
-    /// Ends of the band that the observed value had to lie in.
+    /// Ends of the band in which the observed value is expected.
     pub band: [Option<f64>; 2],
     /// The verdict.
-    pub verdict: Word,
+    pub verdict: VerdictKind,
     /// The verdict that the claim expects.
-    pub expect: Option<Word>,
-    /// Why, in a sentence.
+    pub expect: Option<VerdictKind>,
+    /// Reason, in a sentence.
     pub reason: String,
     /// What accounts for the distance between published and observed, as far
     /// as rows of the run show it. Since 1.2.
@@ -259,19 +259,19 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether it is as expected: equal to `expect` if that is given, else
-    /// anything but "not reproduced".
+    /// Returns whether it is as expected: equal to `expect` if that is given,
+    /// else anything but "not reproduced".
     pub fn holds(&self) -> bool {
         self.expect
-            .map_or(self.verdict != Word::NotReproduced, |word| {
-                word == self.verdict
+            .map_or(self.verdict != VerdictKind::NotReproduced, |kind| {
+                kind == self.verdict
             })
     }
 }
 
 impl Summary {
-    /// How a run with these results ends: [`Exit::Failed`] if a trial failed or
-    /// a verdict is not as expected.
+    /// Returns how a run with these results ends: [`Exit::Failed`] if a trial
+    /// failed or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
         let failed = self.rows.iter().any(|row| row.failed_trials > 0);
         if failed || self.verdicts.iter().any(|verdict| !verdict.holds()) {
@@ -284,7 +284,7 @@ impl Summary {
 
 /// Writes a mean of counts, as a whole number if it is one.
 fn count<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    /// Up to here, every whole number is an f64.
+    /// Largest value up to which every whole number is an f64.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match *value {
         Some(value) if value.fract() == 0.0 && (0.0..=EXACT).contains(&value) => {

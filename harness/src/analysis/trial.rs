@@ -1,15 +1,14 @@
-//! One trial: from its steps and invocations to its figures.
+//! Figures of one trial, from its steps and invocations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Host, Job, PaperAccount, PurposeTraffic, QueueService, Stage, StageSeconds, StepRecord, find,
+    Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord, find,
 };
 
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
-use crate::claims::Metric;
 use crate::cost::{self, Bill, PriceBook, Usage};
 use crate::metering::Invocation;
 use crate::results::{EvaluationRow, ResultsError, TrialRow};
@@ -20,33 +19,33 @@ use crate::rows::Row;
 pub struct TrialAnalysis {
     /// The trial.
     pub trial: TrialRow,
-    /// Its invocations, in the order in which they ended.
+    /// Invocations, in the order in which they ended.
     pub invocations: Vec<Invocation>,
-    /// Its epochs, from 0; those of which nothing was recorded are left out.
+    /// Epochs, from 0; those of which nothing was recorded are left out.
     pub epochs: Vec<EpochAnalysis>,
-    /// When its first step began, on the platform's clock; null without steps.
+    /// Start of its first step, on the platform's clock; null without steps.
     pub began_s: Option<f64>,
     /// Seconds by stage, summed over workers and epochs.
     pub seconds: StageSeconds,
-    /// The same by function, those that coordinate included.
+    /// Seconds by function and stage, those that coordinate included.
     pub functions: BTreeMap<String, StageSeconds>,
     /// The columns of the comparison's table of costs.
     pub columns: Columns,
-    /// What the workers' processes used, by stage.
+    /// CPU and memory of the workers' processes, by stage.
     pub usage: Usages,
-    /// By how many epochs the gradients of others that a step used were older
-    /// than it, a mean over steps; null where peers wait for each other.
+    /// Epochs by which the gradients of others that a step used were older than
+    /// it, a mean over steps; null where peers wait for each other.
     pub staleness: Option<f64>,
-    /// What was sent and received, summed over workers and epochs.
+    /// Traffic, summed over workers and epochs.
     pub traffic: PurposeTraffic,
     /// Whether all replicas held the same bits after every step; null if not
-    /// every worker told.
+    /// every worker reported its parameters.
     pub replicas_identical: Option<bool>,
     /// Whether the metered exchange equals the closed form; null without one.
     pub traffic_matches: Option<bool>,
-    /// The paper's account.
+    /// The bill by the paper's cost model.
     pub paper: Bill,
-    /// The full account.
+    /// The bill by the full cost model.
     pub full: Bill,
 }
 
@@ -55,7 +54,8 @@ pub struct TrialAnalysis {
 pub struct EpochAnalysis {
     /// The epoch.
     pub epoch: usize,
-    /// From the start of its first step to the end of its last, over all workers.
+    /// Time from the start of its first step to the end of its last, over all
+    /// workers.
     pub seconds: f64,
     /// Mean training loss over its mini-batches.
     pub train_loss: Option<f64>,
@@ -63,7 +63,7 @@ pub struct EpochAnalysis {
     pub test_loss: Option<f64>,
     /// Test accuracy after it.
     pub accuracy: Option<f64>,
-    /// Its steps.
+    /// Steps.
     pub steps: usize,
 }
 
@@ -81,6 +81,7 @@ impl TrialAnalysis {
         prices: &PriceBook,
         function_price: Option<&str>,
     ) -> Result<Self, ResultsError> {
+        // Sums over steps; seconds of functions that only coordinate are no worker's.
         let mut seconds = StageSeconds::default();
         let mut functions: BTreeMap<String, StageSeconds> = BTreeMap::new();
         let mut traffic = PurposeTraffic::default();
@@ -96,6 +97,7 @@ impl TrialAnalysis {
             *functions.entry(step.function.clone()).or_default() += step.seconds;
             traffic += step.traffic;
         }
+        // Bills.
         let usage = Usage {
             paper_account: system.map_or(PaperAccount::Comparison, |system| {
                 system.deployment().paper_account
@@ -117,9 +119,10 @@ impl TrialAnalysis {
             wall_s: trial.wall_s,
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
+        // Epochs, and the columns of the comparison's table.
         let epochs = epochs(steps, &trial.evaluations);
         let host = system.map_or(Host::Function, |system| system.deployment().worker_host());
-        let columns = Columns::of(
+        let columns = Columns::new(
             &row.job,
             host,
             row.memory_mb,
@@ -148,12 +151,13 @@ impl TrialAnalysis {
         })
     }
 
-    /// The exchange's traffic over all channels.
+    /// Returns the exchange's traffic over all channels.
     pub fn exchange(&self) -> Traffic {
         self.traffic.exchange.total()
     }
 
-    /// Billed time of all invocations and instances, ms; null without any.
+    /// Returns the billed time of all invocations and instances, ms; none
+    /// without any.
     pub fn billed_ms(&self) -> Option<f64> {
         (!self.invocations.is_empty()).then(|| {
             self.invocations
@@ -163,7 +167,7 @@ impl TrialAnalysis {
         })
     }
 
-    /// The largest resident memory of any sandbox, MB.
+    /// Returns the largest resident memory of any sandbox, MB.
     pub fn peak_memory_mb(&self) -> Option<u32> {
         self.invocations
             .iter()
@@ -171,7 +175,7 @@ impl TrialAnalysis {
             .max()
     }
 
-    /// CPU milliseconds of all invocations, if every one is known.
+    /// Returns the CPU time of all invocations, ms, if every one is known.
     pub fn cpu_ms(&self) -> Option<f64> {
         let known: Option<Vec<f64>> = self.invocations.iter().map(|call| call.cpu_ms).collect();
         known
@@ -179,13 +183,13 @@ impl TrialAnalysis {
             .map(|values| values.iter().sum())
     }
 
-    /// Cold starts.
+    /// Returns the number of cold starts.
     pub fn cold_starts(&self) -> usize {
         self.invocations.iter().filter(|call| call.cold).count()
     }
 
-    /// Seconds from the first step to the end of the first evaluation with an
-    /// accuracy of `target` or more; null if none has it.
+    /// Returns the seconds from the first step to the end of the first
+    /// evaluation with an accuracy of `target` or more; null if none has it.
     pub fn time_to_accuracy(&self, target: f64) -> Option<f64> {
         let evaluations = self.trial.evaluations.iter();
         let reached = evaluations
@@ -195,78 +199,13 @@ impl TrialAnalysis {
         Some(reached - self.began_s?)
     }
 
-    /// The best accuracy of any evaluation; null if none was made.
+    /// Returns the best accuracy of any evaluation; null if none was made.
     pub fn best_accuracy(&self) -> Option<f64> {
         let evaluations = self.trial.evaluations.iter();
         evaluations
             .filter(|row| row.evaluation.samples > 0)
             .map(|row| row.evaluation.accuracy())
             .reduce(f64::max)
-    }
-
-    /// The value of `metric`; null if the trial does not have it.
-    pub fn metric(&self, metric: Metric, job: &Job) -> Option<f64> {
-        let stepped = !self.epochs.is_empty();
-        let stage = |seconds: f64| stepped.then(|| seconds / machine_epochs(job));
-        let count = |count: u64| stepped.then_some(count as f64);
-        let exchange = self.exchange();
-        let last = self.epochs.last();
-        match metric {
-            Metric::SecondsPerEpoch => seconds_per_epoch(&self.epochs),
-            Metric::FetchDataset => stage(self.seconds.fetch_dataset),
-            Metric::ComputeGradients => stage(self.seconds.compute_gradients),
-            Metric::Synchronise => stage(self.seconds.synchronise()),
-            Metric::UpdateModel => stage(self.seconds.update_model),
-            Metric::DetectConvergence => stage(self.seconds.detect_convergence),
-            Metric::Serialise => stage(self.seconds.serialise),
-            Metric::Put => stage(self.seconds.put),
-            Metric::Wait => stage(self.seconds.wait),
-            Metric::Get => stage(self.seconds.get),
-            Metric::Aggregate => stage(self.seconds.aggregate),
-            Metric::ComputeGradientsPerBatch => {
-                stage(self.seconds.compute_gradients / job.batches_per_worker as f64)
-            }
-            Metric::GradientAveraging => self
-                .functions
-                .get("average_gradients")
-                .and_then(|seconds| stage(total_seconds(seconds) - seconds.wait)),
-            Metric::ModelUpdate => self
-                .functions
-                .get("update_model")
-                .and_then(|seconds| stage(total_seconds(seconds))),
-            Metric::SecondsPerBatch => self.columns.seconds_per_batch,
-            Metric::TotalSeconds => self.columns.total_seconds,
-            // Of which accuracy, only a claim says.
-            Metric::TimeToAccuracy => None,
-            Metric::CostPerFunctionUsd => self.columns.cost_per_function_usd,
-            Metric::CostPerWorkerUsd => self.columns.cost_per_worker_usd,
-            Metric::TotalCostUsd => self.columns.total_cost_usd,
-            Metric::ComputeGradientsCpuPercent => self.usage.cpu_percent(Stage::ComputeGradients),
-            Metric::PutCpuPercent => self.usage.cpu_percent(Stage::Put),
-            Metric::GetCpuPercent => self.usage.cpu_percent(Stage::Get),
-            Metric::UpdateModelCpuPercent => self.usage.cpu_percent(Stage::UpdateModel),
-            Metric::DetectConvergenceCpuPercent => self.usage.cpu_percent(Stage::DetectConvergence),
-            Metric::ComputeGradientsMemoryMb => self.usage.memory_mb(Stage::ComputeGradients),
-            Metric::PutMemoryMb => self.usage.memory_mb(Stage::Put),
-            Metric::GetMemoryMb => self.usage.memory_mb(Stage::Get),
-            Metric::UpdateModelMemoryMb => self.usage.memory_mb(Stage::UpdateModel),
-            Metric::DetectConvergenceMemoryMb => self.usage.memory_mb(Stage::DetectConvergence),
-            Metric::Staleness => self.staleness,
-            Metric::BilledMs => self.billed_ms(),
-            Metric::PeakMemoryMb => self.peak_memory_mb().map(f64::from),
-            Metric::CostPaperUsd => self.billed_ms().map(|_| self.paper.total_usd()),
-            Metric::CostFullUsd => self.billed_ms().map(|_| self.full.total_usd()),
-            Metric::Puts => count(exchange.puts),
-            Metric::Gets => count(exchange.gets),
-            Metric::Messages => count(exchange.messages),
-            Metric::BytesUp => count(exchange.bytes_up),
-            Metric::BytesDown => count(exchange.bytes_down),
-            Metric::Bytes => count(exchange.bytes_up + exchange.bytes_down),
-            Metric::TrainLoss => last.and_then(|epoch| epoch.train_loss),
-            Metric::Accuracy => self.epochs.iter().rev().find_map(|epoch| epoch.accuracy),
-            Metric::ReplicasIdentical => self.replicas_identical.map(f64::from),
-            Metric::TrafficMatches => self.traffic_matches.map(f64::from),
-        }
     }
 }
 
@@ -286,7 +225,7 @@ fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
     comparable(form) == comparable(metered)
 }
 
-/// Seconds of all stages of a step, which follow one another.
+/// Returns the seconds of all stages of a step, which follow one another.
 pub(crate) fn total_seconds(seconds: &StageSeconds) -> f64 {
     seconds.fetch_dataset
         + seconds.compute_gradients
@@ -295,11 +234,11 @@ pub(crate) fn total_seconds(seconds: &StageSeconds) -> f64 {
         + seconds.detect_convergence
 }
 
-fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
+pub(super) fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
     mean(epochs.iter().map(|epoch| epoch.seconds))
 }
 
-/// The epochs that steps and evaluations tell of.
+/// Returns the epochs of these steps, with their evaluations.
 pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
     let mut by_epoch: BTreeMap<usize, Vec<&StepRecord>> = BTreeMap::new();
     for step in steps {
@@ -329,7 +268,7 @@ pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec
         .collect()
 }
 
-/// The evaluation after `epoch` by the worker of the lowest rank.
+/// Returns the evaluation after `epoch` by the worker of the lowest rank.
 fn evaluation_after(evaluations: &[EvaluationRow], epoch: usize) -> Option<&EvaluationRow> {
     evaluations
         .iter()
@@ -359,6 +298,6 @@ fn replicas_identical(steps: &[StepRecord], job: &Job) -> Option<bool> {
     if points.values().any(|(_, digests)| digests.len() > 1) {
         return Some(false);
     }
-    let told = points.values().all(|(ranks, _)| ranks.len() == job.workers);
-    (told && !points.is_empty()).then_some(true)
+    let are_complete = points.values().all(|(ranks, _)| ranks.len() == job.workers);
+    (are_complete && !points.is_empty()).then_some(true)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epochcost_systems::{Stage, StepRecord};
 
-/// What workers' processes used in each stage, where it is known.
+/// CPU and memory of workers' processes by stage, where they are known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usages(BTreeMap<Stage, Used>);
 
@@ -12,7 +12,7 @@ pub struct Usages(BTreeMap<Stage, Used>);
 struct Used {
     cpu_s: f64,
     wall_s: f64,
-    /// Of the steps, each the most that was resident behind the stage.
+    /// Sum over steps of the most that was resident behind the stage.
     resident_mb: f64,
     steps: u32,
 }
@@ -29,19 +29,21 @@ impl Usages {
         }
     }
 
-    /// CPU time over wall time, percent of a core; null where neither is known.
+    /// Returns CPU time over wall time, percent of a core; none where neither
+    /// is known.
     pub fn cpu_percent(&self, stage: Stage) -> Option<f64> {
         let used = self.0.get(&stage).filter(|used| used.wall_s > 0.0)?;
         Some(100.0 * used.cpu_s / used.wall_s)
     }
 
-    /// The most memory that was resident behind the stage, MB, a mean over steps.
+    /// Returns the most memory that was resident behind the stage, MB, a mean
+    /// over steps.
     pub fn memory_mb(&self, stage: Stage) -> Option<f64> {
         let used = self.0.get(&stage)?;
         Some(used.resident_mb / f64::from(used.steps))
     }
 
-    /// Whether nothing is known, as in a simulation.
+    /// Returns whether nothing is known, as in a simulation.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,9 +1,10 @@
-//! Whether repeated times can be trusted: outliers, spread, drift, and trials
-//! that were not interleaved. Every warning says what to do.
+//! Trust in repeated times: outliers, spread, drift, and trials that were not
+//! interleaved. Every warning says what to do.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use epochcost_simulator::profile;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::RowAnalysis;
@@ -20,7 +21,7 @@ const QUARTILE: f64 = 0.6745;
 /// Trials from which on a median of deviations says something.
 const LEAST_FOR_OUTLIERS: usize = 5;
 
-/// At most one of so many values is an outlier.
+/// Number of values of which at most one is an outlier.
 const MOST_OUTLIERS: usize = 5;
 
 /// Differences below this share are not worth a warning.
@@ -29,7 +30,7 @@ const RELEVANT: f64 = 0.10;
 /// Half an interval, as a share of the mean, that advice aims at.
 const AIM: f64 = 0.05;
 
-/// Trials of a whole run from which on a trend can be told from chance.
+/// Trials of a whole run from which on a trend can be distinguished from chance.
 const LEAST_FOR_DRIFT: usize = 12;
 
 /// A trend as strong by chance alone in one of so many runs is one.
@@ -100,8 +101,8 @@ impl fmt::Display for Variation {
     }
 }
 
-/// Everything odd about the times of these rows; `order` is every trial in the
-/// order in which they were run.
+/// Returns everything odd about the times of these rows; `order` is every trial
+/// in the order in which they were run.
 pub(super) fn of(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<Variation> {
     let mut found = Vec::new();
     for row in rows {
@@ -158,10 +159,10 @@ fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<Variation> {
     found
 }
 
-/// Places of values whose modified z-score is beyond 3.5: 0.6745 times the
-/// distance from the median, over the median of such distances. More than a
-/// fifth of all are no outliers: such values fall into groups, as where a poll
-/// finds in time what it waits for, or does not.
+/// Returns the indices of values whose modified z-score is beyond 3.5: 0.6745
+/// times the distance from the median, over the median of such distances. More
+/// than a fifth of all are no outliers: such values fall into groups, as where
+/// a poll finds in time what it waits for, or does not.
 fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < LEAST_FOR_OUTLIERS {
         return Vec::new();
@@ -179,19 +180,12 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; NaN without any.
+/// Returns the median; NaN without values.
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    match (sorted.len(), sorted.len() % 2) {
-        (0, _) => f64::NAN,
-        (_, 1) => sorted[half],
-        _ => f64::midpoint(sorted[half - 1], sorted[half]),
-    }
+    profile::median(values).unwrap_or(f64::NAN)
 }
 
-/// Standard deviation over mean, from three values on.
+/// Returns the standard deviation over the mean, from three values on.
 fn spread(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -203,7 +197,8 @@ fn spread(values: &[f64]) -> Option<f64> {
     (values.len() >= 3 && share.is_finite()).then_some(share)
 }
 
-/// Times over the median of their row, in the order in which they were taken.
+/// Returns times over the median of their row, in the order in which they were
+/// taken.
 fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
     let mut relative: BTreeMap<TrialId, f64> = BTreeMap::new();
     for row in rows {
@@ -223,8 +218,9 @@ fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
     known.copied().collect()
 }
 
-/// The change from the mean of the first half to that of the second, if it is
-/// relevant and the values' rank correlation with their order is significant.
+/// Returns the change from the mean of the first half to that of the second, if
+/// it is relevant and the values' rank correlation with their order is
+/// significant.
 fn drift(relative: &[f64]) -> Option<f64> {
     let n = relative.len();
     if n < LEAST_FOR_DRIFT {
@@ -240,7 +236,7 @@ fn drift(relative: &[f64]) -> Option<f64> {
     (change.abs() >= RELEVANT && chance < DRIFT_SIGNIFICANCE).then_some(change)
 }
 
-/// Spearman's correlation of values with their places.
+/// Returns Spearman's correlation of values with their places.
 fn rank_correlation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mut places: Vec<usize> = (0..values.len()).collect();
@@ -253,7 +249,7 @@ fn rank_correlation(values: &[f64]) -> f64 {
     1.0 - 6.0 * squares / (n * (n * n - 1.0))
 }
 
-/// Whether every row had trial t before any had trial t + 1.
+/// Returns whether trial t of every row was run before trial t + 1 of any.
 fn are_interleaved(order: &[TrialId]) -> bool {
     order.is_sorted_by_key(|id| id.trial)
 }

@@ -1,11 +1,11 @@
-//! From claims and figures to verdicts.
+//! Verdicts from claims and figures.
 
 use epochcost_simulator::profile::ComputeOrigin;
 
 use super::RowAnalysis;
 use super::causes::Effect;
 use super::summary::Verdict;
-use crate::claims::{Cause, Claim, Estimate, Metric, Scale, Selector, Word, fill, matches};
+use crate::claims::{Cause, Claim, Estimate, Metric, Scale, Selector, VerdictKind, fill, matches};
 use crate::results::{Manifest, SimulationRecord};
 
 /// The rows of a run, as the claims see them.
@@ -15,12 +15,18 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// One verdict for each row that the claim selects, or one that says that
-    /// there is none.
+    /// Returns one verdict for each row that the claim selects, or one that
+    /// says that there is none.
     pub fn judge(&self, claim: &Claim) -> Vec<Verdict> {
         if let Some(reason) = &claim.not_run {
             let nothing = Estimate::default();
-            return vec![verdict(claim, None, nothing, Word::NotRun, reason.clone())];
+            return vec![verdict(
+                claim,
+                None,
+                nothing,
+                VerdictKind::NotRun,
+                reason.clone(),
+            )];
         }
         let selected: Vec<&RowAnalysis> = self
             .rows
@@ -33,7 +39,7 @@ impl Judge<'_> {
                 claim,
                 None,
                 Estimate::default(),
-                Word::NotRun,
+                VerdictKind::NotRun,
                 reason,
             )];
         }
@@ -48,21 +54,21 @@ impl Judge<'_> {
         let (rows, observed) = match self.observe(claim, row) {
             Ok(observed) => observed,
             Err(reason) => {
-                return verdict(claim, id, Estimate::default(), Word::NotRun, reason);
+                return verdict(claim, id, Estimate::default(), VerdictKind::NotRun, reason);
             }
         };
-        let (word, reason) = match self.obstacle(claim, &rows, observed) {
+        let (kind, reason) = match self.obstacle(claim, &rows, observed) {
             Some(obstacle) => obstacle,
             None => self.compare(claim, &rows, observed),
         };
         Verdict {
             causes: self.effects(claim, row, observed),
-            ..verdict(claim, id, observed, word, reason)
+            ..verdict(claim, id, observed, kind, reason)
         }
     }
 
-    /// The claim's figure of `row`, in the claim's unit, with the rows that it
-    /// is computed from: `row` and what it is divided by.
+    /// Returns the claim's figure of `row`, in the claim's unit, with the rows
+    /// that it is computed from: `row` and what it is divided by.
     fn observe<'r>(
         &'r self,
         claim: &Claim,
@@ -80,7 +86,8 @@ impl Judge<'_> {
         Ok((rows, observed.scaled(claim.scale().unwrap_or(Scale::NONE))))
     }
 
-    /// What each cause does to the claim's figure, of which `row` has `base`.
+    /// Returns what each cause does to the claim's figure, of which `row` has
+    /// `base`.
     fn effects(&self, claim: &Claim, row: &RowAnalysis, base: Estimate) -> Vec<Effect> {
         let effect = |cause: &Cause| {
             let found = self.other(&cause.select, row).ok();
@@ -92,8 +99,8 @@ impl Judge<'_> {
         claim.causes.iter().map(effect).collect()
     }
 
-    /// The one row that `selector` selects, with what it leaves out as in
-    /// `row`; else, how many it could be.
+    /// Returns the one row that `selector` selects, with what it leaves out as
+    /// in `row`; else, how many it could be.
     fn other(&self, selector: &Selector, row: &RowAnalysis) -> Result<&RowAnalysis, usize> {
         let filled = fill(selector, &row.planned.row);
         let found = self.rows.iter();
@@ -106,17 +113,17 @@ impl Judge<'_> {
         }
     }
 
-    /// What keeps the two figures from being compared at all; `rows` are the
-    /// selected one and what it is divided by.
+    /// Returns what keeps the two figures from being compared at all; `rows`
+    /// are the selected one and what it is divided by.
     fn obstacle(
         &self,
         claim: &Claim,
         rows: &[&RowAnalysis],
         observed: Estimate,
-    ) -> Option<(Word, String)> {
+    ) -> Option<(VerdictKind, String)> {
         let (row, metric) = (rows.first()?, claim.metric?);
         if let Some(why) = rows.iter().find_map(|row| row.planned.infeasible.clone()) {
-            return Some((Word::Infeasible, why));
+            return Some((VerdictKind::Infeasible, why));
         }
         if observed.mean.is_none() {
             let of = rows.iter().find(|row| row.observe(claim).mean.is_none());
@@ -126,7 +133,10 @@ impl Judge<'_> {
         if metric.is_learned() && (published || claim.source.is_some()) {
             let dataset = &row.planned.row.job.data.dataset;
             if self.generated(dataset) {
-                return Some((Word::Undecided, on_generated(claim, observed, dataset)));
+                return Some((
+                    VerdictKind::Undecided,
+                    on_generated(claim, observed, dataset),
+                ));
             }
         }
         let machine = self
@@ -138,10 +148,11 @@ impl Judge<'_> {
             "a time"
         };
         let reason = format!("{what} of {machine}: not comparable with one published for AWS");
-        Some((Word::Undecided, reason))
+        Some((VerdictKind::Undecided, reason))
     }
 
-    /// The one machine whose seconds these are, if they are of no cloud.
+    /// Returns the one machine whose seconds these are, if they are of no
+    /// cloud.
     fn one_machine(&self) -> Option<String> {
         match (self.manifest.platform.as_str(), self.simulation()) {
             ("local", _) => Some("this machine and its loopback network".into()),
@@ -156,17 +167,22 @@ impl Judge<'_> {
         self.manifest.simulation.as_ref()
     }
 
-    /// Holds the observed value against the band, unless it is what was put in.
-    fn compare(&self, claim: &Claim, rows: &[&RowAnalysis], observed: Estimate) -> (Word, String) {
-        let (word, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
+    /// Compares the observed value with the band, unless it is what was put in.
+    fn compare(
+        &self,
+        claim: &Claim,
+        rows: &[&RowAnalysis],
+        observed: Estimate,
+    ) -> (VerdictKind, String) {
+        let (kind, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
         match self.put_in(claim, rows) {
-            Some(what) => (Word::ByConstruction, format!("{what}; {reason}")),
-            None => (word, reason),
+            Some(what) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
+            None => (kind, reason),
         }
     }
 
-    /// What was put into the simulation that the observed figure is computed
-    /// from, or that is the published one.
+    /// Returns what was put into the simulation that the observed figure is
+    /// computed from, or that is the published one.
     fn put_in(&self, claim: &Claim, rows: &[&RowAnalysis]) -> Option<String> {
         self.simulation()?;
         if let Some(what) = &claim.put_in {
@@ -185,7 +201,7 @@ impl Judge<'_> {
         stands_on_compute.then(|| rows.iter().find_map(published))?
     }
 
-    /// Whether a dataset is, or must be taken for, a generated one.
+    /// Returns whether a dataset is, or must be taken for, a generated one.
     fn generated(&self, dataset: &str) -> bool {
         let found = self
             .manifest
@@ -195,8 +211,8 @@ impl Judge<'_> {
         found.is_none_or(|record| record.generated)
     }
 
-    /// Why a row does not have the claim's figure.
-    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> (Word, String) {
+    /// Returns why a row does not have the claim's figure.
+    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> (VerdictKind, String) {
         let trains = self.simulation().is_none_or(|record| record.real_compute);
         let is_learned = claim.metric.is_some_and(Metric::is_learned);
         let reason = match (row.trials.len(), row.succeeded().count(), claim.target) {
@@ -209,13 +225,12 @@ impl Judge<'_> {
             (.., Some(target)) => return not_reached(row, target),
             _ => "the figure was not recorded".into(),
         };
-        (Word::NotRun, reason)
+        (VerdictKind::NotRun, reason)
     }
 }
 
-/// What a paper says of the original data can be held against nothing that was
-/// trained on other data, its rankings included; which way they fall there can
-/// be told.
+/// Explains why figures on the original data, rankings included, cannot be
+/// compared with those of training on other data; and which way they fall there.
 fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
     let inside = observed.mean.map(|mean| claim.band().contains(mean));
     let there = match inside.filter(|_| claim.published.is_none()) {
@@ -229,12 +244,12 @@ fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
     )
 }
 
-/// A trial that ends before it is accurate enough says that it takes longer,
-/// not how long.
-fn not_reached(row: &RowAnalysis, target: f64) -> (Word, String) {
+/// Returns the verdict on a trial that ends before it is accurate enough: it
+/// takes longer, not how long.
+fn not_reached(row: &RowAnalysis, target: f64) -> (VerdictKind, String) {
     let best = row.succeeded().map(|trial| trial.best_accuracy());
     let reason = match best.collect::<Option<Vec<f64>>>() {
-        None => return (Word::NotRun, "no accuracy was recorded".into()),
+        None => return (VerdictKind::NotRun, "no accuracy was recorded".into()),
         Some(best) => format!(
             "{:.1} % accuracy was not reached in {} epochs: the best of a trial was {:.1} % at least",
             100.0 * target,
@@ -242,12 +257,12 @@ fn not_reached(row: &RowAnalysis, target: f64) -> (Word, String) {
             100.0 * best.into_iter().fold(f64::INFINITY, f64::min),
         ),
     };
-    (Word::Undecided, reason)
+    (VerdictKind::Undecided, reason)
 }
 
-fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (Word, String) {
+fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (VerdictKind, String) {
     let (Some(mean), band) = (observed.mean, claim.band()) else {
-        return (Word::NotRun, "the figure was not recorded".into());
+        return (VerdictKind::NotRun, "the figure was not recorded".into());
     };
     let inside = band.contains(mean);
     if let Some([low, high]) = observed.ci95
@@ -257,36 +272,42 @@ fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (Word, String
             true => "the ranges of the profile's constants reach across an edge of the band",
             false => "the 95 % interval crosses an edge of the band: more trials would decide",
         };
-        return (Word::Undecided, reason.into());
+        return (VerdictKind::Undecided, reason.into());
     }
     let trials = match observed.n {
         1 => "one trial, so without an interval".to_owned(),
         n => format!("{n} trials"),
     };
     if inside {
-        return (Word::Reproduced, format!("inside the band ({trials})"));
+        return (
+            VerdictKind::Reproduced,
+            format!("inside the band ({trials})"),
+        );
     }
     // A ratio of 1 says that the two are equal, in whatever unit it is given.
     let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
     let same_side = |published: f64| (published > equal) == (mean > equal) && mean != equal;
     if claim.over.is_some() && claim.published.is_some_and(same_side) {
         return (
-            Word::DirectionOnly,
+            VerdictKind::DirectionOnly,
             format!("the same side of 1, outside the band ({trials})"),
         );
     }
-    (Word::NotReproduced, format!("outside the band ({trials})"))
+    (
+        VerdictKind::NotReproduced,
+        format!("outside the band ({trials})"),
+    )
 }
 
 fn verdict(
     claim: &Claim,
     row: Option<String>,
     observed: Estimate,
-    word: Word,
+    kind: VerdictKind,
     reason: String,
 ) -> Verdict {
     let explanation = claim.explanation.as_ref();
-    let reason = match explanation.filter(|_| claim.expect == Some(word)) {
+    let reason = match explanation.filter(|_| claim.expect == Some(kind)) {
         Some(explanation) => format!("{reason}. {explanation}"),
         None => reason,
     };
@@ -308,20 +329,20 @@ fn verdict(
         observed_ci95: observed.ci95,
         ratio: ratio.filter(|ratio| ratio.is_finite()),
         band: [band.low, band.high],
-        verdict: word,
+        verdict: kind,
         expect: claim.expect,
         reason,
         causes: Vec::new(),
     }
 }
 
-/// The verdict on a claim of an experiment that was not run.
+/// Returns the verdict on a claim of an experiment that was not run.
 pub(crate) fn not_run(claim: &Claim, reason: &str) -> Verdict {
     verdict(
         claim,
         None,
         Estimate::default(),
-        Word::NotRun,
+        VerdictKind::NotRun,
         reason.to_owned(),
     )
 }
@@ -332,7 +353,7 @@ mod tests {
 
     use super::*;
 
-    fn word(claim: &str, mean: f64, ci95: Option<[f64; 2]>) -> Word {
+    fn kind(claim: &str, mean: f64, ci95: Option<[f64; 2]>) -> VerdictKind {
         let claim: Claim = serde_json::from_str(claim).unwrap();
         let n = if ci95.is_some() { 3 } else { 1 };
         let observed = Estimate {
@@ -348,19 +369,28 @@ mod tests {
 
     #[test]
     fn a_factor_on_the_published_side_of_one_keeps_its_direction() {
-        assert_eq!(word(FACTOR, 12.0, None), Word::Reproduced);
-        assert_eq!(word(FACTOR, 2.0, None), Word::DirectionOnly);
-        assert_eq!(word(FACTOR, 0.5, None), Word::NotReproduced);
-        assert_eq!(word(FACTOR, 1.0, None), Word::NotReproduced);
+        assert_eq!(kind(FACTOR, 12.0, None), VerdictKind::Reproduced);
+        assert_eq!(kind(FACTOR, 2.0, None), VerdictKind::DirectionOnly);
+        assert_eq!(kind(FACTOR, 0.5, None), VerdictKind::NotReproduced);
+        assert_eq!(kind(FACTOR, 1.0, None), VerdictKind::NotReproduced);
         let plain = FACTOR.replace(r#""over": {}, "#, "");
-        assert_eq!(word(&plain, 2.0, None), Word::NotReproduced);
+        assert_eq!(kind(&plain, 2.0, None), VerdictKind::NotReproduced);
     }
 
     #[test]
     fn an_interval_across_an_edge_decides_nothing() {
-        assert_eq!(word(FACTOR, 12.0, Some([11.0, 13.0])), Word::Reproduced);
-        assert_eq!(word(FACTOR, 12.0, Some([9.0, 15.0])), Word::Undecided);
-        assert_eq!(word(FACTOR, 9.0, Some([7.0, 11.0])), Word::Undecided);
-        assert_eq!(word(FACTOR, 5.0, Some([4.0, 6.0])), Word::DirectionOnly);
+        assert_eq!(
+            kind(FACTOR, 12.0, Some([11.0, 13.0])),
+            VerdictKind::Reproduced
+        );
+        assert_eq!(
+            kind(FACTOR, 12.0, Some([9.0, 15.0])),
+            VerdictKind::Undecided
+        );
+        assert_eq!(kind(FACTOR, 9.0, Some([7.0, 11.0])), VerdictKind::Undecided);
+        assert_eq!(
+            kind(FACTOR, 5.0, Some([4.0, 6.0])),
+            VerdictKind::DirectionOnly
+        );
     }
 }

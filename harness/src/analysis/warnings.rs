@@ -1,4 +1,4 @@
-//! What a reader of the results must know.
+//! Warnings for readers of the results.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord, Trial
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
 const MB_PER_VCPU: f64 = 1769.0;
 
-/// Every warning, the most general ones first; equal texts are counted. `order`
-/// is every trial in the order in which they were run.
+/// Returns every warning, the most general ones first; equal texts are counted.
+/// `order` is every trial in the order in which they were run.
 pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
     let mut warnings = run.warnings().to_vec();
+    // The machine and the build.
     if run.manifest().platform == "local" {
         warnings.extend(busy_host(run.machine(), rows));
         warnings.extend(
@@ -34,6 +35,7 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
     if run.manifest().epochcost.profile != "release" && simulation.is_none() {
         warnings.push("epochcost was built without optimisations: its times mean nothing".into());
     }
+    // The data.
     for record in run
         .manifest()
         .datasets
@@ -45,6 +47,7 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
             record.name
         ));
     }
+    // Trials: too few, or of odd times.
     match simulation {
         Some(record) => warnings.extend(of_simulation(record, rows)),
         None if rows.iter().any(|row| row.succeeded().count() == 1) => {
@@ -56,6 +59,7 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
         let odd = variation::of(rows, order);
         warnings.extend(odd.iter().map(ToString::to_string));
     }
+    // Prices and rows.
     warnings.extend(stale_prices(run));
     warnings.extend(of_rows(rows));
     warnings

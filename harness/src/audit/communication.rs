@@ -37,7 +37,7 @@ fn convergence(sources: Sources<'_>) -> Result<[Quantity; 2], AuditError> {
     Ok([row.number("baseline")?, row.number("optimised")?])
 }
 
-/// The speed-up of MLLess's filter.
+/// Returns the speed-up of MLLess's filter.
 pub(super) fn filter(sources: Sources<'_>) -> Findings {
     let check = check("speed-up by MLLess's filter", "without / with", "");
     let [without, with] = convergence(sources)?;
@@ -60,7 +60,7 @@ pub(super) fn filter(sources: Sources<'_>) -> Findings {
     )])
 }
 
-/// MLLess's time to accuracy is told twice.
+/// Compares MLLess's two statements of its time to accuracy.
 pub(super) fn filter_against_table3(sources: Sources<'_>) -> Findings {
     let what = "MLLess's time to convergence against Table 3";
     let check = check(what, "minutes of Table 3 × 60", "s");
@@ -90,7 +90,8 @@ pub(super) fn filter_against_table3(sources: Sources<'_>) -> Findings {
     ])
 }
 
-/// What working inside the database saves; the paper prints the times only.
+/// Returns what working inside the database saves; the paper prints the times
+/// only.
 pub(super) fn in_database(sources: Sources<'_>) -> Findings {
     let what = "share of time saved inside the database";
     let check = check(what, "1 - inside / outside", "%");
@@ -123,7 +124,7 @@ struct Channel {
 }
 
 impl Channel {
-    /// From the times of two gradients, where an exchange takes `requests` × a
+    /// Returns the channel from the times of two gradients, where an exchange takes `requests` × a
     /// + `gradients` × P / w.
     fn of([small, large]: [(f64, f64); 2], [requests, gradients]: [f64; 2]) -> Self {
         let ((p, t), (p2, t2)) = (small, large);
@@ -135,11 +136,13 @@ impl Channel {
     }
 }
 
-/// The figure's caption says ResNet-18 where the text says ResNet-50.
+/// Notes that the figure's caption says ResNet-18 where the text says
+/// ResNet-50.
 pub(super) fn caption(sources: Sources<'_>) -> Findings {
     let what = "latency of a request that AllReduce's times imply";
     let formula = "(W + 2)(a + P / w) for both models, solved for a";
     let check = check(what, formula, "s");
+    // The two times of the figure.
     let technique = ("technique", "AllReduce vs ScatterReduce (LambdaML)");
     let small = row(sources, &[technique, ("model", "MobileNet")])?;
     let large = row(sources, &[technique, ("model", "ResNet-50")])?;
@@ -149,6 +152,7 @@ pub(super) fn caption(sources: Sources<'_>) -> Findings {
     let path = [workers.value + 2.0; 2];
     let mut findings = Vec::new();
     for (model, layers) in [
+        // Either model that the larger one could be.
         ("ResNet-50 (the text)", resnet50(Stem::Cifar, CLASSES)),
         (
             "ResNet-18 (the caption)",

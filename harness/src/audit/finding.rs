@@ -14,9 +14,9 @@ pub const TOLERANCE: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Within the rounding of the printed digits, or within [`TOLERANCE`].
+    /// The two agree within the rounding of the printed digits, or within [`TOLERANCE`].
     Agrees,
-    /// It does not add up.
+    /// The printed figure does not follow from its inputs.
     Differs,
     /// The paper does not give what it would be recomputed from.
     CannotBeChecked,
@@ -25,14 +25,14 @@ pub enum Outcome {
 /// What a figure is recomputed from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Input {
-    /// What it is.
+    /// Description.
     pub name: &'static str,
-    /// Its value.
+    /// Value.
     pub value: f64,
     /// `file:line:column` of a published figure, the column by its name, or where
     /// else it comes from.
     pub place: String,
-    /// By how much rounding may have moved it, as a share.
+    /// Share by which rounding may have moved it.
     #[serde(skip)]
     pub(super) rounding: f64,
 }
@@ -40,7 +40,7 @@ pub struct Input {
 /// A figure as the paper prints it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Printed {
-    /// Its value.
+    /// Value.
     pub value: f64,
     /// `file:line:column`, the column by its name.
     pub place: String,
@@ -54,15 +54,15 @@ pub struct Printed {
 pub struct Finding {
     /// The paper.
     pub paper: Paper,
-    /// Its table, figure or section.
+    /// Table, figure or section.
     pub item: &'static str,
     /// What is recomputed.
     pub check: &'static str,
-    /// Of which row or setting.
+    /// Row or setting that it is about.
     pub row: String,
     /// How.
     pub formula: &'static str,
-    /// From what.
+    /// Inputs of the formula.
     pub inputs: Vec<Input>,
     /// Unit of both figures; empty for ratios and counts.
     pub unit: &'static str,
@@ -93,7 +93,7 @@ pub(super) struct Check {
 }
 
 impl Input {
-    /// A published figure whose digits are rounded.
+    /// Returns a published figure whose digits are rounded.
     pub(super) fn of(name: &'static str, quantity: &Quantity) -> Self {
         Self {
             name,
@@ -103,7 +103,7 @@ impl Input {
         }
     }
 
-    /// A published figure that is exact: a count, a setting or a price.
+    /// Returns a published figure that is exact: a count, a setting or a price.
     pub(super) fn exact(name: &'static str, quantity: &Quantity) -> Self {
         Self {
             rounding: 0.0,
@@ -111,7 +111,7 @@ impl Input {
         }
     }
 
-    /// An exact figure from elsewhere.
+    /// Returns an exact figure from elsewhere.
     pub(super) fn from(name: &'static str, value: f64, place: impl Into<String>) -> Self {
         Self {
             name,
@@ -133,7 +133,7 @@ impl From<&Quantity> for Printed {
 }
 
 impl Check {
-    /// A figure held against what is printed.
+    /// Creates the finding on a figure that is compared with the printed one.
     pub(super) fn finding(
         self,
         row: impl Into<String>,
@@ -162,7 +162,7 @@ impl Check {
         }
     }
 
-    /// A figure with nothing to hold it against.
+    /// Creates the finding on a figure with nothing to compare it with.
     pub(super) fn unchecked(self, row: impl Into<String>, inputs: Vec<Input>) -> Finding {
         Finding {
             paper: self.paper,
@@ -184,19 +184,19 @@ impl Check {
 }
 
 impl Finding {
-    /// The same, with an outcome that no comparison of two figures gives.
+    /// Returns it with an outcome that no comparison of two figures gives.
     pub(super) fn with_outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = outcome;
         self
     }
 
-    /// The same, with what the formula gives.
+    /// Returns it with what the formula gives.
     pub(super) fn with_computed(mut self, computed: f64) -> Self {
         self.computed = Some(computed);
         self
     }
 
-    /// The same, with what the paper prints; nothing is concluded from it.
+    /// Returns it with what the paper prints; nothing is concluded from it.
     pub(super) fn with_printed(mut self, printed: &Quantity) -> Self {
         self.printed = Some(Printed::from(printed));
         self.ratio = self.computed.map(|computed| printed.value / computed);
@@ -204,19 +204,19 @@ impl Finding {
         self
     }
 
-    /// The same, with an explanation.
+    /// Returns it with an explanation.
     pub(super) fn explained(mut self, explanation: impl Into<String>) -> Self {
         self.explanation = Some(explanation.into());
         self
     }
 
-    /// The same, with a consequence.
+    /// Returns it with a consequence.
     pub(super) fn concluding(mut self, consequence: impl Into<String>) -> Self {
         self.consequence = Some(consequence.into());
         self
     }
 
-    /// Whether it does not add up.
+    /// Returns whether it does not add up.
     pub fn differs(&self) -> bool {
         self.outcome == Outcome::Differs
     }

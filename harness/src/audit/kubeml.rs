@@ -3,7 +3,7 @@
 use super::finding::{Check, Input};
 use super::{Findings, Paper, Sources};
 
-/// The text gives ratios, and nothing that they are made of.
+/// Lists the ratios of the text, which gives nothing that they are made of.
 pub(super) fn ratios(sources: Sources<'_>) -> Findings {
     let check = Check {
         paper: Paper::Kubeml,

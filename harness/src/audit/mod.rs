@@ -1,4 +1,4 @@
-//! The papers' own arithmetic, done again from their own inputs.
+//! Audit of the papers' own arithmetic, recomputed from their own inputs.
 //!
 //! Every check is a function from the published tables to findings. A finding
 //! holds the inputs with the cells that they stand in, the formula, what it
@@ -48,7 +48,7 @@ impl Paper {
     /// Every paper.
     pub const ALL: [Self; 3] = [Self::CostPerformance, Self::P2p, Self::Kubeml];
 
-    /// Authors and year.
+    /// Returns authors and year.
     pub fn cited(self) -> &'static str {
         match self {
             Self::CostPerformance => "Barrak et al. 2025",
@@ -82,7 +82,7 @@ pub enum AuditError {
 
 type Findings = Result<Vec<Finding>, AuditError>;
 
-/// Every check of a paper, in the order of the paper's items.
+/// Returns every check of a paper, in the order of the paper's items.
 fn checks(paper: Paper) -> &'static [fn(Sources<'_>) -> Findings] {
     match paper {
         Paper::CostPerformance => &[
@@ -116,7 +116,7 @@ fn checks(paper: Paper) -> &'static [fn(Sources<'_>) -> Findings] {
     }
 }
 
-/// Does every check of these papers.
+/// Runs every check of these papers.
 ///
 /// # Errors
 /// When a published figure or a price that a check needs is missing or is no

@@ -30,7 +30,7 @@ pub(super) const fn check(
     }
 }
 
-/// No stage uses more CPU time than the instance has.
+/// Checks that no stage uses more CPU time than the instance has.
 pub(super) fn cpu(sources: Sources<'_>) -> Findings {
     let what = "CPU use against the instance's vCPUs";
     let check = check("Table I", what, "vCPUs × 100", "%");
@@ -60,14 +60,15 @@ pub(super) fn cpu(sources: Sources<'_>) -> Findings {
     ])
 }
 
-/// A model update takes as long whatever the dataset: it has as many
-/// parameters.
+/// Checks that a model update takes as long whatever the dataset: it has as
+/// many parameters.
 pub(super) fn updates(sources: Sources<'_>) -> Findings {
     let what = "model update on two datasets";
     let check = check("Table I", what, "the same model, the same parameters", "s");
     let table = sources.published.table("p2p_table1.csv")?;
     let mut findings = Vec::new();
     for model in ["SqueezeNet 1.1", "MobileNet V3 Small", "VGG-11"] {
+        // The same model's update on either data set.
         let of = |dataset: &str| {
             let wanted = [
                 ("model", model),
@@ -82,6 +83,7 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
             .unchecked(model, vec![Input::of("on CIFAR", &cifar)])
             .with_computed(cifar.value)
             .with_printed(&mnist);
+        // Alike within a factor, or one of them is odd.
         let is_like = (1.0 / LIKE_FACTOR..=LIKE_FACTOR).contains(&factor);
         findings.push(match is_like {
             true => finding.with_outcome(Outcome::Agrees),
@@ -98,16 +100,18 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Table I's time a batch, times its batches, against Table III's epoch.
+/// Checks Table I's time per batch, times its batches, against Table III's
+/// epoch.
 pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
-    let what = "Table III's time from Table I's time a batch (VGG-11, MNIST)";
-    let check = check("Table I", what, "seconds a batch × batches", "s");
+    let what = "Table III's time from Table I's time per batch (VGG-11, MNIST)";
+    let check = check("Table I", what, "seconds per batch × batches", "s");
     let table1 = sources.published.table("p2p_table1.csv")?;
     let wanted = [
         ("model", "VGG-11"),
         ("dataset", "MNIST"),
         ("stage", "compute gradients (per batch)"),
     ];
+    // Table I: seconds of a batch, and their number.
     let seconds = table1.row(&wanted)?.number("seconds")?;
     let key = [Paper::P2p.cited(), "Table I", "batches", ""];
     let batches = sources.published.stated(key)?;
@@ -118,9 +122,10 @@ pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
         }
         let size = row.text("batch_size")?;
         let table3 = sources.published.table("p2p_table3_instance.csv")?;
+        // Table III: seconds of the epoch with as many batches.
         let printed = table3.row(&[("batch_size", size)])?.number("seconds")?;
         let inputs = vec![
-            Input::of("seconds a batch", &seconds),
+            Input::of("seconds per batch", &seconds),
             Input::exact("batches", &batches),
         ];
         let computed = seconds.value * batches.value;
@@ -133,7 +138,8 @@ pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// The two times side by side, and the saving with either.
+/// Returns the finding with the two times side by side, and the saving with
+/// either.
 fn compared(finding: Finding, tables: Vec<Input>, computed: f64) -> Finding {
     let as_printed = saved(&tables);
     let with_table1 = match tables.as_slice() {
@@ -153,9 +159,9 @@ fn compared(finding: Finding, tables: Vec<Input>, computed: f64) -> Finding {
         ))
 }
 
-/// Batches a peer from samples, peers and batch size.
+/// Checks the batches per peer from samples, peers and batch size.
 pub(super) fn batches(sources: Sources<'_>) -> Findings {
-    let what = "batches a peer";
+    let what = "batches per peer";
     let check = check("Table II", what, "⌈samples / peers / batch size⌉", "");
     let cited = Paper::P2p.cited();
     let samples = sources
@@ -177,7 +183,7 @@ pub(super) fn batches(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Times of one batch size, with and without functions.
+/// Returns the times of one batch size, with and without functions.
 fn times(sources: Sources<'_>, size: &str) -> Result<Vec<Input>, AuditError> {
     let of = |file: &str| {
         let table = sources.published.table(file)?;
@@ -196,7 +202,7 @@ fn saved(times: &[Input]) -> f64 {
     }
 }
 
-/// The shares of gradient computation time that the text says are saved.
+/// Checks the shares of gradient computation time that the text says are saved.
 pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
     let what = "gradient computation time saved";
     let check = check("text", what, "1 - with Lambda / on instances", "%");
@@ -204,6 +210,7 @@ pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
     for row in sources.published.table("p2p_text.csv")?.rows() {
         let printed = row.number("value")?;
         let setting = row.text("setting")?;
+        // Claims that are no arithmetic are listed, not checked.
         match row.text("claim")? {
             "gradient computation time saved by serverless" => {}
             "synchronous accuracy" => {
@@ -218,6 +225,7 @@ pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
             }
             _ => continue,
         }
+        // Recomputed from the tables, which are of 4 peers.
         let size = setting.rsplit_once("batch ").map_or("", |(_, size)| size);
         let inputs = times(sources, size)?;
         let percent = saved(&inputs);
@@ -240,7 +248,7 @@ pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Which batch size saves most.
+/// Returns which batch size saves most.
 fn largest_saving(sources: Sources<'_>) -> Result<String, AuditError> {
     let mut most: Option<(&str, f64)> = None;
     for row in sources.published.table("p2p_table3_instance.csv")?.rows() {

@@ -15,12 +15,13 @@ const MB_PER_GIB: f64 = 1024.0;
 /// USD a GB-second on Arm, AWS list price since 2021.
 const ARM_GB_SECOND: f64 = 0.0000133334;
 
-/// Rates of functions and instances against AWS's list prices.
+/// Checks the rates of functions and instances against AWS's list prices.
 pub(super) fn rates(sources: Sources<'_>) -> Findings {
     let formula = "MB / 1024 × price of a GB-second on Arm";
-    let lambda = check("Table II", "price of a function a second", formula, "USD");
-    let formula = "price of the instance an hour / 3600";
+    let lambda = check("Table II", "price of a function per second", formula, "USD");
+    let formula = "price of the instance per hour / 3600";
     let mut findings = Vec::new();
+    // Rates of functions, by memory size.
     let table2 = sources.published.table("p2p_table2_serverless.csv")?;
     for row in table2.rows() {
         let memory = row.number("lambda_memory_mb")?;
@@ -41,9 +42,10 @@ pub(super) fn rates(sources: Sources<'_>) -> Findings {
             &row.number("lambda_usd_per_second")?,
         ));
     }
+    // Rates of instances, of both tables.
     let table3 = sources.published.table("p2p_table3_instance.csv")?;
     for (item, table) in [("Table II", table2), ("Table III", table3)] {
-        let ec2 = check(item, "price of an instance a second", formula, "USD");
+        let ec2 = check(item, "price of an instance per second", formula, "USD");
         let Some(row) = table.rows().next() else {
             continue;
         };
@@ -61,7 +63,7 @@ pub(super) fn rates(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// A peer's cost by the paper's formula, from a row of Table II.
+/// Returns a peer's cost by the paper's formula, from a row of Table II.
 fn serverless_cost(row: Row<'_>) -> Result<(Vec<Input>, f64), AuditError> {
     let lambda = row.number("lambda_usd_per_second")?;
     let batches = row.number("batches")?;
@@ -77,11 +79,12 @@ fn serverless_cost(row: Row<'_>) -> Result<(Vec<Input>, f64), AuditError> {
     Ok((inputs, computed))
 }
 
-/// Table II's costs.
+/// Checks Table II's costs.
 pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     let formula = "(rate of Lambda × batches + rate of EC2) × seconds";
-    let check = check("Table II", "cost a peer with Lambda", formula, "USD");
+    let check = check("Table II", "cost per peer with Lambda", formula, "USD");
     let table = sources.published.table("p2p_table2_serverless.csv")?;
+    // The order of batch sizes, printed and recomputed.
     let (mut printed, mut own) = (Vec::new(), Vec::new());
     for row in table.rows() {
         let name = format!("batch size {}", row.text("batch_size")?);
@@ -97,6 +100,7 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     for row in table.rows() {
         let (inputs, computed) = serverless_cost(row)?;
         let name = format!("batch size {}", row.text("batch_size")?);
+        // Each cost, with what a wrong one does to the order.
         let finding = check.finding(name, inputs, computed, &row.number("cost_per_peer_usd")?);
         findings.push(match finding.differs() {
             true => {
@@ -115,11 +119,11 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Table III's costs.
+/// Checks Table III's costs.
 pub(super) fn instances(sources: Sources<'_>) -> Findings {
     let check = check(
         "Table III",
-        "cost a peer on instances",
+        "cost per peer on instances",
         "rate of EC2 × seconds",
         "USD",
     );
@@ -167,12 +171,13 @@ fn costs(sources: Sources<'_>) -> Result<Vec<Costs<'_>>, AuditError> {
     Ok(all)
 }
 
-/// The paper's three figures for one ratio.
+/// Checks the paper's three figures for one ratio.
 pub(super) fn ratio(sources: Sources<'_>) -> Findings {
     let what = "serverless cost over instance cost, the largest";
     let formula = "cost of Table II / cost of Table III, largest over batch sizes";
     let check = check("abstract, text, conclusion", what, formula, "");
     let all = costs(sources)?;
+    // The largest ratio of the tables.
     let most = all.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let Some(most) = most else {
         return Ok(Vec::new());
@@ -192,6 +197,7 @@ pub(super) fn ratio(sources: Sources<'_>) -> Findings {
             findings.push(finding);
             continue;
         }
+        // A wrong one may be the ratio of another batch size.
         let finding = finding.with_outcome(Outcome::Differs);
         let other = all
             .iter()
@@ -205,13 +211,13 @@ pub(super) fn ratio(sources: Sources<'_>) -> Findings {
         };
         findings.push(explained.concluding(format!(
             "that Lambda costs more holds at every batch size: {}",
-            told(&all)
+            ratios(&all)
         )));
     }
     Ok(findings)
 }
 
-fn told(all: &[Costs<'_>]) -> String {
+fn ratios(all: &[Costs<'_>]) -> String {
     let ratios = all.iter();
     let ratios =
         ratios.map(|costs| format!("{} times at {}", format::number(costs.ratio), costs.size));

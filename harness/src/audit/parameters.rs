@@ -23,7 +23,7 @@ const fn check(paper: Paper) -> Check {
     }
 }
 
-/// MobileNet and ResNet-18 on CIFAR-10.
+/// Checks MobileNet and ResNet-18 on CIFAR-10.
 pub(super) fn cost_performance(sources: Sources<'_>) -> Findings {
     let paper = Paper::CostPerformance;
     let counts = [
@@ -52,7 +52,7 @@ pub(super) fn cost_performance(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// VGG-11 on MNIST.
+/// Checks VGG-11 on MNIST.
 pub(super) fn p2p(sources: Sources<'_>) -> Findings {
     let paper = Paper::P2p;
     let stated = sources

@@ -34,7 +34,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// The figures that this program brings along.
+    /// Returns the figures that this program brings along.
     ///
     /// # Errors
     /// Never for the shipped files; a test holds that.
@@ -46,7 +46,7 @@ impl Published {
         })
     }
 
-    /// The same files, read from a directory.
+    /// Reads the same files from a directory.
     ///
     /// # Errors
     /// When one is missing or is no table.
@@ -58,7 +58,7 @@ impl Published {
         })
     }
 
-    /// The table of that file name.
+    /// Returns the table of that file name.
     ///
     /// # Errors
     /// [`PublishedError::Missing`] if it is none of the files read.
@@ -70,7 +70,7 @@ impl Published {
         })
     }
 
-    /// A number that a paper states, by its place in `stated.csv`.
+    /// Returns a number that a paper states, by its place in `stated.csv`.
     ///
     /// # Errors
     /// When it is not there or is no number.

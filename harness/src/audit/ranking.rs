@@ -1,4 +1,4 @@
-//! Who comes first, and whether a recomputed figure changes that.
+//! Rankings, and whether a recomputed figure changes them.
 
 use crate::format;
 
@@ -12,7 +12,7 @@ impl Ranking {
         Self(items)
     }
 
-    /// Whether both name the same in the same order.
+    /// Returns whether both name the same in the same order.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         let names = |ranking: &Self| -> Vec<String> {
             let items = ranking.0.iter();
@@ -21,20 +21,20 @@ impl Ranking {
         names(self) == names(other)
     }
 
-    /// `A 1.00 < B 2.00`.
+    /// Returns it as text: `A 1.00 < B 2.00`.
     pub(super) fn text(&self) -> String {
         let items = self.0.iter();
         let items = items.map(|(name, value)| format!("{name} {}", format::number(*value)));
         items.collect::<Vec<_>>().join(" < ")
     }
 
-    /// The smallest, with its figure.
+    /// Returns the smallest, with its figure.
     pub(super) fn first(&self) -> Option<&(String, f64)> {
         self.0.first()
     }
 }
 
-/// A change from `before` to `after` in percent, with its sign.
+/// Returns a change from `before` to `after` in percent, with its sign.
 pub(super) fn percent(before: f64, after: f64) -> String {
     format!("{:+.1} %", (after / before - 1.0) * 100.0)
 }

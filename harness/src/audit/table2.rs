@@ -22,7 +22,7 @@ pub(super) const fn check(what: &'static str, formula: &'static str, unit: &'sta
     }
 }
 
-/// A number of the table's set-up.
+/// Returns a number of the table's set-up.
 pub(super) fn setting(
     sources: Sources<'_>,
     quantity: &str,
@@ -32,7 +32,7 @@ pub(super) fn setting(
     Ok(sources.published.stated(key)?)
 }
 
-/// The table's rows of one model.
+/// Returns the table's rows of one model.
 pub(super) fn rows<'a>(
     sources: Sources<'a>,
     model: &str,
@@ -46,7 +46,7 @@ pub(super) fn rows<'a>(
     Ok(rows)
 }
 
-/// Every row that runs on functions, by a name of model and framework.
+/// Returns every row that runs on functions, by a name of model and framework.
 pub(super) fn function_rows(sources: Sources<'_>) -> Result<Vec<(String, Row<'_>)>, AuditError> {
     let mut found = Vec::new();
     for model in MODELS {
@@ -59,10 +59,10 @@ pub(super) fn function_rows(sources: Sources<'_>) -> Result<Vec<(String, Row<'_>
     Ok(found)
 }
 
-/// How many full batches a worker's share of the data has.
+/// Checks how many full batches a worker's share of the data has.
 pub(super) fn epoch(sources: Sources<'_>) -> Findings {
     let check = check(
-        "mini-batches a worker an epoch",
+        "mini-batches per worker and epoch",
         "⌊samples / workers / batch size⌋",
         "",
     );
@@ -91,16 +91,16 @@ pub(super) fn epoch(sources: Sources<'_>) -> Findings {
     ])
 }
 
-/// Total seconds from seconds a batch.
+/// Checks total seconds from seconds per batch.
 pub(super) fn totals(sources: Sources<'_>) -> Findings {
-    let check = check("total seconds", "seconds a batch × batches", "s");
+    let check = check("total seconds", "seconds per batch × batches", "s");
     let mut findings = Vec::new();
     for (name, row) in function_rows(sources)? {
         let seconds = row.number("seconds_per_batch")?;
         let batches = row.number("batches_per_worker")?;
         let computed = seconds.value * batches.value;
         let inputs = vec![
-            Input::of("seconds a batch", &seconds),
+            Input::of("seconds per batch", &seconds),
             Input::exact("batches", &batches),
         ];
         findings.push(check.finding(name, inputs, computed, &row.number("total_seconds")?));
@@ -108,12 +108,12 @@ pub(super) fn totals(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// SPIRT computes the gradients of its mini-batches in parallel functions; the
-/// table adds their durations.
+/// Checks SPIRT's times: it computes the gradients of its mini-batches in
+/// parallel functions; the table adds their durations.
 pub(super) fn parallel(sources: Sources<'_>) -> Findings {
     let check = check(
         "wall time of SPIRT's parallel functions",
-        "seconds a batch (all functions at once) + averaging and update in the database",
+        "seconds per batch (all functions at once) + averaging and update in the database",
         "s",
     );
     let mut findings = Vec::new();
@@ -123,10 +123,12 @@ pub(super) fn parallel(sources: Sources<'_>) -> Findings {
             continue;
         };
         let seconds = spirt.number("seconds_per_batch")?;
-        let mut inputs = vec![Input::of("seconds a batch", &seconds)];
+        // Wall time: one function's seconds, and what the database takes.
+        let mut inputs = vec![Input::of("seconds per batch", &seconds)];
         inputs.extend(in_database(sources, model)?);
         let wall: f64 = inputs.iter().map(|input| input.value).sum();
         let printed = spirt.number("total_seconds")?;
+        // The printed time, if it is a sum.
         let is_summed = (printed.value / wall - 1.0).abs() > super::TOLERANCE;
         let outcome = match is_summed {
             true => Outcome::Differs,
@@ -158,7 +160,8 @@ fn lower_bound(model: &str) -> String {
     )
 }
 
-/// What the paper tells of SPIRT's work inside the database, for that model.
+/// Returns what the paper states of SPIRT's work inside the database, for that
+/// model.
 fn in_database(sources: Sources<'_>, model: &str) -> Result<Vec<Input>, AuditError> {
     let mut inputs = Vec::new();
     for row in sources.published.table("cp_communication.csv")?.rows() {
@@ -174,7 +177,8 @@ fn in_database(sources: Sources<'_>, model: &str) -> Result<Vec<Input>, AuditErr
     Ok(inputs)
 }
 
-/// The order of the model's times, as printed and with SPIRT's wall time.
+/// Returns the order of the model's times, as printed and with SPIRT's wall
+/// time.
 fn order_of_times(rows: &[(&str, Row<'_>)], wall: f64) -> Result<String, AuditError> {
     let mut printed = Vec::new();
     let mut corrected = Vec::new();

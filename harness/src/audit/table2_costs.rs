@@ -36,20 +36,20 @@ impl Prices {
         })
     }
 
-    /// Cost of one function.
+    /// Returns the cost of one function.
     fn function(&self, row: Row<'_>) -> Result<f64, AuditError> {
         let seconds = row.number("seconds_per_batch")?.value;
         let gigabytes = row.number("peak_ram_mb")?.value / self.mb_per_gb.value;
         Ok(seconds * gigabytes * self.gb_second.value)
     }
 
-    /// Cost of one GPU instance for an epoch.
+    /// Returns the cost of one GPU instance for an epoch.
     fn instance(&self, row: Row<'_>) -> Result<f64, AuditError> {
         let seconds = row.number("total_seconds")?.value;
         Ok(seconds * self.instance_hour.value / SECONDS_PER_HOUR)
     }
 
-    /// Cost of an epoch, all from times, memory and prices.
+    /// Returns the cost of an epoch, all from times, memory and prices.
     fn total(&self, framework: &str, row: Row<'_>) -> Result<f64, AuditError> {
         let worker = match framework {
             GPU => self.instance(row)?,
@@ -58,7 +58,7 @@ impl Prices {
         Ok(worker * self.workers.value)
     }
 
-    /// Costs of an epoch of every framework.
+    /// Returns the costs of an epoch of every framework.
     fn totals(&self, rows: &[(&str, Row<'_>)]) -> Result<Ranking, AuditError> {
         let total =
             |(name, row): &(&str, Row<'_>)| Ok(((*name).to_owned(), self.total(name, *row)?));
@@ -67,7 +67,7 @@ impl Prices {
     }
 }
 
-/// Costs of an epoch as the table prints them.
+/// Returns the costs of an epoch as the table prints them.
 fn printed_totals(rows: &[(&str, Row<'_>)]) -> Result<Ranking, AuditError> {
     let mut printed = Vec::new();
     for (name, row) in rows {
@@ -76,10 +76,11 @@ fn printed_totals(rows: &[(&str, Row<'_>)]) -> Result<Ranking, AuditError> {
     Ok(Ranking::new(printed))
 }
 
-/// Cost of one function, and of one GPU instance, from times and prices.
+/// Checks the cost of one function, and of one GPU instance, from times and
+/// prices.
 pub(super) fn functions(sources: Sources<'_>) -> Findings {
     let prices = Prices::of(sources)?;
-    let formula = "seconds a batch × MB / MB in a GB × price";
+    let formula = "seconds per batch × MB / MB in a GB × price";
     let function = check("cost of a function", formula, "USD");
     let formula = "total seconds × price / 3600";
     let instance = check("cost of a GPU instance", formula, "USD");
@@ -88,6 +89,7 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
         let rows = rows(sources, model)?;
         for (framework, row) in &rows {
             let name = format!("{model}, {framework}");
+            // An instance by its seconds, a function by seconds and memory.
             let finding = if *framework == GPU {
                 let inputs = vec![
                     Input::of("total seconds", &row.number("total_seconds")?),
@@ -97,7 +99,7 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
                 instance.finding(name, inputs, prices.instance(*row)?, &printed)
             } else {
                 let inputs = vec![
-                    Input::of("seconds a batch", &row.number("seconds_per_batch")?),
+                    Input::of("seconds per batch", &row.number("seconds_per_batch")?),
                     Input::of("MB", &row.number("peak_ram_mb")?),
                     Input::exact("MB in a GB", &prices.mb_per_gb),
                     Input::exact("price", &prices.gb_second),
@@ -105,6 +107,7 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
                 let printed = row.number("cost_per_function_usd")?;
                 function.finding(name, inputs, prices.function(*row)?, &printed)
             };
+            // A wrong cost, with what could explain it.
             findings.push(match finding.differs() {
                 true => judged(finding, *row, &rows, &prices)?,
                 false => finding,
@@ -114,7 +117,8 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// A wrong cost with what could explain it, and what it does to the order.
+/// Returns a wrong cost with what could explain it, and what it does to the
+/// order.
 fn judged(
     finding: Finding,
     row: Row<'_>,
@@ -141,7 +145,8 @@ fn judged(
     )))
 }
 
-/// Which memory size would give the printed cost, and which other prices would not.
+/// Returns which memory size would give the printed cost, and which other
+/// prices would not.
 fn explanation(finding: &Finding, row: Row<'_>, prices: &Prices) -> Result<String, AuditError> {
     let (Some(computed), Some(printed)) = (finding.computed, &finding.printed) else {
         return Ok(String::new());
@@ -170,7 +175,8 @@ fn explanation(finding: &Finding, row: Row<'_>, prices: &Prices) -> Result<Strin
     ))
 }
 
-/// How the cheapest functions compare with the GPU, printed and recomputed.
+/// Returns how the cheapest functions compare with the GPU, printed and
+/// recomputed.
 fn against_gpu(rows: &[(&str, Row<'_>)], prices: &Prices) -> Result<String, AuditError> {
     let Some((_, gpu)) = rows.iter().find(|(name, _)| *name == GPU) else {
         return Ok(String::new());
@@ -196,16 +202,18 @@ fn against_gpu(rows: &[(&str, Row<'_>)], prices: &Prices) -> Result<String, Audi
     ))
 }
 
-/// Cost a worker from cost a function, and in total from cost a worker.
+/// Checks the cost per worker from that per function, and the total from that per
+/// worker.
 pub(super) fn multiples(sources: Sources<'_>) -> Findings {
     let workers = setting(sources, "workers", "")?;
     let worker = check(
-        "cost a worker",
+        "cost per worker",
         "printed cost of a function × batches",
         "USD",
     );
-    let total = check("total cost", "printed cost a worker × workers", "USD");
+    let total = check("total cost", "printed cost per worker × workers", "USD");
     let mut findings = Vec::new();
+    // A worker's cost from its functions'.
     for (name, row) in function_rows(sources)? {
         let function = row.number("cost_per_function_usd")?;
         let batches = row.number("batches_per_worker")?;
@@ -218,10 +226,11 @@ pub(super) fn multiples(sources: Sources<'_>) -> Findings {
         findings.push(worker.finding(name, inputs, computed, &printed));
     }
     for model in MODELS {
+        // The total from a worker's.
         for (framework, row) in rows(sources, model)? {
             let one = row.number("cost_per_worker_usd")?;
             let inputs = vec![
-                Input::of("cost a worker", &one),
+                Input::of("cost per worker", &one),
                 Input::exact("workers", &workers),
             ];
             let printed = row.number("total_cost_usd")?;
@@ -241,7 +250,8 @@ const OVER_S3: [(&str, &str); 4] = [
     (GPU, "gpu_baseline"),
 ];
 
-/// The formula leaves out requests: what they would add at list prices.
+/// Computes what requests, which the formula leaves out, would add at list
+/// prices.
 pub(super) fn requests(sources: Sources<'_>) -> Findings {
     let formula = "recomputed total cost + writes × price of a PUT + reads × price of a GET";
     let check = check("total cost with the requests to S3", formula, "USD");
@@ -252,12 +262,14 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
         let (mut with, mut found) = (Vec::new(), Vec::new());
         for (framework, row) in &rows {
             let total = prices.total(framework, *row)?;
+            // Systems over S3 pay for requests, others do not.
             let Some((_, system)) = OVER_S3.iter().find(|(name, _)| name == framework) else {
                 with.push(((*framework).to_owned(), total));
                 continue;
             };
             let (inputs, charge) = charges(sources, model, system)?;
             with.push(((*framework).to_owned(), total + charge));
+            // The total with requests, beside the one without.
             let outcome = match charge / total > super::TOLERANCE {
                 true => Outcome::Differs,
                 false => Outcome::Agrees,
@@ -277,6 +289,7 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
                 ));
             found.push(finding);
         }
+        // What requests do to the order of totals.
         let (own, with) = (prices.totals(&rows)?, Ranking::new(with));
         let survives = match own.agrees_with(&with) {
             true => "requests do not change the order of total costs",
@@ -295,7 +308,8 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
     Ok(findings)
 }
 
-/// Writes and reads of an epoch by the system's closed form, and their price.
+/// Returns writes and reads of an epoch by the system's closed form, and their
+/// price.
 fn charges(
     sources: Sources<'_>,
     model: &str,

@@ -24,7 +24,7 @@ const fn check(what: &'static str, formula: &'static str, unit: &'static str) ->
     }
 }
 
-/// The table's rows, by framework.
+/// Returns the table's rows, by framework.
 fn rows(sources: Sources<'_>) -> Result<Vec<(&str, Row<'_>)>, AuditError> {
     let mut rows = Vec::new();
     for row in sources.published.table("cp_table3.csv")?.rows() {
@@ -33,8 +33,8 @@ fn rows(sources: Sources<'_>) -> Result<Vec<(&str, Row<'_>)>, AuditError> {
     Ok(rows)
 }
 
-/// The column is headed "time to 80 %"; the text gives the same times as those
-/// to the final accuracy.
+/// Checks the column headed "time to 80 %": the text gives the same times as
+/// those to the final accuracy.
 pub(super) fn header(sources: Sources<'_>) -> Findings {
     let what = "time to 80 % against the text's time to final accuracy";
     let check = check(
@@ -43,6 +43,7 @@ pub(super) fn header(sources: Sources<'_>) -> Findings {
         "min",
     );
     let rows = rows(sources)?;
+    // The accuracies that the one time stands for.
     let mut lowest: Option<(&str, f64)> = None;
     let mut highest: Option<(&str, f64)> = None;
     for (framework, row) in &rows {
@@ -54,6 +55,7 @@ pub(super) fn header(sources: Sources<'_>) -> Findings {
             highest = Some((framework, reached));
         }
     }
+    // Each framework's column against the text.
     let mut findings = Vec::new();
     for (framework, row) in &rows {
         let column = row.number("time_to_80_minutes")?;
@@ -103,12 +105,12 @@ struct Epochs<'a> {
     framework: &'a str,
     minutes: Quantity,
     seconds: Quantity,
-    /// Of an epoch, as printed.
+    /// Cost of an epoch, as printed.
     usd: f64,
     count: f64,
 }
 
-/// The table's minutes over Table 2's seconds an epoch.
+/// Checks the table's minutes against Table 2's seconds per epoch.
 pub(super) fn epochs(sources: Sources<'_>) -> Findings {
     let what = "epochs behind the time to accuracy";
     let check = check(
@@ -116,6 +118,7 @@ pub(super) fn epochs(sources: Sources<'_>) -> Findings {
         "minutes × 60 / total seconds of Table 2 (MobileNet)",
         "",
     );
+    // Times to accuracy over seconds per epoch.
     let model = table2::rows(sources, "MobileNet")?;
     let mut all = Vec::new();
     for (framework, row) in rows(sources)? {
@@ -136,6 +139,7 @@ pub(super) fn epochs(sources: Sources<'_>) -> Findings {
             seconds,
         });
     }
+    // What remarks are made of: SPIRT's parallel time, costs, the GPU.
     let batches = model.iter().find(|(name, _)| *name == "SPIRT");
     let batch_seconds = match batches {
         Some((_, row)) => Some(row.number("seconds_per_batch")?.value),
@@ -165,7 +169,7 @@ pub(super) fn epochs(sources: Sources<'_>) -> Findings {
         .collect())
 }
 
-/// What is odd about that many epochs; none for the GPU, the yardstick.
+/// Returns what is odd about that many epochs; none for the GPU, the yardstick.
 fn remark(
     epochs: &Epochs<'_>,
     gpu: Option<(f64, f64)>,
@@ -190,14 +194,14 @@ fn remark(
             let parallel = batch_seconds.map(|seconds| {
                 let count = epochs.minutes.value * SECONDS_PER_MINUTE / seconds;
                 format!(
-                    "; with its functions in parallel, {seconds} s an epoch, the time holds up \
+                    "; with its functions in parallel, {seconds} s per epoch, the time holds up \
                      to {} epochs",
                     format::number(count)
                 )
             });
             Some(format!(
-                "SPIRT steps once an epoch, on the mean over all mini-batches: {} epochs would \
-                 be as many steps to its final accuracy, where the GPU steps once a mini-batch \
+                "SPIRT steps once per epoch, on the mean over all mini-batches: {} epochs would \
+                 be as many steps to its final accuracy, where the GPU steps once per mini-batch \
                  in {} epochs{}",
                 format::number(epochs.count),
                 format::number(gpu_epochs),
@@ -215,7 +219,7 @@ fn remark(
     }
 }
 
-/// The order of costs to accuracy, beside that of costs an epoch.
+/// Returns the order of costs to accuracy, beside that of costs per epoch.
 fn cost_to_accuracy(all: &[Epochs<'_>]) -> String {
     let named = |figure: fn(&Epochs<'_>) -> f64| {
         let items = all.iter();
@@ -227,7 +231,7 @@ fn cost_to_accuracy(all: &[Epochs<'_>]) -> String {
         false => "is not that of costs to accuracy",
     };
     format!(
-        "the order of costs an epoch ({} USD) {survives}, epochs × cost of an epoch ({} USD)",
+        "the order of costs per epoch ({} USD) {survives}, epochs × cost of an epoch ({} USD)",
         an_epoch.text(),
         in_all.text()
     )

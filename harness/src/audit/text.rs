@@ -12,7 +12,7 @@ struct Group<'a> {
     findings: Vec<&'a Finding>,
 }
 
-/// The findings with that outcome, check by check.
+/// Returns the findings with that outcome, check by check.
 fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for finding in findings.iter().filter(|finding| finding.outcome == outcome) {
@@ -31,7 +31,7 @@ fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
     groups
 }
 
-/// Papers that findings speak of, each with its own.
+/// Returns the papers that findings are about, each with its own.
 fn by_paper(findings: &[Finding]) -> impl Iterator<Item = (Paper, Vec<&Finding>)> {
     Paper::ALL.into_iter().filter_map(|paper| {
         let own = findings.iter().filter(|finding| finding.paper == paper);
@@ -40,7 +40,7 @@ fn by_paper(findings: &[Finding]) -> impl Iterator<Item = (Paper, Vec<&Finding>)
     })
 }
 
-/// How many differ, agree and cannot be checked.
+/// Returns how many differ, agree and cannot be checked.
 fn counted(findings: &[&Finding]) -> String {
     let count = |outcome| {
         let with = findings.iter().filter(|finding| finding.outcome == outcome);
@@ -55,7 +55,7 @@ fn counted(findings: &[&Finding]) -> String {
     )
 }
 
-/// A figure with its unit, in at least three digits.
+/// Returns a figure with its unit, in at least three digits.
 fn figure(value: f64, unit: &str) -> String {
     let text = match value.abs() {
         size if size >= 1000.0 => format::count((value * 100.0).round() / 100.0),
@@ -74,7 +74,7 @@ fn figure(value: f64, unit: &str) -> String {
     }
 }
 
-/// What is printed, what is computed, and how far apart they are.
+/// Returns what is printed, what is computed, and how far apart they are.
 fn figures(finding: &Finding) -> String {
     let unit = finding.unit;
     let computed = finding.computed.map(|value| figure(value, unit));
@@ -94,8 +94,8 @@ fn figures(finding: &Finding) -> String {
     }
 }
 
-/// How far the printed figure is from the computed one; nothing where they are
-/// equal in four digits.
+/// Returns how far the printed figure is from the computed one; nothing where
+/// they are equal in four digits.
 fn difference(ratio: f64) -> String {
     match (ratio, (ratio - 1.0) * 100.0) {
         (ratio, _) if !(0.5..=2.0).contains(&ratio) => {
@@ -107,7 +107,7 @@ fn difference(ratio: f64) -> String {
     }
 }
 
-/// An input as it is printed; one that was computed, in four digits.
+/// Returns an input as it is printed; one that was computed, in four digits.
 fn stated(value: f64) -> String {
     /// More characters than any published figure has.
     const LONG: usize = 12;
@@ -118,15 +118,15 @@ fn stated(value: f64) -> String {
     }
 }
 
-/// Every input with its cell.
+/// Returns every input with its cell.
 fn inputs(finding: &Finding) -> String {
-    let told = finding.inputs.iter();
-    let told =
-        told.map(|input| format!("{} {} ({})", input.name, stated(input.value), input.place));
-    told.collect::<Vec<_>>().join(", ")
+    let inputs = finding.inputs.iter();
+    let inputs =
+        inputs.map(|input| format!("{} {} ({})", input.name, stated(input.value), input.place));
+    inputs.collect::<Vec<_>>().join(", ")
 }
 
-/// Texts of findings, each once, in order.
+/// Returns texts of findings, each once, in order.
 fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>) -> Vec<&'a str> {
     let mut texts: Vec<&str> = Vec::new();
     for text in findings.iter().filter_map(|finding| text(finding)) {
@@ -137,8 +137,8 @@ fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>)
     texts
 }
 
-/// The findings as plain text: what differs in full, the rest in a line a check.
-/// With `all`, every figure that agrees has a line of its own.
+/// Returns the findings as plain text: what differs in full, the rest in one
+/// line per check. With `all`, every figure that agrees has a line of its own.
 pub fn plain(findings: &[Finding], all: bool) -> String {
     let mut lines = Vec::new();
     for (paper, own) in by_paper(findings) {
@@ -161,19 +161,19 @@ fn detailed(group: &Group<'_>) -> Vec<String> {
         wrapped("  differs  ", &format!("{}: {}", group.item, group.check)),
         wrapped("    ", &format!("= {}", group.formula)),
     ];
-    let mut told = None;
+    let mut last = None;
     for finding in &group.findings {
         lines.push(wrapped(
             "    - ",
             &format!("{}: {}", finding.row, figures(finding)),
         ));
         lines.push(wrapped("      from ", &inputs(finding)));
-        if finding.explanation != told
+        if finding.explanation != last
             && let Some(text) = &finding.explanation
         {
             lines.push(wrapped("      ", text));
         }
-        told.clone_from(&finding.explanation);
+        last.clone_from(&finding.explanation);
     }
     for text in distinct(&group.findings, |finding| finding.consequence.as_ref()) {
         lines.push(wrapped("    => ", text));
@@ -190,16 +190,18 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
         let heading = format!("{}: {}", group.item, group.check);
         if all {
             lines.push(wrapped("    ", &heading));
+            // Every figure with a line of its own,
             for finding in &group.findings {
-                let told = [figures(finding)]
+                let text = [figures(finding)]
                     .into_iter()
                     .chain(finding.explanation.clone())
                     .filter(|text| !text.is_empty())
                     .collect::<Vec<_>>()
                     .join("; ");
-                lines.push(wrapped("      - ", &format!("{}: {told}", finding.row)));
+                lines.push(wrapped("      - ", &format!("{}: {text}", finding.row)));
             }
         } else {
+            // or their number.
             let beyond = group.findings.iter();
             let beyond = beyond.filter(|finding| finding.within_rounding == Some(false));
             let beyond = match beyond.count() {
@@ -220,7 +222,7 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
     lines
 }
 
-/// The findings as Markdown: a table a check.
+/// Returns the findings as Markdown: one table per check.
 pub fn markdown(findings: &[Finding]) -> String {
     let mut text = String::from("# Audit of the papers' arithmetic\n");
     for (paper, own) in by_paper(findings) {

@@ -57,7 +57,7 @@ impl Serialize for Cell {
     }
 }
 
-/// Read by a visitor of its own, so that an error still names its line.
+/// Uses a visitor of its own, so that an error still names its line.
 impl<'de> Deserialize<'de> for Cell {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(CellVisitor)

@@ -1,4 +1,4 @@
-//! What an experiment claims about its rows, and the words of the verdicts.
+//! What an experiment claims about its rows, and the kinds of verdict.
 
 use std::fmt;
 
@@ -7,10 +7,11 @@ use thiserror::Error;
 
 use super::cause::Cause;
 use super::cell::Cell;
-use super::metric::{Metric, RATIO_UNITS, Scale};
+use super::metric::Metric;
+use super::scale::{RATIO_UNITS, Scale};
 use super::selector::Selector;
 
-/// One published figure, ranking or expectation that a run is held against.
+/// One published figure, ranking or expectation that a run is compared with.
 ///
 /// The observed value is `metric` of the selected row; with `over`, it is that
 /// divided by `metric` of the row that `over` selects, so that rankings and
@@ -18,7 +19,7 @@ use super::selector::Selector;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What is claimed, in one sentence.
+    /// The claim, in one sentence.
     pub claim: String,
     /// The rows that it speaks of; each gets a verdict of its own.
     pub select: Selector,
@@ -41,31 +42,31 @@ pub struct Claim {
     /// The published value, in the claim's unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
-    /// How far the observed value may lie from the published one, as a share of it.
+    /// Share of the published value by which the observed one may differ from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
     /// The unit of every value here, to which observed ones are converted; the
     /// metric's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Where it is published: paper, table or section.
+    /// Publication: paper, table or section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The cell of a published table that `published` is quoted from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<Cell>,
-    /// Why no run can say anything on it yet: its system or model does not
+    /// Reason why no run can observe it yet: its system or model does not
     /// exist. The selectors may then name what is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_run: Option<String>,
-    /// Where the published value went into what a simulation stands on ("S3's
+    /// Reason why the published value is no evidence in a simulation ("S3's
     /// latency is fitted to it"): there its verdict is by construction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_in: Option<String>,
     /// The verdict that is expected. Any other makes the run exit with 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expect: Option<Word>,
-    /// Why the expected verdict is not `reproduced`, with the evidence. Follows
+    pub expect: Option<VerdictKind>,
+    /// Reason why the expected verdict is not `reproduced`, with the evidence. Follows
     /// the reason of a verdict that is the expected one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
@@ -75,10 +76,10 @@ pub struct Claim {
     pub causes: Vec<Cause>,
 }
 
-/// The word of a verdict.
+/// What a verdict says of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum VerdictKind {
     /// The observed value lies in the band.
     Reproduced,
     /// A factor lies on the published side of 1, but outside the band.
@@ -92,12 +93,12 @@ pub enum Word {
     ByConstruction,
     /// No trial of the row ended well, or no row was selected.
     NotRun,
-    /// It cannot be run under a named limit.
+    /// A named limit makes it impossible to run.
     Infeasible,
 }
 
-impl Word {
-    /// Every word, in the order in which reports count them.
+impl VerdictKind {
+    /// Every kind, in the order in which reports count them.
     pub const ALL: [Self; 7] = [
         Self::Reproduced,
         Self::DirectionOnly,
@@ -108,7 +109,7 @@ impl Word {
         Self::Infeasible,
     ];
 
-    /// The word as it is written in reports.
+    /// Returns it as written in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -122,7 +123,7 @@ impl Word {
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for VerdictKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -132,7 +133,7 @@ impl fmt::Display for Word {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClaimError {
     /// Neither a limit nor a published value.
-    #[error("the claim {0:?} has nothing to be held against: give at_least, at_most or published")]
+    #[error("the claim {0:?} has no expected value: give at_least, at_most or published")]
     Empty(String),
     /// A published value without its tolerance, or the reverse.
     #[error(
@@ -147,7 +148,7 @@ pub enum ClaimError {
         claim: String,
         /// The field.
         field: &'static str,
-        /// Its value.
+        /// Value.
         value: f64,
         /// What it may be.
         domain: &'static str,
@@ -166,9 +167,9 @@ pub enum ClaimError {
     Unit {
         /// The claim.
         claim: String,
-        /// Its unit.
+        /// Unit.
         unit: String,
-        /// Those that it could be in.
+        /// Units that it could be in.
         known: Vec<&'static str>,
     },
     /// An explanation of nothing.
@@ -180,7 +181,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// The field that it is about; none if it is about several.
+    /// Returns the field that it is about; none if it is about several.
     pub fn field(&self) -> Option<&'static str> {
         match self {
             Self::Domain { field, .. } => Some(field),
@@ -191,7 +192,7 @@ impl ClaimError {
         }
     }
 
-    /// What to do.
+    /// Remedy.
     pub fn remedy(&self) -> String {
         match self {
             Self::Metric(_) => {
@@ -231,7 +232,9 @@ impl Claim {
         if self.cell.is_some() && self.published.is_none() {
             return Err(ClaimError::Cell(name()));
         }
-        let expects_less = self.expect.is_some_and(|word| word != Word::Reproduced);
+        let expects_less = self
+            .expect
+            .is_some_and(|kind| kind != VerdictKind::Reproduced);
         if self.explanation.is_some() && !expects_less {
             return Err(ClaimError::Explanation(name()));
         }
@@ -254,6 +257,7 @@ impl Claim {
         if self.tolerance.is_some() != (self.published.is_some() && !limited) {
             return Err(ClaimError::Tolerance(name()));
         }
+        // Every number lies in its domain.
         const FINITE: &str = "finite";
         let numbers = [
             (
@@ -297,13 +301,14 @@ impl Claim {
                 });
             }
         }
+        // The band is not empty.
         match (self.at_least, self.at_most) {
             (Some(low), Some(high)) if low > high => Err(ClaimError::EmptyBand(name())),
             _ => Ok(()),
         }
     }
 
-    /// The band that the observed value must lie in, ends included.
+    /// Returns the band that the observed value must lie in, ends included.
     pub fn band(&self) -> Band {
         match (self.published, self.tolerance) {
             (Some(published), Some(tolerance)) => {
@@ -320,12 +325,12 @@ impl Claim {
         }
     }
 
-    /// Whether it says which of two is ahead, and not by how much.
+    /// Returns whether it says which of two is ahead, and not by how much.
     pub fn is_ranking(&self) -> bool {
         self.over.is_some() && self.at_least.is_some() != self.at_most.is_some()
     }
 
-    /// The unit of the observed value.
+    /// Returns the unit of the observed value.
     pub fn unit(&self) -> &str {
         match (&self.unit, &self.over, self.metric) {
             (Some(unit), _, _) => unit,
@@ -335,12 +340,12 @@ impl Claim {
         }
     }
 
-    /// From the metric's own unit, or a ratio, to the claim's unit; none if
-    /// there is no way.
+    /// Returns the conversion from the metric's own unit, or a ratio, to the
+    /// claim's unit; none if there is no way.
     pub fn scale(&self) -> Option<Scale> {
         match (&self.over, self.metric) {
-            (Some(_), _) => Scale::of_ratio(self.unit()),
-            (None, Some(metric)) => Scale::of_metric(metric, self.unit()),
+            (Some(_), _) => Scale::from_ratio(self.unit()),
+            (None, Some(metric)) => Scale::from_metric(metric, self.unit()),
             // Nothing is observed, so that nothing is converted.
             (None, None) => Some(Scale::NONE),
         }
@@ -365,7 +370,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// Whether `value` lies in it.
+    /// Returns whether `value` lies in it.
     pub fn contains(self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
     }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::metric::Scale;
 use super::ratio;
+use super::scale::Scale;
 
 /// A mean over trials with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,8 +20,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The mean of `values` and its interval by Student's t with n − 1 degrees
-    /// of freedom. Values that are not finite make both unknown.
+    /// Returns the mean of `values` and its interval by Student's t with n − 1
+    /// degrees of freedom. Values that are not finite make both unknown.
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
         if n == 0 || values.iter().any(|value| !value.is_finite()) {
@@ -44,9 +44,10 @@ impl Estimate {
         }
     }
 
-    /// The mean of values that sample the ranges of what they are computed
-    /// from, and the interval between their 2.5th and 97.5th percentiles: how
-    /// far the ranges move the value, which more samples do not make smaller.
+    /// Returns the mean of values that sample the ranges of what they are
+    /// computed from, and the interval between their 2.5th and 97.5th
+    /// percentiles: how far the ranges move the value, which more samples do
+    /// not make smaller.
     pub fn of_samples(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -58,7 +59,7 @@ impl Estimate {
         }
     }
 
-    /// The same in another unit.
+    /// Returns it in another unit.
     pub fn scaled(self, scale: Scale) -> Self {
         Self {
             mean: self.mean.map(|mean| scale.apply(mean)),
@@ -67,7 +68,7 @@ impl Estimate {
         }
     }
 
-    /// Half the width of the interval.
+    /// Returns half the width of the interval.
     pub fn half_width(self) -> Option<f64> {
         self.ci95.map(|[low, high]| (high - low) / 2.0)
     }

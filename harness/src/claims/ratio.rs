@@ -36,10 +36,10 @@ pub struct Ratio {
     pub interval: [f64; 2],
 }
 
-/// The mean of the first values over the mean of the second, of pairs that were
-/// taken under the same conditions, with its 95 % interval. The mean is unknown
-/// without pairs or where a value is not finite; the interval with fewer than
-/// two pairs, or unless both means are above 0.
+/// Returns the mean of the first values over the mean of the second, of pairs
+/// that were taken under the same conditions, with its 95 % interval. The mean
+/// is unknown without pairs or where a value is not finite; the interval with
+/// fewer than two pairs, or unless both means are above 0.
 pub fn paired(pairs: &[(f64, f64)]) -> Estimate {
     let n = pairs.len();
     let unknown = Estimate {
@@ -62,8 +62,9 @@ pub fn paired(pairs: &[(f64, f64)]) -> Estimate {
     }
 }
 
-/// The same of pairs that draw the constants of a simulation: the interval
-/// reaches from the 2.5th to the 97.5th percentile of the draws' ratios.
+/// Returns that ratio for pairs that draw the constants of a simulation: the
+/// interval reaches from the 2.5th to the 97.5th percentile of the draws'
+/// ratios.
 pub fn of_draws(pairs: &[(f64, f64)]) -> Estimate {
     let ratios: Vec<f64> = pairs.iter().map(|(a, b)| a / b).collect();
     let mean = ratio_of_means(pairs);
@@ -83,8 +84,8 @@ fn sums(pairs: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
     pairs.fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y))
 }
 
-/// By the t distribution: the logarithm of the ratio varies as the mean of
-/// aᵢ/ā − bᵢ/b̄ does, to first order.
+/// Returns the interval by the t distribution: the logarithm of the ratio
+/// varies as the mean of aᵢ/ā − bᵢ/b̄ does, to first order.
 fn linearised(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
     let n = pairs.len() as f64;
     let (sum_a, sum_b) = sums(pairs.iter().copied());
@@ -98,8 +99,8 @@ fn linearised(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
     Some([a / b * (-half).exp(), a / b * half.exp()])
 }
 
-/// By resampling the pairs: trials of one number are taken together, since they
-/// shared the machine's state.
+/// Returns the interval by resampling the pairs: trials of one number are taken
+/// together, since they shared the machine's state.
 fn bootstrapped(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
     let n = pairs.len();
     let (a, b) = sums(pairs.iter().copied());
@@ -123,20 +124,20 @@ fn bootstrapped(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
     ])
 }
 
-/// The trial that stands at `place` of a resample of `n`.
+/// Returns the trial that stands at `place` of a resample of `n`.
 fn draw(resample: u64, place: usize, n: usize) -> usize {
     let hash = hash::mix(hash::mix(SEED, resample), place as u64);
     ((u128::from(hash) * n as u128) >> 64) as usize
 }
 
-/// The share of resamples to leave out on each side for 95 %.
+/// Returns the share of resamples to leave out on each side for 95 %.
 fn expanded_level(n: usize) -> Option<f64> {
     let n = n as f64;
     let reach = (n / (n - 1.0)).sqrt() * quantile_of_t(0.975, n - 1.0)?;
     Some(Normal::standard().cdf(-reach))
 }
 
-/// The value below which that share of the sorted values lies, between
+/// Returns the value below which that share of the sorted values lies, between
 /// neighbours in proportion.
 pub(super) fn percentile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
@@ -152,12 +153,12 @@ fn quantile_of_t(share: f64, freedom: f64) -> Option<f64> {
     Some(t.inverse_cdf(share)).filter(|quantile| quantile.is_finite())
 }
 
-/// The mean of `after` over the mean of `before`, of two runs, with an interval
-/// that covers with probability `confidence`: Welch's t on the logarithm of the
-/// ratio, so that the two may vary by different amounts. None with fewer than
-/// two values in either, or unless both means are above 0. Values that are
-/// recorded in steps of `resolution` vary by its rounding at the least, even if
-/// all are equal.
+/// Returns the mean of `after` over the mean of `before`, of two runs, with an
+/// interval that covers with probability `confidence`: Welch's t on the
+/// logarithm of the ratio, so that the two may vary by different amounts. None
+/// with fewer than two values in either, or unless both means are above 0.
+/// Values that are recorded in steps of `resolution` vary by its rounding at
+/// the least, even if all are equal.
 pub fn independent(
     before: &[f64],
     after: &[f64],
@@ -182,7 +183,8 @@ pub fn independent(
     })
 }
 
-/// Mean, variance of the mean as a share of the mean's square, and number.
+/// Returns mean, variance of the mean as a share of the mean's square, and
+/// number.
 fn moments(values: &[f64], resolution: f64) -> Option<(f64, f64, f64)> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

@@ -1,11 +1,11 @@
-//! Which rows a claim speaks of.
+//! Selection of the rows that a claim is about.
 
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Row;
 
-/// Which rows a claim speaks of: those that agree with every field given.
+/// A selection of rows: those that agree with every field given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
@@ -35,7 +35,7 @@ pub struct Selector {
     pub memory_mb: Option<u32>,
 }
 
-/// Whether `row` agrees with every field that `selector` gives.
+/// Returns whether `row` agrees with every field that `selector` gives.
 pub fn matches(selector: &Selector, row: &Row) -> bool {
     let job = &row.job;
     agrees(selector.row.as_ref(), &row.id)
@@ -52,8 +52,8 @@ fn agrees<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
     wanted.is_none_or(|wanted| wanted == value)
 }
 
-/// `selector` with what it leaves out taken from `row`; the memory size is
-/// left open, since every system has its own.
+/// Returns `selector` with what it leaves out taken from `row`; the memory size
+/// is left open, since every system has its own.
 pub fn fill(selector: &Selector, row: &Row) -> Selector {
     if selector.row.is_some() {
         return selector.clone();

@@ -40,7 +40,7 @@ struct Audited<'a> {
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let published = match &args.published {
         Some(directory) => Published::read(directory).map_err(|error| Error::Usage {
-            problem: error.to_string(),
+            problem: crate::chain::chain(&error),
             remedy: "--published names a directory with the files of experiments/published/"
                 .to_owned(),
         })?,

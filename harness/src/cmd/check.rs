@@ -33,7 +33,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             Ok(experiment) => experiments.push(experiment),
             Err(error) => {
                 if let Some(earlier) = failed.replace(error) {
-                    eprint_line(format_args!("error: {earlier}"));
+                    eprint_line(format_args!("error: {}", crate::chain::chain(&earlier)));
                 }
             }
         }

@@ -248,7 +248,7 @@ fn experiment_line(file: PathBuf) -> ExperimentLine {
             name: None,
             description: None,
             rows: None,
-            error: Some(error.to_string()),
+            error: Some(crate::chain::chain(&error)),
         },
     }
 }

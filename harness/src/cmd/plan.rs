@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use crate::cost::Account;
+use crate::cost::CostModel;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::PlatformKind;
@@ -35,7 +35,7 @@ pub struct Args {
     compute: Vec<String>,
     /// The account that the frontier and the cheapest memory are judged by.
     #[arg(long, value_enum, default_value = "full")]
-    account: Account,
+    account: CostModel,
     /// Find the memory size of the least dollars for each row's functions.
     #[arg(long)]
     cheapest_memory: bool,
@@ -71,7 +71,7 @@ pub struct Args {
     prices: Option<PathBuf>,
 }
 
-impl ValueEnum for Account {
+impl ValueEnum for CostModel {
     fn value_variants<'a>() -> &'a [Self] {
         &[Self::Paper, Self::Full]
     }

@@ -73,7 +73,7 @@ fn again(directory: &Path, output: Output) -> Result<Exit, Error> {
 }
 
 fn rewritten(path: &Path) -> Result<AnalysedRun, Error> {
-    let run = AnalysedRun::of(RunDirectory::open_whole(path)?)?;
+    let run = AnalysedRun::analyse(RunDirectory::open_whole(path)?)?;
     report::write(&run.directory, &run.analysis)?;
     Ok(run)
 }

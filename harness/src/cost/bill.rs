@@ -37,18 +37,18 @@ pub(super) const DIMENSIONS: [&str; 12] = [
     BROKER,
 ];
 
-/// Which account of a trial's cost.
+/// A cost model: what of a trial is charged, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Account {
-    /// The paper's formula.
+pub enum CostModel {
+    /// The formula of the system's paper.
     Paper,
-    /// Everything.
+    /// Everything that AWS charges for.
     Full,
 }
 
-impl Account {
-    /// The word for it, as options and tables write it.
+impl CostModel {
+    /// Returns its name in options and tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -57,14 +57,14 @@ impl Account {
     }
 }
 
-/// What a trial used.
+/// Usage of a trial, as cost models need it.
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {
-    /// The formula of the paper's account.
+    /// Formula of the paper's cost model.
     pub paper_account: PaperAccount,
     /// The queue that it rents, if it uses one.
     pub queue_service: QueueService,
-    /// How many database hosts it rents, if it uses a tensor store.
+    /// Number of database hosts that it rents, if it uses a tensor store.
     pub tensor_store_hosts: usize,
     /// The instance type of workers that run on instances.
     pub instance_type: &'a str,
@@ -77,36 +77,37 @@ pub struct Usage<'a> {
     pub transitions: u64,
     /// Everything that went over channels, for all purposes.
     pub traffic: PurposeTraffic,
-    /// From the first worker's start to the last one's end, seconds.
+    /// Time from the first worker's start to the last one's end, seconds.
     pub wall_s: f64,
 }
 
 /// One line of a bill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineItem {
-    /// What is charged for; a name of the price book.
+    /// What is charged for: a dimension of the price book.
     pub dimension: String,
-    /// How much of it.
+    /// Quantity of it.
     pub quantity: f64,
-    /// One of what.
+    /// Unit of the quantity.
     pub unit: String,
-    /// US dollars a unit.
+    /// US dollars per unit.
     pub unit_price_usd: f64,
     /// US dollars.
     pub usd: f64,
 }
 
-/// What a trial costs by one account.
+/// Cost of a trial by one cost model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
-    /// Which account.
-    pub account: Account,
+    /// The cost model.
+    #[serde(rename = "account")]
+    pub cost_model: CostModel,
     /// The lines; none has a quantity of 0.
     pub items: Vec<LineItem>,
 }
 
 impl Bill {
-    /// The sum, US dollars.
+    /// Returns the sum, US dollars.
     pub fn total_usd(&self) -> f64 {
         self.items.iter().map(|item| item.usd).sum()
     }
@@ -135,7 +136,7 @@ impl Ledger<'_> {
     }
 }
 
-/// The paper's account, by the formula of the system's paper.
+/// Returns the bill by the paper's cost model, the formula of the system's paper.
 ///
 /// A function costs its run time in seconds × its memory size in GB of 1,000
 /// MB × the x86 price of a GB-second, or its seconds × the platform's own price
@@ -162,12 +163,12 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
         .sum();
     ledger.charge(&ec2(usage.instance_type), hours)?;
     Ok(Bill {
-        account: Account::Paper,
+        cost_model: CostModel::Paper,
         items: ledger.items,
     })
 }
 
-/// The full account: everything that AWS charges for.
+/// Returns the bill by the full cost model: everything that AWS charges for.
 ///
 /// Functions are billed by the millisecond with init included, GB of 1,024 MB,
 /// and by the request; instances by the second, at least 60; requests to the
@@ -199,13 +200,13 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
         ledger.charge(REDIS_HOST, hosts * ec2_hours(usage.wall_s))?;
     }
     Ok(Bill {
-        account: Account::Full,
+        cost_model: CostModel::Full,
         items: ledger.items,
     })
 }
 
-/// Functions by their memory in GB, or by the second where the platform has a
-/// price of its own.
+/// Charges functions by their memory in GB, or by the second where the platform
+/// has a price of its own.
 fn charge_functions(
     ledger: &mut Ledger<'_>,
     usage: &Usage<'_>,
@@ -223,8 +224,8 @@ fn charge_functions(
     }
 }
 
-/// All functions of a phase, the mini-batches of a peer's epoch, for as long as
-/// its slowest runs.
+/// Charges all functions of a phase, the mini-batches of a peer's epoch, for as
+/// long as its slowest runs.
 fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let mut phases: BTreeMap<(usize, usize), (f64, f64, f64)> = BTreeMap::new();
     for call in of(usage, Host::Function).filter(|call| call.batch.is_some()) {
@@ -257,7 +258,7 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
     ledger.charge("s3_gb_month", gb * usage.wall_s / MONTH_S)
 }
 
-/// SQS is charged by the request, a RabbitMQ broker by the hour.
+/// Charges SQS by the request, a RabbitMQ broker by the hour.
 fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let queue = total(usage, |channels| channels.queue);
     match usage.queue_service {
@@ -282,7 +283,7 @@ fn ec2(instance_type: &str) -> String {
     format!("ec2/{instance_type}")
 }
 
-/// Hours charged for an instance that lived this long.
+/// Returns the hours charged for an instance that lived this long.
 fn ec2_hours(seconds: f64) -> f64 {
     seconds.ceil().max(EC2_MINIMUM_S) / 3600.0
 }

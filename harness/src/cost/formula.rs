@@ -8,8 +8,9 @@ use super::{PriceBook, PriceBookError};
 /// 0.0000573 $/s at 4,400 MB is 4,400 / 1,024 × the Arm price.
 pub(super) const ARM: &str = "lambda_gb_second_arm";
 
-/// US dollars of a function that runs for `seconds` at `memory_mb`, with GB of
-/// 1,000 MB, or by the second where the platform has a price of its own.
+/// Returns the US dollars of a function that runs for `seconds` at `memory_mb`,
+/// with GB of 1,000 MB, or by the second where the platform has a price of its
+/// own.
 ///
 /// # Errors
 /// When the book lacks the price.
@@ -25,8 +26,8 @@ pub fn function_usd(
     }
 }
 
-/// λ: US dollars of a second of a function of `memory_mb` as the P2P paper has
-/// it, or where the platform has a price of its own, that.
+/// Returns λ, the US dollars per second of a function of `memory_mb` as the P2P
+/// paper has it, or where the platform has a price of its own, that.
 ///
 /// # Errors
 /// When the book lacks the price.
@@ -41,7 +42,7 @@ pub fn peer_function_rate_usd(
     }
 }
 
-/// US dollars of an instance for `seconds` of its hourly price.
+/// Returns the US dollars of an instance for `seconds` of its hourly price.
 ///
 /// # Errors
 /// When the book has no price for the instance type.

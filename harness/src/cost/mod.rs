@@ -1,6 +1,6 @@
-//! What a trial costs: a dated price book, and bills made of line items.
+//! Costs of a trial: a dated price book, and bills made of line items.
 //!
-//! Two accounts are kept of every trial: `paper`, by the formula of the
+//! Every trial is priced by two cost models: `paper`, the formula of the
 //! system's paper, and `full`, with everything that AWS would charge for.
 //! A local run's bill says what AWS would have charged for the durations that
 //! were measured here: local durations at list prices.
@@ -13,6 +13,6 @@ mod prices;
 
 #[cfg(feature = "aws")]
 pub(crate) use aws::Book;
-pub use bill::{Account, Bill, LineItem, Usage, full, paper};
+pub use bill::{Bill, CostModel, LineItem, Usage, full, paper};
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The price book that this program brings along.
 const SHIPPED: &str = include_str!("../../prices/us-east-1-2026-11-21.yaml");
 
-/// From this age on, reports warn that prices may have changed.
+/// Age from which on reports warn that prices may have changed.
 const STALE_AFTER_DAYS: i32 = 180;
 
 /// Prices of one region on one day.
@@ -31,20 +31,20 @@ struct Book {
 pub struct Price {
     /// What is charged for, by a name that bills use.
     pub dimension: String,
-    /// One of what.
+    /// Unit of the quantity.
     pub unit: String,
-    /// US dollars a unit.
+    /// US dollars per unit.
     pub usd: f64,
     /// What it is, in words.
     pub about: String,
-    /// Where it is published.
+    /// Publication.
     pub source: String,
 }
 
 /// Why a price book is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PriceBookError {
-    /// It could not be parsed.
+    /// The text could not be parsed.
     #[error("failed to read the price book: {0}")]
     Parse(String),
     /// A price is missing.
@@ -62,7 +62,7 @@ pub enum PriceBookError {
 }
 
 impl PriceBook {
-    /// The price book that this program brings along.
+    /// Returns the price book that this program brings along.
     ///
     /// # Errors
     /// Never for the shipped file; a test holds that.
@@ -97,7 +97,7 @@ impl PriceBook {
         }
     }
 
-    /// The price of `dimension`.
+    /// Returns the price of `dimension`.
     ///
     /// # Errors
     /// [`PriceBookError::Missing`].
@@ -112,32 +112,32 @@ impl PriceBook {
             })
     }
 
-    /// Every price, in the book's order.
+    /// Returns every price, in the book's order.
     pub fn prices(&self) -> &[Price] {
         &self.book.prices
     }
 
-    /// The AWS region.
+    /// Returns the AWS region.
     pub fn region(&self) -> &str {
         &self.book.region
     }
 
-    /// The day the prices were recorded.
+    /// Returns the day the prices were recorded.
     pub fn date(&self) -> Date {
         self.date
     }
 
-    /// How the prices were come by.
+    /// Returns how the prices were come by.
     pub fn note(&self) -> &str {
         &self.book.note
     }
 
-    /// The file's text.
+    /// Returns the file's text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// A warning if the prices were old on the day `on`.
+    /// Returns a warning if the prices were old on the day `on`.
     pub fn stale(&self, on: Date) -> Option<String> {
         let days = on.since(self.date).ok()?.get_days();
         (days > STALE_AFTER_DAYS).then(|| {

@@ -1,10 +1,11 @@
-//! The claims of an experiment: what its results are held against.
+//! The claims of an experiment, with which its results are compared.
 
 use epochcost_systems as systems;
 
 use super::decode::decode;
 use super::document::{Document, Node, Value};
 use super::error::ExperimentError;
+use crate::chain::chain;
 use crate::claims::{Claim, Selector, fill, matches};
 use crate::published;
 use crate::rows::{OwnModel, Row};
@@ -109,7 +110,7 @@ fn cause_node(document: &Document, claim: usize, cause: usize) -> Option<&Node> 
     causes.get(cause)
 }
 
-/// Holds every published value against the cell that it is quoted from, in the
+/// Compares every published value with the cell that it is quoted from, in the
 /// directory `published` beside the file.
 ///
 /// # Errors
@@ -125,7 +126,7 @@ pub fn check_cells(document: &Document, claims: &[Claim]) -> Result<(), Experime
         let published = published::number(&document.file, cell).map_err(|error| {
             let remedy =
                 "name a cell as FILE:LINE:COLUMN, the line counted from 1 with the heading";
-            document.error(node.origin_of("cell"), error.to_string(), remedy)
+            document.error(node.origin_of("cell"), chain(&error), remedy)
         })?;
         if published != quoted {
             return Err(document.error(

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::document::{Document, Node, Origin};
 use super::error::ExperimentError;
 use super::raw::DatasetChoice;
+use crate::chain::chain;
 use crate::suggest::did_you_mean;
 
 /// Where datasets lie unless an experiment names another directory.
@@ -97,10 +98,7 @@ impl Data {
     }
 
     fn error(&self, document: &Document, error: &datasets::DatasetError) -> ExperimentError {
-        let mut text = error.to_string();
-        if let Some(source) = std::error::Error::source(error) {
-            text = format!("{text}: {source}");
-        }
+        let text = chain(error);
         // Each message of the datasets crate ends in what to do, after a semicolon.
         let (problem, remedy) = match text.rsplit_once("; ") {
             Some((problem, remedy)) => (problem.to_owned(), remedy.to_owned()),

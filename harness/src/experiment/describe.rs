@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::{Data, Experiment, PlatformKind, Services};
 use crate::claims::Claim;
+use crate::format::bytes_in_column;
 use crate::rows::Row;
-use crate::ui::{bytes, table};
+use crate::ui::table;
 
 /// What an experiment expands to.
 #[derive(Serialize)]
@@ -105,7 +106,7 @@ fn describe_row(row: &Row) -> [String; 11] {
     let job = &row.job;
     let traffic = expand_row(row).traffic;
     let count = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| of(t).to_string());
-    let size = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| bytes(of(t)));
+    let size = |of: fn(Traffic) -> u64| traffic.map_or("-".to_owned(), |t| bytes_in_column(of(t)));
     let runs_on = |host| find(&job.system).is_none_or(|system| system.deployment().runs_on(host));
     let memory = match (runs_on(Host::Instance), runs_on(Host::Function)) {
         (true, false) => row.instance_type.clone(),

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// A directory that could not be searched for experiments.
 #[derive(Debug, Error)]
-#[error("failed to read {}: {source}", directory.display())]
+#[error("failed to read {}", directory.display())]
 pub struct UnreadableDirectory {
     /// The directory.
     pub directory: PathBuf,

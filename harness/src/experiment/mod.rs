@@ -61,7 +61,7 @@ pub struct Experiment {
     pub data: Data,
     /// What to train: one for each system and combination of swept values.
     pub rows: Vec<Row>,
-    /// What the results are held against.
+    /// Claims that the results are compared with.
     pub claims: Vec<Claim>,
     /// What a simulation of it stands on; none where it is not simulated.
     pub simulation: Option<Simulation>,

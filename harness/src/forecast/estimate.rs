@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::analysis::summary::StageMeans;
 use crate::analysis::{epochs, machine_epochs};
-use crate::cost::{self, Account, Bill, PriceBook, Usage};
+use crate::cost::{self, Bill, CostModel, PriceBook, Usage};
 use crate::error::Error;
 use crate::platform::sim::{invocation, package_mb, unusable};
 use crate::results::ResultsError;
@@ -82,10 +82,10 @@ impl Estimate {
     }
 
     /// Its cost by one account, US dollars.
-    pub(super) fn usd(&self, account: Account) -> f64 {
+    pub(super) fn usd(&self, account: CostModel) -> f64 {
         match account {
-            Account::Paper => self.cost_paper_usd,
-            Account::Full => self.cost_full_usd,
+            CostModel::Paper => self.cost_paper_usd,
+            CostModel::Full => self.cost_full_usd,
         }
     }
 }

@@ -7,7 +7,7 @@ use epochcost_simulator::Simulation;
 use serde::Serialize;
 
 use super::estimate::{Estimate, Outcome, estimate, probe};
-use crate::cost::{Account, PriceBook};
+use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::rows::Row;
 
@@ -94,7 +94,7 @@ pub(super) fn cheapest(
     row: &Row,
     simulation: &Simulation,
     smallest_mb: Option<u32>,
-    account: Account,
+    account: CostModel,
     prices: &PriceBook,
 ) -> Result<Cheapest, Error> {
     let function = &simulation.profile.function;

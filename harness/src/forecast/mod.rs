@@ -25,7 +25,7 @@ use self::limits::Boundary;
 use self::memory::Cheapest;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
-use crate::cost::{Account, PriceBook};
+use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options, PlatformKind};
 use crate::results::{ResultsError, SchemaVersion, SimulationRecord};
@@ -51,7 +51,7 @@ pub struct Request<'a> {
     /// Compute profiles, by name or file, in the place of the experiment's.
     pub compute: &'a [String],
     /// The account that the frontier and the cheapest memory are judged by.
-    pub account: Account,
+    pub account: CostModel,
     /// Whether the cheapest memory size of each row's functions is searched for.
     pub cheapest_memory: bool,
     /// Most workers that limits are searched for on; none where they are not.
@@ -83,7 +83,7 @@ pub struct Forecast {
     /// The experiment's name.
     experiment: String,
     /// The account that the frontier and the cheapest memory are judged by.
-    account: Account,
+    account: CostModel,
     /// Whether rows train different numbers of samples, so that the frontier
     /// compares seconds and dollars a sample.
     frontier_by_sample: bool,

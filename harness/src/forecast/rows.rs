@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::estimate::{Estimate, Outcome, estimate, has_functions};
 use super::{frontier, memory};
-use crate::cost::{Account, PriceBook};
+use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::platform::sim::Sim;
@@ -126,7 +126,7 @@ impl PlannedRow {
 /// Marks the rows on the frontier of their model: by whole seconds and
 /// dollars or, where rows train different numbers of samples, a sample of
 /// each. Returns whether it was by sample.
-pub(super) fn mark_frontier(rows: &mut [PlannedRow], account: Account) -> bool {
+pub(super) fn mark_frontier(rows: &mut [PlannedRow], account: CostModel) -> bool {
     let first = rows.first().map(PlannedRow::samples);
     let by_sample = rows.iter().any(|row| Some(row.samples()) != first);
     let mut models: Vec<String> = rows.iter().map(|row| row.model.clone()).collect();

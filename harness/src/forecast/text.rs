@@ -8,8 +8,8 @@ use super::limits::{Boundary, Obstacle};
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
 use super::uncertainty::{Percentiles, Uncertainty};
-use crate::format::{number, usd};
-use crate::ui::{bytes, table};
+use crate::format::{bytes_in_column, number, usd};
+use crate::ui::table;
 
 /// Everything that the forecast says; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
@@ -134,8 +134,8 @@ fn traffic_and_memory(rows: &[PlannedRow]) -> String {
                 figure(row, |e| e.traffic.gets.to_string()),
                 figure(row, |e| e.traffic.lists.to_string()),
                 figure(row, |e| e.traffic.messages.to_string()),
-                figure(row, |e| bytes(e.traffic.bytes_up)),
-                figure(row, |e| bytes(e.traffic.bytes_down)),
+                figure(row, |e| bytes_in_column(e.traffic.bytes_up)),
+                figure(row, |e| bytes_in_column(e.traffic.bytes_down)),
                 figure(row, |e| e.peak_memory_mb.to_string()),
                 (row.smallest_memory_mb).map_or("-".to_owned(), |mb| mb.to_string()),
             ]
@@ -171,7 +171,7 @@ fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
 
 fn itemised(row: &PlannedRow, estimate: &Estimate) -> String {
     let lines: Vec<_> = (estimate.bills.iter())
-        .flat_map(|bill| bill.items.iter().map(move |item| (bill.account, item)))
+        .flat_map(|bill| bill.items.iter().map(move |item| (bill.cost_model, item)))
         .map(|(of, item)| {
             [
                 of.as_str().to_owned(),

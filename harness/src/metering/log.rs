@@ -1,7 +1,7 @@
 //! A sandbox's log: platform lines (START, END, REPORT) and, between them, what
 //! the function wrote, among it the records that the harness collects.
 //!
-//! CloudWatch puts both into one stream with nothing to tell them apart, so an
+//! CloudWatch puts both into one stream with nothing to distinguish them, so an
 //! invocation is looked up by the request id that its caller got: output that
 //! imitates platform lines of another invocation is output.
 
@@ -12,12 +12,12 @@ use uuid::Uuid;
 
 use super::report_line::{Report, ReportError};
 
-/// The line that begins an invocation.
+/// Returns the line that begins an invocation.
 pub fn start_line(request_id: Uuid) -> String {
     format!("START RequestId: {request_id} Version: $LATEST")
 }
 
-/// The line after an invocation's last output.
+/// Returns the line after an invocation's last output.
 pub fn end_line(request_id: Uuid) -> String {
     format!("END RequestId: {request_id}")
 }
@@ -80,7 +80,7 @@ pub fn invocation(lines: &[String], request_id: Uuid) -> Result<InvocationLog<'_
     })
 }
 
-/// The record on a line of output, if it carries one.
+/// Returns the record on a line of output, if it carries one.
 ///
 /// # Errors
 /// When the line carries something that is no record.
@@ -88,7 +88,7 @@ pub fn record(line: &str) -> Option<Result<Record, serde_json::Error>> {
     line.strip_prefix(RECORD_PREFIX).map(serde_json::from_str)
 }
 
-/// The last `count` lines of output that are for people.
+/// Returns the last `count` lines of output that are for people.
 pub fn tail(output: &[String], count: usize) -> Vec<&str> {
     let mut lines: Vec<&str> = output
         .iter()

@@ -25,13 +25,14 @@ pub struct Invocation {
     pub batch: Option<usize>,
     /// The sandbox (process) that served it.
     pub sandbox: String,
-    /// When it began, seconds since the Unix epoch.
+    /// Start, seconds since the Unix epoch.
     pub started_s: f64,
-    /// When it ended.
+    /// End, seconds since the Unix epoch.
     pub ended_s: f64,
     /// Whether its sandbox was started for it.
     pub cold: bool,
-    /// From the process's start to its first request for work, ms; of cold invocations.
+    /// Time from the process's start to its first request for work, ms; of cold
+    /// invocations.
     pub init_ms: Option<f64>,
     /// Run time without init, ms.
     pub duration_ms: f64,
@@ -43,7 +44,7 @@ pub struct Invocation {
     pub peak_memory_mb: Option<u32>,
     /// CPU time, ms.
     pub cpu_ms: Option<f64>,
-    /// Why it failed.
+    /// Reason of the failure; none if it succeeded.
     pub error: Option<String>,
 }
 
@@ -58,18 +59,19 @@ pub struct CloudWatchMetric {
     pub metric: String,
     /// How the values of periods became one: `Sum`, `Maximum`, `Average`.
     pub statistic: String,
-    /// As AWS names it: `Count`, `Milliseconds`, `Percent`.
+    /// Unit as AWS names it: `Count`, `Milliseconds`, `Percent`.
     pub unit: String,
-    /// Null where CloudWatch knew of none when it was asked, which is not 0.
+    /// The value; null where CloudWatch knew of none when it was queried, which
+    /// is not 0.
     pub value: Option<f64>,
 }
 
 /// Everything that a platform knows of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialOutcome {
-    /// When the first worker was started, seconds since the Unix epoch.
+    /// Start of the first worker, seconds since the Unix epoch.
     pub started_s: f64,
-    /// From there to the end of the last, seconds.
+    /// Time from there to the end of the last, seconds.
     pub wall_s: f64,
     /// Every invocation that ended, in the order in which they ended.
     pub invocations: Vec<Invocation>,
@@ -84,6 +86,6 @@ pub struct TrialOutcome {
     pub cloudwatch: Vec<CloudWatchMetric>,
     /// Why the trial failed: which worker and what happened to it.
     pub failure: Option<String>,
-    /// What a reader of the results must know.
+    /// Warnings for readers of the results.
     pub warnings: Vec<String>,
 }

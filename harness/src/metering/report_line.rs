@@ -29,7 +29,7 @@ pub struct Report {
     pub memory_mb: u32,
     /// Peak memory of the sandbox so far, MB.
     pub peak_memory_mb: u32,
-    /// From the start of the sandbox to its first request for work, ms; of
+    /// Time from the start of the sandbox to its first request for work, ms; of
     /// cold invocations.
     pub init_ms: Option<f64>,
     /// How it ended, where that was not well.
@@ -51,7 +51,7 @@ pub enum Status {
 /// Why a line is not a REPORT line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReportError {
-    /// It does not begin like one.
+    /// The line does not begin like one.
     #[error("not a REPORT line: it does not begin with {HEAD:?}")]
     Head,
     /// The request id is no UUID.
@@ -76,9 +76,9 @@ pub enum ReportError {
         request_id: Uuid,
         /// The field.
         field: &'static str,
-        /// Its value.
+        /// Value.
         value: String,
-        /// Its unit.
+        /// Unit.
         unit: &'static str,
     },
     /// Something follows that this version does not know.
@@ -92,7 +92,7 @@ pub enum ReportError {
 }
 
 impl fmt::Display for Report {
-    /// The line as Lambda writes it, with its tab at the end.
+    /// Returns the line as Lambda writes it, with its tab at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             request_id,
@@ -151,7 +151,7 @@ impl FromStr for Report {
     }
 }
 
-/// A request id as Lambda writes it: hyphenated, lower case.
+/// Returns a request id as Lambda writes it: hyphenated, lower case.
 fn request_id(text: &str) -> Option<Uuid> {
     let id = Uuid::try_parse(text).ok()?;
     (id.to_string() == text).then_some(id)

@@ -89,7 +89,7 @@ pub enum PlatformError {
     #[error(transparent)]
     Aws(#[from] epochcost_aws::AwsError),
     /// The operating system refused.
-    #[error("failed to {doing}: {source}")]
+    #[error("failed to {doing}")]
     Io {
         /// What was attempted.
         doing: String,

@@ -23,11 +23,11 @@ pub enum PublishedError {
         experiment: PathBuf,
     },
     /// A file could not be read at all.
-    #[error("failed to read {path}: {source}")]
+    #[error("failed to read {path}")]
     Io {
         /// The file.
         path: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A file is no table.
@@ -35,7 +35,7 @@ pub enum PublishedError {
     Table {
         /// The file, with the line where it is known.
         place: String,
-        /// What is wrong with it.
+        /// Problem.
         reason: String,
     },
     /// A column or a row that is needed is missing.
@@ -58,8 +58,8 @@ pub enum PublishedError {
     },
 }
 
-/// The directory `published` nearest to an experiment: in the directory of its
-/// file, or in one above.
+/// Returns the directory `published` nearest to an experiment: in the directory
+/// of its file, or in one above.
 ///
 /// # Errors
 /// When there is none.
@@ -76,7 +76,7 @@ pub fn directory(experiment: &Path) -> Result<PathBuf, PublishedError> {
         })
 }
 
-/// The number in a cell of the tables beside an experiment.
+/// Returns the number in a cell of the tables beside an experiment.
 ///
 /// # Errors
 /// When the table, the cell or a number in it is not there.

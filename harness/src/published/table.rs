@@ -18,7 +18,7 @@ pub struct Table {
 struct Line {
     number: u64,
     cells: Vec<String>,
-    /// Where each cell begins, counted in characters from 1.
+    /// Start of each cell, counted in characters from 1.
     columns: Vec<usize>,
 }
 
@@ -36,7 +36,7 @@ pub struct Quantity {
     pub value: f64,
     /// Half a unit of its last printed digit: how far rounding may have moved it.
     pub half_digit: f64,
-    /// Its cell: `file:line:column`, the column by its name.
+    /// Cell: `file:line:column`, the column by its name.
     pub place: String,
 }
 
@@ -53,7 +53,7 @@ impl Table {
         Self::parse(&file.display().to_string(), &text)
     }
 
-    /// The same of a text, which is called `file` in places.
+    /// Reads a table from a text, which is called `file` in places.
     ///
     /// # Errors
     /// When lines differ in their number of cells.
@@ -89,17 +89,17 @@ impl Table {
         })
     }
 
-    /// The file's name, without its directory.
+    /// Returns the file's name, without its directory.
     pub fn name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The headings of its columns.
+    /// Returns the headings of its columns.
     pub fn columns(&self) -> &[String] {
         &self.header
     }
 
-    /// Every cell that holds something, with its text.
+    /// Returns every cell that holds something, with its text.
     pub fn cells(&self) -> impl Iterator<Item = (Cell, &str)> {
         self.lines.iter().flat_map(|line| {
             let texts = self.header.iter().zip(&line.cells);
@@ -115,7 +115,7 @@ impl Table {
         })
     }
 
-    /// The number in a cell, whose file this is.
+    /// Returns the number in a cell, whose file this is.
     ///
     /// # Errors
     /// When the line or column is not there, or the cell holds no finite number.
@@ -129,12 +129,12 @@ impl Table {
         Ok(row.number(&cell.column)?.value)
     }
 
-    /// Every row, from the top.
+    /// Returns every row, from the top.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         self.lines.iter().map(|line| Row { table: self, line })
     }
 
-    /// The first row with these texts in these columns.
+    /// Returns the first row with these texts in these columns.
     ///
     /// # Errors
     /// [`PublishedError::Missing`] if there is none.
@@ -144,20 +144,20 @@ impl Table {
             all.all(|(name, text)| row.text(name).is_ok_and(|cell| cell == *text))
         };
         self.rows().find(is_it).ok_or_else(|| {
-            let told: Vec<String> = wanted
+            let wanted: Vec<String> = wanted
                 .iter()
                 .map(|(name, text)| format!("{name} {text:?}"))
                 .collect();
             PublishedError::Missing {
                 file: self.file.clone(),
-                missing: format!("there is no row with {}", told.join(", ")),
+                missing: format!("there is no row with {}", wanted.join(", ")),
             }
         })
     }
 }
 
 impl<'a> Row<'a> {
-    /// The text under a column's name.
+    /// Returns the text under a column's name.
     ///
     /// # Errors
     /// [`PublishedError::Missing`] if there is no such column.
@@ -166,7 +166,7 @@ impl<'a> Row<'a> {
             .map(|index| self.line.cells[index].as_str())
     }
 
-    /// The number under a column's name.
+    /// Returns the number under a column's name.
     ///
     /// # Errors
     /// When there is no such column, or no finite number in it.
@@ -199,14 +199,14 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Where a cell begins, as editors take it: `file:line:character`.
+    /// Returns the start of a cell, as editors take it: `file:line:character`.
     fn place(self, index: usize) -> String {
         let column = self.line.columns.get(index).copied().unwrap_or(1);
         format!("{}:{}:{column}", self.table.file, self.line.number)
     }
 }
 
-/// What is wrong with a table, in a sentence.
+/// Returns what is wrong with a table, in a sentence.
 fn reason(kind: &csv::ErrorKind) -> String {
     match kind {
         csv::ErrorKind::UnequalLengths {
@@ -217,8 +217,8 @@ fn reason(kind: &csv::ErrorKind) -> String {
     }
 }
 
-/// Where each cell of a line begins, in characters from 1. Commas inside
-/// quotes belong to a cell.
+/// Returns the start of each cell of a line, in characters from 1. Commas
+/// inside quotes belong to a cell.
 fn columns(line: &str) -> Vec<usize> {
     let mut is_quoted = false;
     let mut starts = vec![1];

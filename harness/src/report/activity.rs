@@ -1,5 +1,5 @@
-//! Who did what when: the invocations of a trial, worker by worker, each with
-//! its steps. Timelines and traces are drawn from this.
+//! Activity of a trial: its invocations, worker by worker, each with its steps.
+//! Timelines and traces are drawn from this.
 
 use std::collections::BTreeMap;
 
@@ -24,19 +24,21 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Seconds of init before the invocation's start; 0 where warm or unknown.
+    /// Returns the seconds of init before the invocation's start; 0 where warm
+    /// or unknown.
     pub(super) fn init_s(&self) -> f64 {
         self.invocation.init_ms.unwrap_or(0.0) / 1e3
     }
 
-    /// When its sandbox began to start for it, or it itself.
+    /// Returns the time at which its sandbox, or else it itself, began to
+    /// start.
     pub(super) fn began_s(&self) -> f64 {
         self.invocation.started_s - self.init_s()
     }
 }
 
-/// A trial's workers by rank, and how many steps belong to no invocation that
-/// was recorded.
+/// Returns a trial's workers by rank, and how many steps belong to no
+/// invocation that was recorded.
 pub(super) fn workers<'a>(
     invocations: &'a [Invocation],
     steps: &'a [StepRecord],
@@ -115,7 +117,7 @@ fn lanes(calls: Vec<Call<'_>>) -> Vec<Vec<Call<'_>>> {
     lanes
 }
 
-/// When a step ended: it lasts as long as its stages together.
+/// Returns the end of a step, which lasts as long as its stages together.
 pub(super) fn ended_s(step: &StepRecord) -> f64 {
     step.started_s + total_seconds(&step.seconds)
 }

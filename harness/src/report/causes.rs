@@ -1,10 +1,10 @@
-//! What accounts for a gap, in words.
+//! Causes of a gap, in words.
 
 use crate::analysis::Effect;
 use crate::format::{self, UNKNOWN};
 
-/// One line of a verdict's causes: the figure with the cause, what it changes,
-/// and how much of the gap that is.
+/// Returns one line of a verdict's causes: the figure with the cause, what it
+/// changes, and how much of the gap that is.
 pub(super) fn line(effect: &Effect, value: impl Fn(f64) -> String) -> String {
     let Some(observed) = effect.observed else {
         return format!("{}: {UNKNOWN}", effect.cause);

@@ -13,12 +13,12 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// A figure that may be unknown.
+    /// Returns a figure that may be unknown.
     pub(super) fn of(value: Option<f64>, format: impl Fn(f64) -> String) -> Self {
         Self::with(value, format::or_unknown(value, format))
     }
 
-    /// A figure with a text of its own.
+    /// Returns a figure with a text of its own.
     pub(super) fn with(value: Option<f64>, text: String) -> Self {
         Self {
             text,
@@ -28,7 +28,7 @@ impl Cell {
         }
     }
 
-    /// A count.
+    /// Returns a count.
     pub(super) fn whole(value: usize) -> Self {
         Self {
             text: value.to_string(),

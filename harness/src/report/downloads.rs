@@ -21,24 +21,24 @@ const FILES: [(&str, &str); 14] = [
     ("report.md", "this page as Markdown, for pull requests"),
     ("summary.json", "figures and verdicts, for programs"),
     ("cost.json", "both bills of every trial, line by line"),
-    ("epochs.tsv", "one line an epoch of a trial"),
+    ("epochs.tsv", "one line per epoch of a trial"),
     (
         "trace.json",
         "one trial of each row as a trace: open it in Perfetto (ui.perfetto.dev)",
     ),
     ("trials.jsonl", "every trial, failed ones included"),
     ("invocations.jsonl", "every invocation and instance"),
-    ("events", "every step, a Parquet file a trial"),
+    ("events", "every step, one Parquet file per trial"),
     ("manifest.json", "what the run was made with"),
     ("machine.json", "where it ran"),
     ("plan.json", "the rows as planned"),
-    ("claims.json", "what the rows are held against"),
+    ("claims.json", "what the rows are compared with"),
     ("experiment.yaml", "the experiment as resolved"),
     ("prices.yaml", "the prices of its bills"),
 ];
 
-/// Those that are there. Links are relative, so that a copy of the directory
-/// keeps them.
+/// Returns the files that exist. Links are relative, so that a copy of the
+/// directory keeps them.
 pub(super) fn downloads(run: &RunDirectory) -> Vec<Download> {
     let download = |(name, what)| {
         let found = fs::metadata(run.path().join(name)).ok()?;

@@ -1,13 +1,14 @@
-//! What a run was made with, for the report's end.
+//! Facts of a run's origin, for the report's end.
 
 use super::view::Fact;
 use crate::format;
 use crate::results::{RunDirectory, Server};
 
-/// Every fact of the manifest, the machine and the price book.
+/// Returns every fact of the manifest, the machine and the price book.
 pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
     let (manifest, machine) = (run.manifest(), run.machine());
     let unknown = || "unknown".to_owned();
+    // Values that are put together from several fields.
     let git = manifest.git.as_ref().map_or_else(
         || "not in a git checkout".into(),
         |git| {
@@ -61,6 +62,7 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
             servers(&machine.servers)
         ),
     };
+    // Facts in the order in which they are shown.
     let fact = |name, value| Fact { name, value };
     vec![
         fact("run", manifest.run_id.clone()),
@@ -127,7 +129,7 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
     ]
 }
 
-/// What real services were, behind a colon; nothing of embedded ones.
+/// Returns what real services were, behind a colon; nothing of embedded ones.
 fn servers(servers: &[Server]) -> String {
     let one = |server: &Server| {
         let version = server.version.as_deref().unwrap_or("of an unknown version");

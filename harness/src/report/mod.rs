@@ -59,7 +59,7 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
         timelines,
         timelines_left_out,
     };
-    // The page tells the sizes of the files beside it, so it comes last.
+    // The page shows the sizes of the files beside it, so it comes last.
     let mut view = View::new(run, analysis, &rows, charts);
     let markdown = render("report.md", MARKDOWN, &view)?;
     run.write("report.md", markdown.as_bytes())?;
@@ -92,7 +92,7 @@ fn render(
     tera.render(name, &context).map_err(failed)
 }
 
-/// Text that stays text inside a cell of a Markdown table.
+/// Escapes text for a cell of a Markdown table.
 fn markdown_cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What rows are called in reports.
+//! Names of rows in reports.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,13 @@ use epochcost_systems::find;
 
 use crate::analysis::summary::RowSummary;
 
-/// A system as papers write it; its id where it is not known.
+/// Returns a system as papers write it; its id where it is not known.
 pub(super) fn system_title(system: &str) -> String {
     find(system).map_or_else(|| system.to_owned(), |known| known.title().to_owned())
 }
 
-/// A name for each row: the system's, and whatever else tells rows apart.
+/// Returns a name for each row: the system's, and what else distinguishes
+/// rows.
 pub(super) fn names(rows: &[RowSummary]) -> Vec<String> {
     let differs = |value: fn(&RowSummary) -> String| {
         rows.iter()

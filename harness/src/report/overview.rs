@@ -11,7 +11,7 @@ use super::names::names;
 use super::render;
 use super::view::{Fact, StripItem, VerdictLine, strip_of, verdict_line};
 use crate::analysis::overview::{AnalysedRun, Counts, How, ItemOverview, JudgedClaim, Overview};
-use crate::claims::Word;
+use crate::claims::VerdictKind;
 use crate::exit::Exit;
 use crate::results::{ItemState, ResultsError, pretty, write_whole};
 
@@ -63,7 +63,7 @@ struct View {
     papers: Vec<PaperView>,
 }
 
-/// Verdicts of one paper, counted by word.
+/// Verdicts of one paper, counted by kind.
 #[derive(Debug, Serialize)]
 struct TallyLine {
     paper: String,
@@ -94,15 +94,15 @@ struct ItemView {
 #[derive(Debug, Serialize)]
 struct ItemLine {
     id: String,
-    /// Of its section of the page.
+    /// Anchor of its section of the page.
     anchor: String,
     description: String,
-    /// How its figures were had; its state where it has none.
+    /// Origin of its figures; its state where it has none.
     tag: &'static str,
     state: &'static str,
     why: String,
     claims: usize,
-    /// Where its own report lies; empty without a run.
+    /// Path of its own report; empty without a run.
     run: String,
 }
 
@@ -150,7 +150,7 @@ impl View {
             ending: ending(overview),
             values: strip_of(&overview.counts.values),
             rankings: strip_of(&overview.counts.rankings),
-            words: Word::ALL.map(Word::as_str).into(),
+            words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
             tally: tally(overview),
             unexpected: items()
                 .flat_map(|(item, run)| claim_lines(item, run.as_ref(), |claim| claim.unexpected))
@@ -177,6 +177,7 @@ fn headline(overview: &Overview) -> String {
             .count()
     };
     let items = overview.items.len();
+    // How many items are done, and how.
     let mut parts = vec![format!(
         "{} of {items} items done: {} measured locally, {} simulated{}.",
         count(ItemState::Done),
@@ -187,6 +188,7 @@ fn headline(overview: &Overview) -> String {
             aws => format!(", {aws} measured on AWS"),
         }
     )];
+    // What was left out, on request.
     if items < overview.catalogue {
         parts.push(format!(
             "There are {} items in all; asked for: {}.",
@@ -204,7 +206,7 @@ fn headline(overview: &Overview) -> String {
     parts.join(" ")
 }
 
-/// What the exit code stands for.
+/// Returns what the exit code stands for.
 fn ending(overview: &Overview) -> String {
     let failed_trials: usize = overview.items.iter().map(|item| item.failed_trials).sum();
     let failed = |item: &&ItemOverview| item.state == ItemState::Failed;
@@ -228,10 +230,10 @@ fn tally(overview: &Overview) -> Vec<TallyLine> {
             papers.push(&item.paper);
         }
     }
-    let line = |paper: &str, kind, of: fn(&Counts) -> &BTreeMap<Word, usize>| {
+    let line = |paper: &str, kind, of: fn(&Counts) -> &BTreeMap<VerdictKind, usize>| {
         let items = overview.items.iter().filter(|item| item.paper == paper);
-        let counts = Word::ALL.map(|word| {
-            let of_item = |item: &ItemOverview| of(&item.counts).get(&word).copied();
+        let counts = VerdictKind::ALL.map(|kind| {
+            let of_item = |item: &ItemOverview| of(&item.counts).get(&kind).copied();
             items.clone().filter_map(of_item).sum()
         });
         TallyLine {
@@ -283,16 +285,16 @@ fn not_run(overview: &Overview) -> Vec<ReasonLine> {
 }
 
 fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
-    let mut words = item.counts.values.clone();
-    for (word, count) in &item.counts.rankings {
-        *words.entry(*word).or_default() += count;
+    let mut kinds = item.counts.values.clone();
+    for (kind, count) in &item.counts.rankings {
+        *kinds.entry(*kind).or_default() += count;
     }
     ItemView {
         line: item_line(item),
         is_open: item.counts.unexpected > 0
             || item.failed_trials > 0
             || item.state == ItemState::Failed,
-        strip: strip_of(&words),
+        strip: strip_of(&kinds),
         trials: match (item.trials, item.failed_trials) {
             (0, _) => String::new(),
             (1, 0) => "1 trial".into(),

@@ -1,4 +1,4 @@
-//! Where figures come from, and the sentences that say so.
+//! Provenance of figures, and the sentences that state it.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::results::{Manifest, SimulationRecord};
 
-/// Where a figure comes from. The three are never mixed, and look different
+/// The provenance of a figure. The three are never mixed, and look different
 /// wherever they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
-    /// Taken from processes that ran.
+    /// Measured on processes that ran.
     Measured,
     /// Computed in virtual time from a profile.
     Simulated,
@@ -20,7 +20,7 @@ pub enum Provenance {
 }
 
 impl Provenance {
-    /// Where the figures of a run on `platform` come from.
+    /// Returns where the figures of a run on `platform` come from.
     pub fn of_platform(platform: &str) -> Self {
         if platform == "sim" {
             Self::Simulated
@@ -29,7 +29,7 @@ impl Provenance {
         }
     }
 
-    /// The word.
+    /// Returns its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Measured => "measured",
@@ -45,7 +45,7 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// What every figure of the run is.
+/// Returns the sentence on the origin of every figure of the run.
 pub(super) fn headline(manifest: &Manifest) -> String {
     match (manifest.platform.as_str(), &manifest.simulation) {
         (_, Some(record)) => simulated(record),
@@ -80,7 +80,7 @@ fn simulated(record: &SimulationRecord) -> String {
     )
 }
 
-/// What the costs are.
+/// Returns the sentence on the costs.
 pub(super) fn money(manifest: &Manifest) -> &'static str {
     match manifest.platform.as_str() {
         "local" => {
@@ -95,7 +95,7 @@ pub(super) fn money(manifest: &Manifest) -> &'static str {
     }
 }
 
-/// What stands behind a mean in tables.
+/// Returns the note on the interval behind a mean in tables.
 pub(super) fn interval(manifest: &Manifest) -> &'static str {
     match manifest
         .simulation

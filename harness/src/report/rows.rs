@@ -7,7 +7,7 @@ use super::charts::{Labelled, STAGES};
 use super::tables::mean_items;
 use crate::analysis::TrialAnalysis;
 use crate::analysis::summary::{RowSummary, TrafficMeans};
-use crate::claims::Metric;
+use crate::claims::{COLUMNS, Column, Metric};
 use crate::cost::Bill;
 use crate::format;
 
@@ -17,14 +17,8 @@ pub(super) struct SummaryLine {
     pub system: String,
     pub fidelity: &'static str,
     pub setting: String,
-    pub seconds: Cell,
-    pub cost_paper: Cell,
-    pub cost_full: Cell,
-    pub billed: Cell,
-    pub peak_memory: Cell,
-    pub bytes: Cell,
-    pub loss: Cell,
-    pub accuracy: Cell,
+    /// One cell for each of [`COLUMNS`].
+    pub figures: Vec<Cell>,
     pub replicas: String,
     pub trials: Cell,
     pub failed: bool,
@@ -42,7 +36,7 @@ pub(super) struct StageLine {
 pub(super) struct BillLine {
     pub name: String,
     pub system: String,
-    pub account: &'static str,
+    pub cost_model: &'static str,
     pub dimension: String,
     pub quantity: Cell,
     pub unit: String,
@@ -88,20 +82,16 @@ pub(super) struct TrialLine {
 pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> SummaryLine {
     let mut trials = labelled.row.succeeded();
     let may_differ = trials.any(|trial| trial.trial.replicas_may_differ.is_some());
-    let seconds = row.seconds_per_epoch;
+    let figure = |column: &Column| {
+        let estimate = labelled.row.estimate(column.metric);
+        Cell::with(estimate.mean, format::figure(estimate, column.format))
+    };
     SummaryLine {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),
         fidelity: row.fidelity.as_str(),
         setting: setting(row),
-        seconds: Cell::with(seconds.mean, format::estimate(seconds)),
-        cost_paper: Cell::of(row.cost_paper_usd, format::usd),
-        cost_full: Cell::of(row.cost_full_usd, format::usd),
-        billed: Cell::of(row.billed_ms, |ms| format::seconds(ms / 1e3)),
-        peak_memory: Cell::of(row.peak_memory_mb, |mb| format!("{mb:.0} MB")),
-        bytes: Cell::of(row.traffic.bytes(), format::bytes),
-        loss: Cell::of(row.train_loss, format::number),
-        accuracy: Cell::of(row.accuracy, format::percent),
+        figures: COLUMNS.iter().map(figure).collect(),
         replicas: match row.replicas_identical {
             Some(false) if may_differ => match row.staleness {
                 Some(epochs) => format!("no, need not be; gradients {epochs:.2} epochs old"),
@@ -146,14 +136,14 @@ pub(super) fn stage_line(labelled: &Labelled<'_>) -> StageLine {
     }
 }
 
-/// Mean bills of a row, line by line.
+/// Returns the mean bills of a row, line by line.
 pub(super) fn bill_lines(labelled: &Labelled<'_>) -> Vec<BillLine> {
-    let of = |account: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
+    let of = |cost_model: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
         let items = mean_items(labelled.row, bill);
         items.into_iter().map(move |item| BillLine {
             name: labelled.name.to_owned(),
             system: labelled.system.clone(),
-            account,
+            cost_model,
             dimension: item.dimension,
             quantity: Cell::of(Some(item.quantity), format::count),
             unit: item.unit,
@@ -190,7 +180,7 @@ pub(super) fn traffic_line(labelled: &Labelled<'_>, row: &RowSummary) -> Traffic
     }
 }
 
-/// Loss and accuracy after each evaluated epoch, and after the last.
+/// Returns loss and accuracy after each evaluated epoch, and after the last.
 pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
     let losses = labelled.row.by_epoch(|epoch| epoch.train_loss);
     let accuracies = labelled.row.by_epoch(|epoch| epoch.accuracy);

@@ -13,8 +13,8 @@ pub(super) struct Sample<'a> {
     pub steps: Vec<StepRecord>,
 }
 
-/// The first trial of each row that ended well, or else the first that left
-/// anything.
+/// Returns the first trial of each row that ended well, or else the first that
+/// left anything.
 ///
 /// # Errors
 /// When a file of events is missing or damaged.

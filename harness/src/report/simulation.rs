@@ -1,4 +1,4 @@
-//! What a simulation stands on, for the report.
+//! Profiles and constants of a simulation, for the report.
 
 use epochcost_simulator::profile::{ComputeOrigin, FunctionDevice, ModelCost};
 use epochcost_systems::Device;
@@ -61,6 +61,7 @@ impl SimulationView {
 fn facts(record: &SimulationRecord) -> Vec<Fact> {
     let fact = |name, value| Fact { name, value };
     let switch = |on: bool, yes: &str, no: &str| if on { yes } else { no }.to_owned();
+    // Profiles and the functions' device.
     let mut facts = vec![fact(
         "platform profile",
         format!("{}: {}", record.profile, record.about.trim()),
@@ -81,6 +82,7 @@ fn facts(record: &SimulationRecord) -> Vec<Fact> {
     if let Some(price) = &record.function_price {
         facts.push(fact("functions are charged by", price.clone()));
     }
+    // What the simulation leaves out or draws.
     facts.extend([
         fact(
             "limits of functions",
@@ -151,7 +153,7 @@ fn compute(known: &ComputeRecord, cost: &ModelCost) -> ComputeLine {
     }
 }
 
-/// What a batch of b takes: a fixed part, and one a sample.
+/// Returns what a batch of b takes: a fixed part, and one a sample.
 fn line(fixed: f64, sample: f64, unit: &str) -> String {
     let parts = [(fixed, ""), (sample, " × b")];
     let parts = parts.iter().filter(|(part, _)| *part > 0.0);

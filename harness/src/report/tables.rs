@@ -58,7 +58,8 @@ pub(super) fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), Resul
     )
 }
 
-/// Each line of the bills of a row's trials, as a mean over all of them.
+/// Returns each line of the bills of a row's trials, as a mean over all of
+/// them.
 pub(super) fn mean_items(
     row: &RowAnalysis,
     bill: impl Fn(&TrialAnalysis) -> &Bill,
@@ -85,7 +86,7 @@ pub(super) fn mean_items(
     items
 }
 
-/// One line an epoch of a trial; unknown values are empty.
+/// Returns one line per epoch of a trial; unknown values are empty.
 fn epochs(analysis: &Analysis) -> String {
     let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let mut text = String::from(

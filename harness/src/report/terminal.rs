@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::names::names;
-use super::view::look;
+use super::view::class_and_sign;
 use crate::analysis::Analysis;
 use crate::analysis::overview::{Counts, Overview};
 use crate::analysis::summary::RowSummary;
-use crate::claims::Word;
+use crate::claims::VerdictKind;
 use crate::format;
 
 /// A column: its heading, and its cell of a row.
@@ -43,10 +43,11 @@ const COLUMNS: [Column; 9] = [
     }),
 ];
 
-/// A plain-text table of the rows, and a line for each row that is infeasible
-/// and each verdict that is not as expected.
+/// Returns a plain-text table of the rows, and a line for each row that is
+/// infeasible and each verdict that is not as expected.
 pub fn terminal_table(analysis: &Analysis) -> String {
     let rows = &analysis.summary.rows;
+    // A line per row.
     let mut lines: Vec<Vec<String>> = vec![heading()];
     for (name, row) in names(rows).into_iter().zip(rows) {
         let mut line = vec![name, row.fidelity.as_str().to_owned()];
@@ -82,13 +83,15 @@ pub fn terminal_table(analysis: &Analysis) -> String {
     text
 }
 
-/// A plain-text table of the items with their verdicts by word, and a line for
-/// each item that is not done and each verdict that is not as expected.
+/// Returns a plain-text table of the items with their verdicts by kind, and a
+/// line for each item that is not done and each verdict that is not as
+/// expected.
 pub fn terminal_overview(overview: &Overview) -> String {
-    let words = Word::ALL.map(|word| look(word).1.to_owned());
+    // A line per item, and their sum.
+    let kinds = VerdictKind::ALL.map(|kind| class_and_sign(kind).1.to_owned());
     let mut lines: Vec<Vec<String>> = vec![
         (["item", "state"].map(str::to_owned).into_iter())
-            .chain(words)
+            .chain(kinds)
             .chain(["trials".to_owned()])
             .collect(),
     ];
@@ -98,7 +101,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
             _ => item.state.as_str().to_owned(),
         };
         let mut line = vec![item.id.clone(), state];
-        line.extend(by_word(&item.counts));
+        line.extend(by_kind(&item.counts));
         line.push(match item.failed_trials {
             0 => item.trials.to_string(),
             failed => format!("{}, {failed} failed", item.trials),
@@ -106,12 +109,13 @@ pub fn terminal_overview(overview: &Overview) -> String {
         lines.push(line);
     }
     let mut all = vec!["all".to_owned(), String::new()];
-    all.extend(by_word(&overview.counts));
+    all.extend(by_kind(&overview.counts));
     let trials: usize = overview.items.iter().map(|item| item.trials).sum();
     all.push(trials.to_string());
     lines.push(all);
     let mut text = aligned(&lines);
-    let legend = Word::ALL.map(|word| format!("{} {word}", look(word).1));
+    // The signs' meaning, items that are not done, unexpected verdicts.
+    let legend = VerdictKind::ALL.map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     text.push_str(&format!("\n{}", legend.join("  ")));
     for item in &overview.items {
         if let Some(why) = &item.why {
@@ -121,7 +125,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
             let verdict = &claim.verdict;
             let expected = verdict
                 .expect
-                .map_or_else(String::new, |word| format!(", expected {word}"));
+                .map_or_else(String::new, |kind| format!(", expected {kind}"));
             text.push_str(&format!(
                 "\n{}: {}{expected}: {}: {}",
                 item.id, verdict.verdict, verdict.claim, verdict.reason
@@ -131,10 +135,11 @@ pub fn terminal_overview(overview: &Overview) -> String {
     text
 }
 
-/// Verdicts of each word, on values and rankings; nothing where there are none.
-fn by_word(counts: &Counts) -> [String; Word::ALL.len()] {
-    Word::ALL.map(|word| {
-        let of = |counts: &BTreeMap<Word, usize>| counts.get(&word).copied().unwrap_or(0);
+/// Returns the number of verdicts of each kind, on values and rankings; nothing
+/// where there are none.
+fn by_kind(counts: &Counts) -> [String; VerdictKind::ALL.len()] {
+    VerdictKind::ALL.map(|kind| {
+        let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
         match of(&counts.values) + of(&counts.rankings) {
             0 => String::new(),
             count => count.to_string(),
@@ -152,7 +157,7 @@ fn heading() -> Vec<String> {
         .collect()
 }
 
-/// Text to the left, figures to the right.
+/// Aligns text to the left and figures to the right.
 fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)

@@ -54,7 +54,8 @@ pub(super) fn write(
     run.write("trace.json", document(run, rows, samples).as_bytes())
 }
 
-/// One event a line: large files stay readable, and differences small.
+/// Returns the trace with one event per line: large files stay readable, and
+/// differences small.
 fn document(run: &RunDirectory, rows: &[Labelled<'_>], samples: &[Sample<'_>]) -> String {
     let share = MOST_SLICES / samples.len().max(1);
     let mut events = Vec::new();
@@ -73,7 +74,7 @@ fn document(run: &RunDirectory, rows: &[Labelled<'_>], samples: &[Sample<'_>]) -
         "platform": run.manifest().platform,
         "times": "from the start of each trial, all trials laid over one another; virtual time where the platform is sim",
         "stages": "inside a step stages follow one another in a fixed order, each as long as its sum over the step",
-        "requests": "are counted a step (see the steps' arguments), not recorded one by one",
+        "requests": "are counted per step (see the steps' arguments), not recorded one by one",
         "left_out": left_out,
     });
     let lines: Vec<String> = events
@@ -86,7 +87,7 @@ fn document(run: &RunDirectory, rows: &[Labelled<'_>], samples: &[Sample<'_>]) -
     )
 }
 
-/// The events of one trial, and what was left out of it.
+/// Returns the events of one trial, and what was left out of it.
 fn of_sample(
     labelled: &Labelled<'_>,
     sample: &Sample<'_>,
@@ -183,6 +184,7 @@ fn of_call(call: &Call<'_>, start_s: f64) -> Vec<Slice> {
     let invocation = call.invocation;
     let (from_ns, to_ns) = (ns(invocation.started_s), ns(invocation.ended_s));
     let mut slices = Vec::new();
+    // Init, then the invocation itself.
     if call.init_s() > 0.0 {
         slices.push(Slice {
             name: "init".into(),
@@ -207,6 +209,7 @@ fn of_call(call: &Call<'_>, start_s: f64) -> Vec<Slice> {
             "error": invocation.error,
         }),
     });
+    // Steps, one after another: clocks of two processes may differ a little.
     let mut free_ns = from_ns;
     for step in &call.steps {
         let begin_ns = ns(step.started_s).clamp(free_ns, to_ns.max(free_ns));
@@ -217,7 +220,8 @@ fn of_call(call: &Call<'_>, start_s: f64) -> Vec<Slice> {
     slices
 }
 
-/// The step, its stages, and the parts of "synchronise", none beyond `end_ns`.
+/// Returns the step, its stages, and the parts of "synchronise", none beyond
+/// `end_ns`.
 fn of_step(step: &StepRecord, begin_ns: i64, end_ns: i64) -> Vec<Slice> {
     let after = |at_ns: i64, seconds: f64| (at_ns + (seconds * 1e9).round() as i64).min(end_ns);
     let batch = step

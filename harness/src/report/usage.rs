@@ -19,7 +19,8 @@ pub(super) struct UsageLine {
     pub memory: Cell,
 }
 
-/// What each stage of a row's workers used; nothing where nothing is known.
+/// Returns what each stage of a row's workers used; nothing where nothing is
+/// known.
 pub(super) fn usage_lines(labelled: &Labelled<'_>) -> Vec<UsageLine> {
     let mean = |value: &dyn Fn(&TrialAnalysis) -> Option<f64>| {
         let values: Vec<f64> = labelled.row.succeeded().filter_map(value).collect();

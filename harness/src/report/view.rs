@@ -1,4 +1,4 @@
-//! What a report says, made once and shown as HTML and as Markdown.
+//! Content of a report, made once and shown as HTML and as Markdown.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::simulation::SimulationView;
 use super::usage::{UsageLine, usage_lines};
 use crate::analysis::Analysis;
 use crate::analysis::summary::{RowSummary, Verdict};
-use crate::claims::Word;
+use crate::claims::{COLUMNS, VerdictKind};
 use crate::format::{self, UNKNOWN};
 use crate::results::RunDirectory;
 
@@ -32,6 +32,10 @@ pub(super) struct View {
     pub tag: &'static str,
     pub headline: String,
     pub strip: Vec<StripItem>,
+    /// Headings of the metrics in `summary`.
+    pub columns: Vec<&'static str>,
+    /// Columns of `summary` after those that name the row.
+    pub span: usize,
     pub summary: Vec<SummaryLine>,
     pub charts: Vec<Chart>,
     pub timelines: Vec<Chart>,
@@ -51,7 +55,7 @@ pub(super) struct View {
     /// Filled once the files are written.
     pub downloads: Vec<Download>,
     pub money: &'static str,
-    /// What stands behind a mean.
+    /// The note on the interval behind a mean.
     pub interval: &'static str,
 }
 
@@ -70,7 +74,7 @@ pub(super) struct VerdictLine {
     pub class: &'static str,
     pub sign: &'static str,
     pub word: String,
-    /// The word as `summary.json` writes it, which the page's filter knows.
+    /// The kind of verdict as `summary.json` writes it; the page's filter uses it.
     pub key: String,
     pub unexpected: bool,
     pub claim: String,
@@ -84,7 +88,7 @@ pub(super) struct VerdictLine {
     pub ratio: String,
     pub band: String,
     pub reason: String,
-    /// What accounts for the gap, a line a cause.
+    /// What explains the gap, one line per cause.
     pub causes: Vec<String>,
     /// Every digit of the published and the observed figure and of their ratio.
     pub exact: [String; 3],
@@ -124,11 +128,15 @@ impl View {
                 Provenance::Simulated => "simulated",
                 _ => "",
             },
+            // Conclusions.
             headline: provenance::headline(manifest),
             strip: strip(analysis),
+            columns: COLUMNS.iter().map(|column| column.title).collect(),
+            span: COLUMNS.len() + 2,
             summary: summaries()
                 .map(|(row, known)| summary_line(row, known))
                 .collect(),
+            // Figures, and the tables of details.
             charts: charts.all,
             timelines: charts.timelines,
             timelines_left_out: charts.timelines_left_out,
@@ -146,6 +154,7 @@ impl View {
                 .map(|(row, known)| traffic_line(row, known))
                 .collect(),
             trials: labelled.iter().flat_map(rows::trial_lines).collect(),
+            // What the figures stand on.
             warnings: analysis.warnings.clone(),
             simulation: manifest.simulation.as_ref().map(SimulationView::of),
             facts: super::facts::facts(run),
@@ -156,30 +165,31 @@ impl View {
     }
 }
 
-/// The class and sign of a verdict's word: no verdict is told by colour alone.
-pub(super) fn look(word: Word) -> (&'static str, &'static str) {
-    match word {
-        Word::Reproduced => ("good", "✓"),
-        Word::DirectionOnly => ("fair", "≈"),
-        Word::NotReproduced => ("bad", "✗"),
-        Word::Undecided => ("open", "?"),
-        Word::ByConstruction => ("open", "="),
-        Word::NotRun => ("none", "○"),
-        Word::Infeasible => ("none", "∅"),
+/// Returns the class and the sign of a kind of verdict: colour alone would not
+/// distinguish them for every reader.
+pub(super) fn class_and_sign(kind: VerdictKind) -> (&'static str, &'static str) {
+    match kind {
+        VerdictKind::Reproduced => ("good", "✓"),
+        VerdictKind::DirectionOnly => ("fair", "≈"),
+        VerdictKind::NotReproduced => ("bad", "✗"),
+        VerdictKind::Undecided => ("open", "?"),
+        VerdictKind::ByConstruction => ("open", "="),
+        VerdictKind::NotRun => ("none", "○"),
+        VerdictKind::Infeasible => ("none", "∅"),
     }
 }
 
-/// One item for each word that was given, with its count.
-pub(super) fn strip_of(counts: &BTreeMap<Word, usize>) -> Vec<StripItem> {
-    let counted = Word::ALL.map(|word| (word, counts.get(&word).copied().unwrap_or(0)));
-    let item = |(word, count): (Word, usize)| {
-        let (class, sign) = look(word);
+/// Returns one item for each kind of verdict that occurs, with its count.
+pub(super) fn strip_of(counts: &BTreeMap<VerdictKind, usize>) -> Vec<StripItem> {
+    let counted = VerdictKind::ALL.map(|kind| (kind, counts.get(&kind).copied().unwrap_or(0)));
+    let item = |(kind, count): (VerdictKind, usize)| {
+        let (class, sign) = class_and_sign(kind);
         StripItem {
             class,
             sign,
-            word: word.as_str().into(),
+            word: kind.as_str().into(),
             count,
-            key: word.as_str().replace(' ', "_"),
+            key: kind.as_str().replace(' ', "_"),
         }
     };
     let given = counted.into_iter().filter(|(_, count)| *count > 0);
@@ -187,12 +197,13 @@ pub(super) fn strip_of(counts: &BTreeMap<Word, usize>) -> Vec<StripItem> {
 }
 
 fn strip(analysis: &Analysis) -> Vec<StripItem> {
-    let mut counts: BTreeMap<Word, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<VerdictKind, usize> = BTreeMap::new();
     for verdict in &analysis.summary.verdicts {
         *counts.entry(verdict.verdict).or_default() += 1;
     }
     let mut strip = strip_of(&counts);
     let rows = &analysis.summary.rows;
+    // Trials and infeasible rows, after the verdicts.
     let failed: usize = rows.iter().map(|row| row.failed_trials).sum();
     let done: usize = rows.iter().map(|row| row.trials - row.failed_trials).sum();
     let item = |class, sign, count, one: &str, many: &str| StripItem {
@@ -208,7 +219,7 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     }
     let infeasible = rows.iter().filter(|row| row.infeasible.is_some()).count();
     if infeasible > 0 {
-        let (class, sign) = look(Word::Infeasible);
+        let (class, sign) = class_and_sign(VerdictKind::Infeasible);
         strip.push(item(
             class,
             sign,
@@ -220,13 +231,14 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     strip
 }
 
-/// A verdict as people read it; `names` are those of `rows`.
+/// Returns a verdict as people read it; `names` are those of `rows`.
 pub(super) fn verdict_line(
     verdict: &Verdict,
     names: &[String],
     rows: &[RowSummary],
 ) -> VerdictLine {
-    let (class, sign) = look(verdict.verdict);
+    let (class, sign) = class_and_sign(verdict.verdict);
+    // Figures in the claim's unit, as text.
     let value = |value: f64| match verdict.unit.as_str() {
         "bytes" => format::bytes(value),
         "USD" => format::usd(value),
@@ -246,9 +258,10 @@ pub(super) fn verdict_line(
     let interval = verdict.observed_ci95.map_or(String::new(), |[low, high]| {
         format!("{} to {}", format::number(low), format::number(high))
     });
+    // Why the verdict is as it is, or not as expected.
     let unexpected = !verdict.holds();
     let reason = match verdict.expect {
-        Some(word) if unexpected => format!("expected: {word}; {}", verdict.reason),
+        Some(kind) if unexpected => format!("expected: {kind}; {}", verdict.reason),
         _ => verdict.reason.clone(),
     };
     let published = format::or_unknown(verdict.published, value);
@@ -256,6 +269,7 @@ pub(super) fn verdict_line(
     let provenance = named.map_or(Provenance::Measured, |(row, _)| {
         Provenance::of_platform(&row.platform)
     });
+    // The band as an image.
     let image = band_image(&Band {
         ends: verdict.band,
         published: verdict.published,

@@ -1,5 +1,5 @@
-//! Whether the lines of a run's files belong together: what was edited or lost
-//! is found before figures are made of it.
+//! Consistency of the lines of a run's files: what was edited or lost is found
+//! before figures are made of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,7 +55,7 @@ pub(super) fn trials(
             Some(format!("{id} took {} s", trial.wall_s))
         } else if found != trial.invocations {
             Some(format!(
-                "{id} had {} invocations, and invocations.jsonl has {found}",
+                "{id} made {} invocations, and invocations.jsonl has {found}",
                 trial.invocations
             ))
         } else {

@@ -1,4 +1,4 @@
-//! Whether a run is what would be run now.
+//! Currency of a run: whether it is what would be run now.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use super::{ResultsError, RunDirectory, SimulationRecord, TrialId, as_read};
 pub struct Makings<'a> {
     /// The resolved experiment, as YAML; the seed is in it.
     pub experiment_yaml: String,
-    /// What a simulation stands on.
+    /// Profiles and constants of a simulation.
     pub simulation: Option<SimulationRecord>,
     /// SHA-256 of the harness.
     pub harness_sha256: Option<&'a str>,
@@ -19,7 +19,7 @@ pub struct Makings<'a> {
 }
 
 impl RunDirectory {
-    /// Why the run is not one of `makings`, if it is not.
+    /// Returns why the run is not one of `makings`, if it is not.
     ///
     /// # Errors
     /// When a file of the run cannot be read.
@@ -40,8 +40,8 @@ impl RunDirectory {
         })
     }
 
-    /// How many trials have ended, and how many there are to be. Rows that are
-    /// infeasible have none.
+    /// Returns how many trials have ended, and how many there are to be. Rows
+    /// that are infeasible have none.
     ///
     /// # Errors
     /// When `trials.jsonl` is damaged.

@@ -6,11 +6,11 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// The directory could not be made or written to.
-    #[error("failed to write to the output directory {path}: {source}; choose another with --out")]
+    #[error("failed to write to the output directory {path}\n  = help: choose another with --out")]
     Unwritable {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The directory holds something already.
@@ -21,7 +21,7 @@ pub enum ResultsError {
     /// There is no run there.
     #[error("failed to open {0}: it holds no manifest.json, so it is not a run directory")]
     NotARun(PathBuf),
-    /// It was written by a newer version.
+    /// The format is newer than this program.
     #[error(
         "failed to open {path}: its format is {found}, and this epochcost reads up to {known}; use a newer epochcost"
     )]
@@ -33,7 +33,7 @@ pub enum ResultsError {
         /// The newest version that can be read.
         known: SchemaText,
     },
-    /// It was written by a version that is no longer read.
+    /// The format is older than this program reads.
     #[error(
         "failed to open {path}: its format is {found}, and this epochcost reads {known}.x only; run the experiment again"
     )]
@@ -52,17 +52,17 @@ pub enum ResultsError {
     Different {
         /// The directory.
         path: PathBuf,
-        /// What differs.
+        /// Difference.
         what: &'static str,
     },
     /// A file could not be read or written.
-    #[error("failed to {doing} {path}: {source}")]
+    #[error("failed to {doing} {path}")]
     Io {
-        /// What was attempted.
+        /// Attempted operation; follows "failed to".
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A file does not hold what it should.
@@ -70,7 +70,7 @@ pub enum ResultsError {
     Damaged {
         /// The file, and the line if it has lines.
         place: String,
-        /// What is wrong with it.
+        /// Problem.
         reason: String,
     },
     /// Something could not be written as JSON or Parquet.
@@ -78,7 +78,7 @@ pub enum ResultsError {
     Encode {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The report could not be rendered.
@@ -86,7 +86,7 @@ pub enum ResultsError {
     Render {
         /// The template.
         template: &'static str,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The price book is not one.
@@ -98,7 +98,7 @@ pub enum ResultsError {
 pub type SchemaText = String;
 
 impl ResultsError {
-    /// An I/O error while `doing` something with the file at `path`.
+    /// Returns an I/O error while `doing` something with the file at `path`.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io {
@@ -108,7 +108,8 @@ impl ResultsError {
         }
     }
 
-    /// Whether the user can do something about it by calling differently (exit code 2).
+    /// Returns whether the user can do something about it by calling
+    /// differently (exit code 2).
     pub fn is_usage(&self) -> bool {
         !matches!(
             self,

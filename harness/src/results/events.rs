@@ -1,6 +1,6 @@
-//! `events/<trial>.parquet`: one row a step, every nested field a column.
+//! `events/<trial>.parquet`: one row per step, every nested field a column.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 
 use epochcost_channels::Traffic;
@@ -12,6 +12,7 @@ use polars::prelude::{
 };
 
 use super::ResultsError;
+use super::jsonl::replace_with;
 
 type Field<T, V> = (&'static str, fn(&mut T) -> &mut V);
 
@@ -69,14 +70,10 @@ pub(super) fn write(path: &Path, steps: &[&StepRecord]) -> Result<(), ResultsErr
         reason: error.to_string(),
     };
     let mut frame = frame(steps).map_err(encode)?;
-    let temporary = path.with_extension("partial");
-    let file = File::create(&temporary).map_err(ResultsError::io("create", &temporary))?;
-    ParquetWriter::new(&file)
-        .finish(&mut frame)
-        .map_err(encode)?;
-    file.sync_all()
-        .map_err(ResultsError::io("flush", &temporary))?;
-    fs::rename(&temporary, path).map_err(ResultsError::io("rename to", path))
+    replace_with(path, |file| {
+        let written = ParquetWriter::new(file).finish(&mut frame);
+        written.map(|_| ()).map_err(encode)
+    })
 }
 
 /// Reads the steps back, in the order in which they were written.
@@ -92,6 +89,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<StepRecord>, ResultsError> {
 
 fn frame(steps: &[&StepRecord]) -> PolarsResult<DataFrame> {
     let mut columns = identity_columns(steps);
+    // Nested fields, a column each.
     for (stage, seconds) in STAGES {
         let values: Vec<f64> = steps
             .iter()
@@ -175,6 +173,7 @@ fn steps(frame: &DataFrame) -> PolarsResult<Vec<StepRecord>> {
     let real = |name: &str| -> PolarsResult<Vec<Option<f64>>> {
         Ok(frame.column(name)?.f64()?.iter().collect())
     };
+    // Columns that identify a step.
     let (functions, digests) = (text("function")?, text("parameters_digest")?);
     let (ranks, epochs, batches) = (whole("rank")?, whole("epoch")?, whole("batch")?);
     let (starts, losses, densities) = (real("started_s")?, real("loss")?, real("update_density")?);
@@ -200,6 +199,7 @@ fn steps(frame: &DataFrame) -> PolarsResult<Vec<StepRecord>> {
             parameters_digest: digests[i].clone(),
         })
         .collect();
+    // Nested fields, a column each.
     for (stage, seconds) in STAGES {
         for (step, value) in steps.iter_mut().zip(real(&format!("{stage}_s"))?) {
             *seconds(&mut step.seconds) = value.unwrap_or_default();

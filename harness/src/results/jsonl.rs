@@ -1,4 +1,4 @@
-//! Files of one JSON value a line, to which whole rows are added.
+//! Files of one JSON value per line, to which whole rows are added.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -48,7 +48,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), R
     Ok((rows.into_iter().map(|(_, row)| row).collect(), is_cut))
 }
 
-/// The same, each row with the number of its line.
+/// Reads every row with the number of its line.
 pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered<T>, ResultsError> {
     let mut file = match File::open(path) {
         Ok(file) => BufReader::new(file),
@@ -83,13 +83,13 @@ pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered
 /// Rows with the numbers of their lines, and whether a last line was cut off.
 pub(super) type Numbered<T> = (Vec<(usize, T)>, bool);
 
-/// A line of a file, as errors name it.
+/// Returns a line of a file, as errors name it.
 pub(super) fn place(path: &Path, line: usize) -> String {
     format!("{}, line {line}", path.display())
 }
 
-/// An error inside one line: the parser counts lines of what it was given, and
-/// that is always the first.
+/// Returns an error inside one line: the parser counts lines of what it was
+/// given, and that is always the first.
 fn in_one_line(error: &serde_json::Error) -> String {
     error
         .to_string()
@@ -98,14 +98,46 @@ fn in_one_line(error: &serde_json::Error) -> String {
 
 /// Writes `bytes` to `path` so that a reader sees all of them or none.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let temporary = path.with_extension("partial");
-    let mut file = File::create(&temporary).map_err(ResultsError::io("create", &temporary))?;
-    file.write_all(bytes)
-        .map_err(ResultsError::io("write", &temporary))?;
-    file.sync_all()
-        .map_err(ResultsError::io("flush", &temporary))?;
-    std::fs::rename(&temporary, path).map_err(ResultsError::io("rename to", path))
+    replace_with(path, |file| {
+        file.write_all(bytes)
+            .map_err(ResultsError::io("write", path))
+    })
 }
+
+/// Writes what `fill` puts into a file to `path`, so that a reader sees all of
+/// it or none: into a temporary file in the same directory, which is synced and
+/// renamed. The temporary file is deleted where that fails.
+pub(super) fn replace_with(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<(), ResultsError>,
+) -> Result<(), ResultsError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".").suffix(".partial");
+    readable(&mut builder);
+    let mut temporary = builder
+        .tempfile_in(directory)
+        .map_err(ResultsError::io("create a file beside", path))?;
+    fill(temporary.as_file_mut())?;
+    temporary
+        .as_file()
+        .sync_all()
+        .map_err(ResultsError::io("flush", path))?;
+    let renamed = temporary.persist(path);
+    renamed.map_err(|error| ResultsError::io("rename to", path)(error.error))?;
+    Ok(())
+}
+
+/// Gives the file the permissions of any other, where `tempfile` would let only
+/// its owner read it.
+#[cfg(unix)]
+fn readable(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(std::fs::Permissions::from_mode(0o666));
+}
+
+#[cfg(not(unix))]
+fn readable(_: &mut tempfile::Builder<'_, '_>) {}
 
 /// Replaces the file at `path` by exactly these rows.
 pub(super) fn rewrite<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), ResultsError> {
@@ -124,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_cut_off_is_left_out_and_told() {
+    fn a_line_cut_off_is_left_out_and_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
         assert_eq!(read::<u32>(&path).unwrap(), (vec![], false));

@@ -1,4 +1,4 @@
-//! What a run was made with: `manifest.json`, `machine.json`, `plan.json`.
+//! Origin of a run: `manifest.json`, `machine.json`, `plan.json`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +39,7 @@ pub struct Manifest {
     pub platform: String,
     /// `embedded` or `real`.
     pub services: String,
-    /// When the run was started, RFC 3339 in UTC.
+    /// Start of the run, RFC 3339 in UTC.
     pub created: String,
     /// The command line.
     pub command: Vec<String>,
@@ -53,15 +53,15 @@ pub struct Manifest {
     pub datasets: Vec<DatasetRecord>,
     /// The seed of every trial number, from trial 0.
     pub seeds: Vec<u64>,
-    /// What a simulation stands on; null of other runs. Since 1.1.
+    /// Profiles and constants of a simulation; null of other runs. Since 1.1.
     #[serde(default)]
     pub simulation: Option<SimulationRecord>,
 }
 
-/// How the harness was built.
+/// Build of the harness.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Build {
-    /// Its version.
+    /// Version.
     pub version: String,
     /// SHA-256 of the running binary.
     pub sha256: Option<String>,
@@ -84,11 +84,11 @@ pub struct Git {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetRecord {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Whether it was generated: accuracies on it compare with no published one.
     pub generated: bool,
-    /// Its files.
+    /// Files.
     pub files: Vec<FileHash>,
 }
 
@@ -118,7 +118,7 @@ pub struct Machine {
     pub kernel: Option<String>,
     /// One-minute load average when the run was started.
     pub load_average: Option<f64>,
-    /// How the platform holds functions to their size.
+    /// Limits of functions, and how the platform enforces them.
     pub limits: Vec<Limit>,
     /// The real servers that trials ran on; none where services are embedded.
     /// Since 1.3.
@@ -133,9 +133,9 @@ pub struct Machine {
 pub struct Server {
     /// `Redis`, `RabbitMQ` or `S3`.
     pub name: String,
-    /// What it said of its version.
+    /// Version that it reports.
     pub version: Option<String>,
-    /// How it was started.
+    /// Settings that it was started with.
     pub settings: String,
 }
 
@@ -147,7 +147,7 @@ pub struct Limit {
     pub what: String,
     /// Whether it was enforced.
     pub enforced: bool,
-    /// By what; or why not.
+    /// The mechanism, or the reason when it is not enforced.
     pub how: String,
 }
 
@@ -160,20 +160,20 @@ pub struct PlannedRow {
     pub trials: usize,
     /// Why the platform cannot run it at all; it is then reported as infeasible.
     pub infeasible: Option<String>,
-    /// What its compute time stands on; null unless it is simulated. Since 1.1.
+    /// Source of its compute time; null unless it is simulated. Since 1.1.
     #[serde(default)]
     pub compute: Option<ComputeUsed>,
 }
 
 impl SchemaVersion {
-    /// `major.minor`.
+    /// Returns it as text: `major.minor`.
     pub fn text(self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
 }
 
 impl Build {
-    /// This program.
+    /// Returns the build of this program.
     pub fn current() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -192,7 +192,7 @@ impl Build {
 }
 
 impl Git {
-    /// The checkout that holds the current directory, if there is one.
+    /// Returns the checkout that holds the current directory, if there is one.
     pub fn here() -> Option<Self> {
         let git = |arguments: &[&str]| output_of(Command::new("git").args(arguments));
         git(&["rev-parse", "--is-inside-work-tree"])?;
@@ -204,7 +204,7 @@ impl Git {
 }
 
 impl Machine {
-    /// The machine that this program runs on, without servers.
+    /// Returns the machine that this program runs on, without servers.
     pub fn here(limits: Vec<Limit>) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let field = |text: &str, key: &str| {
@@ -230,7 +230,7 @@ impl Machine {
     }
 }
 
-/// The names of this machine's NVIDIA GPUs, by their driver.
+/// Returns the names of this machine's NVIDIA GPUs, by their driver.
 fn gpus() -> Vec<String> {
     let directories = std::fs::read_dir("/proc/driver/nvidia/gpus").into_iter();
     let mut directories: Vec<_> = directories.flatten().flatten().collect();
@@ -259,7 +259,7 @@ impl FileHash {
     }
 }
 
-/// What a command printed, if it ended well and printed something.
+/// Returns what a command printed, if it ended well and printed something.
 fn output_of(command: &mut Command) -> Option<String> {
     let output = command
         .output()

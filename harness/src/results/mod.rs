@@ -11,7 +11,7 @@ mod error;
 mod events;
 mod jsonl;
 mod manifest;
-mod place;
+mod output;
 mod reproduction;
 mod rows;
 mod simulation;
@@ -30,7 +30,7 @@ use crate::cost::PriceBook;
 use crate::hash::sha256_of;
 use crate::metering::TrialOutcome;
 use crate::rows::TrialPlan;
-use place::{make_empty, make_unused};
+use output::{make_empty, make_unused};
 
 pub use currency::Makings;
 pub use error::{ResultsError, SchemaText};
@@ -38,7 +38,7 @@ pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
     SchemaVersion, Server,
 };
-pub use place::{probe, set_aside};
+pub use output::{probe, set_aside};
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
 pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
@@ -56,7 +56,7 @@ pub struct NewRun {
     pub experiment_yaml: String,
     /// Every row, in the order in which reports show them.
     pub rows: Vec<PlannedRow>,
-    /// What the rows are held against.
+    /// Claims that the rows are compared with.
     pub claims: Vec<Claim>,
     /// The data trained on.
     pub datasets: Vec<DatasetRecord>,
@@ -66,11 +66,11 @@ pub struct NewRun {
     pub command: Vec<String>,
     /// The worker binary, hashed into the manifest.
     pub worker: Option<PathBuf>,
-    /// How the platform holds functions to their size.
+    /// Limits of functions, and how the platform enforces them.
     pub limits: Vec<Limit>,
     /// The real servers that trials run on.
     pub servers: Vec<Server>,
-    /// What a simulation stands on.
+    /// Profiles and constants of a simulation.
     pub simulation: Option<SimulationRecord>,
 }
 
@@ -97,6 +97,7 @@ impl RunDirectory {
     /// [`ResultsError::Unwritable`], or [`ResultsError::NotEmpty`] if `out`
     /// holds something already.
     pub fn create(out: Option<&Path>, run: NewRun) -> Result<Self, ResultsError> {
+        // The directory's name, from time and experiment.
         let now = Timestamp::now();
         let date = now
             .to_zoned(TimeZone::UTC)
@@ -107,6 +108,7 @@ impl RunDirectory {
             Some(out) => (run_id, make_empty(out)?),
             None => make_unused(Path::new("results"), &run_id)?,
         };
+        // What is known before the first trial.
         let directory = Self {
             manifest: Manifest {
                 schema_version: SCHEMA_VERSION,
@@ -137,7 +139,8 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// The manifest goes last: a directory without one is not a run.
+    /// Writes what is known before the first trial, the manifest last: a directory
+    /// without one is not a run.
     fn write_head(&self, experiment_yaml: &str) -> Result<(), ResultsError> {
         let events = self.path.join("events");
         fs::create_dir(&events).map_err(|source| ResultsError::Unwritable {
@@ -273,7 +276,8 @@ impl RunDirectory {
         Ok(row)
     }
 
-    /// The trials that need not be run again. A failed trial counts as run.
+    /// Returns the trials that need not be run again. A failed trial counts as
+    /// run.
     ///
     /// # Errors
     /// When `trials.jsonl` is damaged.
@@ -281,7 +285,7 @@ impl RunDirectory {
         Ok(self.trials()?.into_iter().map(|trial| trial.id).collect())
     }
 
-    /// Every finished trial, in the order in which they ended.
+    /// Returns every finished trial, in the order in which they ended.
     ///
     /// # Errors
     /// When `trials.jsonl` is damaged.
@@ -289,7 +293,7 @@ impl RunDirectory {
         Ok(jsonl::read(&self.file("trials.jsonl"))?.0)
     }
 
-    /// Every invocation, in the order in which they ended.
+    /// Returns every invocation, in the order in which they ended.
     ///
     /// # Errors
     /// When `invocations.jsonl` is damaged.
@@ -297,7 +301,7 @@ impl RunDirectory {
         Ok(jsonl::read(&self.file("invocations.jsonl"))?.0)
     }
 
-    /// The steps of a trial, in the order in which they were recorded.
+    /// Returns the steps of a trial, in the order in which they were recorded.
     ///
     /// # Errors
     /// When its file of events is missing or damaged.
@@ -305,37 +309,37 @@ impl RunDirectory {
         events::read(&self.path.join(&trial.events))
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it was made with.
+    /// Returns what it was made with.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Where it was run.
+    /// Returns where it was run.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Every planned row.
+    /// Returns every planned row.
     pub fn rows(&self) -> &[PlannedRow] {
         &self.rows
     }
 
-    /// What the rows are held against.
+    /// Returns the claims that the rows are compared with.
     pub fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// The prices of the day of the run.
+    /// Returns the prices of the day of the run.
     pub fn prices(&self) -> &PriceBook {
         &self.prices
     }
 
-    /// What was odd about the directory itself.
+    /// Returns what was odd about the directory itself.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -401,7 +405,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError>
     jsonl::replace(path, bytes)
 }
 
-/// A value as indented JSON, to be written to `path`.
+/// Returns a value as indented JSON, to be written to `path`.
 pub(crate) fn pretty<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, ResultsError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| ResultsError::Encode {
         path: path.to_path_buf(),
@@ -411,8 +415,8 @@ pub(crate) fn pretty<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, Re
     Ok(text)
 }
 
-/// A value as it is once it was written and read: floats may differ in their
-/// last digit.
+/// Returns a value as it is once it was written and read: floats may differ in
+/// their last digit.
 fn as_read<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, ResultsError> {
     let text = serde_json::to_vec(value);
     let read = text.and_then(|text| serde_json::from_slice(&text));

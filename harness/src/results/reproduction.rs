@@ -24,7 +24,7 @@ pub struct Reproduction {
     pub quick: bool,
     /// The platform that items were limited to.
     pub platform: Option<String>,
-    /// Items that there were to choose from.
+    /// Number of items that there were to choose from.
     pub catalogue: usize,
     /// Every item that was asked for.
     pub items: Vec<Item>,
@@ -35,19 +35,19 @@ pub struct Reproduction {
 pub struct Item {
     /// `paper/item`.
     pub id: String,
-    /// What the experiment is for.
+    /// Purpose of the experiment.
     pub description: String,
-    /// Where it runs; null if its file is invalid.
+    /// Platform; null if its file is invalid.
     pub platform: Option<String>,
-    /// What became of it.
+    /// Outcome.
     pub state: ItemState,
     /// Why it is not done; null if it is.
     pub why: Option<String>,
-    /// Its run directory, relative to the directory of this file.
+    /// Run directory, relative to the directory of this file.
     pub run: Option<PathBuf>,
     /// What it was reduced by, as `--set` takes it.
     pub reduced: Vec<String>,
-    /// What its rows are held against. Where there is a run, the run's own
+    /// Claims that its rows are compared with. Where there is a run, the run's own
     /// claims count.
     pub claims: Vec<Claim>,
 }
@@ -71,7 +71,7 @@ pub enum ItemState {
 }
 
 impl ItemState {
-    /// The state as it is written in reports.
+    /// Returns the state as it is written in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -85,14 +85,14 @@ impl ItemState {
 }
 
 impl Item {
-    /// The part of its id before the first `/`.
+    /// Returns the part of its id before the first `/`.
     pub fn paper(&self) -> &str {
         self.id.split('/').next().unwrap_or_default()
     }
 }
 
 impl Reproduction {
-    /// Whether a directory holds one.
+    /// Returns whether a directory holds one.
     pub fn is_in(directory: &Path) -> bool {
         directory.join(FILE).is_file()
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::metering::{CloudWatchMetric, Invocation, TrialOutcome};
 use crate::rows::TrialPlan;
 
-/// Which trial of a run.
+/// The identity of a trial in its run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialId {
@@ -21,7 +21,7 @@ pub struct TrialId {
 }
 
 impl TrialId {
-    /// The trial that `plan` describes.
+    /// Returns the trial that `plan` describes.
     pub fn of(plan: &TrialPlan) -> Self {
         Self {
             row: plan.row.id.clone(),
@@ -29,7 +29,7 @@ impl TrialId {
         }
     }
 
-    /// A file name without anything that a file system could object to.
+    /// Returns a file name without anything that a file system could object to.
     pub fn file_stem(&self) -> String {
         let safe = |c: char| {
             if c.is_ascii_alphanumeric() || "-_=".contains(c) {
@@ -55,13 +55,13 @@ impl fmt::Display for TrialId {
 /// One finished trial, failed ones included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRow {
-    /// Which trial.
+    /// Identity of the trial.
     pub id: TrialId,
     /// Everything random was drawn from this.
     pub seed: u64,
-    /// When the first worker was started, seconds since the Unix epoch.
+    /// Start of the first worker, seconds since the Unix epoch.
     pub started_s: f64,
-    /// From there to the end of the last, seconds.
+    /// Time from there to the end of the last, seconds.
     pub wall_s: f64,
     /// What the system's workers ran on; null if the system is not known.
     pub host: Option<Host>,
@@ -91,9 +91,9 @@ pub struct TrialRow {
     pub evaluations: Vec<EvaluationRow>,
     /// The file of its events, from the run directory.
     pub events: String,
-    /// Why it failed.
+    /// Reason of the failure; none if it succeeded.
     pub failure: Option<String>,
-    /// What a reader of the results must know.
+    /// Warnings for readers of the results.
     pub warnings: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ pub struct EvaluationRow {
     pub rank: usize,
     /// After this epoch.
     pub epoch: usize,
-    /// When, seconds on the platform's clock.
+    /// Time of it, seconds on the platform's clock.
     pub at_s: f64,
     /// The result.
     pub evaluation: Evaluation,
@@ -128,7 +128,7 @@ pub(super) struct WrittenInvocation<'a> {
 }
 
 impl TrialRow {
-    /// The row of a trial that ended like this.
+    /// Returns the row of a trial that ended like this.
     pub fn new(plan: &TrialPlan, outcome: &TrialOutcome) -> Self {
         let id = TrialId::of(plan);
         let job = &plan.row.job;
@@ -164,7 +164,7 @@ impl TrialRow {
     }
 }
 
-/// What workers warn of; one line for all who warn of the same.
+/// Returns what workers warn of; one line for all who warn of the same.
 fn worker_warnings(outcome: &TrialOutcome) -> Vec<String> {
     let mut ranks: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for record in &outcome.records {
@@ -186,7 +186,7 @@ fn worker_warnings(outcome: &TrialOutcome) -> Vec<String> {
         .collect()
 }
 
-/// The steps among a trial's records.
+/// Returns the steps among a trial's records.
 pub fn steps(outcome: &TrialOutcome) -> impl Iterator<Item = &StepRecord> {
     outcome.records.iter().filter_map(|record| match record {
         Record::Step(step) => Some(step.as_ref()),

@@ -36,17 +36,17 @@ pub struct SimulationRecord {
 /// A constant of the platform profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstantRecord {
-    /// Its path; the last part names the unit.
+    /// Path; the last part names the unit.
     pub path: String,
-    /// Its value.
+    /// Value.
     pub value: f64,
     /// The lowest value that its sources give.
     pub low: Option<f64>,
     /// The highest.
     pub high: Option<f64>,
-    /// Who says so.
+    /// Source of the value.
     pub source: String,
-    /// When; null if the experiment states it.
+    /// Date of the source; null if the experiment states it.
     pub date: Option<String>,
     /// Whether the experiment states it in the place of the profile.
     pub stated: bool,
@@ -55,9 +55,9 @@ pub struct ConstantRecord {
 /// A compute profile, as far as a row stands on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComputeRecord {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where its numbers come from.
+    /// Origin of its numbers.
     pub origin: ComputeOrigin,
     /// What it describes.
     pub about: String,
@@ -65,12 +65,12 @@ pub struct ComputeRecord {
     pub costs: Vec<ModelCost>,
 }
 
-/// What the compute time of a row stands on.
+/// The source of a row's compute time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComputeUsed {
     /// The compute profile's name.
     pub profile: String,
-    /// Where its numbers come from.
+    /// Origin of its numbers.
     pub origin: ComputeOrigin,
     /// The device that it speaks of; the CPU also where nothing is known of
     /// the GPU that the row asks for, and it may fall back.
@@ -78,7 +78,7 @@ pub struct ComputeUsed {
 }
 
 impl SimulationRecord {
-    /// The record of a simulation of `rows`.
+    /// Returns the record of a simulation of `rows`.
     pub fn of(simulation: &Simulation, rows: &[Row]) -> Self {
         let profile = &simulation.profile;
         let constants = profile.constants().into_iter();
@@ -126,14 +126,16 @@ impl SimulationRecord {
         }
     }
 
-    /// Whether its platform is one machine that everything shares, and no cloud.
+    /// Returns whether its platform is one machine that everything shares, and
+    /// no cloud.
     pub fn is_one_host(&self) -> bool {
         self.constants.iter().any(|c| c.path.starts_with("host."))
     }
 }
 
 impl ComputeUsed {
-    /// What a row's compute time stands on; none if no profile knows its model.
+    /// Returns the source of a row's compute time; none if no profile knows its
+    /// model.
     pub fn of(simulation: &Simulation, row: &Row) -> Option<Self> {
         known(simulation, row).map(|(used, ..)| used)
     }

@@ -27,13 +27,13 @@ pub struct Row {
     pub job: Job,
     /// Memory size of every function, MB; decides the CPU share (1,769 MB = 1 vCPU).
     pub memory_mb: u32,
-    /// When the platform ends an invocation, seconds.
+    /// Time limit of an invocation, seconds.
     pub timeout_s: u64,
     /// EC2 instance type of workers that run on instances.
     pub instance_type: String,
     /// Whether a GPU worker may fall back to the CPU where there is no GPU.
     pub cpu_fallback: bool,
-    /// Of a GPU's matrix products.
+    /// Numeric precision of matrix products on the GPU.
     #[serde(default, skip_serializing_if = "Precision::is_default")]
     pub precision: Precision,
     /// Faults to inject, for tests of failure behaviour.
@@ -46,8 +46,7 @@ pub struct Row {
     /// by their paths: the row can be simulated only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f64>,
-    /// Which Redis holds the peers' tensors: of rows on real services, and of
-    /// no other.
+    /// The Redis that holds the peers' tensors; none but on real services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_store: Option<TensorStoreChoice>,
     /// What surrounds its worker processes on the local platform.
@@ -73,7 +72,7 @@ impl Precision {
         *self == Self::default()
     }
 
-    /// As experiments and workers name it.
+    /// Returns its name in experiments and on the wire to workers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fp32 => "fp32",
@@ -109,7 +108,7 @@ pub enum TensorStoreKind {
 }
 
 impl TensorStoreKind {
-    /// The scheme of the store's endpoint: what workers speak to it.
+    /// Returns the scheme of the store's endpoint: what workers speak to it.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Module => "redis",
@@ -120,7 +119,7 @@ impl TensorStoreKind {
 }
 
 impl Row {
-    /// Whether its tensors are computed on by the Redis module.
+    /// Returns whether its tensors are computed on by the Redis module.
     pub fn needs_module(&self) -> bool {
         self.tensor_store.unwrap_or_default().kind == TensorStoreKind::Module
     }
@@ -172,7 +171,7 @@ pub enum FaultKind {
 pub struct TrialPlan {
     /// The row it repeats, with the job's `trial` and `seed` set.
     pub row: Row,
-    /// Its number, from 0.
+    /// Number, from 0.
     pub trial: usize,
     /// Sizes of the model.
     pub sizes: Sizes,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnModel {
-    /// Its name; no model of this program's has it.
+    /// Name; no model of this program's has it.
     pub name: String,
     /// Trainable scalars (n).
     pub parameters: usize,
@@ -21,7 +21,7 @@ pub struct OwnModel {
     /// Floating-point operations of a forward pass, a sample (a multiply-add
     /// is two).
     pub flops_per_sample: f64,
-    /// Bytes of activations that a training step keeps, a sample.
+    /// Bytes of activations that a training step keeps, per sample.
     pub activation_bytes_per_sample: f64,
     /// Operations a second that one vCPU reaches on it.
     #[serde(default = "cpu_flops")]
@@ -31,13 +31,13 @@ pub struct OwnModel {
     pub gpu_flops_per_s: f64,
 }
 
-/// What one vCPU with AVX2 reaches on convolutions of such models, of a
+/// Returns what one vCPU with AVX2 reaches on convolutions of such models, of a
 /// measured peak of 47 to 70 GFLOP/s of one core.
 fn cpu_flops() -> f64 {
     30e9
 }
 
-/// A third of the T4's 8.1 TFLOP/s in fp32 (NVIDIA's data sheet).
+/// Returns a third of the T4's 8.1 TFLOP/s in fp32 (NVIDIA's data sheet).
 fn gpu_flops() -> f64 {
     2.7e12
 }
@@ -51,9 +51,9 @@ impl OwnModel {
         }
     }
 
-    /// What its steps cost: three forward passes' operations (one forward, two
-    /// backward) at the stated rate. Memory: weights, gradient and two
-    /// optimizer vectors, and the activations.
+    /// Returns what its steps cost: three forward passes' operations (one
+    /// forward, two backward) at the stated rate. Memory: weights, gradient and
+    /// two optimizer vectors, and the activations.
     pub fn cost(&self, device: Device) -> ModelCost {
         let rate = match device {
             Device::Cpu => self.cpu_flops_per_s,
@@ -76,7 +76,7 @@ impl OwnModel {
         }
     }
 
-    /// What is wrong with it: the field and the problem.
+    /// Returns what is wrong with it: the field and the problem.
     pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
         if epochcost_systems::find_model(&self.name).is_some() {
             let problem = format!("`{}` is a model of this program", self.name);

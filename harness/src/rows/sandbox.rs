@@ -40,7 +40,8 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// Whether nothing differs from what an experiment that says nothing gets.
+    /// Returns whether nothing differs from what an experiment that says
+    /// nothing gets.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -73,8 +74,7 @@ impl Default for Account {
 pub struct Network {
     /// What it is shaped to.
     pub shape: epochcost_channels::NetworkShape,
-    /// Where the figures come from: a profile's name; null if the experiment
-    /// states them.
+    /// Origin of the figures: a profile's name; null if the experiment states them.
     pub profile: Option<String>,
 }
 
@@ -115,15 +115,15 @@ const RESERVED: [&str; 14] = [
     "TZ",
 ];
 
-/// Whether a function's configuration cannot set the variable.
+/// Returns whether a function's configuration cannot set the variable.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
         || name.starts_with("AWS_LAMBDA_")
         || name.starts_with(epochcost_environment::PREFIX)
 }
 
-/// Whether Lambda takes it for a variable's name: a letter, then letters, digits
-/// and underscores, two characters at least.
+/// Returns whether Lambda takes it for a variable's name: a letter, then
+/// letters, digits and underscores, two characters at least.
 pub fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(|c| c.is_ascii_alphabetic())

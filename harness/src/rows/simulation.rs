@@ -10,7 +10,7 @@ use super::Row;
 /// The source of a constant that the experiment states itself.
 pub const STATED_BY_EXPERIMENT: &str = "stated by the experiment";
 
-/// What a simulation stands on.
+/// Profiles and constants of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     /// The platform, with the experiment's own constants in place.
@@ -26,13 +26,14 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// The platform as `row` has it, with the row's own constants in place.
+    /// Returns the platform as `row` has it, with the row's own constants in
+    /// place.
     pub fn profile_of(&self, row: &Row) -> Profile<Constant> {
         stated(&self.profile, &row.constants)
     }
 
-    /// What a step of `model` costs on `device`, and in which profile that
-    /// stands; on the CPU, where `or_cpu` and nothing else is known.
+    /// Returns what a step of `model` costs on `device`, and in which profile
+    /// that stands; on the CPU, where `or_cpu` and nothing else is known.
     pub fn cost(
         &self,
         model: &str,
@@ -64,8 +65,8 @@ pub(crate) fn stated(
     })
 }
 
-/// What a row computes on: functions, where a system has some, on what the
-/// platform gives them.
+/// Returns what a row computes on: functions, where a system has some, on what
+/// the platform gives them.
 pub fn device(simulation: &Simulation, row: &Row) -> Device {
     let is_function = find(&row.job.system).is_some_and(|s| s.deployment().runs_on(Host::Function));
     match (is_function, simulation.profile.function_device) {

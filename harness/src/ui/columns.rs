@@ -1,7 +1,7 @@
 //! Columns of text.
 
-/// Rows under a heading, each column as wide as its widest cell; columns whose
-/// cells are all numbers lean to the right.
+/// Returns rows under a heading, each column as wide as its widest cell;
+/// columns whose cells are all numbers lean to the right.
 pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -16,6 +16,7 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
         };
         !rows.is_empty() && rows.iter().all(number)
     };
+    // Width and alignment of each column.
     let shape: [(usize, bool); N] = std::array::from_fn(|column| (width(column), numeric(column)));
     let line = |cells: [&str; N]| {
         let padded = cells.iter().zip(shape).map(|(cell, (width, right))| {
@@ -36,16 +37,6 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
         .join("\n")
 }
 
-/// Bytes in decimal units.
-pub fn bytes(count: u64) -> String {
-    match count {
-        0..1_000 => format!("{count} B"),
-        1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
-        _ => format!("{:.2} GB", count as f64 / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,11 +48,5 @@ mod tests {
             ["bcd".to_owned(), "20".to_owned()],
         ];
         assert_eq!(table(["name", "n"], &rows), "name   n\na      1\nbcd   20");
-    }
-
-    #[test]
-    fn bytes_have_three_digits_or_so() {
-        assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(12_868_904), "12.9 MB");
     }
 }

@@ -1,4 +1,4 @@
-//! How verbs talk to their users: results, messages and columns of text.
+//! Output of verbs: results, messages and columns of text.
 
 mod columns;
 
@@ -7,10 +7,10 @@ use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 
-pub use columns::{bytes, table};
+pub use columns::table;
 
-/// How a verb talks to its user: results on standard output, as text or JSON,
-/// and messages on standard error.
+/// The output of a verb: results on standard output, as text or JSON, and
+/// messages on standard error.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     /// Results as JSON.
@@ -36,21 +36,21 @@ impl Output {
         }
     }
 
-    /// Tells what is going on, unless `-q` forbids it.
+    /// Prints progress, unless `-q` forbids it.
     pub fn message(self, text: impl Display) {
         if self.verbosity >= 0 {
             eprint_line(text);
         }
     }
 
-    /// Tells details, if `-v` asks for them.
+    /// Prints details, if `-v` asks for them.
     pub fn detail(self, text: impl Display) {
         if self.verbosity > 0 {
             eprint_line(text);
         }
     }
 
-    /// Whether progress may be drawn.
+    /// Returns whether progress may be drawn.
     pub fn draws_progress(self) -> bool {
         self.verbosity >= 0 && std::io::stderr().is_terminal()
     }

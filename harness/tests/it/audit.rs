@@ -215,7 +215,7 @@ fn the_caption_names_a_model_that_cannot_be() {
 #[test]
 fn the_p2p_papers_costs_and_ratios() {
     let all = findings(&shipped());
-    let cost = |size| finding(&all, ["Table II", "cost a peer", size]);
+    let cost = |size| finding(&all, ["Table II", "cost per peer", size]);
     near(
         &cost("batch size 128"),
         (0.0000233 * 118.0 + 0.00000639) * 12.9,

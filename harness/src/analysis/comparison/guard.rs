@@ -1,4 +1,4 @@
-//! What must be equal for two runs' figures to be of the same thing.
+//! Conditions under which two runs' figures are of the same thing.
 
 use serde_json::Value;
 
@@ -7,13 +7,15 @@ use crate::analysis::Analysis;
 use crate::results::{Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord};
 use crate::rows::sandbox::Network;
 
-/// Memory of one machine, as its kernel tells it, may differ by this share.
+/// Share by which the memory of one machine, as its kernel reports it, may
+/// differ.
 const SAME_MEMORY: f64 = 0.02;
 
 /// A load beyond this share of its CPUs makes a machine busy.
 const BUSY: f64 = 0.5;
 
-/// How trials of both runs repeat; where they differ, as the less exact ones do.
+/// Returns how trials of both runs repeat; where they differ, as the less exact
+/// ones do.
 pub(super) fn repeats(before: &Manifest, after: &Manifest) -> Repeats {
     let of = |manifest: &Manifest| match &manifest.simulation {
         None => Repeats::Measured,
@@ -26,7 +28,7 @@ pub(super) fn repeats(before: &Manifest, after: &Manifest) -> Repeats {
     }
 }
 
-/// Everything that differs between the runs beside their figures.
+/// Returns everything that differs between the runs beside their figures.
 pub(super) fn guard(
     before: (&RunDirectory, &Analysis),
     after: (&RunDirectory, &Analysis),
@@ -41,7 +43,7 @@ pub(super) fn guard(
     }
 }
 
-/// Why times are not of the same thing.
+/// Returns why times are not of the same thing.
 fn timed(runs: [&RunDirectory; 2]) -> Option<String> {
     let [before, after] = runs.map(RunDirectory::manifest);
     if before.platform != after.platform {
@@ -73,7 +75,7 @@ fn described(platform: &str) -> String {
     }
 }
 
-/// Why two simulations do not stand on the same machine.
+/// Returns why two simulations do not stand on the same machine.
 fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<String> {
     if before.profile != after.profile {
         return Some(format!(
@@ -103,11 +105,12 @@ fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<Stri
         .then(|| "one samples the ranges of its constants, the other does not".to_owned())
 }
 
-/// Why two local runs were not on the same machine, as far as files tell.
+/// Returns why two local runs were not on the same machine, as far as the
+/// records show.
 fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     let gpus_differ = before.gpus != after.gpus;
     if before.cpu != after.cpu || before.cores != after.cores || gpus_differ {
-        let told = |machine: &Machine| {
+        let described_as = |machine: &Machine| {
             let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
             let gpus = match gpus_differ {
                 true => format!(" and GPUs [{}]", machine.gpus.join(", ")),
@@ -117,8 +120,8 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
         };
         return Some(format!(
             "other machines: {} and {}",
-            told(before),
-            told(after)
+            described_as(before),
+            described_as(after)
         ));
     }
     if let (Some(memory), Some(other)) = (before.memory_bytes, after.memory_bytes)
@@ -128,7 +131,7 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
             "other machines: {memory} and {other} bytes of memory"
         ));
     }
-    // A limit that one of the two programs did not know yet tells nothing.
+    // A limit that one of the two programs did not know yet proves nothing.
     let differs = before.limits.iter().any(|limit| {
         let other = after.limits.iter().find(|other| other.what == limit.what);
         other.is_some_and(|other| other.enforced != limit.enforced)
@@ -140,9 +143,10 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     })
 }
 
-/// Rows whose network is another: nothing that is timed is of the same thing.
+/// Returns rows whose network is another: nothing that is timed is of the same
+/// thing.
 fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
-    let told = |network: Option<&Network>| match network {
+    let described_as = |network: Option<&Network>| match network {
         None => "left as it is".to_owned(),
         Some(network) => format!("shaped to {network}"),
     };
@@ -154,7 +158,7 @@ fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
             .find(|other| other.planned.row.id == *id)?;
         let other = &other.planned.row.sandbox.network;
         (one != other).then(|| {
-            let [one, other] = [one, other].map(|network| told(network.as_ref()));
+            let [one, other] = [one, other].map(|network| described_as(network.as_ref()));
             let why = format!("the first run's network is {one}, the second's {other}");
             (id.clone(), why)
         })
@@ -162,13 +166,13 @@ fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
     pairs.collect()
 }
 
-/// Why losses and accuracies are not of the same data.
+/// Returns why losses and accuracies are not of the same data.
 fn learned(runs: [&RunDirectory; 2]) -> Option<String> {
     let [before, after] = runs.map(|run| &run.manifest().datasets);
     (before != after).then(|| "they were trained on different files".to_owned())
 }
 
-/// What a reader must know.
+/// Notes for readers.
 fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
     let [before, after] = runs.map(RunDirectory::manifest);
     let mut notes = Vec::new();
@@ -218,7 +222,7 @@ fn busy(runs: [&RunDirectory; 2]) -> Vec<String> {
     notes
 }
 
-/// Of each row that both runs have, what was set differently.
+/// Returns, for each row that both runs have, the settings that differ.
 fn settings(before: &Analysis, after: &Analysis) -> Vec<(String, Vec<String>)> {
     let mut settings = Vec::new();
     for row in &before.rows {
@@ -235,7 +239,7 @@ fn settings(before: &Analysis, after: &Analysis) -> Vec<(String, Vec<String>)> {
     settings
 }
 
-/// A row without what differs in every run.
+/// Returns a row without what differs in every run.
 fn comparable(planned: &PlannedRow) -> Value {
     let mut value = serde_json::to_value(&planned.row).unwrap_or(Value::Null);
     if let Some(job) = value.get_mut("job").and_then(Value::as_object_mut) {

@@ -4,7 +4,7 @@ use super::{Change, MetricComparison, Repeats, Rules, Value};
 use crate::claims::Metric;
 use crate::claims::ratio::{self, Ratio};
 
-/// More trials than this are no advice.
+/// Most trials that are advised.
 const MOST_ADVISED: f64 = 1000.0;
 
 /// What can be said of two sets of figures.
@@ -16,13 +16,14 @@ pub(super) enum Judgement {
         interval: Option<[f64; 2]>,
         reason: String,
     },
-    /// To be decided by the interval of the ratio.
+    /// Decided by the interval of the ratio.
     ByInterval,
 }
 
 impl Judgement {
-    /// `not_alike`: why times are not of the same thing, and why losses and
-    /// accuracies are not.
+    /// Decides what can be decided without the ratio's interval. `not_alike`:
+    /// why times are not of the same thing, and why losses and accuracies are
+    /// not.
     pub(super) fn of(
         metric: Metric,
         values: [&[Value]; 2],
@@ -77,6 +78,7 @@ impl Judgement {
     ) -> MetricComparison {
         let [before, after] = values.map(mean);
         let ratio = before.zip(after).map(|(before, after)| after / before);
+        // The change, by the interval where it is not known without.
         let (change, interval, reason) = match self {
             Self::Known {
                 change,
@@ -109,7 +111,7 @@ impl Judgement {
     }
 }
 
-/// The step in which a metric is recorded.
+/// Returns the step in which a metric is recorded.
 fn resolution(metric: Metric) -> f64 {
     match metric {
         Metric::PeakMemoryMb => 1.0,
@@ -117,7 +119,8 @@ fn resolution(metric: Metric) -> f64 {
     }
 }
 
-/// Counts do not vary by chance, nor does what is learned from one seed.
+/// Compares figures that do not vary by chance: counts, and what is learned
+/// from one seed.
 fn exactly(metric: Metric, values: [&[Value]; 2]) -> Option<Judgement> {
     let pairs = paired(values);
     if !pairs.is_empty() && pairs.iter().all(|(before, after)| before == after) {
@@ -136,7 +139,7 @@ fn exactly(metric: Metric, values: [&[Value]; 2]) -> Option<Judgement> {
     }
 }
 
-/// A simulation with the constants as stated has no noise.
+/// Compares simulations with the constants as stated, which have no noise.
 fn simulated(metric: Metric, values: [&[Value]; 2], rules: Rules) -> Judgement {
     let (Some(before), Some(after)) = (mean(values[0]), mean(values[1])) else {
         return Judgement::ByInterval;
@@ -152,8 +155,8 @@ fn simulated(metric: Metric, values: [&[Value]; 2], rules: Rules) -> Judgement {
     Judgement::known(direction(before, after), "a simulation has no noise")
 }
 
-/// Draws of one seed share their constants: their ratios say how the change
-/// depends on these.
+/// Compares draws of one seed, which share their constants: their ratios show
+/// how the change depends on these.
 fn sampled(values: [&[Value]; 2], rules: Rules) -> Judgement {
     let pairs = paired(values);
     let of_draws = ratio::of_draws(&pairs);
@@ -175,7 +178,7 @@ fn sampled(values: [&[Value]; 2], rules: Rules) -> Judgement {
     }
 }
 
-/// Repeated measurements, if both runs have any.
+/// Compares repeated measurements, if both runs have any.
 fn by_interval(values: [&[Value]; 2]) -> Judgement {
     let one = values.iter().position(|values| values.len() < 2);
     let Some(place) = one else {
@@ -187,7 +190,7 @@ fn by_interval(values: [&[Value]; 2]) -> Judgement {
     Judgement::known(Change::Undecided, &reason)
 }
 
-/// What the interval of a ratio says.
+/// Returns what the interval of a ratio says.
 fn by_ratio(ratio: Ratio, trials: [usize; 2], rules: Rules) -> (Change, Option<[f64; 2]>, String) {
     let change = classified(ratio, rules);
     let threshold = rules.threshold * 100.0;
@@ -212,8 +215,8 @@ fn classified(ratio: Ratio, rules: Rules) -> Change {
     }
 }
 
-/// How many trials would decide if they vary as these do: an interval's width
-/// goes with one over the root of their number.
+/// Returns how many trials would decide if they vary as these do: an interval's
+/// width goes with one over the root of their number.
 fn advice(ratio: Ratio, trials: [usize; 2], rules: Rules) -> String {
     let half = (ratio.interval[1] / ratio.interval[0]).ln() / 2.0;
     let room = (ratio.value.ln().abs() - rules.threshold.ln_1p()).abs();
@@ -226,7 +229,8 @@ fn advice(ratio: Ratio, trials: [usize; 2], rules: Rules) -> String {
     }
 }
 
-/// Figures of trials that did the same work: those of one seed.
+/// Returns pairs of figures of trials that did the same work: those of one
+/// seed.
 fn paired([before, after]: [&[Value]; 2]) -> Vec<(f64, f64)> {
     let of = |seed| after.iter().find(|value| value.seed == seed);
     let pairs = before
@@ -235,7 +239,7 @@ fn paired([before, after]: [&[Value]; 2]) -> Vec<(f64, f64)> {
     pairs.collect()
 }
 
-/// The one value that all trials have.
+/// Returns the one value that all trials have.
 fn constant(values: &[Value]) -> Option<f64> {
     let first = values.first()?.value;
     values

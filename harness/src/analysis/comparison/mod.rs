@@ -1,4 +1,5 @@
-//! Two runs of the same rows: what changed from the first to the second.
+//! Comparison of two runs of the same rows: what changed from the first to the
+//! second.
 //!
 //! A difference is called one only where the whole interval of the ratio lies
 //! beyond a threshold, and the intervals hold together: over all rows and
@@ -12,60 +13,46 @@ mod judge;
 use serde::Serialize;
 
 use super::{Analysis, RowAnalysis};
-use crate::claims::Metric;
+use crate::claims::{COMPARED, Metric};
 use crate::results::RunDirectory;
 use judge::Judgement;
-
-/// What is compared, in the order in which it is shown.
-pub const METRICS: [Metric; 10] = [
-    Metric::SecondsPerEpoch,
-    Metric::CostPaperUsd,
-    Metric::CostFullUsd,
-    Metric::PeakMemoryMb,
-    Metric::Bytes,
-    Metric::Puts,
-    Metric::Gets,
-    Metric::Messages,
-    Metric::TrainLoss,
-    Metric::Accuracy,
-];
 
 /// The chance that a comparison of two equal runs is wrong anywhere.
 pub const ERROR_RATE: f64 = 0.05;
 
-/// What became of a metric.
+/// The change of a metric from one run to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Within the threshold, or equal where trials repeat exactly.
+    /// The change is within the threshold, or none where trials repeat exactly.
     Same,
     /// The second run has less.
     Less,
     /// The second run has more.
     More,
-    /// The trials cannot tell.
+    /// The trials do not decide it.
     Undecided,
     /// The two figures are not of the same thing.
     NotComparable,
 }
 
-/// How the trials of a run repeat.
+/// The way in which the trials of a run repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// They were measured, and vary.
+    /// Measured trials, which vary.
     Measured,
-    /// They were simulated with the constants as stated: all are alike.
+    /// Simulated trials with the constants as stated: all are alike.
     Exactly,
-    /// They were simulated, each with constants drawn by its seed.
+    /// Simulated trials, each with constants drawn by its seed.
     Sampled,
 }
 
-/// How changes are told from chance.
+/// Rules that separate changes from chance.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Ratios between 1/(1 + threshold) and 1 + threshold are no difference.
     pub threshold: f64,
-    /// How trials repeat.
+    /// Repetition of the trials.
     pub repeats: Repeats,
 }
 
@@ -83,11 +70,11 @@ pub struct Value {
 pub struct RowFigures {
     /// The row's id.
     pub id: String,
-    /// Of each metric, the figures of the trials that did not fail.
+    /// Figures by metric, of the trials that did not fail.
     pub figures: Vec<(Metric, Vec<Value>)>,
 }
 
-/// What keeps figures from being compared, and what a reader must know.
+/// Reasons why figures cannot be compared, and notes for readers.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     /// Why times, costs and memory are not of the same thing.
@@ -96,14 +83,14 @@ pub struct Guard {
     pub timed_rows: Vec<(String, String)>,
     /// Why losses and accuracies are not.
     pub learned: Option<String>,
-    /// What else differs.
+    /// Notes on what else differs.
     pub notes: Vec<String>,
-    /// Of each row id, settings that differ.
+    /// Settings that differ, by row id.
     pub settings: Vec<(String, Vec<String>)>,
 }
 
 impl Guard {
-    /// Why times, costs and memory of a row are not of the same thing.
+    /// Returns why times, costs and memory of a row are not of the same thing.
     fn timed_of(&self, row: &str) -> Option<&str> {
         let of_row = self.timed_rows.iter().find(|(id, _)| id == row);
         let of_row = of_row.map(|(_, why)| why.as_str());
@@ -120,12 +107,12 @@ pub struct Comparison {
     pub only_before: Vec<String>,
     /// Rows that only the second run has.
     pub only_after: Vec<String>,
-    /// What a reader must know.
+    /// Notes for readers.
     pub notes: Vec<String>,
-    /// How many ratios were judged by their interval.
+    /// Number of ratios that were decided by their interval.
     pub intervals: usize,
-    /// With what probability each of these intervals covers, so that all do
-    /// with 0.95.
+    /// Coverage probability of each of these intervals, so that all cover with
+    /// 0.95.
     pub confidence: f64,
 }
 
@@ -145,7 +132,7 @@ pub struct RowComparison {
 pub struct MetricComparison {
     /// The metric.
     pub metric: Metric,
-    /// Its unit.
+    /// Unit.
     pub unit: &'static str,
     /// Mean of the first run's trials.
     pub before: Option<f64>,
@@ -155,18 +142,18 @@ pub struct MetricComparison {
     pub trials: [usize; 2],
     /// The second mean over the first.
     pub ratio: Option<f64>,
-    /// Its interval, at the comparison's confidence.
+    /// Interval, at the comparison's confidence.
     pub interval: Option<[f64; 2]>,
-    /// What became of it.
+    /// Outcome.
     pub change: Change,
-    /// The same as a word.
+    /// Word for the change.
     pub word: &'static str,
-    /// Why, and what to do about it.
+    /// Reason, and what to do about it.
     pub reason: String,
 }
 
 impl Change {
-    /// The word for it, of that metric.
+    /// Returns the word for it, for that metric.
     pub fn word(self, metric: Metric) -> &'static str {
         let [less, more] = match (metric.unit(), metric.is_learned()) {
             ("s" | "ms", _) => ["faster", "slower"],
@@ -186,7 +173,7 @@ impl Change {
 
 impl RowFigures {
     fn of(row: &RowAnalysis) -> Self {
-        let figures = METRICS.map(|metric| {
+        let figures = COMPARED.map(|metric| {
             let values = row.succeeded().filter_map(|trial| {
                 Some(Value {
                     seed: trial.trial.seed,
@@ -223,6 +210,7 @@ impl Comparison {
 
     /// Compares the rows that both sides have.
     pub fn of(before: &[RowFigures], after: &[RowFigures], guard: &Guard, rules: Rules) -> Self {
+        // What can be decided without intervals.
         let pairs: Vec<(&RowFigures, &RowFigures)> = before
             .iter()
             .filter_map(|row| Some((row, after.iter().find(|other| other.id == row.id)?)))
@@ -231,10 +219,12 @@ impl Comparison {
             .iter()
             .map(|(before, after)| judgements(before, after, guard, rules))
             .collect();
+        // The confidence of each interval, so that all hold together (Bonferroni).
         let all = judged.iter().flatten();
         let intervals = all.filter(|(_, judgement)| judgement.needs_interval());
         let intervals = intervals.count();
         let confidence = 1.0 - ERROR_RATE / intervals.max(1) as f64;
+        // Every metric of every row, decided.
         let rows = pairs.iter().zip(judged).map(|((before, after), judged)| {
             let metrics = judged.into_iter().map(|(metric, judgement)| {
                 let values = [before.of_metric(metric), after.of_metric(metric)];
@@ -257,7 +247,7 @@ impl Comparison {
         }
     }
 
-    /// How many metrics have that word, for each word in use.
+    /// Returns how many metrics have that word, for each word in use.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
         let mut counts: Vec<(&'static str, usize)> = Vec::new();
         for metric in self.rows.iter().flat_map(|row| &row.metrics) {
@@ -270,7 +260,8 @@ impl Comparison {
     }
 }
 
-/// What can be said of each metric before the number of intervals is known.
+/// Returns what can be said of each metric before the number of intervals is
+/// known.
 fn judgements(
     before: &RowFigures,
     after: &RowFigures,
@@ -279,7 +270,7 @@ fn judgements(
 ) -> Vec<(Metric, Judgement)> {
     let mut judged = Vec::new();
     let not_alike = [guard.timed_of(&before.id), guard.learned.as_deref()];
-    for metric in METRICS {
+    for metric in COMPARED {
         let values = [before.of_metric(metric), after.of_metric(metric)];
         if values.iter().any(|values| !values.is_empty()) {
             judged.push((metric, Judgement::of(metric, values, not_alike, rules)));
@@ -288,7 +279,7 @@ fn judgements(
     judged
 }
 
-/// Ids of rows of `of` that `from` does not have.
+/// Returns the ids of rows of `of` that `from` does not have.
 fn lacking(of: &[RowFigures], from: &[RowFigures]) -> Vec<String> {
     let is_there = |row: &&RowFigures| !from.iter().any(|other| other.id == row.id);
     of.iter()

@@ -206,7 +206,7 @@ async fn worker_on_cuda() -> Finding {
             description.no_cuda.unwrap_or_else(|| "no CUDA".into()),
             CUDA_WORKER,
         ),
-        Err(error) => Finding::lacking(what, error.to_string(), CUDA_WORKER),
+        Err(error) => Finding::lacking(what, crate::chain::chain(&error), CUDA_WORKER),
     }
 }
 

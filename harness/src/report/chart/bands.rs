@@ -7,7 +7,7 @@ const MIDDLE: f64 = HEIGHT / 2.0;
 
 /// A tolerance band with the two figures that it judges.
 pub struct Band {
-    /// Its ends; none where it is open.
+    /// Ends; none where it is open.
     pub ends: [Option<f64>; 2],
     /// The published figure.
     pub published: Option<f64>,
@@ -17,7 +17,7 @@ pub struct Band {
     pub interval: Option<[f64; 2]>,
     /// Class of the mark of this run's figure.
     pub class: &'static str,
-    /// The same in words.
+    /// The band and its figures in words.
     pub title: String,
 }
 
@@ -31,6 +31,7 @@ pub fn band(band: &Band) -> Option<String> {
     };
     let mut svg = Svg::small([WIDTH, HEIGHT], "band", &band.title);
     svg.line([MARGIN, MIDDLE, WIDTH - MARGIN, MIDDLE], "grid");
+    // The band, its open side up to the margin.
     let left = band.ends[0].map_or(MARGIN, x);
     let right = band.ends[1].map_or(WIDTH - MARGIN, x);
     let area = [
@@ -43,6 +44,7 @@ pub fn band(band: &Band) -> Option<String> {
     for end in band.ends.into_iter().flatten() {
         svg.line([x(end), MIDDLE - 6.0, x(end), MIDDLE + 6.0], "edge");
     }
+    // The two figures, this run's with its interval.
     if let Some(published) = band.published {
         let at = x(published);
         let diamond = [
@@ -77,8 +79,8 @@ fn draw_observed(svg: &mut Svg, class: &str, observed: f64, [low, high]: [f64; 2
     }
 }
 
-/// The band in the middle third of its axis; a limit in the middle of its own,
-/// which reaches as far as this run's figure, within reason.
+/// Returns the band in the middle third of its axis; a limit in the middle of
+/// its own, which reaches as far as this run's figure, within reason.
 fn axis(band: &Band) -> Option<[f64; 2]> {
     let ends = match band.ends {
         [None, None] => return None,

@@ -3,29 +3,29 @@ use super::{About, Svg, WIDTH, colour, linear_ticks, text_width};
 const BAR: f64 = 20.0;
 const GAP: f64 = 12.0;
 
-/// Stacked horizontal bars, one a row.
+/// Stacked horizontal bars, one per row.
 pub struct Bars<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
     /// Names of the segments, in the order in which they are stacked.
     pub legend: Vec<String>,
     /// The bars.
     pub bars: Vec<Bar>,
-    /// What the tick across a bar means, if bars have one.
+    /// Meaning of the tick across a bar, if bars have one.
     pub tick_name: Option<&'a str>,
-    /// How values are written.
+    /// Format of the values.
     pub format: fn(f64) -> String,
 }
 
 /// One bar.
 pub struct Bar {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The system that the page's filter knows it by.
     pub system: String,
-    /// Its parts.
+    /// Parts.
     pub segments: Vec<Segment>,
     /// A value marked across it.
     pub tick: Option<f64>,
@@ -33,14 +33,15 @@ pub struct Bar {
 
 /// A part of a bar.
 pub struct Segment {
-    /// Which entry of the legend.
+    /// Index of its entry in the legend.
     pub series: usize,
-    /// Its length.
+    /// Length.
     pub value: f64,
 }
 
 /// Draws the chart; nothing if no bar has a length.
 pub fn bars(chart: &Bars<'_>) -> Option<String> {
+    // Scale: names to the left, sums to the right.
     let most = chart
         .bars
         .iter()
@@ -60,6 +61,7 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
     let axis = ticks.last().copied().unwrap_or(most).max(most);
     let x = |value: f64| left + value / axis * (WIDTH - left - right);
 
+    // Legend of the segments in use.
     let desc = description(chart);
     let about = About {
         id: chart.id,
@@ -78,6 +80,7 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
         4.0,
         used.map(|(series, name)| (colour(series), name.as_str())),
     ) + 4.0;
+    // Grid, bars, and the legend of the tick below.
     let bottom = top + chart.bars.len() as f64 * (BAR + GAP);
     for tick in &ticks {
         svg.line([x(*tick), top - 4.0, x(*tick), bottom], "grid");
@@ -140,7 +143,7 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, y: f64, left: f64, x: impl F
     svg.close();
 }
 
-/// The bars' sums in words.
+/// Returns the bars' sums in words.
 fn description(chart: &Bars<'_>) -> String {
     let sums = chart.bars.iter().map(|bar| match bar.segments.is_empty() {
         true => format!("{}: unknown", bar.name),

@@ -12,7 +12,7 @@ const MARKED: usize = 40;
 pub struct Lines<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
     /// The horizontal axis.
     pub x: Axis<'a>,
@@ -28,7 +28,7 @@ pub struct Lines<'a> {
 pub struct Axis<'a> {
     /// What it measures.
     pub name: &'a str,
-    /// How values are written.
+    /// Format of the values.
     pub format: fn(f64) -> String,
     /// Whether only whole values have a meaning.
     pub whole: bool,
@@ -36,13 +36,13 @@ pub struct Axis<'a> {
 
 /// One line.
 pub struct Line {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The system that the page's filter knows it by.
     pub system: String,
-    /// Which colour.
+    /// Index of its colour.
     pub series: usize,
-    /// Its points, from left to right.
+    /// Points, from left to right.
     pub points: Vec<[f64; 2]>,
     /// How it ends.
     pub end: End,
@@ -51,15 +51,15 @@ pub struct Line {
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With all that was to be seen.
+    /// All that was to be seen is drawn.
     Complete,
     /// Before what was to be seen: it would have gone on.
     Censored,
-    /// With a failure.
+    /// The trial failed.
     Failed,
 }
 
-/// From values to places.
+/// The mapping from values to positions.
 struct Frame {
     x: [f64; 2],
     is_log: bool,
@@ -98,6 +98,7 @@ pub fn lines(chart: &Lines<'_>) -> Option<String> {
         desc: &desc,
     };
     let mut svg = Svg::new(HEIGHT, about);
+    // Grid and axes.
     for tick in y_ticks {
         let y = frame.y(tick);
         svg.line([LEFT, y, frame.right, y], "grid");
@@ -110,9 +111,10 @@ pub fn lines(chart: &Lines<'_>) -> Option<String> {
     let middle = f64::midpoint(LEFT, frame.right);
     svg.text([middle, HEIGHT - 6.0], "middle", "t m", chart.x.name);
     svg.text([4.0, HEIGHT - 6.0], "start", "t m", chart.y.name);
+    // The target, and the lines with their names.
     if let Some((value, name)) = &chart.target {
         let y = frame.y(*value);
-        svg.line([LEFT, y, frame.right, y], "floor");
+        svg.line([LEFT, y, frame.right, y], "bound");
         svg.text([LEFT + 4.0, y - 5.0], "start", "t m", name);
     }
     let places = label_places(&drawn, &frame);
@@ -122,7 +124,7 @@ pub fn lines(chart: &Lines<'_>) -> Option<String> {
     Some(svg.finish())
 }
 
-/// The line without what cannot be drawn; none if nothing is left.
+/// Returns the line without what cannot be drawn; none if nothing is left.
 fn finite(line: &Line) -> Option<Line> {
     let is_finite = |point: &&[f64; 2]| point.iter().all(|value| value.is_finite());
     let points: Vec<[f64; 2]> = line.points.iter().filter(is_finite).copied().collect();
@@ -134,8 +136,8 @@ fn finite(line: &Line) -> Option<Line> {
     })
 }
 
-/// The axes: horizontally logarithmic where a linear one would press most
-/// lines against its start.
+/// Returns the axes: horizontally logarithmic where a linear one would press
+/// most lines against its start.
 fn frame(chart: &Lines<'_>, drawn: &[Line]) -> Option<(Frame, Vec<f64>, Vec<f64>)> {
     let points = || drawn.iter().flat_map(|line| &line.points);
     let (x_low, x_high) = range(points().map(|[x, _]| *x))?;
@@ -174,7 +176,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     (low <= high).then_some((low, high))
 }
 
-/// At most about a dozen whole values.
+/// Returns an axis of at most about a dozen whole values.
 fn whole_axis(low: f64, high: f64) -> ([f64; 2], Vec<f64>) {
     let (first, last) = (low.round() as usize, high.round() as usize);
     let step = (last - first).div_ceil(12).max(1);
@@ -232,7 +234,7 @@ fn draw_end(svg: &mut Svg, end: End, [x, y]: [f64; 2], series: usize) {
     }
 }
 
-/// The name beside a line's end, with its last value.
+/// Returns the name beside a line's end, with its last value.
 fn label(chart: &Lines<'_>, line: &Line) -> String {
     let value = line.points.last().map_or(0.0, |[_, y]| *y);
     let end = match line.end {

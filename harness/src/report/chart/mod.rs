@@ -1,10 +1,10 @@
 //! Charts as inline SVG. Colours come from the page's style, so that they
-//! follow its light or dark scheme; nothing is told by colour alone.
+//! follow its light or dark scheme; nothing is shown by colour alone.
 
 mod bands;
 mod bars;
+mod labels;
 mod lines;
-mod places;
 mod scatter;
 mod svg;
 mod timeline;
@@ -12,7 +12,7 @@ mod timeline;
 pub use bands::{Band, band};
 pub use bars::{Bar, Bars, Segment, bars};
 pub use lines::{Axis, End, Line, Lines, lines};
-pub use scatter::{Floor, Mark, Scatter, scatter};
+pub use scatter::{LowerBound, Mark, Scatter, scatter};
 pub use timeline::{Lane, Piece, Span, Timeline, timeline};
 
 pub use svg::About;
@@ -27,7 +27,7 @@ pub(super) const COLOURS: usize = 8;
 /// Mean width of a character at the charts' text size.
 const CHARACTER: f64 = 6.7;
 
-/// The class that carries the colour of the `index`th series.
+/// Returns the class that carries the colour of the `index`th series.
 fn colour(index: usize) -> String {
     format!("c{}", index % COLOURS + 1)
 }

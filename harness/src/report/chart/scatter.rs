@@ -1,4 +1,4 @@
-use super::places::{Taken, around};
+use super::labels::{Occupied, around};
 use super::{About, Svg, WIDTH, colour, log_ticks, text_width};
 use crate::report::provenance::Provenance;
 
@@ -8,28 +8,28 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 38.0;
 const BOTTOM: f64 = HEIGHT - 56.0;
 
-/// Where names may stand.
+/// The area in which names may stand.
 const FRAME: [f64; 4] = [LEFT + 2.0, TOP, RIGHT + 12.0, BOTTOM];
 
 /// Points over two logarithmic axes, less being better on both.
 pub struct Scatter<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
-    /// What the horizontal axis measures, and how its values are written.
+    /// Quantity of the horizontal axis, and how its values are written.
     pub x: (&'a str, fn(f64) -> String),
-    /// The same of the vertical axis.
+    /// Quantity of the vertical axis, and how its values are written.
     pub y: (&'a str, fn(f64) -> String),
     /// The points.
     pub marks: Vec<Mark>,
-    /// What no point can lie below.
-    pub floors: Vec<Floor>,
+    /// Levels that no point can lie below.
+    pub lower_bounds: Vec<LowerBound>,
 }
 
-/// A level across the chart.
-pub struct Floor {
-    /// What it means.
+/// A level across the chart that no point can lie below.
+pub struct LowerBound {
+    /// Meaning.
     pub name: String,
     /// Vertical value, above 0.
     pub y: f64,
@@ -37,13 +37,14 @@ pub struct Floor {
 
 /// One point.
 pub struct Mark {
-    /// Its name. A published point and this run's of one name are joined by an arrow.
+    /// Name. A published point and this run's of one name are joined by an
+    /// arrow.
     pub name: String,
     /// The system that the page's filter knows it by.
     pub system: String,
-    /// Which colour.
+    /// Index of its colour.
     pub series: usize,
-    /// Where the figures come from.
+    /// Origin of the figures.
     pub provenance: Provenance,
     /// Horizontal value, above 0.
     pub x: f64,
@@ -55,6 +56,7 @@ pub struct Mark {
 
 /// Draws the chart; nothing without a point that logarithmic axes can show.
 pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
+    // Scales over all points and lower bounds.
     let shown = |value: f64| value.is_finite() && value > 0.0;
     let marks: Vec<&Mark> = chart
         .marks
@@ -62,15 +64,16 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         .filter(|mark| shown(mark.x) && shown(mark.y))
         .collect();
     let (x_low, x_high) = range(marks.iter().map(|mark| mark.x))?;
-    let floors = || chart.floors.iter().filter(|floor| shown(floor.y));
+    let bounds = || chart.lower_bounds.iter().filter(|bound| shown(bound.y));
     let heights = marks
         .iter()
         .flat_map(|mark| [Some(mark.y), mark.y_to].into_iter().flatten())
-        .chain(floors().map(|floor| floor.y));
+        .chain(bounds().map(|bound| bound.y));
     let (y_low, y_high) = range(heights)?;
     let x = |value: f64| LEFT + (value / x_low).ln() / (x_high / x_low).ln() * (RIGHT - LEFT);
     let y = |value: f64| BOTTOM - (value / y_low).ln() / (y_high / y_low).ln() * (BOTTOM - TOP);
 
+    // Grid and axes.
     let desc = description(chart, &marks);
     let about = About {
         id: chart.id,
@@ -98,6 +101,7 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     }
     svg.text([RIGHT, HEIGHT - 14.0], "end", "t m", chart.x.0);
     svg.text([4.0, HEIGHT - 14.0], "start", "t m", chart.y.0);
+    // Lines: the frontier, lower bounds, arrows. Names keep clear of them and of points.
     let front: Vec<[f64; 2]> = frontier(&marks)
         .into_iter()
         .map(|[a, b]| [x(a), y(b)])
@@ -105,11 +109,11 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
     if front.len() > 1 {
         svg.path(&front, "front");
     }
-    let mut taken = Taken::default();
-    for floor in floors() {
-        let at = y(floor.y);
-        svg.line([LEFT, at, RIGHT, at], "floor");
-        taken.line([[LEFT, at], [RIGHT, at]]);
+    let mut occupied = Occupied::default();
+    for bound in bounds() {
+        let at = y(bound.y);
+        svg.line([LEFT, at, RIGHT, at], "bound");
+        occupied.line([[LEFT, at], [RIGHT, at]]);
     }
     let at = |mark: &Mark| [x(mark.x), y(mark.y)];
     for (published, mark) in arrows(&marks) {
@@ -117,18 +121,19 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         svg.open(&mark.name, &mark.system);
         svg.arrow(arrow, &format!("arrow s{}", series(mark)));
         svg.close();
-        taken.line(arrow);
+        occupied.line(arrow);
     }
     for mark in &marks {
         let [x, top] = at(mark);
-        taken.point([x, top], 7.0);
+        occupied.point([x, top], 7.0);
         if let Some(to) = mark.y_to {
-            taken.line([[x, y(to)], [x, top]]);
+            occupied.line([[x, y(to)], [x, top]]);
         }
     }
+    // Legend, points, and names where they cover least.
     legend(&mut svg, &marks, front.len() > 1);
-    for floor in floors() {
-        name_floor(&mut svg, floor, y(floor.y), &mut taken);
+    for bound in bounds() {
+        name_bound(&mut svg, bound, y(bound.y), &mut occupied);
     }
     for mark in &marks {
         draw_point(&mut svg, chart, mark, at(mark), mark.y_to.map(y));
@@ -140,13 +145,13 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         .collect();
     for mark in &marks {
         if mark.provenance != Provenance::Published || !led_away.contains(&mark.name.as_str()) {
-            name_point(&mut svg, mark, at(mark), &mut taken);
+            name_point(&mut svg, mark, at(mark), &mut occupied);
         }
     }
     Some(svg.finish())
 }
 
-/// The points in words.
+/// Returns the points in words.
 fn description(chart: &Scatter<'_>, marks: &[&Mark]) -> String {
     super::listed(marks.iter().map(|mark| title(chart, mark)))
 }
@@ -162,12 +167,12 @@ fn title(chart: &Scatter<'_>, mark: &Mark) -> String {
 }
 
 /// Names a line across the chart above or below it, where that covers least.
-fn name_floor(svg: &mut Svg, floor: &Floor, y: f64, taken: &mut Taken) {
-    let last = RIGHT - 4.0 - text_width(&floor.name);
+fn name_bound(svg: &mut Svg, bound: &LowerBound, y: f64, occupied: &mut Occupied) {
+    let last = RIGHT - 4.0 - text_width(&bound.name);
     let lefts = (0..=8).map(|step| last - (last - LEFT - 4.0) * f64::from(step) / 8.0);
     let places = lefts.flat_map(|left| [[left, y - 5.0], [left, y + 15.0]]);
-    let at = taken.place(&floor.name, places, FRAME);
-    svg.text(at, "start", "t m", &floor.name);
+    let at = occupied.place(&bound.name, places, FRAME);
+    svg.text(at, "start", "t m", &bound.name);
 }
 
 /// What the signs mean, where there is more than one.
@@ -178,6 +183,7 @@ fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
         svg.text([x + 28.0, 16.5], "start", "t m", text);
         x += 28.0 + text_width(text) + 26.0;
     };
+    // Provenances, where there is more than one.
     let with_published = marks
         .iter()
         .any(|mark| mark.provenance == Provenance::Published);
@@ -195,6 +201,7 @@ fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
             }
         }
     }
+    // Lines.
     if !arrows(marks).is_empty() {
         entry(svg, "from published to this run", &|svg, x| {
             svg.arrow([[x, 12.0], [x + 22.0, 12.0]], "arrow plain");
@@ -207,7 +214,7 @@ fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
     }
 }
 
-/// The class that tells where a point's figures come from.
+/// Returns the class for the provenance of a point's figures.
 fn sign(provenance: Provenance) -> &'static str {
     match provenance {
         Provenance::Measured => "point",
@@ -228,7 +235,7 @@ fn arrows<'a>(marks: &[&'a Mark]) -> Vec<(&'a Mark, &'a Mark)> {
         .collect()
 }
 
-/// A line between two points that leaves their circles free.
+/// Returns a line between two points that leaves their circles free.
 fn shortened(from: [f64; 2], to: [f64; 2]) -> [[f64; 2]; 2] {
     const GAP: f64 = 10.0;
     let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
@@ -258,12 +265,12 @@ fn draw_point(svg: &mut Svg, chart: &Scatter<'_>, mark: &Mark, at: [f64; 2], to:
 }
 
 /// Names a point; a thin line leads to a name that stands further away.
-fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], taken: &mut Taken) {
+fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], occupied: &mut Occupied) {
     let (name, class) = match mark.provenance {
         Provenance::Published => (format!("{} (published)", mark.name), "t published"),
         _ => (mark.name.clone(), "t"),
     };
-    let [left, bottom] = taken.place(&name, around(at, &name), FRAME);
+    let [left, bottom] = occupied.place(&name, around(at, &name), FRAME);
     svg.open(&mark.name, &mark.system);
     if (bottom - 4.0 - at[1]).abs() > 25.0 {
         let near = if left > at[0] {
@@ -277,7 +284,7 @@ fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], taken: &mut Taken) {
     svg.close();
 }
 
-/// The values' range, widened so that no point lies on the frame.
+/// Returns the values' range, widened so that no point lies on the frame.
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (low, high) = values.fold((f64::INFINITY, 0f64), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -288,8 +295,8 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// The points that no other beats on both axes, from left to right, joined as
-/// steps. Published points take no part.
+/// Returns the points that no other beats on both axes, from left to right,
+/// joined as steps. Published points take no part.
 fn frontier(marks: &[&Mark]) -> Vec<[f64; 2]> {
     let mut points: Vec<[f64; 2]> = marks
         .iter()
@@ -324,14 +331,14 @@ mod tests {
         }
     }
 
-    fn drawn(marks: Vec<Mark>, floors: Vec<Floor>) -> Option<String> {
+    fn drawn(marks: Vec<Mark>, lower_bounds: Vec<LowerBound>) -> Option<String> {
         scatter(&Scatter {
             id: "c",
             label: "c",
             x: ("x", |x| x.to_string()),
             y: ("y", |y| y.to_string()),
             marks,
-            floors,
+            lower_bounds,
         })
     }
 
@@ -359,19 +366,19 @@ mod tests {
     }
 
     #[test]
-    fn arrows_lead_from_published_to_this_run_and_floors_are_named() {
+    fn arrows_lead_from_published_to_this_run_and_lower_bounds_are_named() {
         let marks = vec![
             mark(1.0, 1.0, Provenance::Measured),
             mark(8.0, 8.0, Provenance::Published),
         ];
-        let floor = Floor {
+        let bound = LowerBound {
             name: "gradients alone".into(),
             y: 0.5,
         };
-        let drawn = drawn(marks, vec![floor]).unwrap_or_default();
+        let drawn = drawn(marks, vec![bound]).unwrap_or_default();
         assert!(drawn.contains("arrow s1 head"), "{drawn}");
         assert!(
-            drawn.contains("class='floor'") && drawn.contains("gradients alone"),
+            drawn.contains("class='bound'") && drawn.contains("gradients alone"),
             "{drawn}"
         );
         assert!(drawn.contains("data-x='8' data-y='8'"), "{drawn}");

@@ -9,9 +9,9 @@ use super::{WIDTH, text_width};
 pub struct About<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows.
+    /// Title of the chart.
     pub title: &'a str,
-    /// Its figures in a sentence.
+    /// Figures in a sentence.
     pub desc: &'a str,
 }
 
@@ -38,7 +38,7 @@ impl Svg {
         }
     }
 
-    /// A small image inside a cell of a table.
+    /// Returns a small image inside a cell of a table.
     pub(super) fn small([width, height]: [f64; 2], class: &str, title: &str) -> Self {
         let title = escape(title);
         Self {
@@ -72,7 +72,8 @@ impl Svg {
         self.body.push_str("</g>\n");
     }
 
-    /// `data` are the exact figures behind the shape, by name.
+    /// Draws a rectangle; `data` are the exact figures behind the shape, by
+    /// name.
     pub(super) fn rect(
         &mut self,
         [x, y, width, height]: [f64; 4],
@@ -87,7 +88,7 @@ impl Svg {
         ));
     }
 
-    /// A coloured square without a figure behind it.
+    /// Draws a coloured square without a figure behind it.
     pub(super) fn key(&mut self, [x, y]: [f64; 2], side: f64, class: &str) {
         self.add(format_args!(
             "<rect x='{x:.1}' y='{y:.1}' width='{side}' height='{side}' class='key {class}'/>"
@@ -115,22 +116,22 @@ impl Svg {
         ));
     }
 
-    /// A path through points.
+    /// Draws a path through points.
     pub(super) fn path(&mut self, points: &[[f64; 2]], class: &str) {
         self.shape(&through(points), class);
     }
 
-    /// A closed path through points.
+    /// Draws a closed path through points.
     pub(super) fn polygon(&mut self, points: &[[f64; 2]], class: &str) {
         self.shape(&format!("{}z", through(points)), class);
     }
 
-    /// A path of commands.
+    /// Draws a path of commands.
     pub(super) fn shape(&mut self, d: &str, class: &str) {
         self.add(format_args!("<path d='{d}' class='{class}'/>"));
     }
 
-    /// A line that ends in an arrow's head.
+    /// Draws a line that ends in an arrow's head.
     pub(super) fn arrow(&mut self, [from, to]: [[f64; 2]; 2], class: &str) {
         const HEAD: f64 = 7.0;
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
@@ -150,7 +151,7 @@ impl Svg {
         self.polygon(&head, &format!("{class} head"));
     }
 
-    /// `anchor` is `start`, `middle` or `end`.
+    /// Draws text; `anchor` is `start`, `middle` or `end`.
     pub(super) fn text(&mut self, [x, y]: [f64; 2], anchor: &str, class: &str, text: &str) {
         let text = escape(text);
         self.add(format_args!(
@@ -158,8 +159,8 @@ impl Svg {
         ));
     }
 
-    /// Coloured squares with names, in as many lines as they need; gives the
-    /// height used.
+    /// Draws coloured squares with names, in as many lines as they need;
+    /// returns the height used.
     pub(super) fn legend<'a>(
         &mut self,
         top: f64,

@@ -15,9 +15,9 @@ const MOST_TITLES: usize = 240;
 pub struct Timeline<'a> {
     /// Unique in the page.
     pub id: &'a str,
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
-    /// Its figures in a sentence.
+    /// Figures in a sentence.
     pub desc: &'a str,
     /// Length of the axis.
     pub seconds: f64,
@@ -25,42 +25,42 @@ pub struct Timeline<'a> {
     pub lanes: Vec<Lane>,
     /// Class and name of each kind of piece.
     pub kinds: &'a [(&'a str, &'a str)],
-    /// What the mark at a span's start means.
+    /// Meaning of the mark at a span's start.
     pub flag: &'a str,
-    /// How seconds are written.
+    /// Format of seconds.
     pub format: fn(f64) -> String,
 }
 
 /// One lane.
 pub struct Lane {
-    /// Its name; empty where it is one of several of the one above.
+    /// Name; empty where it is one of several of the one above.
     pub name: String,
-    /// What is in it, from left to right.
+    /// Spans, from left to right.
     pub spans: Vec<Span>,
 }
 
 /// A stretch of time.
 pub struct Span {
-    /// Its start, seconds on the axis.
+    /// Start, seconds on the axis.
     pub from: f64,
-    /// Its end.
+    /// End.
     pub to: f64,
     /// Whether its start is marked.
     pub flagged: bool,
-    /// What it is.
+    /// Description.
     pub title: String,
-    /// What fills it, from left to right.
+    /// Parts, from left to right.
     pub pieces: Vec<Piece>,
 }
 
 /// A part of a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Its start, seconds on the axis.
+    /// Start, seconds on the axis.
     pub from: f64,
-    /// Its end.
+    /// End.
     pub to: f64,
-    /// Which kind.
+    /// Index of its kind.
     pub kind: usize,
 }
 
@@ -69,6 +69,7 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
     if chart.lanes.is_empty() || chart.seconds <= 0.0 || !chart.seconds.is_finite() {
         return None;
     }
+    // Scale, legend and grid.
     let name = |lane: &Lane| text_width(&lane.name);
     let left = chart.lanes.iter().map(name).fold(60.0, f64::max) + 16.0;
     let x =
@@ -92,6 +93,7 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
             &(chart.format)(*tick),
         );
     }
+    // Lanes; many spans go without titles, many pieces are joined.
     let titled = chart
         .lanes
         .iter()
@@ -100,14 +102,14 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
         <= MOST_TITLES;
     let pieces = coarse(&chart.lanes, chart.seconds);
     for (i, (lane, pieces)) in chart.lanes.iter().zip(&pieces).enumerate() {
-        let place = Place {
+        let area = LaneArea {
             y: top + i as f64 * pitch,
             height: (pitch - 2.0).max(1.5),
             titled,
         };
-        draw(&mut svg, chart, lane, pieces, place, &x);
+        draw(&mut svg, chart, lane, pieces, area, &x);
         if !lane.name.is_empty() {
-            let baseline = place.y + (place.height * 0.5 + 4.0).max(8.0);
+            let baseline = area.y + (area.height * 0.5 + 4.0).max(8.0);
             svg.text([left - 10.0, baseline], "end", "t", &lane.name);
         }
     }
@@ -115,7 +117,7 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
     Some(svg.finish())
 }
 
-/// Height of a lane: fewer lanes are taller.
+/// Returns the height of a lane: fewer lanes are taller.
 fn pitch(lanes: usize) -> f64 {
     match lanes {
         0..=8 => 22.0,
@@ -151,14 +153,14 @@ fn legend(svg: &mut Svg, chart: &Timeline<'_>) -> f64 {
     height
 }
 
-/// A small triangle that points to where something starts.
+/// Returns a small triangle that points to where something starts.
 fn flag(x: f64, y: f64, size: f64) -> [[f64; 2]; 3] {
     [[x, y], [x + size * 0.8, y + size * 0.5], [x, y + size]]
 }
 
-/// Where a lane is drawn.
+/// Position and height of a lane in the drawing.
 #[derive(Clone, Copy)]
-struct Place {
+struct LaneArea {
     y: f64,
     height: f64,
     titled: bool,
@@ -169,17 +171,24 @@ fn draw(
     chart: &Timeline<'_>,
     lane: &Lane,
     pieces: &[Piece],
-    place: Place,
+    lane_area: LaneArea,
     x: &impl Fn(f64) -> f64,
 ) {
-    let area = |from: f64, to: f64| [x(from), place.y, (x(to) - x(from)).max(0.6), place.height];
+    let area = |from: f64, to: f64| {
+        [
+            x(from),
+            lane_area.y,
+            (x(to) - x(from)).max(0.6),
+            lane_area.height,
+        ]
+    };
     // An edge would hide what is in a lane of a few pixels.
-    let class = if place.height < 8.0 {
+    let class = if lane_area.height < 8.0 {
         "span low"
     } else {
         "span"
     };
-    if place.titled {
+    if lane_area.titled {
         for span in &lane.spans {
             svg.rect(area(span.from, span.to), class, &[], &span.title);
         }
@@ -195,13 +204,13 @@ fn draw(
         }
     }
     for span in lane.spans.iter().filter(|span| span.flagged) {
-        let size = place.height.min(10.0);
-        let y = place.y + (place.height - size) / 2.0;
+        let size = lane_area.height.min(10.0);
+        let y = lane_area.y + (lane_area.height - size) / 2.0;
         svg.polygon(&flag(x(span.from), y, size), "flag");
     }
 }
 
-/// Boxes as one path.
+/// Returns boxes as one path.
 fn boxes(areas: impl Iterator<Item = [f64; 4]>) -> String {
     let mut d = String::new();
     for [x, y, width, height] in areas {
@@ -211,7 +220,8 @@ fn boxes(areas: impl Iterator<Item = [f64; 4]>) -> String {
     d
 }
 
-/// The pieces of every lane, with neighbours joined until there are few enough.
+/// Returns the pieces of every lane, with neighbours joined until there are few
+/// enough.
 fn coarse(lanes: &[Lane], seconds: f64) -> Vec<Vec<Piece>> {
     let exact = |lane: &Lane| -> Vec<Piece> {
         let pieces = lane.spans.iter().flat_map(|span| &span.pieces);

@@ -21,7 +21,7 @@ const COSTS: [(&str, &[&str]); 8] = [
     ("instances", &["ec2/"]),
 ];
 
-/// Seconds by stage.
+/// Draws seconds by stage.
 pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let row = labelled.row;
@@ -36,21 +36,20 @@ pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
     };
     let svg = bars(&Bars {
         id: "stages-chart",
-        label: "Seconds by stage, a worker an epoch",
+        label: "Seconds by stage, per worker and epoch",
         legend: STAGES.iter().map(|(name, _)| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some("wall seconds of an epoch"),
         format: format::seconds,
     })?;
-    let caption =
-        "Mean seconds of a worker in an epoch, summed over its functions. Functions that \
+    let caption = "Mean seconds per worker and epoch, summed over its functions. Functions that \
                    run in parallel (SPIRT's gradients) each count, so that the sum may pass the \
                    wall time; cold starts between functions count in the wall time only."
-            .into();
+        .into();
     Some(Chart::of_all("stages", "Where the time goes", caption, svg))
 }
 
-/// Dollars by what is charged for.
+/// Draws dollars by what is charged for.
 pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let mut sums = [0.0; COSTS.len()];
@@ -74,17 +73,17 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
         label: "Cost of a trial by line item",
         legend: COSTS.iter().map(|(name, _)| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
-        tick_name: Some("the paper's account"),
+        tick_name: Some("cost by the paper's cost model"),
         format: format::usd,
     })?;
     let caption =
-        "The full account of one trial. Short runs pay dearly for what is charged by the \
+        "The cost of one trial by the full cost model. Short runs pay most for what is charged by the \
                    minute or hour: databases, brokers and instances (at least 60 s each)."
             .into();
     Some(Chart::of_all("costs", "Where the money goes", caption, svg))
 }
 
-/// Bytes a worker, by direction.
+/// Draws bytes per worker, by direction.
 pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let workers = labelled.row.planned.row.job.workers as f64;
@@ -100,19 +99,19 @@ pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
     };
     let svg = bars(&Bars {
         id: "bytes-chart",
-        label: "Bytes of the exchange, a worker a trial",
+        label: "Bytes of the exchange, per worker and trial",
         legend: vec!["sent".into(), "received".into()],
         bars: rows.iter().map(bar).collect(),
         tick_name: None,
         format: format::bytes,
     })?;
-    let caption = "Payload bytes of the exchange, a worker over all epochs of a trial; data and \
+    let caption = "Payload bytes of the exchange, per worker over all epochs of a trial; data and \
                    checkpoints are kept apart."
         .into();
-    Some(Chart::of_all("bytes", "Bytes a worker", caption, svg))
+    Some(Chart::of_all("bytes", "Bytes per worker", caption, svg))
 }
 
-/// A row's bar of the parts that are known.
+/// Returns a row's bar of the parts that are known.
 fn bar(
     labelled: &Labelled<'_>,
     parts: impl Iterator<Item = Option<f64>>,

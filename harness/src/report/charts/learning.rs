@@ -1,4 +1,4 @@
-//! What was learned, against what it took.
+//! Charts of learning against time, cost and epochs.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::report::provenance::Provenance;
 /// What an epoch of a trial had taken when it ended, from the trial's start.
 type Taken = fn(&TrialAnalysis, usize) -> f64;
 
-/// Test accuracy against the seconds of the epochs so far.
+/// Draws test accuracy against the seconds of the epochs so far.
 pub(super) fn accuracy_by_time(
     rows: &[Labelled<'_>],
     target: Option<f64>,
@@ -44,10 +44,10 @@ pub(super) fn accuracy_by_time(
     ))
 }
 
-/// Test accuracy against the money of the epochs so far.
+/// Draws test accuracy against the cost of the epochs so far.
 pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Option<Chart> {
     let x = Axis {
-        name: "cost of training, paper's account, USD",
+        name: "cost of training, paper's cost model, USD",
         format: format::usd,
         whole: false,
     };
@@ -62,7 +62,7 @@ pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Op
     let caption = caption(
         rows,
         target,
-        "the paper's account of the trial, shared out by the wall seconds of its epochs",
+        "the trial's cost by the paper's cost model, divided among its epochs by their wall seconds",
     );
     Some(Chart::of_all(
         "accuracy-cost",
@@ -72,7 +72,7 @@ pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Op
     ))
 }
 
-/// Training loss by epoch.
+/// Draws training loss by epoch.
 pub(super) fn loss(rows: &[Labelled<'_>]) -> Option<Chart> {
     let line = |labelled: &Labelled<'_>| Line {
         points: mean_points(
@@ -134,8 +134,8 @@ fn accuracy(
     })
 }
 
-/// The mean over the trials that ended well, and each failed one that got as
-/// far as an evaluation.
+/// Returns the mean over the trials that ended well, and each failed one that
+/// got as far as an evaluation.
 fn accuracy_lines(labelled: &Labelled<'_>, taken: Taken, target: Option<f64>) -> Vec<Line> {
     let points = mean_points(labelled.row.succeeded(), taken, |epoch| epoch.accuracy);
     let reached = |target: f64| points.iter().any(|[_, accuracy]| *accuracy >= target);
@@ -173,8 +173,8 @@ fn named(labelled: &Labelled<'_>, name: String, end: End) -> Line {
     }
 }
 
-/// The mean of a figure after each epoch, at the mean of what it had taken,
-/// over the trials that have it.
+/// Returns the mean of a figure after each epoch, at the mean of what it had
+/// taken, over the trials that have it.
 fn mean_points<'a>(
     trials: impl Iterator<Item = &'a TrialAnalysis>,
     taken: Taken,
@@ -206,8 +206,8 @@ fn dollars(trial: &TrialAnalysis, epoch: usize) -> f64 {
     trial.paper.total_usd() * seconds(trial, epoch) / all
 }
 
-/// The accuracy, in 0..=1, that claims say is to be reached, by its time or at
-/// all; the highest of several.
+/// Returns the accuracy, in 0..=1, that claims say is to be reached, by its
+/// time or at all; the highest of several.
 pub(super) fn target(claims: &[Claim]) -> Option<f64> {
     let least = |claim: &Claim| {
         let is_accuracy = claim.metric == Some(Metric::Accuracy) && claim.over.is_none();

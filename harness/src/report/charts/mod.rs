@@ -40,14 +40,14 @@ impl Chart {
 
 /// A row as charts show it.
 pub(super) struct Labelled<'a> {
-    /// Which colour.
+    /// Index of its colour.
     series: usize,
     pub name: &'a str,
     pub system: String,
     pub row: &'a RowAnalysis,
 }
 
-/// Every row with its name and colour.
+/// Returns every row with its name and colour.
 pub(super) fn labelled<'a>(analysis: &'a Analysis, names: &'a [String]) -> Vec<Labelled<'a>> {
     let rows = names.iter().zip(&analysis.rows).enumerate();
     rows.map(|(series, (name, row))| Labelled {
@@ -87,7 +87,7 @@ pub(super) const STAGES: [(&str, &[Part]); 5] = [
     ),
 ];
 
-/// Every chart of all rows that the run has figures for.
+/// Returns every chart of all rows that the run has figures for.
 pub(super) fn all(
     analysis: &Analysis,
     rows: &[Labelled<'_>],

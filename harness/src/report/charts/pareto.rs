@@ -6,27 +6,34 @@ use super::{Chart, Labelled};
 use crate::analysis::summary::Verdict;
 use crate::claims::{Estimate, Metric};
 use crate::format;
-use crate::report::chart::{Floor, Mark, Scatter, scatter};
+use crate::report::chart::{LowerBound, Mark, Scatter, scatter};
 use crate::report::provenance::Provenance;
 
-/// More floors than these would hide the points.
-const MOST_FLOORS: usize = 4;
+/// Most lower bounds that are drawn: more would hide the points.
+const MOST_BOUNDS: usize = 4;
 
-/// Cost of an epoch against its wall seconds.
+/// Draws the cost of an epoch against its wall seconds.
 pub(super) fn time_against_cost(
     rows: &[Labelled<'_>],
     verdicts: &[Verdict],
     platform: &str,
 ) -> Option<Chart> {
     let provenance = Provenance::of_platform(platform);
+    // Points of this run and published ones, and what bounds them.
     let observed = rows.iter().filter_map(|row| observed(row, provenance));
     let published = rows.iter().filter_map(|row| published(row, verdicts));
     let marks: Vec<Mark> = observed.chain(published).collect();
     let with_published = marks
         .iter()
         .any(|mark| mark.provenance == Provenance::Published);
-    let floors = floors(rows);
-    let mut caption = caption(platform, provenance, with_published, !floors.is_empty());
+    let lower_bounds = lower_bounds(rows);
+    // Caption, with what published seconds add up to.
+    let mut caption = caption(
+        platform,
+        provenance,
+        with_published,
+        !lower_bounds.is_empty(),
+    );
     let added_up = |verdict: &Verdict| {
         verdict.metric == Some(Metric::TotalSeconds) && verdict.published.is_some()
     };
@@ -42,7 +49,7 @@ pub(super) fn time_against_cost(
         x: ("wall seconds of an epoch (log)", format::seconds),
         y: ("cost of an epoch, USD (log)", format::usd),
         marks,
-        floors,
+        lower_bounds,
     })?;
     Some(Chart::of_all(
         "time-cost",
@@ -66,7 +73,7 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance) -> Option<Mark> {
     })
 }
 
-/// The published point that a row is held against, where both of its figures
+/// Returns the published point that a row is compared with, where both of its figures
 /// are published: as this run defines them, or as the comparison paper adds
 /// them up.
 fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
@@ -85,7 +92,7 @@ fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
     })
 }
 
-/// The published value that a row is held against, if it is one of its own
+/// Returns the published value that a row is compared with, if it is one of its own
 /// and not a ratio, in the metric's own unit.
 fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64> {
     verdicts
@@ -98,9 +105,10 @@ fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64>
         .and_then(|verdict| verdict.published)
 }
 
-/// What the gradients of an epoch alone cost, in the cheapest of the rows that
-/// compute the same ones on the same kind of host.
-fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
+/// Returns the cost of an epoch's gradients alone, in the cheapest of the rows
+/// that compute the same ones on the same kind of host.
+fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
+    // The least cost of each kind of work.
     let mut groups: Vec<(Work<'_>, f64)> = Vec::new();
     for labelled in rows {
         let Some(usd) = gradients_usd(labelled).filter(|usd| *usd > 0.0) else {
@@ -112,9 +120,10 @@ fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
             None => groups.push((work, usd)),
         }
     }
-    if groups.len() > MOST_FLOORS {
+    if groups.len() > MOST_BOUNDS {
         return Vec::new();
     }
+    // Names hold what distinguishes the bounds from each other.
     let differs = |part: fn(&Work<'_>) -> String| {
         let first = groups.first().map(|(work, _)| part(work));
         groups.iter().any(|(work, _)| Some(part(work)) != first)
@@ -124,21 +133,22 @@ fn floors(rows: &[Labelled<'_>]) -> Vec<Floor> {
         |work| format!("W={}", work.workers),
         |work| format!("{} × {}", work.batches, work.batch_size),
     ];
-    let telling: Vec<_> = parts.into_iter().filter(|part| differs(*part)).collect();
+    let distinguishing: Vec<_> = parts.into_iter().filter(|part| differs(*part)).collect();
     groups
         .iter()
         .map(|(work, usd)| {
             let mut name = format!("gradients alone, {}", work.host());
-            for part in &telling {
+            for part in &distinguishing {
                 name.push_str(&format!(", {}", part(work)));
             }
             name.push_str(&format!(": {}", format::usd(*usd)));
-            Floor { name, y: *usd }
+            LowerBound { name, y: *usd }
         })
         .collect()
 }
 
-/// The part of the paper's account that paid for computing gradients, an epoch.
+/// Returns the part of the cost per epoch, by the paper's cost model, that paid
+/// for computing gradients.
 fn gradients_usd(labelled: &Labelled<'_>) -> Option<f64> {
     let system = find(&labelled.row.planned.row.job.system)?;
     let deployment = system.deployment();
@@ -196,15 +206,16 @@ impl<'a> Work<'a> {
     }
 }
 
-fn caption(platform: &str, provenance: Provenance, published: bool, floors: bool) -> String {
-    let mut caption = "Down and left is better. A point is the paper's account; the line above it \
-                       reaches the full account. A dashed step, where there is \
+fn caption(platform: &str, provenance: Provenance, published: bool, bounded: bool) -> String {
+    let mut caption =
+        "Down and left is better. A point is the cost by the paper's cost model; the line \
+                       above it reaches the full cost. A dashed step, where there is \
                        one, is the Pareto frontier: nothing of this run is both faster and cheaper."
-        .to_owned();
-    if floors {
+            .to_owned();
+    if bounded {
         caption.push_str(
-            " Dotted lines are floors: what the seconds of computing gradients cost alone, where \
-             they cost least; no exchange brings a row below.",
+            " Dotted lines are lower bounds: the cost of the seconds of computing gradients alone, \
+             in the cheapest row; no exchange brings a row below.",
         );
     }
     if published {

@@ -28,8 +28,8 @@ const KINDS: [(&str, &str); 7] = [
 const WAIT: usize = 5;
 const INIT: usize = 6;
 
-/// A chart for each row of which something was recorded, and how many rows
-/// were left out.
+/// Returns a chart for each row of which something was recorded, and how many
+/// rows were left out.
 pub(in crate::report) fn timelines(
     rows: &[Labelled<'_>],
     samples: &[Sample<'_>],
@@ -74,12 +74,12 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
     })
 }
 
-/// From the start of the trial's first invocation to the end of its first
-/// epoch's last step. Where most of it would be starting (an instance boots for
+/// The stretch from the start of the trial's first invocation to the end of its
+/// first epoch's last step. Where most of it would be starting (an instance boots for
 /// longer than a short epoch lasts), it begins shortly before the first step.
 struct Window {
     epoch: usize,
-    /// When the first invocation started.
+    /// Start of the first invocation.
     start: f64,
     from: f64,
     to: f64,
@@ -115,7 +115,8 @@ impl Window {
     }
 }
 
-/// The workers of the lowest ranks, as many as there are lanes for; at least one.
+/// Returns the workers of the lowest ranks, as many as there are lanes for; at
+/// least one.
 fn shown<'a, 'w>(workers: &'w [Worker<'a>], window: &Window) -> &'w [Worker<'a>] {
     let mut lanes = 0;
     let fits = workers.iter().take_while(|worker| {
@@ -127,7 +128,7 @@ fn shown<'a, 'w>(workers: &'w [Worker<'a>], window: &Window) -> &'w [Worker<'a>]
     &workers[..count]
 }
 
-/// The lanes of a worker that the window reaches. A function that only
+/// Returns the lanes of a worker that the window reaches. A function that only
 /// coordinates (MLLess's supervisor) is named for itself.
 fn lanes(worker: &Worker<'_>, window: &Window, coordinators: &[&str]) -> Vec<Lane> {
     let mut name = format!("worker {}", worker.rank);
@@ -180,7 +181,8 @@ fn span(call: &Call<'_>, window: &Window) -> Span {
     }
 }
 
-/// Whether its sandbox was started for it, and it is known how long that took.
+/// Returns whether its sandbox was started for it, and it is known how long
+/// that took.
 fn is_cold(call: &Call<'_>) -> bool {
     call.invocation.cold && call.invocation.init_ms.is_some()
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::Request;
 use super::catalogue::Entry;
 use super::standing::{Binaries, Standing};
-use crate::error::{Error, rendered};
+use crate::chain::chain;
+use crate::error::Error;
 use crate::experiment::{Experiment, Options};
 use crate::results::{Item, ItemState};
 use crate::run::execute::runnable;
@@ -138,7 +139,7 @@ fn able(experiment: &Experiment) -> Result<(), Error> {
 
 /// What an error says, without excerpts of files.
 pub(super) fn one_line(error: &Error) -> String {
-    let text = rendered(error);
+    let text = chain(error);
     let problem = text.lines().next().unwrap_or_default();
     match text.lines().find_map(|line| line.split_once("= help: ")) {
         Some((_, remedy)) => format!("{problem}; {remedy}"),

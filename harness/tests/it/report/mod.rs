@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epochcost::analysis::{self, Analysis};
-use epochcost::claims::{Metric, Word};
+use epochcost::claims::{Metric, VerdictKind};
 use epochcost::exit::Exit;
 use epochcost::report;
 use epochcost::results::{ResultsError, RunDirectory};
@@ -108,23 +108,25 @@ fn verdicts_compare_only_what_can_be_compared() {
     let directory = tempfile::tempdir().unwrap();
     let run = fixture::finished(directory.path(), fixture::CLAIMS);
     let analysis = analysed(&run);
-    let verdicts: Vec<(Word, &str)> = analysis
+    let verdicts: Vec<(VerdictKind, &str)> = analysis
         .summary
         .verdicts
         .iter()
         .map(|verdict| (verdict.verdict, verdict.reason.as_str()))
         .collect();
-    assert!(verdicts[0].0 == Word::Undecided && verdicts[0].1.contains("a cost computed"));
-    assert!(verdicts[1].0 == Word::Undecided && verdicts[1].1.contains("a time of this machine"));
-    assert_eq!(verdicts[2].0, Word::Reproduced, "{verdicts:?}");
-    assert!(verdicts[3].0 == Word::Undecided && verdicts[3].1.contains("generated"));
+    assert!(verdicts[0].0 == VerdictKind::Undecided && verdicts[0].1.contains("a cost computed"));
+    assert!(
+        verdicts[1].0 == VerdictKind::Undecided && verdicts[1].1.contains("a time of this machine")
+    );
+    assert_eq!(verdicts[2].0, VerdictKind::Reproduced, "{verdicts:?}");
+    assert!(verdicts[3].0 == VerdictKind::Undecided && verdicts[3].1.contains("generated"));
     assert!(
         verdicts[4..9]
             .iter()
-            .all(|(word, _)| *word == Word::Reproduced),
+            .all(|(word, _)| *word == VerdictKind::Reproduced),
         "{verdicts:?}"
     );
-    assert_eq!(verdicts[9].0, Word::NotRun);
+    assert_eq!(verdicts[9].0, VerdictKind::NotRun);
     let ratio = &analysis.summary.verdicts[2];
     assert_eq!(
         (ratio.row.as_deref(), ratio.unit.as_str()),
@@ -148,11 +150,11 @@ fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
     let directory = tempfile::tempdir().unwrap();
     let run = fixture::finished(directory.path(), claims);
     let verdicts = analysed(&run).summary.verdicts;
-    assert_eq!(verdicts[0].verdict, Word::Reproduced);
+    assert_eq!(verdicts[0].verdict, VerdictKind::Reproduced);
     assert!((verdicts[0].observed.unwrap() - 10.0 / 60.0).abs() < 1e-9);
     assert_eq!(
         (verdicts[1].verdict, verdicts[1].observed),
-        (Word::Undecided, None)
+        (VerdictKind::Undecided, None)
     );
     let reason = &verdicts[1].reason;
     assert!(
@@ -164,11 +166,11 @@ fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
         "{reason}"
     );
     // Where the verdict is another one than what is explained, it is not explained.
-    assert_eq!(verdicts[2].verdict, Word::NotReproduced);
+    assert_eq!(verdicts[2].verdict, VerdictKind::NotReproduced);
     assert!(!verdicts[2].reason.contains("too short"));
     assert!((verdicts[2].observed.unwrap() - 62.5).abs() < 1e-9);
     // A paper's ranking is one of the original data.
-    assert_eq!(verdicts[3].verdict, Word::Undecided);
+    assert_eq!(verdicts[3].verdict, VerdictKind::Undecided);
     assert!(verdicts[3].reason.ends_with("there it is as published"));
 }
 

@@ -1,4 +1,4 @@
-//! Where names go, so that they cover as little as possible.
+//! Positions of names, so that they cover as little as possible.
 
 use super::text_width;
 
@@ -8,22 +8,22 @@ const TEXT: f64 = 13.0;
 /// A box: left, top, right, bottom.
 type Area = [f64; 4];
 
-/// What is drawn already, by how bad it would be to cover it.
+/// Areas that are drawn on already, by how bad it would be to cover them.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct Occupied {
     texts: Vec<Area>,
     points: Vec<Area>,
     lines: Vec<Area>,
 }
 
-impl Taken {
-    /// A point of about this radius.
+impl Occupied {
+    /// Marks the area of a point of about this radius.
     pub(super) fn point(&mut self, [x, y]: [f64; 2], radius: f64) {
         let area = [x - radius, y - radius, x + radius, y + radius];
         self.points.push(area);
     }
 
-    /// A straight line, as the small boxes along it.
+    /// Marks a straight line, as the small boxes along it.
     pub(super) fn line(&mut self, [from, to]: [[f64; 2]; 2]) {
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
         let steps = (dx.hypot(dy) / 6.0).ceil().max(1.0) as usize;
@@ -35,7 +35,7 @@ impl Taken {
     }
 
     /// The left end of the baseline for `text`: the first of `places` that
-    /// cover least inside `frame`. The place is taken then.
+    /// cover least inside `frame`. The place is occupied then.
     pub(super) fn place(
         &mut self,
         text: &str,
@@ -67,7 +67,8 @@ fn overlap(a: Area, b: Area) -> bool {
     a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3]
 }
 
-/// Places near a point for a text of this width, the best liked first.
+/// Returns positions near a point for a text of this width, the preferred ones
+/// first.
 pub(super) fn around([x, y]: [f64; 2], text: &str) -> Vec<[f64; 2]> {
     const HEIGHTS: [f64; 11] = [
         4.0, 18.0, -10.0, 32.0, -24.0, 46.0, -38.0, 60.0, -52.0, 74.0, -66.0,
@@ -91,23 +92,27 @@ mod tests {
 
     #[test]
     fn names_of_points_in_one_place_do_not_cover_each_other() {
-        let mut taken = Taken::default();
+        let mut occupied = Occupied::default();
         let at = [250.0, 150.0];
-        taken.point(at, 7.0);
+        occupied.point(at, 7.0);
         let name = "a name of some length";
         let places: Vec<[f64; 2]> = (0..10)
-            .map(|_| taken.place(name, around(at, name), FRAME))
+            .map(|_| occupied.place(name, around(at, name), FRAME))
             .collect();
         assert_eq!(places[0], [262.0, 154.0]);
-        for (i, area) in taken.texts.iter().enumerate() {
-            assert!(taken.texts[..i].iter().all(|other| !overlap(*other, *area)));
+        for (i, area) in occupied.texts.iter().enumerate() {
+            assert!(
+                occupied.texts[..i]
+                    .iter()
+                    .all(|other| !overlap(*other, *area))
+            );
         }
     }
 
     #[test]
     fn names_stay_inside_their_frame() {
-        let mut taken = Taken::default();
-        let place = taken.place("name", around([495.0, 5.0], "name"), FRAME);
+        let mut occupied = Occupied::default();
+        let place = occupied.place("name", around([495.0, 5.0], "name"), FRAME);
         assert!(place[0] < 480.0 && place[1] > TEXT, "{place:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Where directories of results are made, and where they are put aside.
+//! Output directories: making one, moving one aside, trying whether one can be
+//! written to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
