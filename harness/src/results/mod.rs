@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod jsonl;
 mod manifest;
+mod parquet;
 mod place;
 mod reproduction;
 mod rows;
