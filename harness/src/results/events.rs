@@ -1,18 +1,16 @@
 //! `events/<trial>.parquet`: one row per step, every nested field a column.
 
-use std::fs::File;
+use std::fs;
 use std::path::Path;
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
     ChannelTraffic, PurposeTraffic, Stage, StageSeconds, StageUsage, StageUsages, StepRecord,
 };
-use polars::prelude::{
-    Column, DataFrame, NamedFrom, ParquetReader, ParquetWriter, PolarsResult, SerReader, Series,
-};
 
 use super::ResultsError;
 use super::jsonl::replace_with;
+use super::parquet::{self, Column, Table, Values};
 
 type Field<T, V> = (&'static str, fn(&mut T) -> &mut V);
 
@@ -65,125 +63,120 @@ fn usage_column(stage: Stage, name: &str) -> String {
 
 /// Writes `steps` to a new file at `path`, whole or not at all.
 pub(super) fn write(path: &Path, steps: &[&StepRecord]) -> Result<(), ResultsError> {
-    let encode = |error: polars::error::PolarsError| ResultsError::Encode {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    };
-    let mut frame = frame(steps).map_err(encode)?;
     replace_with(path, |file| {
-        let written = ParquetWriter::new(file).finish(&mut frame);
-        written.map(|_| ()).map_err(encode)
+        parquet::write(file, &columns(steps)).map_err(|error| ResultsError::Encode {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        })
     })
 }
 
 /// Reads the steps back, in the order in which they were written.
 pub(super) fn read(path: &Path) -> Result<Vec<StepRecord>, ResultsError> {
-    let file = File::open(path).map_err(ResultsError::io("open", path))?;
-    let damaged = |error: polars::error::PolarsError| ResultsError::Damaged {
+    let content = fs::read(path).map_err(ResultsError::io("read", path))?;
+    let damaged = |reason: String| ResultsError::Damaged {
         place: path.display().to_string(),
-        reason: error.to_string(),
+        reason,
     };
-    let frame = ParquetReader::new(file).finish().map_err(damaged)?;
-    steps(&frame).map_err(damaged)
+    let table = Table::read(content).map_err(|error| damaged(error.to_string()))?;
+    steps(&table).map_err(damaged)
 }
 
-fn frame(steps: &[&StepRecord]) -> PolarsResult<DataFrame> {
+/// Every field of the steps as a column.
+fn columns(steps: &[&StepRecord]) -> Vec<Column> {
     let mut columns = identity_columns(steps);
     // Nested fields, a column each.
     for (stage, seconds) in STAGES {
-        let values: Vec<f64> = steps
-            .iter()
-            .map(|step| *seconds(&mut step.seconds.clone()))
-            .collect();
-        columns.push(column(format!("{stage}_s"), &values));
+        let values = reals(steps, |step| Some(*seconds(&mut step.seconds.clone())));
+        columns.push(column(format!("{stage}_s"), values));
     }
     for stage in Stage::ALL {
         for (name, value) in USAGES {
-            let of = |step: &&StepRecord| {
+            let values = reals(steps, |step| {
                 let usage = step.usage.get(&stage);
                 usage.map(|usage| *value(&mut usage.clone()))
-            };
-            let values: Vec<Option<f64>> = steps.iter().map(of).collect();
-            columns.push(column(usage_column(stage, name), &values));
+            });
+            columns.push(column(usage_column(stage, name), values));
         }
     }
     for (purpose, channels) in PURPOSES {
         for (channel, traffic) in CHANNELS {
             for (count, value) in COUNTS {
-                let values: Vec<u64> = steps
-                    .iter()
-                    .map(|step| *value(traffic(channels(&mut step.traffic.clone()))))
-                    .collect();
-                columns.push(column(format!("{purpose}_{channel}_{count}"), &values));
+                let values = wholes(steps, |step| {
+                    Some(*value(traffic(channels(&mut step.traffic.clone()))))
+                });
+                columns.push(column(format!("{purpose}_{channel}_{count}"), values));
             }
         }
     }
-    DataFrame::new(steps.len(), columns)
+    columns
 }
 
+/// What tells one step from another, and what it says of training.
 fn identity_columns(steps: &[&StepRecord]) -> Vec<Column> {
-    let functions: Vec<&str> = steps.iter().map(|step| step.function.as_str()).collect();
-    let ranks: Vec<u64> = steps.iter().map(|step| step.rank as u64).collect();
-    let epochs: Vec<u64> = steps.iter().map(|step| step.epoch as u64).collect();
-    let batches: Vec<Option<u64>> = steps
-        .iter()
-        .map(|step| step.batch.map(|batch| batch as u64))
-        .collect();
-    let starts: Vec<f64> = steps.iter().map(|step| step.started_s).collect();
-    let losses: Vec<Option<f64>> = steps.iter().map(|step| step.loss).collect();
-    let densities: Vec<Option<f64>> = steps.iter().map(|step| step.update_density).collect();
-    let stalenesses: Vec<Option<f64>> = steps.iter().map(|step| step.staleness).collect();
-    let digests: Vec<Option<&str>> = steps
-        .iter()
-        .map(|step| step.parameters_digest.as_deref())
-        .collect();
+    let batch = |step: &StepRecord| step.batch.map(|batch| batch as u64);
     vec![
-        column("function", &functions),
-        column("rank", &ranks),
-        column("epoch", &epochs),
-        column("batch", &batches),
-        column("started_s", &starts),
-        column("loss", &losses),
-        column("update_density", &densities),
-        column("staleness", &stalenesses),
-        column("parameters_digest", &digests),
+        column("function", texts(steps, |step| Some(step.function.clone()))),
+        column("rank", wholes(steps, |step| Some(step.rank as u64))),
+        column("epoch", wholes(steps, |step| Some(step.epoch as u64))),
+        column("batch", wholes(steps, batch)),
+        column("started_s", reals(steps, |step| Some(step.started_s))),
+        column("loss", reals(steps, |step| step.loss)),
+        column("update_density", reals(steps, |step| step.update_density)),
+        column("staleness", reals(steps, |step| step.staleness)),
+        column(
+            "parameters_digest",
+            texts(steps, |step| step.parameters_digest.clone()),
+        ),
     ]
 }
 
-fn column<T>(name: impl Into<String>, values: &[T]) -> Column
-where
-    Series: for<'a> NamedFrom<&'a [T], [T]>,
-{
-    let values: &[T] = values;
-    Series::new(name.into().into(), values).into()
+fn column(name: impl Into<String>, values: Values) -> Column {
+    let name = name.into();
+    Column { name, values }
 }
 
-fn steps(frame: &DataFrame) -> PolarsResult<Vec<StepRecord>> {
-    let text = |name: &str| -> PolarsResult<Vec<Option<String>>> {
-        Ok(frame
-            .column(name)?
-            .str()?
-            .iter()
-            .map(|value| value.map(str::to_owned))
-            .collect())
+fn texts(steps: &[&StepRecord], value: impl Fn(&StepRecord) -> Option<String>) -> Values {
+    Values::Text(steps.iter().map(|step| value(step)).collect())
+}
+
+fn wholes(steps: &[&StepRecord], value: impl Fn(&StepRecord) -> Option<u64>) -> Values {
+    Values::Whole(steps.iter().map(|step| value(step)).collect())
+}
+
+fn reals(steps: &[&StepRecord], value: impl Fn(&StepRecord) -> Option<f64>) -> Values {
+    Values::Real(steps.iter().map(|step| value(step)).collect())
+}
+
+/// The steps of a table; the error names a column that is missing or of another type.
+fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
+    let found = |name: &str| {
+        let values = table.values(name);
+        values.ok_or_else(|| format!("there is no column `{name}`"))
     };
-    let whole = |name: &str| -> PolarsResult<Vec<Option<u64>>> {
-        Ok(frame.column(name)?.u64()?.iter().collect())
+    let text = |name: &str| match found(name)? {
+        Values::Text(values) => Ok(values),
+        _ => Err(format!("column `{name}` does not hold text")),
     };
-    let real = |name: &str| -> PolarsResult<Vec<Option<f64>>> {
-        Ok(frame.column(name)?.f64()?.iter().collect())
+    let whole = |name: &str| match found(name)? {
+        Values::Whole(values) => Ok(values),
+        _ => Err(format!("column `{name}` does not hold whole numbers")),
+    };
+    let real = |name: &str| match found(name)? {
+        Values::Real(values) => Ok(values),
+        _ => Err(format!("column `{name}` does not hold numbers")),
+    };
+    // Runs of earlier versions do not have these columns.
+    let later = |name: &str| match table.values(name) {
+        Some(_) => real(name).cloned(),
+        None => Ok(vec![None; table.rows()]),
     };
     // Columns that identify a step.
     let (functions, digests) = (text("function")?, text("parameters_digest")?);
     let (ranks, epochs, batches) = (whole("rank")?, whole("epoch")?, whole("batch")?);
     let (starts, losses, densities) = (real("started_s")?, real("loss")?, real("update_density")?);
-    // Runs of earlier versions do not have these columns.
-    let later = |name: &str| match frame.column(name) {
-        Ok(_) => real(name),
-        Err(_) => Ok(vec![None; frame.height()]),
-    };
     let stalenesses = later("staleness")?;
-    let mut steps: Vec<StepRecord> = (0..frame.height())
+    let mut steps: Vec<StepRecord> = (0..table.rows())
         .map(|i| StepRecord {
             function: functions[i].clone().unwrap_or_default(),
             rank: ranks[i].unwrap_or_default() as usize,

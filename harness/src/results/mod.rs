@@ -12,6 +12,7 @@ mod events;
 mod jsonl;
 mod manifest;
 mod output;
+mod parquet;
 mod reproduction;
 mod rows;
 mod simulation;
