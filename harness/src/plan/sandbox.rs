@@ -117,7 +117,9 @@ const RESERVED: [&str; 14] = [
 
 /// Whether a function's configuration cannot set the variable.
 pub fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || name.starts_with("AWS_LAMBDA_") || name.starts_with(epochcost_environment::PREFIX)
+    RESERVED.contains(&name)
+        || name.starts_with("AWS_LAMBDA_")
+        || name.starts_with(epochcost_environment::PREFIX)
 }
 
 /// Whether Lambda takes it for a variable's name: a letter, then letters, digits
