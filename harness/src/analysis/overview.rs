@@ -9,6 +9,7 @@ use super::summary::Verdict;
 use super::{Analysis, summarise, verdicts};
 use crate::claims::Word;
 use crate::exit::Exit;
+use crate::platform::{Figures, figures_of};
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
@@ -125,11 +126,11 @@ impl How {
     }
 
     fn of(word: Word, platform: &str) -> Self {
-        match (word, platform) {
+        match (word, figures_of(platform)) {
             (Word::NotRun | Word::Infeasible, _) => Self::NotRun,
             (Word::ByConstruction, _) => Self::ByConstruction,
-            (_, "sim") => Self::Simulated,
-            _ => Self::Measured,
+            (_, Figures::Simulated) => Self::Simulated,
+            (_, Figures::Measured) => Self::Measured,
         }
     }
 }

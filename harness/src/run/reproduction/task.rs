@@ -7,6 +7,7 @@ use super::catalogue::Entry;
 use super::standing::{Binaries, Standing};
 use crate::error::{Error, rendered};
 use crate::experiment::{Experiment, Options};
+use crate::platform::PlatformError;
 use crate::results::{Item, ItemState};
 use crate::run::execute::runnable;
 
@@ -67,7 +68,8 @@ impl Task {
             Err(error) => {
                 let why = match error {
                     // Its remedy is an option of `run`.
-                    Error::Lacks { what, .. } => what,
+                    Error::Lacks { what, .. }
+                    | Error::Platform(PlatformError::Refused { what, .. }) => what,
                     error => one_line(&error),
                 };
                 self.obstacle = Some((ItemState::CannotRun, why));
