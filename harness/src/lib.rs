@@ -3,6 +3,24 @@
 //!
 //! It never links a model: workers are processes of their own, and every run
 //! measures what would be deployed.
+//!
+//! # Floors
+//!
+//! A module imports from the floors below its own and from itself, never upwards
+//! and never from another module of its floor; `tests/floors.rs` reads this
+//! table and checks every import.
+//!
+//! | floor | modules | what they are |
+//! | --- | --- | --- |
+//! | 9 | `cli` | the command line: parse and dispatch |
+//! | 8 | `cmd` | the verbs: options, one call, and what is printed |
+//! | 7 | `run` | runs from preparation to report, and reproductions of many |
+//! | 6 | `forecast`, `profiling` | plans and replays in virtual time; compute profiles of this machine |
+//! | 5 | `report`, `error` | pages and tables from results; every error of a verb |
+//! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' arithmetic; experiments from YAML to rows |
+//! | 3 | `results`, `published`, `format`, `platform` | run directories; published tables; numbers as text; where trials run |
+//! | 2 | `claims`, `cost`, `profiles` | the language of claims; prices and bills; shipped profiles |
+//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -11,6 +11,7 @@
 //! a line through the highest peaks, whatever the threads.
 
 mod measure;
+mod names;
 mod plan;
 mod record;
 mod summary;

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use epochcost_systems::{Device, find_model, models};
 
 use super::measure::Setting;
-use super::{record, summary};
+use super::names;
 use crate::error::Error;
 use crate::results::{Machine, probe};
 use crate::suggest::did_you_mean;
 
+/// Load of others, in cores, from which a measurement is disturbed.
+const DISTURBING_LOAD: f64 = 0.5;
 /// More parameters than models have that are measured unless others are named.
 const DEFAULT_PARAMETERS: usize = 100_000_000;
 
@@ -133,7 +135,7 @@ impl Plan {
     pub(super) fn busy(&self) -> Option<String> {
         let load = self.machine.load_average?;
         let (cores, threads) = (self.machine.cores, self.most_threads());
-        summary::is_busy(load, threads, cores).then(|| {
+        is_busy(load, threads, cores).then(|| {
             format!(
                 "the host is busy (load average {load} before the first process, and {threads} \
                  threads are to have {cores} cores): the times will be too long; measure again \
@@ -141,6 +143,12 @@ impl Plan {
             )
         })
     }
+}
+
+/// Whether `threads` of ours and a load of `load` before them are more than the
+/// machine has.
+pub(super) fn is_busy(load: f64, threads: usize, cores: usize) -> bool {
+    load + threads as f64 > cores as f64 + DISTURBING_LOAD
 }
 
 /// The models that are measured where none is named: others take minutes a point, and
@@ -187,6 +195,6 @@ pub(super) fn default_file(machine: &Machine, device: Device) -> PathBuf {
         Device::Cpu => machine.cpu.as_deref().unwrap_or("unknown-cpu").to_owned(),
         Device::Cuda => (machine.gpus.first()).map_or("unknown-gpu".into(), Clone::clone),
     };
-    let name = format!("{}-{}.yaml", record::slug(&computes), record::today());
+    let name = format!("{}-{}.yaml", names::slug(&computes), names::today());
     Path::new("results/profiles").join(name)
 }

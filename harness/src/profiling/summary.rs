@@ -9,13 +9,11 @@ use epochcost_systems::Device;
 use serde::Serialize;
 
 use super::measure::{Measurement, Setting, method};
+use super::names;
 use super::plan::Plan;
-use super::record;
 use crate::error::Error;
 use crate::ui::table;
 
-/// Load of others, in cores, from which a measurement is disturbed.
-const DISTURBING_LOAD: f64 = 0.5;
 /// A process on one thread that got less of a core had to share it.
 const WHOLE_CORE: f64 = 0.95;
 /// Wall seconds below which CPU ticks of 10 ms say nothing about a share.
@@ -117,15 +115,15 @@ pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, E
         about: match plan.device {
             Device::Cpu => format!(
                 "{}, batches of {} on {} threads, computed on the CPU",
-                record::machine(&plan.machine),
-                record::listed(&plan.batches),
-                record::listed(&plan.threads),
+                names::machine(&plan.machine),
+                names::listed(&plan.batches),
+                names::listed(&plan.threads),
             ),
             Device::Cuda => format!(
                 "{}, batches of {}, computed on the GPU of {}",
-                record::listed(&plan.machine.gpus),
-                record::listed(&plan.batches),
-                record::machine(&plan.machine),
+                names::listed(&plan.machine.gpus),
+                names::listed(&plan.batches),
+                names::machine(&plan.machine),
             ),
         },
         origin: ComputeOrigin::Measured,
@@ -166,7 +164,7 @@ fn cost(
         sample_mb: rounded(memory.per_sample),
         fit: Some(fit),
         source: source.into(),
-        date: record::today(),
+        date: names::today(),
     })
 }
 
@@ -198,9 +196,9 @@ fn source(plan: &Plan, points: &[Point]) -> String {
         "measured {host} by `epochcost profile` {} on {}: batches of {} on {} threads, {}; rounds \
          differ by up to {:.0} %",
         env!("CARGO_PKG_VERSION"),
-        record::machine(&plan.machine),
-        record::listed(&plan.batches),
-        record::listed(&plan.threads),
+        names::machine(&plan.machine),
+        names::listed(&plan.batches),
+        names::listed(&plan.threads),
         method(plan.steps, plan.rounds),
         100.0 * spread
     )
@@ -209,12 +207,6 @@ fn source(plan: &Plan, points: &[Point]) -> String {
 /// Four significant digits, which is more than such measurements have.
 fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
-}
-
-/// Whether `threads` of ours and a load of `load` before them are more than the
-/// machine has.
-pub(super) fn is_busy(load: f64, threads: usize, cores: usize) -> bool {
-    load + threads as f64 > cores as f64 + DISTURBING_LOAD
 }
 
 /// What the measurements themselves say against them: a line for each way in

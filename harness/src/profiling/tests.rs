@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use epochcost_systems::Device;
 
 use super::measure::{Answer, Setting};
-use super::plan::{default_file, default_models};
+use super::plan::{default_file, default_models, is_busy};
 use super::*;
 use crate::exit::Exit;
 use crate::results::Machine;
@@ -233,16 +233,16 @@ fn a_process_that_shared_its_core_is_warned_of() {
 
 #[test]
 fn a_host_is_busy_when_our_threads_do_not_fit_beside_others() {
-    assert!(!summary::is_busy(0.4, 2, 2));
-    assert!(summary::is_busy(0.6, 2, 2));
-    assert!(!summary::is_busy(2.4, 2, 4));
-    assert!(summary::is_busy(2.6, 2, 4));
+    assert!(!is_busy(0.4, 2, 2));
+    assert!(is_busy(0.6, 2, 2));
+    assert!(!is_busy(2.4, 2, 4));
+    assert!(is_busy(2.6, 2, 4));
 }
 
 #[test]
 fn the_default_file_is_named_for_cpu_and_date() {
     let file = default_file(&machine(), Device::Cpu).display().to_string();
-    let date = record::today();
+    let date = names::today();
     assert_eq!(
         file,
         format!("results/profiles/abacus-r-9000-1-hz-{date}.yaml")

@@ -1,0 +1,39 @@
+//! How a machine, a date and a list are written in profiles and their names.
+
+use std::fmt::Display;
+
+use crate::results::Machine;
+
+/// A machine in a few words.
+pub(super) fn machine(machine: &Machine) -> String {
+    let cpu = machine.cpu.as_deref().unwrap_or("unknown CPU");
+    let cores = match machine.cores {
+        1 => "1 core".to_owned(),
+        cores => format!("{cores} cores"),
+    };
+    let memory = machine.memory_bytes.map_or(String::new(), |bytes| {
+        format!(", {:.0} GB", bytes as f64 / 1e9)
+    });
+    format!("{cpu}, {cores}{memory}")
+}
+
+/// Numbers in a row.
+pub(super) fn listed(numbers: &[impl Display]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    numbers.join(", ")
+}
+
+/// Lower-case letters and digits, everything else between them one hyphen.
+pub(super) fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    words.join("-")
+}
+
+/// Today's date in UTC, `YYYY-MM-DD`.
+pub(super) fn today() -> String {
+    jiff::Timestamp::now().strftime("%F").to_string()
+}
