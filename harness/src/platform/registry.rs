@@ -22,7 +22,8 @@ const AWS: &dyn Factory = &super::lacking(
      cargo run --release --features aws -- …",
 );
 
-/// Every platform, the one that experiments run on by default first.
+/// Every platform, the one that experiments run on by default first. A new one is
+/// one line here.
 static PLATFORMS: &[&dyn Factory] = &[&LocalFactory, &SimFactory, AWS];
 
 static NAMES: LazyLock<Vec<&'static str>> =

@@ -9,7 +9,6 @@ use epochcost_aws::resource::Found;
 use epochcost_aws::{Clients, RunId, Scope, Whose, monthly_usd, remove_all, survey, worst_case};
 use jiff::Timestamp;
 
-use super::life_cycle::training;
 use super::prices::Book;
 use crate::cost::{Price, PriceBook};
 use crate::platform::{
@@ -48,6 +47,22 @@ pub(super) fn resource(found: &Found, prices: Option<&PriceBook>) -> Resource {
         run: found.run.to_string(),
         expires: found.expires.map(|expires| expires.to_string()),
         usd_per_month: prices.and_then(|prices| monthly_usd(&found.holding, &Book(prices)).ok()),
+    }
+}
+
+/// Returns a row as AWS needs it.
+pub(super) fn training(usage: &RowUsage) -> Training {
+    Training {
+        row: usage.row.id.clone(),
+        job: usage.row.job.clone(),
+        memory_mb: usage.row.memory_mb,
+        timeout_s: usage.row.timeout_s,
+        instance_type: usage.row.instance_type.clone(),
+        trials: usage.trials as u64,
+        uses_tensor_store: usage.uses_tensor_store,
+        uses_queue: usage.uses_queue,
+        puts: usage.puts,
+        bytes_up: usage.bytes_up,
     }
 }
 

@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
 use epochcost_aws::{Consent, Prices, worst_case};
 
-use super::account::{self, AwsCloud};
+use super::account::{self, AwsCloud, training};
 use super::prices::Book;
 use super::{Agreed, Aws, Budget, Programs, RunningPrices, put_away};
 use crate::metering::TrialOutcome;
 use crate::platform::local::{self, worker};
 use crate::platform::{
     Cloud, Estimates, Factory, Finding, Leftover, Platform, PlatformError, PlatformOptions,
-    Prepared, Progress, RowUsage, Site, Terms, TrialData,
+    Prepared, Progress, Site, Terms, TrialData,
 };
 use crate::rows::{Row, TrialPlan};
 use crate::ui::{Output, eprint_line};
@@ -61,22 +61,6 @@ enum Stage {
     Agreed(Box<Agreed>),
     /// What all trials share exists.
     Begun(Box<Aws>),
-}
-
-/// Returns a row as AWS needs it.
-pub(super) fn training(usage: &RowUsage) -> Training {
-    Training {
-        row: usage.row.id.clone(),
-        job: usage.row.job.clone(),
-        memory_mb: usage.row.memory_mb,
-        timeout_s: usage.row.timeout_s,
-        instance_type: usage.row.instance_type.clone(),
-        trials: usage.trials as u64,
-        uses_tensor_store: usage.uses_tensor_store,
-        uses_queue: usage.uses_queue,
-        puts: usage.puts,
-        bytes_up: usage.bytes_up,
-    }
 }
 
 impl OnAws {
