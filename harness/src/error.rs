@@ -67,10 +67,6 @@ pub enum Error {
         /// How to go on.
         remedy: String,
     },
-    /// Something on AWS could not be done.
-    #[cfg(feature = "aws")]
-    #[error(transparent)]
-    Aws(#[from] epochcost_aws::AwsError),
     /// The operating system refused.
     #[error("failed to {doing}")]
     Io {
@@ -82,18 +78,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the refusal of a build without the feature `aws`, and how to get
-    /// one that has it.
-    #[cfg(not(feature = "aws"))]
-    pub(crate) fn no_aws() -> Self {
-        Self::Lacks {
-            what: "this build has no AWS clients".to_owned(),
-            remedy: "build it with them, which takes minutes and 8 GB of memory: \
-                     cargo run --release --features aws -- …"
-                .to_owned(),
-        }
-    }
-
     /// Returns the exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
@@ -102,16 +86,11 @@ impl Error {
             Self::Dataset(_) => Exit::Usage,
             Self::Results(error) if error.is_usage() => Exit::Usage,
             Self::Results(_) | Self::Io { .. } => Exit::Internal,
-            Self::Platform(PlatformError::Lacks { .. } | PlatformError::Worker(_))
-            | Self::Lacks { .. } => Exit::Lacks,
-            #[cfg(feature = "aws")]
-            Self::Platform(PlatformError::Aws(error)) => of_aws(error),
-            Self::Platform(_) => Exit::Internal,
+            Self::Lacks { .. } => Exit::Lacks,
+            Self::Platform(error) => error.exit(),
             Self::NothingSelected(_) => Exit::NothingSelected,
             Self::SpendingLimit { .. } => Exit::SpendingLimit,
             Self::Interrupted { .. } => Exit::Interrupted,
-            #[cfg(feature = "aws")]
-            Self::Aws(error) => of_aws(error),
         }
     }
 }
@@ -122,30 +101,6 @@ impl From<UnreadableDirectory> for Error {
             problem: chain(&error),
             remedy: "name another directory with --directory".to_owned(),
         }
-    }
-}
-
-/// Returns the exit code for an error of AWS: what the account lacks, the platform
-/// lacks; a failing service is not a usage error.
-#[cfg(feature = "aws")]
-fn of_aws(error: &epochcost_aws::AwsError) -> Exit {
-    use epochcost_aws::{AwsError, Cause};
-    match (error, error.cause()) {
-        (AwsError::SpendingLimit { .. } | AwsError::Spent { .. }, _) => Exit::SpendingLimit,
-        (AwsError::NotApproved { .. } | AwsError::Unusable { .. }, _) => Exit::Usage,
-        (
-            _,
-            Some(
-                Cause::NoCredentials
-                | Cause::Expired
-                | Cause::Unrecognised
-                | Cause::Permission
-                | Cause::Quota
-                | Cause::Capacity
-                | Cause::Unreachable,
-            ),
-        ) => Exit::Lacks,
-        _ => Exit::Internal,
     }
 }
 

@@ -18,9 +18,9 @@
 //! | 6 | `forecast`, `profiling` | plans and replays in virtual time; compute profiles of this machine |
 //! | 5 | `report`, `error` | pages and tables from results; every error of a verb |
 //! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' arithmetic; experiments from YAML to rows |
-//! | 3 | `results`, `published`, `format` | run directories; published tables; numbers as text |
-//! | 2 | `claims`, `cost`, `platform`, `profiles` | the language of claims; prices and bills; where trials run; shipped profiles |
-//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; errors with their causes |
+//! | 3 | `results`, `published`, `format`, `platform` | run directories; published tables; numbers as text; where trials run |
+//! | 2 | `claims`, `cost`, `profiles` | the language of claims; prices and bills; shipped profiles |
+//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; causes of errors |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -9,6 +9,7 @@ use super::summary::Verdict;
 use super::{Analysis, summarise, verdicts};
 use crate::claims::VerdictKind;
 use crate::exit::Exit;
+use crate::platform::{Figures, figures_of};
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
@@ -125,11 +126,11 @@ impl How {
     }
 
     fn of(kind: VerdictKind, platform: &str) -> Self {
-        match (kind, platform) {
+        match (kind, figures_of(platform)) {
             (VerdictKind::NotRun | VerdictKind::Infeasible, _) => Self::NotRun,
             (VerdictKind::ByConstruction, _) => Self::ByConstruction,
-            (_, "sim") => Self::Simulated,
-            _ => Self::Measured,
+            (_, Figures::Simulated) => Self::Simulated,
+            (_, Figures::Measured) => Self::Measured,
         }
     }
 }

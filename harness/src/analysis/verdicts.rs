@@ -6,6 +6,7 @@ use super::RowAnalysis;
 use super::causes::Effect;
 use super::summary::Verdict;
 use crate::claims::{Cause, Claim, Estimate, Metric, Scale, Selector, VerdictKind, fill, matches};
+use crate::platform::{Site, site_of};
 use crate::results::{Manifest, SimulationRecord};
 
 /// The rows of a run, as the claims see them.
@@ -154,8 +155,8 @@ impl Judge<'_> {
     /// Returns the one machine whose seconds these are, if they are of no
     /// cloud.
     fn one_machine(&self) -> Option<String> {
-        match (self.manifest.platform.as_str(), self.simulation()) {
-            ("local", _) => Some("this machine and its loopback network".into()),
+        match (site_of(&self.manifest.platform), self.simulation()) {
+            (Some(Site::ThisMachine), _) => Some("this machine and its loopback network".into()),
             (_, Some(record)) if record.is_one_host() => {
                 Some(format!("the one machine of the profile {}", record.profile))
             }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::{RowAnalysis, variation};
+use crate::platform::{Site, site_of};
 use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord, TrialId};
 
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
@@ -16,7 +17,7 @@ const MB_PER_VCPU: f64 = 1769.0;
 pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
     let mut warnings = run.warnings().to_vec();
     // The machine and the build.
-    if run.manifest().platform == "local" {
+    if site_of(&run.manifest().platform) == Some(Site::ThisMachine) {
         warnings.extend(busy_host(run.machine(), rows));
         warnings.extend(
             run.machine()

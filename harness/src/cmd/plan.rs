@@ -96,7 +96,7 @@ impl Args {
                 samples,
                 seed: self.seed,
             }),
-            on_aws: self.platform == Some(PlatformKind::Aws),
+            platform: self.platform,
             trials: self.trials,
             prices: self.prices.as_deref(),
         }

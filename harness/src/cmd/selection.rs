@@ -42,7 +42,7 @@ impl Selection {
 
 impl ValueEnum for PlatformKind {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Local, Self::Sim, Self::Aws]
+        Self::all()
     }
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {

@@ -5,14 +5,10 @@
 //! A local run's bill says what AWS would have charged for the durations that
 //! were measured here: local durations at list prices.
 
-#[cfg(feature = "aws")]
-mod aws;
 mod bill;
 mod formula;
 mod prices;
 
-#[cfg(feature = "aws")]
-pub(crate) use aws::Book;
 pub use bill::{Bill, CostModel, LineItem, Usage, full, paper};
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};

@@ -32,10 +32,13 @@ pub use document::Document;
 pub use error::ExperimentError;
 pub use files::{UnreadableDirectory, yaml_files};
 pub use quick::Quick;
-pub use raw::{PlatformKind, Services};
+pub use raw::Services;
 pub use simulation::SimulationChoice;
 
+pub use crate::platform::PlatformKind;
+
 use crate::claims::Claim;
+use crate::platform::Figures;
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use check::Checker;
 use decode::decode_with;
@@ -118,9 +121,9 @@ impl Experiment {
         options.apply(&mut document)?;
         let header = header(&document)?;
         let data = Data::check(&document, header.dataset)?;
-        let simulation = match header.platform {
-            PlatformKind::Sim => Some(Simulation::check(&document, &header.simulation)?),
-            PlatformKind::Local | PlatformKind::Aws => None,
+        let simulation = match header.platform.site().figures() {
+            Figures::Simulated => Some(Simulation::check(&document, &header.simulation)?),
+            Figures::Measured => None,
         };
         own_models(&document, &header.models)?;
         let checker = Checker {
@@ -129,8 +132,7 @@ impl Experiment {
             seed: header.seed,
             models: &header.models,
             simulation: simulation.as_ref(),
-            has_servers: header.platform == PlatformKind::Local
-                && header.services == Services::Real,
+            has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let claims = claims::claims(&document, &header.models)?;
         let rows = match claims::need_no_rows(&document, &claims) {

@@ -9,35 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::simulation::SimulationChoice;
+use crate::platform::PlatformKind;
 use crate::rows::sandbox::Account;
 use crate::rows::{Fault, OwnModel, Precision, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
-
-/// Where trials run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PlatformKind {
-    /// Real processes on this machine.
-    #[default]
-    Local,
-    /// Virtual time.
-    Sim,
-    /// AWS.
-    Aws,
-}
-
-impl PlatformKind {
-    /// The word used in experiments and results.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Sim => "sim",
-            Self::Aws => "aws",
-        }
-    }
-}
 
 /// What serves the channels of the local platform.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

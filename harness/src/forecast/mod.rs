@@ -4,7 +4,7 @@
 //! names: no dataset, no worker and no account is needed. [`replay`] simulates
 //! a recorded run again.
 
-mod aws;
+mod cloud;
 mod estimate;
 mod frontier;
 mod limits;
@@ -28,11 +28,9 @@ use self::uncertainty::Uncertainty;
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options, PlatformKind};
+use crate::platform::{RowUsage, simulator};
 use crate::results::{ResultsError, SchemaVersion, SimulationRecord};
 use crate::ui::Output;
-
-#[cfg(feature = "aws")]
-pub(crate) use self::aws::training;
 
 /// The version of the format of a forecast.
 const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
@@ -58,9 +56,10 @@ pub struct Request<'a> {
     pub limits_up_to: Option<u32>,
     /// Samples of the constants' ranges, if intervals are asked for.
     pub sampling: Option<Sampling>,
-    /// Whether resources and the worst case on AWS are part of it.
-    pub on_aws: bool,
-    /// Repetitions of each row on AWS, in the place of the experiment's.
+    /// Platform that the experiment would run on; where that costs money, its
+    /// resources and the worst case are part of the forecast.
+    pub platform: Option<PlatformKind>,
+    /// Repetitions of each row on that platform, in the place of the experiment's.
     pub trials: Option<usize>,
     /// The price book, in the place of the shipped one.
     pub prices: Option<&'a Path>,
@@ -97,12 +96,12 @@ pub struct Forecast {
     limits: Option<Vec<Boundary>>,
     /// Intervals, if they were asked for.
     uncertainty: Option<Uncertainty>,
-    /// What it would make on AWS and cost at most, if that was asked for.
+    /// What it would create on a cloud and cost at most, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     aws: Option<serde_json::Value>,
-    /// The same of AWS, for people.
+    /// The same, for people.
     #[serde(skip)]
-    on_aws: Option<String>,
+    on_cloud: Option<String>,
     /// Most workers that limits were looked for on.
     #[serde(skip)]
     limits_up_to: Option<u32>,
@@ -115,7 +114,7 @@ pub struct Forecast {
 pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error> {
     let experiment = load(request)?;
     let Some(stands) = &experiment.simulation else {
-        // It was loaded for the platform `sim`.
+        // It was loaded for the simulator.
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let prices = price_book(request)?;
@@ -125,9 +124,7 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     });
     let mut rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
     let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
-    let on_aws = (request.on_aws)
-        .then(|| on_aws(request, &experiment, &rows, &prices, output))
-        .transpose()?;
+    let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
         experiment: experiment.name.clone(),
@@ -143,8 +140,8 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
                 uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
             })
             .transpose()?,
-        aws: on_aws.as_ref().map(|on_aws| on_aws.json.clone()),
-        on_aws: on_aws.map(|on_aws| on_aws.text),
+        aws: on_cloud.as_ref().map(|on_cloud| on_cloud.json.clone()),
+        on_cloud: on_cloud.map(|on_cloud| on_cloud.text),
         rows,
     };
     say_pace(&forecast, output);
@@ -156,8 +153,8 @@ impl Forecast {
     /// item of both bills.
     pub fn text(&self, verbose: bool) -> String {
         let text = text::of(self, verbose);
-        match &self.on_aws {
-            Some(on_aws) => format!("{text}\n\n{on_aws}"),
+        match &self.on_cloud {
+            Some(on_cloud) => format!("{text}\n\n{on_cloud}"),
             None => text,
         }
     }
@@ -175,55 +172,38 @@ fn price_book(request: &Request<'_>) -> Result<PriceBook, Error> {
     PriceBook::parse(&text).map_err(|error| unusable(error.to_string()))
 }
 
-/// The rows that are possible, on AWS.
-fn on_aws(
+/// Returns what the possible rows would create and cost, if they would run where
+/// that costs money.
+fn on_cloud(
     request: &Request<'_>,
     experiment: &Experiment,
     rows: &[PlannedRow],
     prices: &PriceBook,
     output: Output,
-) -> Result<aws::OnAws, Error> {
+) -> Result<Option<cloud::OnCloud>, Error> {
+    let Some(platform) = request
+        .platform
+        .filter(|platform| platform.site().is_cloud())
+    else {
+        return Ok(None);
+    };
     let trials = request.trials.unwrap_or(experiment.trials);
-    aws::plan(&to_deploy(experiment, rows, trials, output), prices)
+    let used = cloud::usage(platform, experiment, rows, trials, output);
+    cloud::on_cloud(platform, &used, prices)
 }
 
-fn to_deploy(
-    experiment: &Experiment,
-    rows: &[PlannedRow],
-    trials: usize,
-    output: Output,
-) -> Vec<aws::ToDeploy> {
-    let mut deployed = Vec::with_capacity(rows.len());
-    for (row, planned) in experiment.rows.iter().zip(rows) {
-        let Some(estimate) = &planned.estimate else {
-            output.message(format_args!("left out on AWS: {} is impossible", row.id));
-            continue;
-        };
-        deployed.push(aws::ToDeploy {
-            row: row.clone(),
-            trials,
-            uses_tensor_store: estimate.uses_tensor_store,
-            uses_queue: estimate.uses_queue,
-            puts: estimate.writes(|traffic| traffic.puts),
-            bytes_up: estimate.writes(|traffic| traffic.bytes_up),
-        });
-    }
-    deployed
-}
-
-/// The possible rows of an experiment that is to run on AWS, with what a
-/// simulation says that each of them uses.
+/// Returns what the possible rows of an experiment will use where it runs, as a
+/// simulation says.
 ///
 /// # Errors
 /// When a row cannot be simulated.
-#[cfg(feature = "aws")]
-pub(crate) fn deployments(
+pub(crate) fn usage(
     experiment: &Experiment,
     prices: &PriceBook,
     output: Output,
-) -> Result<Vec<aws::ToDeploy>, Error> {
+) -> Result<Vec<RowUsage>, Error> {
     let options = Options {
-        platform: Some(PlatformKind::Sim),
+        platform: Some(simulator()),
         ..Options::default()
     };
     let simulated = Experiment::from_document(experiment.document.clone(), &options)?;
@@ -235,7 +215,8 @@ pub(crate) fn deployments(
         rows::plan(candidate, stands, prices)
     });
     let rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(to_deploy(experiment, &rows, experiment.trials, output))
+    let (platform, trials) = (experiment.platform, experiment.trials);
+    Ok(cloud::usage(platform, experiment, &rows, trials, output))
 }
 
 /// How fast simulations went, on one core each.
@@ -273,7 +254,7 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
     }
     let options = Options {
         set: request.set.to_vec(),
-        platform: Some(PlatformKind::Sim),
+        platform: Some(simulator()),
         ..Options::default()
     };
     Ok(Experiment::from_document(document, &options)?)

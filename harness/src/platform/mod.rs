@@ -1,34 +1,96 @@
-//! Where trials run.
+//! Platforms: where trials run.
+//!
+//! A [`Factory`] knows a platform by its name; the registry ([`platforms`])
+//! lists them. What it opens is a [`Platform`], which an experiment takes
+//! through its life cycle: refuse, prepare, begin, run trials, tear down.
+//! `docs/adding-a-platform.md` adds one.
 
 #[cfg(feature = "aws")]
-pub mod aws;
+mod aws;
+mod cloud;
+mod error;
+mod factory;
 mod finding;
+mod lacking;
 pub mod local;
+mod prepared;
+mod registry;
 pub mod sim;
+#[cfg(test)]
+mod tasks {
+    //! The example of `docs/adding-a-platform.md`, from there.
+    include!(concat!(env!("OUT_DIR"), "/tasks.rs"));
+
+    mod tests {
+        include!(concat!(env!("OUT_DIR"), "/tasks_tests.rs"));
+    }
+}
+
+use std::path::Path;
 
 use async_trait::async_trait;
 
+pub use cloud::{
+    Cloud, CostLine, Estimates, Leftover, NoWorstCase, PlannedResource, RefreshedPrices, Removal,
+    Resource, RowUsage, Survey, SurveyFilter, WorstCase,
+};
+pub use error::{CloudError, PlatformError};
+pub use factory::{Factory, Figures, PlatformOptions, Site};
 pub use finding::Finding;
+pub use lacking::{Lacking, lacking};
+pub use prepared::{Limit, Prepared, Server, Terms};
+pub use registry::{PlatformKind, cloud, figures_of, find, platforms, simulator, site_of};
 
 use crate::metering::TrialOutcome;
-use crate::rows::TrialPlan;
+use crate::rows::{Row, TrialPlan};
+use crate::ui::Output;
 
 /// Follows a trial while it runs.
 pub trait Progress: Send + Sync {
-    /// Steps that ended so far, over all workers.
+    /// Reports the steps that ended so far, over all workers.
     fn steps(&self, done: u64);
 }
 
-/// A place to run trials.
+/// A place to run the trials of one experiment.
+///
+/// Its methods are called in the order in which they stand here. Dropping a
+/// future stops everything that it started in this process or as a child of it.
 #[async_trait]
 pub trait Platform: Send + Sync {
-    /// The platform's name: `local`, `sim`, `aws`.
+    /// Returns the platform's name: that of its factory.
     fn name(&self) -> &'static str;
+
+    /// Refuses rows that cannot be run, before anything happens.
+    ///
+    /// # Errors
+    /// [`PlatformError::Lacks`] or [`PlatformError::Refused`] with the row and
+    /// the remedy.
+    fn refuse(&self, _rows: &[Row]) -> Result<(), PlatformError> {
+        Ok(())
+    }
+
+    /// Finds, builds or starts what trials need, and asks for consent to what
+    /// they may cost. `plans` are the first trials of all rows, in their order.
+    ///
+    /// # Errors
+    /// When something is lacking or does not start, or without consent.
+    async fn prepare(
+        &mut self,
+        plans: &[TrialPlan],
+        terms: &Terms,
+        output: Output,
+    ) -> Result<Prepared, PlatformError>;
+
+    /// Creates what all trials share; `directory` is the run's, for records of it.
+    ///
+    /// # Errors
+    /// When something could not be created. What was is left to [`tear_down`](Self::tear_down).
+    async fn begin(&mut self, _directory: &Path) -> Result<(), PlatformError> {
+        Ok(())
+    }
 
     /// Runs one trial to its end. A failure of the system under test is part
     /// of the outcome, never an error.
-    ///
-    /// Dropping the future stops everything that the trial started.
     ///
     /// # Errors
     /// When the platform itself could not do its part.
@@ -38,6 +100,38 @@ pub trait Platform: Send + Sync {
         data: &TrialData,
         progress: &dyn Progress,
     ) -> Result<TrialOutcome, PlatformError>;
+
+    /// Removes everything that runs in `directory` created outside this machine
+    /// and returns what is still there. May be repeated, and is called however
+    /// the run ended, also before [`begin`](Self::begin).
+    ///
+    /// # Errors
+    /// When it cannot be determined whether anything is left.
+    async fn tear_down(
+        &self,
+        _directory: &Path,
+        _output: Output,
+    ) -> Result<Vec<Leftover>, PlatformError> {
+        Ok(Vec::new())
+    }
+
+    /// Returns what there is of all that the platform needs. Nothing found
+    /// missing is an error. Called on its own, before any other method.
+    ///
+    /// # Errors
+    /// When the platform cannot be asked.
+    async fn doctor(&self) -> Result<Vec<Finding>, PlatformError> {
+        Ok(Vec::new())
+    }
+
+    /// Measures whether the platform keeps the limits that it states. Takes
+    /// seconds; called on its own.
+    ///
+    /// # Errors
+    /// When nothing can be measured.
+    async fn measure(&self, _output: Output) -> Result<Vec<Finding>, PlatformError> {
+        Ok(Vec::new())
+    }
 }
 
 /// The records that a trial trains and is tested on.
@@ -52,7 +146,7 @@ pub struct TrialData {
 }
 
 impl TrialData {
-    /// Both splits of a dataset.
+    /// Returns both splits of a dataset.
     pub fn of(dataset: &epochcost_datasets::Dataset) -> Self {
         Self {
             train: bytes::Bytes::copy_from_slice(dataset.train.records()),
@@ -60,40 +154,4 @@ impl TrialData {
             record_bytes: dataset.info.format.record_bytes(),
         }
     }
-}
-
-/// Why a platform could not run a trial.
-#[derive(Debug, thiserror::Error)]
-pub enum PlatformError {
-    /// The worker binary could not be found or built.
-    #[error("failed to get the worker: {0}")]
-    Worker(String),
-    /// A service could not be started.
-    #[error("failed to start {service}: {reason}")]
-    Service {
-        /// Which.
-        service: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// The platform lacks something that the experiment needs.
-    #[error("this platform lacks {what}: {remedy}")]
-    Lacks {
-        /// What.
-        what: String,
-        /// What to do.
-        remedy: String,
-    },
-    /// AWS could not do its part.
-    #[cfg(feature = "aws")]
-    #[error(transparent)]
-    Aws(#[from] epochcost_aws::AwsError),
-    /// The operating system refused.
-    #[error("failed to {doing}")]
-    Io {
-        /// What was attempted.
-        doing: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
 }

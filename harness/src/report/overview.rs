@@ -8,11 +8,13 @@ use serde::Serialize;
 
 use super::facts::facts;
 use super::names::names;
+use super::provenance::Provenance;
 use super::render;
 use super::view::{Fact, StripItem, VerdictLine, strip_of, verdict_line};
 use crate::analysis::overview::{AnalysedRun, Counts, How, ItemOverview, JudgedClaim, Overview};
 use crate::claims::VerdictKind;
 use crate::exit::Exit;
+use crate::platform::{Site, site_of};
 use crate::results::{ItemState, ResultsError, pretty, write_whole};
 
 const HTML: &str = include_str!("../../../templates/overview.html");
@@ -170,23 +172,24 @@ fn headline(overview: &Overview) -> String {
         let items = overview.items.iter();
         items.filter(|item| item.state == state).count()
     };
-    let of_platform = |platform: &str| {
-        let items = overview.items.iter().filter(|item| item.run.is_some());
-        items
-            .filter(|item| item.platform.as_deref() == Some(platform))
-            .count()
-    };
+    let (mut here, mut simulated, mut elsewhere) = (0, 0, BTreeMap::<&str, usize>::new());
+    let run = overview.items.iter().filter(|item| item.run.is_some());
+    for platform in run.filter_map(|item| item.platform.as_deref()) {
+        match site_of(platform) {
+            Some(Site::ThisMachine) => here += 1,
+            Some(Site::VirtualTime) => simulated += 1,
+            Some(Site::Cloud(title)) => *elsewhere.entry(title).or_default() += 1,
+            None => *elsewhere.entry(platform).or_default() += 1,
+        }
+    }
+    let elsewhere: String = (elsewhere.iter())
+        .map(|(place, items)| format!(", {items} measured on {place}"))
+        .collect();
     let items = overview.items.len();
     // How many items are done, and how.
     let mut parts = vec![format!(
-        "{} of {items} items done: {} measured locally, {} simulated{}.",
+        "{} of {items} items done: {here} measured locally, {simulated} simulated{elsewhere}.",
         count(ItemState::Done),
-        of_platform("local"),
-        of_platform("sim"),
-        match of_platform("aws") {
-            0 => String::new(),
-            aws => format!(", {aws} measured on AWS"),
-        }
     )];
     // What was left out, on request.
     if items < overview.catalogue {
@@ -315,10 +318,10 @@ fn item_line(item: &ItemOverview) -> ItemLine {
         id: item.id.clone(),
         anchor: anchor(&item.id),
         description: item.description.clone(),
-        tag: match (&run, item.platform.as_deref()) {
+        tag: match (&run, &item.platform) {
             (None, _) => item.state.as_str(),
-            (Some(_), Some("sim")) => "simulated",
-            (Some(_), _) => "measured",
+            (Some(_), Some(platform)) => Provenance::of_platform(platform).as_str(),
+            (Some(_), None) => Provenance::Measured.as_str(),
         },
         state: item.state.as_str(),
         why: item.why.clone().unwrap_or_default(),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::platform::{Figures, Site, figures_of, site_of};
 use crate::results::{Manifest, SimulationRecord};
 
 /// The provenance of a figure. The three are never mixed, and look different
@@ -22,10 +23,9 @@ pub enum Provenance {
 impl Provenance {
     /// Returns where the figures of a run on `platform` come from.
     pub fn of_platform(platform: &str) -> Self {
-        if platform == "sim" {
-            Self::Simulated
-        } else {
-            Self::Measured
+        match figures_of(platform) {
+            Figures::Simulated => Self::Simulated,
+            Figures::Measured => Self::Measured,
         }
     }
 
@@ -47,15 +47,24 @@ impl fmt::Display for Provenance {
 
 /// Returns the sentence on the origin of every figure of the run.
 pub(super) fn headline(manifest: &Manifest) -> String {
-    match (manifest.platform.as_str(), &manifest.simulation) {
-        (_, Some(record)) => simulated(record),
-        ("sim", None) => "Every figure here is simulated: computed in virtual time.".into(),
-        ("local", _) => "Every figure here was measured on this machine: real processes, real \
-                         bytes over loopback, real time. Published figures are hollow or in \
-                         italics."
-            .into(),
-        _ => "Every figure here was measured on AWS. Published figures are hollow or in italics."
-            .into(),
+    if let Some(record) = &manifest.simulation {
+        return simulated(record);
+    }
+    let measured_on = |place: &str| {
+        format!(
+            "Every figure here was measured on {place}. Published figures are hollow or in \
+             italics."
+        )
+    };
+    match site_of(&manifest.platform) {
+        Some(Site::VirtualTime) => {
+            "Every figure here is simulated: computed in virtual time.".into()
+        }
+        Some(Site::ThisMachine) => {
+            measured_on("this machine: real processes, real bytes over loopback, real time")
+        }
+        Some(Site::Cloud(title)) => measured_on(title),
+        None => measured_on(&manifest.platform),
     }
 }
 
@@ -82,16 +91,18 @@ fn simulated(record: &SimulationRecord) -> String {
 
 /// Returns the sentence on the costs.
 pub(super) fn money(manifest: &Manifest) -> &'static str {
-    match manifest.platform.as_str() {
-        "local" => {
+    match site_of(&manifest.platform) {
+        Some(Site::ThisMachine) => {
             "Costs are what AWS would have billed for these durations: local durations at list \
              prices. Nothing was spent."
         }
-        "sim" => {
+        Some(Site::VirtualTime) => {
             "Costs are list prices for what the simulation used, before tax and without the free \
              tier. Nothing was spent."
         }
-        _ => "Costs are list prices for what was used, before tax and without the free tier.",
+        Some(Site::Cloud(_)) | None => {
+            "Costs are list prices for what was used, before tax and without the free tier."
+        }
     }
 }
 

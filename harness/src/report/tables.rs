@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::analysis::{Analysis, RowAnalysis, TrialAnalysis};
 use crate::cost::{Bill, LineItem};
+use crate::platform::{Site, site_of};
 use crate::results::{ResultsError, RunDirectory, TrialId};
 
 /// `cost.json`.
@@ -37,12 +38,12 @@ pub(super) fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), Resul
             region: run.prices().region(),
             prices_of: run.prices().date().to_string(),
             note: run.prices().note(),
-            what: match run.manifest().platform.as_str() {
-                "local" => {
+            what: match site_of(&run.manifest().platform) {
+                Some(Site::ThisMachine) => {
                     "what AWS would have billed for these durations: local durations at list prices"
                 }
-                "sim" => "list prices for what a simulation used",
-                _ => "list prices for what was used",
+                Some(Site::VirtualTime) => "list prices for what a simulation used",
+                Some(Site::Cloud(_)) | None => "list prices for what was used",
             },
             trials: trials
                 .map(|trial| TrialCost {

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::aws::{self, Terms};
-use super::prepared::Prepared;
+use super::prepared::{Opened, Prepared, open};
 use super::progress::{Following, TrialProgress};
 use super::signal::Stop;
+use super::tear_down::tear_down;
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
-use crate::experiment::{Experiment, PlatformKind, Services};
-use crate::platform::local::check;
+use crate::experiment::Experiment;
+use crate::platform::{Platform, Terms};
 use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
 use crate::ui::Output;
@@ -46,7 +46,7 @@ pub enum Ended {
 }
 
 /// Runs an experiment until it ends or a signal comes. Dropping the work stops
-/// every process that it started; what it made on AWS is removed however it ended.
+/// every process that it started; the platform is torn down however it ended.
 pub async fn execute(
     experiment: &Experiment,
     destination: Destination<'_>,
@@ -54,56 +54,75 @@ pub async fn execute(
     output: Output,
     stop: &mut Stop,
 ) -> Ended {
+    let mut opened = match open(experiment) {
+        Ok(opened) => opened,
+        Err(error) => return Ended::Failed(None, error),
+    };
     let mut directory = None;
+    let work = Work {
+        experiment,
+        destination,
+        terms,
+        output,
+    };
     let ended = tokio::select! {
-        result = work(experiment, destination, terms, output, &mut directory) => match result {
+        result = work.run(&mut opened, &mut directory) => match result {
             Ok((directory, analysis)) => Ended::Whole(Box::new(directory), Box::new(analysis)),
             Err(error) => Ended::Failed(directory.clone(), error),
         },
         () = stop => Ended::Stopped(directory.clone()),
     };
-    let Some(directory) = directory.filter(|_| experiment.platform == PlatformKind::Aws) else {
+    let Some(directory) = directory else {
         return ended;
     };
-    match (aws::put_away(directory.path(), output).await, ended) {
+    let torn_down = tear_down(opened.platform.as_ref(), directory.path(), output).await;
+    match (torn_down, ended) {
         (Ok(()), ended) => ended,
-        // Why it failed comes first; what is left was said.
+        // Why the run failed comes first; leftovers were reported.
         (Err(_), Ended::Failed(directory, error)) => Ended::Failed(directory, error),
         (Err(error), _) => Ended::Failed(Some(directory), error),
     }
 }
 
-async fn work(
-    experiment: &Experiment,
-    destination: Destination<'_>,
+/// One experiment on its way through a platform's life cycle.
+struct Work<'a> {
+    experiment: &'a Experiment,
+    destination: Destination<'a>,
     terms: Terms,
     output: Output,
-    place: &mut Option<RunDirectory>,
-) -> Result<(RunDirectory, Analysis), Error> {
-    let mut prepared = Prepared::of(experiment, terms, output).await?;
-    let directory = place.insert(open_directory(destination, experiment, &prepared)?);
-    output.message(format_args!("results go to {}", directory.path().display()));
-    if let Some(agreed) = prepared.agreed.take() {
-        // What a run that was cut off left goes first.
-        aws::put_away(directory.path(), output).await?;
-        prepared.platform = Some(aws::begin(agreed, directory.path()).await?);
-    }
-    trials(experiment, &prepared, directory, output).await?;
-    let analysis = analysis::summarise(directory)?;
-    report::write(directory, &analysis)?;
-    Ok((directory.clone(), analysis))
 }
 
-/// Refuses what no platform of this build can run.
+impl Work<'_> {
+    /// Runs everything from preparation to the report. `place` is filled in as
+    /// soon as there is a run directory.
+    async fn run(
+        &self,
+        opened: &mut Opened,
+        place: &mut Option<RunDirectory>,
+    ) -> Result<(RunDirectory, Analysis), Error> {
+        let (experiment, output) = (self.experiment, self.output);
+        let prepared = Prepared::of(experiment, opened, self.terms, output).await?;
+        let directory = place.insert(open_directory(self.destination, experiment, &prepared)?);
+        output.message(format_args!("results go to {}", directory.path().display()));
+        if !experiment.rows.is_empty() {
+            let platform = opened.platform.as_mut();
+            // Leftovers of an earlier run that was cut off are removed first.
+            tear_down(platform, directory.path(), output).await?;
+            platform.begin(directory.path()).await?;
+            trials(experiment, platform, &prepared, directory, output).await?;
+        }
+        let analysis = analysis::summarise(directory)?;
+        report::write(directory, &analysis)?;
+        Ok((directory.clone(), analysis))
+    }
+}
+
+/// Refuses what the experiment's platform cannot run, before anything happens.
 ///
 /// # Errors
 /// Names what is lacking and what to do.
 pub fn runnable(experiment: &Experiment) -> Result<(), Error> {
-    match (experiment.platform, experiment.services) {
-        (PlatformKind::Local, Services::Embedded) | (PlatformKind::Sim, _) => Ok(()),
-        (PlatformKind::Local, Services::Real) => Ok(check(&experiment.rows)?),
-        (PlatformKind::Aws, _) => aws::runnable(experiment),
-    }
+    Ok(open(experiment)?.platform.refuse(&experiment.rows)?)
 }
 
 fn open_directory(
@@ -156,13 +175,11 @@ pub fn simulation_record(experiment: &Experiment) -> Option<SimulationRecord> {
 /// Runs every trial that has not ended yet; each is on the disk when it has.
 async fn trials(
     experiment: &Experiment,
+    platform: &dyn Platform,
     prepared: &Prepared,
     directory: &RunDirectory,
     output: Output,
 ) -> Result<(), Error> {
-    let Some(platform) = &prepared.platform else {
-        return Ok(());
-    };
     let finished = directory.finished_trials()?;
     let impossible = experiment.rows.iter().zip(&prepared.infeasible);
     let impossible: Vec<&str> = impossible

@@ -1,4 +1,4 @@
-//! A platform made ready for an experiment, and what results say of it.
+//! A platform opened and made ready for an experiment, and what results say of it.
 
 use std::path::PathBuf;
 
@@ -6,33 +6,107 @@ use epochcost_datasets::{
     Dataset, MANIFEST_FILE, Manifest as DatasetManifest, ManifestFile, Origin,
 };
 
-use super::aws::{self, Agreed, Terms};
+use crate::cost::PriceBook;
 use crate::error::Error;
-use crate::experiment::{Experiment, PlatformKind, Services};
-use crate::platform::local::{Enforced, Enforcement, Local};
-use crate::platform::sim::{RealCompute, Sim};
-use crate::platform::{Platform, TrialData};
-use crate::results::{DatasetRecord, FileHash, Limit, Server};
+use crate::experiment::{Experiment, Services};
+use crate::forecast;
+use crate::format::usd;
+use crate::platform::{self, Estimates, Platform, PlatformOptions, Terms, TrialData};
+use crate::results::{DatasetRecord, FileHash, Limit, ResultsError, Server};
 use crate::ui::Output;
 
-/// A platform with what it needs, and what results say of it.
+/// Data and a platform that is ready for them, as results describe both.
 pub(super) struct Prepared {
-    /// None where there is nothing to run, and on AWS before it is begun.
-    pub(super) platform: Option<Box<dyn Platform>>,
-    /// Consent to a run on AWS, of which nothing exists yet.
-    pub(super) agreed: Option<Agreed>,
     pub(super) data: TrialData,
     pub(super) datasets: Vec<DatasetRecord>,
     pub(super) worker: Option<PathBuf>,
     pub(super) limits: Vec<Limit>,
     pub(super) servers: Vec<Server>,
-    /// Of each row, why it is impossible, if it is.
+    /// Why each row is impossible, if it is.
     pub(super) infeasible: Vec<Option<String>>,
 }
 
+/// A platform that was opened for an experiment.
+pub(super) struct Opened {
+    pub(super) platform: Box<dyn Platform>,
+    /// What rows will use; none where trials cost nothing.
+    estimates: Option<Estimates>,
+}
+
+/// Opens the platform that an experiment names. Does no work on it yet.
+///
+/// # Errors
+/// When this build does not have it, or a row cannot be estimated.
+pub(super) fn open(experiment: &Experiment) -> Result<Opened, Error> {
+    let kind = experiment.platform;
+    let estimates = match kind.cloud()? {
+        Some(_) => Some(estimates(experiment)?),
+        None => None,
+    };
+    let platform = kind.open(PlatformOptions {
+        file: experiment.document.file.clone(),
+        has_real_services: experiment.services == Services::Real,
+        simulation: experiment.simulation.clone(),
+        dataset_directory: experiment.data.directory.clone(),
+        estimates: estimates.clone(),
+    })?;
+    Ok(Opened {
+        platform,
+        estimates,
+    })
+}
+
+/// Simulates what rows will use, without a word.
+fn estimates(experiment: &Experiment) -> Result<Estimates, Error> {
+    let quiet = Output {
+        json: false,
+        verbosity: -1,
+    };
+    let prices = PriceBook::shipped().map_err(ResultsError::from)?;
+    let rows = forecast::usage(experiment, &prices, quiet)?;
+    Ok(Estimates { rows, prices })
+}
+
+/// Says what rows cost at most, where trials cost money.
+///
+/// # Errors
+/// When something has no price.
+fn announce(experiment: &Experiment, estimates: &Estimates, output: Output) -> Result<(), Error> {
+    let kind = experiment.platform;
+    let Some(cloud) = kind.cloud()? else {
+        return Ok(());
+    };
+    let Estimates { rows, prices } = estimates;
+    let worst = cloud
+        .worst_case(rows, prices)
+        .map_err(|none| Error::Lacks {
+            what: format!("{}: {none}", experiment.document.file.display()),
+            remedy: "the price book lacks it; `epochcost prices refresh` writes another".to_owned(),
+        })?;
+    if let Some(stale) = prices.stale(jiff::Zoned::now().date()) {
+        output.message(format_args!("warning: {stale}"));
+    }
+    output.message(format_args!(
+        "on {}, {} rows cost at most {} at prices of {} before tax; `epochcost plan --platform \
+         {}` lists it",
+        kind.title(),
+        rows.len(),
+        usd(worst.usd()),
+        prices.date(),
+        kind.as_str()
+    ));
+    Ok(())
+}
+
 impl Prepared {
+    /// Reads or generates the data, and prepares the platform.
+    ///
+    /// # Errors
+    /// When the data or something that the platform needs is lacking, or
+    /// without consent.
     pub(super) async fn of(
         experiment: &Experiment,
+        opened: &mut Opened,
         terms: Terms,
         output: Output,
     ) -> Result<Self, Error> {
@@ -43,83 +117,25 @@ impl Prepared {
         } else {
             (TrialData::default(), Vec::new())
         };
-        if experiment.rows.is_empty() {
-            return Ok(Self {
-                platform: None,
-                agreed: None,
-                data,
-                datasets,
-                worker: None,
-                limits: Vec::new(),
-                servers: Vec::new(),
-                infeasible: Vec::new(),
-            });
-        }
-        if experiment.platform == PlatformKind::Aws {
-            let worker = Local::new().await?.worker().path.clone();
-            let agreed = aws::agree(experiment, worker.clone(), terms, output).await?;
-            return Ok(Self {
-                platform: None,
-                agreed: Some(agreed),
-                data,
-                datasets,
-                worker: Some(worker),
-                limits: Vec::new(),
-                servers: Vec::new(),
-                infeasible: vec![None; experiment.rows.len()],
-            });
-        }
-        let Some(simulation) = &experiment.simulation else {
-            let platform = local(experiment, output).await?;
-            return Ok(Self {
-                worker: Some(platform.worker().path.clone()),
-                limits: limits(&platform),
-                servers: servers(&platform).await,
-                infeasible: vec![None; experiment.rows.len()],
-                platform: Some(Box::new(platform)),
-                agreed: None,
-                data,
-                datasets,
-            });
+        let ready = if experiment.rows.is_empty() {
+            platform::Prepared::default()
+        } else {
+            let mut first = experiment.trial_plans();
+            first.truncate(experiment.rows.len());
+            if let Some(estimates) = &opened.estimates {
+                announce(experiment, estimates, output)?;
+            }
+            opened.platform.prepare(&first, &terms, output).await?
         };
-        let real = match simulation.real_compute {
-            true => Some(RealCompute {
-                worker: Local::new().await?.worker().clone(),
-                directory: experiment.data.directory.clone(),
-            }),
-            false => None,
-        };
-        let worker = real.as_ref().map(|real| real.worker.path.clone());
-        let platform = Sim::new(simulation.clone(), real);
-        let mut infeasible = Vec::with_capacity(experiment.rows.len());
-        for plan in experiment.trial_plans().iter().take(experiment.rows.len()) {
-            let limit = platform.infeasible(plan).await?;
-            infeasible.push(limit.map(|limit| limit.to_string()));
-        }
         Ok(Self {
-            platform: Some(Box::new(platform)),
-            agreed: None,
             data,
             datasets,
-            worker,
-            limits: Vec::new(),
-            servers: Vec::new(),
-            infeasible,
+            worker: ready.worker,
+            limits: ready.limits.into_iter().map(limit).collect(),
+            servers: ready.servers.into_iter().map(server).collect(),
+            infeasible: ready.infeasible,
         })
     }
-}
-
-/// This machine, with the services that the experiment asks for.
-async fn local(experiment: &Experiment, output: Output) -> Result<Local, Error> {
-    let platform = Local::new().await?;
-    for row in &experiment.rows {
-        platform.check_device(row)?;
-    }
-    if experiment.services == Services::Embedded {
-        return Ok(platform);
-    }
-    output.message("starting Redis, RabbitMQ and the S3 server");
-    Ok(platform.with_servers(&experiment.rows).await?)
 }
 
 /// Generates or reads the data on a thread that may block.
@@ -172,38 +188,18 @@ fn dataset_record(experiment: &Experiment, dataset: &Dataset) -> Result<DatasetR
     })
 }
 
-/// How the machine holds functions to their size.
-fn limits(platform: &Local) -> Vec<Limit> {
-    let limit = |what: &str, enforced| {
-        let (enforced, how) = match enforced {
-            Enforced::Yes { how } => (true, how),
-            Enforced::No { why } => (false, why),
-        };
-        Limit {
-            what: what.to_owned(),
-            enforced,
-            how,
-        }
-    };
-    let Enforcement {
-        cpu,
-        memory,
-        storage,
-    } = platform.enforcement();
-    vec![
-        limit("cpu", cpu),
-        limit("memory", memory),
-        limit("storage", storage),
-    ]
+fn limit(limit: platform::Limit) -> Limit {
+    Limit {
+        what: limit.what,
+        enforced: limit.enforced,
+        how: limit.how,
+    }
 }
 
-/// The real servers that trials run on.
-async fn servers(platform: &Local) -> Vec<Server> {
-    let used = platform.servers().await.into_iter();
-    used.map(|server| Server {
+fn server(server: platform::Server) -> Server {
+    Server {
         name: server.name,
         version: server.version,
         settings: server.settings,
-    })
-    .collect()
+    }
 }

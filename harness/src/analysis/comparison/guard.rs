@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Guard, Repeats};
 use crate::analysis::Analysis;
+use crate::platform::{Site, site_of};
 use crate::results::{Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord};
 use crate::rows::sandbox::Network;
 
@@ -61,18 +62,22 @@ fn timed(runs: [&RunDirectory; 2]) -> Option<String> {
     }
     match (&before.simulation, &after.simulation) {
         (Some(before), Some(after)) => simulated(before, after),
-        _ if before.platform == "local" => machines(runs.map(RunDirectory::machine)),
+        _ if is_this_machine(&before.platform) => machines(runs.map(RunDirectory::machine)),
         _ => None,
     }
 }
 
 fn described(platform: &str) -> String {
-    match platform {
-        "local" => "measured on this kind of machine (local)".to_owned(),
-        "sim" => "simulated (sim)".to_owned(),
-        "aws" => "measured on AWS (aws)".to_owned(),
-        other => other.to_owned(),
+    match site_of(platform) {
+        Some(Site::ThisMachine) => format!("measured on this kind of machine ({platform})"),
+        Some(Site::VirtualTime) => format!("simulated ({platform})"),
+        Some(Site::Cloud(title)) => format!("measured on {title} ({platform})"),
+        None => platform.to_owned(),
     }
+}
+
+fn is_this_machine(platform: &str) -> bool {
+    site_of(platform) == Some(Site::ThisMachine)
 }
 
 /// Returns why two simulations do not stand on the same machine.
@@ -198,7 +203,7 @@ fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
             second.date()
         ));
     }
-    if before.platform == "local" && after.platform == "local" {
+    if is_this_machine(&before.platform) && is_this_machine(&after.platform) {
         notes.extend(busy(runs));
     }
     notes

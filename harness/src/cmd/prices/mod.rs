@@ -1,6 +1,5 @@
 //! `prices`: what things cost.
 
-#[cfg(feature = "aws")]
 mod refresh;
 
 use std::path::PathBuf;
@@ -57,26 +56,8 @@ struct Shown<'a> {
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     match &args.action {
         Action::Show => show(output),
-        Action::Refresh(args) => refresh(args, output).await,
+        Action::Refresh(args) => refresh::run(args, output).await,
     }
-}
-
-/// Writes a price book from the Pricing API.
-///
-/// # Errors
-/// When a price could not be had or read.
-#[cfg(feature = "aws")]
-async fn refresh(args: &RefreshArgs, output: Output) -> Result<Exit, Error> {
-    refresh::run(args, output).await
-}
-
-/// Writes a price book from the Pricing API.
-///
-/// # Errors
-/// Always, in this build.
-#[cfg(not(feature = "aws"))]
-async fn refresh(_: &RefreshArgs, _: Output) -> Result<Exit, Error> {
-    Err(Error::no_aws())
 }
 
 fn show(output: Output) -> Result<Exit, Error> {

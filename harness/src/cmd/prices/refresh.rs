@@ -2,38 +2,27 @@
 
 use std::io::Write;
 
-use epochcost_aws::pricing::{PriceError, Refreshed, fetch_as_configured, queries};
-
 use super::RefreshArgs;
 use crate::cost::{Price, PriceBook};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::platform::cloud;
 use crate::results::ResultsError;
 use crate::ui::{Output, table};
 
+/// Writes a price book from the Pricing API, and shows what differs.
+///
+/// # Errors
+/// When this build has no clients, a price is not available, or the file cannot
+/// be written.
 pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Error> {
+    let cloud = cloud()?;
     let old = PriceBook::shipped().map_err(ResultsError::from)?;
-    let instance_types: Vec<&str> = (old.prices().iter())
-        .filter_map(|price| price.dimension.strip_prefix("ec2/"))
-        .collect();
-    let answers = fetch_as_configured(&args.region, &queries(&instance_types)).await?;
-    let (mut new, mut missing) = (Vec::new(), Vec::new());
-    for answer in answers {
-        match answer {
-            Ok(price) => new.push(price),
-            Err(error @ PriceError::NotOffered { .. }) => missing.push(error),
-            Err(error) => {
-                return Err(Error::Lacks {
-                    what: error.to_string(),
-                    remedy: "no price book was written: look at the price in the console".into(),
-                });
-            }
-        }
-    }
-    let prices = merged(&new, &old);
+    let refreshed = cloud.prices(&args.region, &old).await?;
+    let prices = merged(refreshed.prices, &old);
     let today = jiff::Zoned::now().date();
     let text = written(&args.region, &today.to_string(), &prices);
-    // What was written must be readable before anybody stands on it.
+    // A price book that cannot be read is not written.
     PriceBook::parse(&text).map_err(ResultsError::from)?;
     let failed = |source| Error::Io {
         doing: format!("write {}", args.out.display()),
@@ -42,7 +31,7 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     let mut file = std::fs::File::create_new(&args.out).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     output.text(differences(&prices, &old));
-    for error in &missing {
+    for error in &refreshed.missing {
         output.message(format_args!("left out: {error}"));
     }
     if args.region != old.region() {
@@ -52,21 +41,15 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     Ok(Exit::Done)
 }
 
-/// The new prices, and those old ones that are not AWS's to say or nothing.
-fn merged(new: &[Refreshed], old: &PriceBook) -> Vec<Price> {
-    let fresh = new.iter().map(|price| Price {
-        dimension: price.dimension.clone(),
-        unit: price.unit.clone(),
-        usd: price.usd,
-        about: price.about.clone(),
-        source: price.source.clone(),
-    });
+/// Returns the new prices, and those old ones that the Pricing API does not have
+/// or that cost nothing.
+fn merged(fresh: Vec<Price>, old: &PriceBook) -> Vec<Price> {
     let kept = old.prices().iter().filter(|price| {
         price.dimension == "s3_delete"
             || price.dimension == "logs_gb_month"
             || price.dimension.starts_with("serverless_gpu/")
     });
-    fresh.chain(kept.cloned()).collect()
+    fresh.into_iter().chain(kept.cloned()).collect()
 }
 
 /// As a price book is read. Strings of JSON are strings of YAML.

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::experiment::document::Document;
 use crate::experiment::{Experiment, Options, PlatformKind};
+use crate::platform::simulator;
 use crate::rows::Row;
 
 const BASE: &str = "\
@@ -28,11 +29,13 @@ fn load(line: &str, platform: PlatformKind) -> Result<Vec<Row>, ExperimentError>
 }
 
 fn local(line: &str) -> Sandbox {
-    load(line, PlatformKind::Local).unwrap()[0].sandbox.clone()
+    load(line, PlatformKind::default()).unwrap()[0]
+        .sandbox
+        .clone()
 }
 
 fn refusal(line: &str) -> String {
-    load(line, PlatformKind::Local).unwrap_err().to_string()
+    load(line, PlatformKind::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -100,7 +103,7 @@ fn each_field_has_lambdas_range() {
 
 #[test]
 fn a_profiles_network_is_that_of_the_rows_workers() {
-    let rows = load("network: {profile: aws-us-east-1}", PlatformKind::Local).unwrap();
+    let rows = load("network: {profile: aws-us-east-1}", PlatformKind::default()).unwrap();
     let profile = profiles::platform("aws-us-east-1").unwrap().values();
     let expected = [
         profile.function.bytes_per_s(2_048),
@@ -119,7 +122,7 @@ fn a_profiles_network_is_that_of_the_rows_workers() {
 #[test]
 fn a_simulation_takes_the_account_and_has_its_own_network() {
     let line = "account: {concurrency_limit: 3}\nnetwork: {bandwidth_mbit_s: 10}";
-    let row = load(line, PlatformKind::Sim).unwrap().remove(0);
+    let row = load(line, simulator()).unwrap().remove(0);
     assert!(row.sandbox.is_default());
     assert_eq!(row.constants["function.concurrency_limit"], 3.0);
     let twice = "systems: [{system: allreduce, constants: {function.concurrency_limit: 4}}]";
@@ -127,7 +130,7 @@ fn a_simulation_takes_the_account_and_has_its_own_network() {
     let text = format!("{text}account: {{concurrency_limit: 3}}\n");
     let document = Document::parse(Path::new("test.yaml"), text).unwrap();
     let options = Options {
-        platform: Some(PlatformKind::Sim),
+        platform: Some(simulator()),
         ..Options::default()
     };
     let error = Experiment::from_document(document, &options).unwrap_err();

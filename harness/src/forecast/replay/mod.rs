@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options};
 use crate::platform::local::worker::find_or_build;
 use crate::platform::sim::RealCompute;
+use crate::platform::{Site, site_of};
 use crate::profiles;
 use crate::results::{Machine, RunDirectory};
 
@@ -129,7 +130,7 @@ fn check_run(run: &RunDirectory, path: &Path) -> Result<(), Error> {
         })
     };
     let platform = &run.manifest().platform;
-    if platform != "local" {
+    if site_of(platform) != Some(Site::ThisMachine) {
         return refused(
             format!("it ran on the platform `{platform}`, where no durations were measured"),
             "replay a run of --platform local; to simulate the experiment under other \

@@ -8,8 +8,8 @@ use super::{Replay, calibrate};
 use crate::analysis::RowAnalysis;
 use crate::error::Error;
 use crate::metering::Invocation;
+use crate::platform::Progress;
 use crate::platform::sim::{RealCompute, Sim};
-use crate::platform::{Platform, Progress, TrialData};
 use crate::results::TrialRow;
 use crate::rows::{Row, Simulation, TrialPlan};
 
@@ -153,9 +153,7 @@ pub(super) async fn simulate(
         trial: 0,
         row: row.clone(),
     };
-    let mut outcome = platform
-        .run_trial(&plan, &TrialData::default(), &Silent)
-        .await?;
+    let mut outcome = platform.run_trial(&plan, &Silent).await?;
     if let Some(infeasible) = platform.infeasible(&plan).await? {
         outcome.failure = Some(infeasible.to_string());
     }

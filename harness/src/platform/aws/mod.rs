@@ -1,12 +1,15 @@
 //! Trials on AWS: everything made for a run or a trial is in the journal
 //! before it is made, and removed when the run or the trial is over.
 
+mod account;
 mod context;
 mod executions;
 mod instances;
+mod life_cycle;
 mod log;
 mod metrics;
 mod outcome;
+mod prices;
 mod put_away;
 mod services;
 mod spending;
@@ -15,12 +18,11 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
-use async_trait::async_trait;
 use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
 use epochcost_aws::resource::ObjectSpec;
 use epochcost_aws::services::MODULE_KEY;
 use epochcost_aws::{
-    Approval, AwsError, Clients, Consent, Journal, RunId, Scope, provision, workers,
+    Approval, AwsError, Cause, Clients, Consent, Journal, RunId, Scope, provision, workers,
 };
 use epochcost_systems::SystemError;
 use jiff::{SignedDuration, Timestamp};
@@ -28,47 +30,47 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::spending::{Rented, Spending};
-use super::{Platform, PlatformError, Progress, TrialData};
-use crate::metering::TrialOutcome;
-use crate::rows::TrialPlan;
+use super::{CloudError, PlatformError};
+use crate::exit::Exit;
 
-pub use put_away::{Left, put_away};
-pub use spending::RunningPrices;
+pub use life_cycle::AwsFactory;
+use put_away::{Left, put_away};
+use spending::RunningPrices;
 
 /// What journals of a run directory begin with; the run's id follows.
 const JOURNAL_PREFIX: &str = "aws-journal-";
 /// How long everything of a run may exist beyond what its trials may take.
 const GRACE_S: i64 = 3_600;
 
-/// What somebody is asked to agree to.
+/// What a run may spend, and how the user is asked.
 #[derive(Clone, Debug)]
-pub struct Terms {
-    /// `--max-usd`.
-    pub limit_usd: Option<f64>,
+struct Budget {
+    /// Spending limit, US dollars (`--max-usd`).
+    limit_usd: Option<f64>,
     /// Whether and how to ask.
-    pub consent: Consent,
-    /// What costs what.
-    pub prices: RunningPrices,
+    consent: Consent,
+    /// Prices of what runs.
+    prices: RunningPrices,
 }
 
-/// A run that somebody agreed to, of which nothing exists yet.
+/// A run that the user agreed to, of which nothing exists yet.
 #[derive(Debug)]
-pub struct Agreed {
+struct Agreed {
     clients: Clients,
     scope: Scope,
     approval: Approval,
     rows: Vec<Training>,
     programs: Programs,
-    terms: Terms,
+    budget: Budget,
 }
 
-/// What is uploaded.
+/// Programs that are uploaded.
 #[derive(Clone, Debug)]
-pub struct Programs {
+struct Programs {
     /// The worker.
-    pub worker: PathBuf,
+    worker: PathBuf,
     /// The tensor store's Redis module, where a row needs it.
-    pub module: Option<PathBuf>,
+    module: Option<PathBuf>,
 }
 
 impl Agreed {
@@ -76,20 +78,20 @@ impl Agreed {
     ///
     /// # Errors
     /// Without usable credentials, over the limit, or without consent.
-    pub async fn ask(
+    async fn ask(
         rows: Vec<Training>,
         programs: Programs,
         worst_usd: f64,
-        terms: &Terms,
+        budget: &Budget,
         answer: impl FnOnce() -> Option<String>,
     ) -> Result<Self, PlatformError> {
         let clients = Clients::load(None).await?;
         let run = RunId::new(Uuid::new_v4().as_u64_pair().1);
         let scope = clients.scope(run, expiry(&rows)?).await?;
         let addresses = deployment::addresses(&scope, &rows).map_err(unusable)?;
-        let Terms {
+        let Budget {
             limit_usd, consent, ..
-        } = *terms;
+        } = *budget;
         let approval = Approval::ask(addresses, worst_usd, limit_usd, consent, answer)?;
         Ok(Self {
             clients,
@@ -97,7 +99,7 @@ impl Agreed {
             approval,
             rows,
             programs,
-            terms: terms.clone(),
+            budget: budget.clone(),
         })
     }
 
@@ -106,14 +108,14 @@ impl Agreed {
     /// # Errors
     /// When something could not be made. What was made is in the journal, for
     /// [`put_away`].
-    pub async fn begin(self, directory: &Path) -> Result<Aws, PlatformError> {
+    async fn begin(self, directory: &Path) -> Result<Aws, PlatformError> {
         let Self {
             clients,
             scope,
             approval,
             rows,
             programs,
-            terms,
+            budget,
         } = self;
         let unfit =
             |error: epochcost_aws::package::PackageError| PlatformError::Worker(error.to_string());
@@ -160,7 +162,7 @@ impl Agreed {
                 environment: Default::default(),
             },
             journal: Mutex::new(journal),
-            terms,
+            budget,
             spent_usd: std::sync::Mutex::new(0.0),
         })
     }
@@ -178,7 +180,7 @@ async fn read(what: &str, path: &Path) -> Result<Vec<u8>, PlatformError> {
 const PACKAGE_KEY: &str = "worker.zip";
 
 /// An account and a region, with what all trials of a run share.
-pub struct Aws {
+struct Aws {
     clients: Clients,
     scope: Scope,
     approval: Approval,
@@ -186,7 +188,7 @@ pub struct Aws {
     /// Without any trial's settings.
     package: Package,
     journal: Mutex<Journal>,
-    terms: Terms,
+    budget: Budget,
     /// What trials that have ended spent, US dollars.
     spent_usd: std::sync::Mutex<f64>,
 }
@@ -194,7 +196,7 @@ pub struct Aws {
 impl Aws {
     /// US dollars of an hour of an instance type; infinite where it has no price.
     fn instance_hour_usd(&self, instance_type: &str) -> f64 {
-        let hour_usd = self.terms.prices.instance_hour_usd.get(instance_type);
+        let hour_usd = self.budget.prices.instance_hour_usd.get(instance_type);
         hour_usd.copied().unwrap_or(f64::INFINITY)
     }
 
@@ -202,8 +204,8 @@ impl Aws {
     /// those instances.
     fn spending(&self, memory_mb: u32, rented: Vec<Rented>) -> Spending {
         Spending {
-            prices: self.terms.prices.clone(),
-            limit_usd: self.terms.limit_usd,
+            prices: self.budget.prices.clone(),
+            limit_usd: self.budget.limit_usd,
             memory_mb,
             rented,
             before_usd: *self.spent(),
@@ -217,23 +219,7 @@ impl Aws {
     }
 }
 
-#[async_trait]
-impl Platform for Aws {
-    fn name(&self) -> &'static str {
-        "aws"
-    }
-
-    async fn run_trial(
-        &self,
-        plan: &TrialPlan,
-        data: &TrialData,
-        progress: &dyn Progress,
-    ) -> Result<TrialOutcome, PlatformError> {
-        trial::run(self, plan, data, progress).await
-    }
-}
-
-/// When nobody needs anything of the run any more: all trials at their deadlines.
+/// Returns when everything of the run expires: after all trials at their deadlines.
 fn expiry(rows: &[Training]) -> Result<Timestamp, PlatformError> {
     let mut seconds = GRACE_S;
     for row in rows {
@@ -256,10 +242,37 @@ fn unusable(error: SystemError) -> PlatformError {
     }
 }
 
+impl From<AwsError> for PlatformError {
+    fn from(error: AwsError) -> Self {
+        Self::Cloud(CloudError::new(exit(&error), error))
+    }
+}
+
+/// Returns the exit code of an error. What the account lacks is the platform's
+/// lack; a failing service is not a usage error.
+fn exit(error: &AwsError) -> Exit {
+    match (error, error.cause()) {
+        (AwsError::SpendingLimit { .. } | AwsError::Spent { .. }, _) => Exit::SpendingLimit,
+        (AwsError::NotApproved { .. } | AwsError::Unusable { .. }, _) => Exit::Usage,
+        (
+            _,
+            Some(
+                Cause::NoCredentials
+                | Cause::Expired
+                | Cause::Unrecognised
+                | Cause::Permission
+                | Cause::Quota
+                | Cause::Capacity
+                | Cause::Unreachable,
+            ),
+        ) => Exit::Lacks,
+        _ => Exit::Internal,
+    }
+}
+
 /// Whether an error is about what the trial asked for, so that its row says it
 /// and the run goes on.
 fn is_the_trials(error: &AwsError) -> bool {
-    use epochcost_aws::Cause;
     matches!(
         error.cause(),
         Some(Cause::Throttled | Cause::Quota | Cause::Capacity | Cause::Service)

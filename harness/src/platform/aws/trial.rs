@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use epochcost_aws::deployment::{self, Package};
 use epochcost_aws::invoke;
 use epochcost_aws::resource::{Address, Kind, Spec};
-use epochcost_aws::{objects, provision, remove, workers};
+use epochcost_aws::{AwsError, objects, provision, remove, workers};
 use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, Device, Host, Launch, dataset_objects};
 use jiff::Timestamp;
@@ -34,10 +34,14 @@ pub(super) async fn run(
         Err(error) => Err(error),
     };
     let outcome = match outcome {
-        Err(PlatformError::Aws(error)) if is_the_trials(&error) => Ok(TrialOutcome {
-            failure: Some(error.to_string()),
-            ..TrialOutcome::default()
-        }),
+        Err(PlatformError::Cloud(error))
+            if error.downcast_ref::<AwsError>().is_some_and(is_the_trials) =>
+        {
+            Ok(TrialOutcome {
+                failure: Some(error.to_string()),
+                ..TrialOutcome::default()
+            })
+        }
         outcome => outcome,
     };
     let left = trial.put_away(&made).await;

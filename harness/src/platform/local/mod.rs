@@ -9,6 +9,7 @@ mod account;
 mod checkout;
 mod collector;
 mod control;
+mod doctor;
 #[cfg(feature = "aws")]
 pub mod emulator;
 pub(crate) mod environment;
@@ -16,6 +17,7 @@ mod host;
 mod http;
 mod instance;
 mod lambda;
+mod life_cycle;
 mod limits;
 mod measure;
 mod process;
@@ -28,6 +30,7 @@ mod trial;
 mod usage;
 pub mod worker;
 
+pub use life_cycle::LocalFactory;
 pub use limits::{Enforced, Enforcement};
 pub use measure::{MeasuredLimit, measure_limits};
 pub use services::{Missing, Programs, Requirement, ServerUsed, check, requirements};
@@ -35,16 +38,14 @@ pub use worker::Worker;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
-use super::{Platform, PlatformError, Progress, TrialData};
+use super::{PlatformError, Progress, TrialData};
 use crate::metering::TrialOutcome;
 use crate::rows::{Row, TrialPlan};
 use limits::Limits;
 use services::{Provider, Real};
 use worker::Description;
 
-/// This machine.
+/// This machine, with a worker and services for trials.
 #[derive(Debug)]
 pub struct Local {
     worker: Worker,
@@ -55,33 +56,37 @@ pub struct Local {
 }
 
 impl Local {
-    /// Finds or builds the worker, and looks at what this machine can enforce.
+    /// Finds or builds the worker, and detects what this machine can enforce.
     ///
     /// # Errors
-    /// [`PlatformError::Worker`] when there is no worker to be had.
+    /// [`PlatformError::Worker`] when there is no worker and none can be built.
     pub async fn new() -> Result<Self, PlatformError> {
-        let found = tokio::task::spawn_blocking(worker::find_or_build).await;
-        Self::with_worker(found.map_err(|error| PlatformError::Worker(error.to_string()))??).await
+        let (worker, description) = worker::find_and_describe().await?;
+        Ok(Self::of(worker, description))
     }
 
-    /// Trials run `worker`.
+    /// Returns this machine with `worker` for its trials.
     ///
     /// # Errors
-    /// [`PlatformError::Worker`] when it is none.
+    /// [`PlatformError::Worker`] when it is no worker of this version.
     pub async fn with_worker(worker: Worker) -> Result<Self, PlatformError> {
         let description = worker.describe().await?;
+        Ok(Self::of(worker, description))
+    }
+
+    fn of(worker: Worker, description: Description) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Ok(Self {
+        Self {
             worker,
             description,
             limits: Arc::new(Limits::detect()),
             cores,
             services: Provider::Embedded,
-        })
+        }
     }
 
-    /// The same with real servers for these rows in place of the embedded
-    /// services. Those that every trial needs are started.
+    /// Puts real servers for these rows in place of the embedded services, and
+    /// starts those that every trial needs.
     ///
     /// # Errors
     /// [`PlatformError::Lacks`] where something is missing, and
@@ -93,7 +98,7 @@ impl Local {
         })
     }
 
-    /// The real servers that trials run on; none where services are embedded.
+    /// Returns the real servers that trials run on; none where services are embedded.
     pub async fn servers(&self) -> Vec<ServerUsed> {
         match &self.services {
             Provider::Embedded => Vec::new(),
@@ -101,7 +106,7 @@ impl Local {
         }
     }
 
-    /// The worker binary.
+    /// Returns the worker binary.
     pub fn worker(&self) -> &Worker {
         &self.worker
     }
@@ -111,41 +116,37 @@ impl Local {
     /// # Errors
     /// [`PlatformError::Lacks`] with the remedy.
     pub fn check_device(&self, row: &Row) -> Result<(), PlatformError> {
-        match row.cpu_fallback {
-            true => Ok(()),
-            false => self.description.offers(
-                row.job.device,
-                &row.id,
-                "set `fallback: true` in the row's `device` for the CPU in its place",
-            ),
+        if row.cpu_fallback {
+            return Ok(());
         }
+        self.description.offers(
+            row.job.device,
+            &row.id,
+            "set `fallback: true` in the row's `device` for the CPU in its place",
+        )
     }
 
-    /// How the limits of functions are held.
+    /// Returns how the limits of functions are enforced.
     pub fn enforcement(&self) -> Enforcement {
         self.limits.enforcement()
     }
-}
 
-/// How the limits of functions would be held on this machine.
-pub fn enforcement() -> Enforcement {
-    Limits::detect().enforcement()
-}
-
-#[async_trait]
-impl Platform for Local {
-    fn name(&self) -> &'static str {
-        "local"
-    }
-
-    async fn run_trial(
+    /// Runs one trial, as [`Platform::run_trial`](super::Platform::run_trial) says.
+    ///
+    /// # Errors
+    /// When the device is not here, or this machine could not do its part.
+    pub async fn run_trial(
         &self,
         plan: &TrialPlan,
         data: &TrialData,
         progress: &dyn Progress,
     ) -> Result<TrialOutcome, PlatformError> {
-        let row = &plan.row;
-        self.check_device(row)?;
+        self.check_device(&plan.row)?;
         trial::run(self, plan, data, progress).await
     }
+}
+
+/// Returns how the limits of functions would be enforced on this machine.
+pub fn enforcement() -> Enforcement {
+    Limits::detect().enforcement()
 }

@@ -101,6 +101,17 @@ pub fn find_or_build() -> Result<Worker, PlatformError> {
     }
 }
 
+/// Finds or builds the worker on a thread that may block, and asks it what it is.
+///
+/// # Errors
+/// [`PlatformError::Worker`] when there is none of this version and none can be built.
+pub async fn find_and_describe() -> Result<(Worker, Description), PlatformError> {
+    let found = tokio::task::spawn_blocking(find_or_build).await;
+    let worker = found.map_err(|error| PlatformError::Worker(error.to_string()))??;
+    let description = worker.describe().await?;
+    Ok((worker, description))
+}
+
 impl Worker {
     /// The worker at `path`.
     ///

@@ -6,20 +6,21 @@
 //! no model.
 
 mod compute;
+mod life_cycle;
 mod outcome;
 
 use std::path::PathBuf;
 
-use async_trait::async_trait;
 use epochcost_simulator::profile::ModelCost;
 use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
 use epochcost_systems::Device;
 use tokio::sync::watch;
 
+pub use life_cycle::SimFactory;
 pub(crate) use outcome::invocation;
 
 use super::local::Worker;
-use super::{Platform, PlatformError, Progress, TrialData};
+use super::{PlatformError, Progress};
 use crate::metering::TrialOutcome;
 use crate::rows::{self, Row, TrialPlan, device};
 
@@ -117,18 +118,14 @@ impl Sim {
         }
         Ok(phantom(simulation, false, &|_| {}).await?.infeasible)
     }
-}
 
-#[async_trait]
-impl Platform for Sim {
-    fn name(&self) -> &'static str {
-        "sim"
-    }
-
-    async fn run_trial(
+    /// Runs one trial, as [`Platform::run_trial`](super::Platform::run_trial) says.
+    ///
+    /// # Errors
+    /// When the row cannot be simulated, or the worker fails.
+    pub async fn run_trial(
         &self,
         plan: &TrialPlan,
-        _data: &TrialData,
         progress: &dyn Progress,
     ) -> Result<TrialOutcome, PlatformError> {
         let simulation = self.describe(plan)?;

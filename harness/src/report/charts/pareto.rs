@@ -6,6 +6,7 @@ use super::{Chart, Labelled};
 use crate::analysis::summary::Verdict;
 use crate::claims::{Estimate, Metric};
 use crate::format;
+use crate::platform::{Site, site_of};
 use crate::report::chart::{LowerBound, Mark, Scatter, scatter};
 use crate::report::provenance::Provenance;
 
@@ -230,10 +231,10 @@ fn caption(platform: &str, provenance: Provenance, published: bool, bounded: boo
             }
         });
     }
-    match platform {
-        "local" => caption.push_str(" Local durations at list prices."),
-        "sim" => caption.push_str(" Simulated durations at list prices."),
-        _ => {}
+    match site_of(platform) {
+        Some(Site::ThisMachine) => caption.push_str(" Local durations at list prices."),
+        Some(Site::VirtualTime) => caption.push_str(" Simulated durations at list prices."),
+        Some(Site::Cloud(_)) | None => {}
     }
     caption
 }

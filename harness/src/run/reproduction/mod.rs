@@ -11,13 +11,13 @@ use std::path::Path;
 use self::catalogue::Catalogue;
 use self::standing::{Binaries, Standing, put_aside};
 use self::task::{Task, one_line};
-use super::aws::Terms;
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
 use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, PlatformKind};
+use crate::platform::Terms;
 use crate::report;
 use crate::results::{
     ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use crate::error::Error;
-use crate::experiment::{Experiment, PlatformKind};
+use crate::experiment::Experiment;
 use crate::platform::PlatformError;
 use crate::platform::local::worker::{Worker, find_or_build};
 use crate::results::{Build, Makings, ResultsError, RunDirectory, set_aside};
@@ -31,8 +31,8 @@ impl Binaries {
     /// # Errors
     /// When there is no worker and none can be built.
     pub async fn worker(&self, experiment: &Experiment) -> Result<Option<&str>, Error> {
-        let starts_workers = experiment.platform == PlatformKind::Local || experiment.needs_data();
-        if experiment.rows.is_empty() || !starts_workers {
+        // Whatever trains, trains in workers.
+        if !experiment.needs_data() {
             return Ok(None);
         }
         let find = || async {

@@ -8,6 +8,7 @@ use super::standing::{Binaries, Standing};
 use crate::chain::chain;
 use crate::error::Error;
 use crate::experiment::{Experiment, Options};
+use crate::platform::PlatformError;
 use crate::results::{Item, ItemState};
 use crate::run::execute::runnable;
 
@@ -68,7 +69,8 @@ impl Task {
             Err(error) => {
                 let why = match error {
                     // Its remedy is an option of `run`.
-                    Error::Lacks { what, .. } => what,
+                    Error::Lacks { what, .. }
+                    | Error::Platform(PlatformError::Refused { what, .. }) => what,
                     error => one_line(&error),
                 };
                 self.obstacle = Some((ItemState::CannotRun, why));

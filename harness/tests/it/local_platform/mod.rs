@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use epochcost::metering::TrialOutcome;
 use epochcost::platform::local::{Local, Worker, worker};
-use epochcost::platform::{Platform, PlatformError, Progress, TrialData};
+use epochcost::platform::{PlatformError, Progress, TrialData};
 use epochcost::rows::{Fault, FaultKind, Row, TrialPlan};
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;

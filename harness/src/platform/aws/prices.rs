@@ -1,11 +1,11 @@
-//! The price book as the AWS crate asks it.
+//! The price book, as the AWS crate asks for prices.
 
 use epochcost_aws::{HoldingPrices, Prices};
 
-use super::PriceBook;
+use crate::cost::PriceBook;
 
 /// A price book's prices.
-pub(crate) struct Book<'a>(pub(crate) &'a PriceBook);
+pub(super) struct Book<'a>(pub(super) &'a PriceBook);
 
 impl Book<'_> {
     fn usd(&self, dimension: &str) -> Result<f64, String> {

@@ -1,0 +1,231 @@
+//! An experiment on AWS, from consent to the removal of all that it created.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, IsTerminal, stdin};
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
+use epochcost_aws::{Consent, Prices, worst_case};
+
+use super::account::{self, AwsCloud, training};
+use super::prices::Book;
+use super::{Agreed, Aws, Budget, Programs, RunningPrices, put_away};
+use crate::metering::TrialOutcome;
+use crate::platform::local::{self, worker};
+use crate::platform::{
+    Cloud, Estimates, Factory, Finding, Leftover, Platform, PlatformError, PlatformOptions,
+    Prepared, Progress, Site, Terms, TrialData,
+};
+use crate::rows::{Row, TrialPlan};
+use crate::ui::{Output, eprint_line};
+
+const NAME: &str = "aws";
+
+/// AWS.
+#[derive(Clone, Copy, Debug)]
+pub struct AwsFactory;
+
+impl Factory for AwsFactory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn site(&self) -> Site {
+        Site::Cloud("AWS")
+    }
+
+    fn cloud(&self) -> Result<Option<&dyn Cloud>, PlatformError> {
+        Ok(Some(&AwsCloud))
+    }
+
+    fn open(&self, options: PlatformOptions) -> Result<Box<dyn Platform>, PlatformError> {
+        Ok(Box::new(OnAws {
+            options,
+            stage: Stage::Open,
+        }))
+    }
+}
+
+/// AWS, for one experiment.
+struct OnAws {
+    options: PlatformOptions,
+    stage: Stage,
+}
+
+/// How far an experiment has come.
+enum Stage {
+    /// Nothing was asked yet.
+    Open,
+    /// The user agreed; nothing exists yet.
+    Agreed(Box<Agreed>),
+    /// What all trials share exists.
+    Begun(Box<Aws>),
+}
+
+impl OnAws {
+    fn lacks(&self, what: &str, remedy: &str) -> PlatformError {
+        PlatformError::lacking(format!("{}: {what}", self.options.file.display()), remedy)
+    }
+
+    fn estimates(&self) -> Result<&Estimates, PlatformError> {
+        (self.options.estimates.as_ref()).ok_or(PlatformError::NotPrepared(NAME))
+    }
+
+    /// Asks for consent to the worst case.
+    async fn agree(
+        &self,
+        plans: &[TrialPlan],
+        worker: PathBuf,
+        terms: &Terms,
+        output: Output,
+    ) -> Result<Agreed, PlatformError> {
+        let Estimates { rows, prices } = self.estimates()?;
+        let trainings: Vec<Training> = rows.iter().map(training).collect();
+        let lines = worst_case(&trainings, &Book(prices)).map_err(|error| {
+            self.lacks(&format!("there is no worst case: {error}"), OTHER_PRICES)
+        })?;
+        let worst_usd: f64 = lines.iter().map(|line| line.usd).sum();
+        let consent = match (terms.yes, stdin().is_terminal()) {
+            (true, _) => Consent::Given,
+            (false, true) => Consent::Ask,
+            (false, false) => Consent::Impossible,
+        };
+        let module = self.needed_module(plans, &trainings, output)?;
+        let budget = Budget {
+            limit_usd: terms.max_usd,
+            consent,
+            prices: self.running_prices(&trainings)?,
+        };
+        let answer = || {
+            eprint_line(format_args!("run on AWS and pay for it? Type yes:"));
+            let mut answer = String::new();
+            stdin().lock().read_line(&mut answer).ok().map(|_| answer)
+        };
+        let programs = Programs { worker, module };
+        Agreed::ask(trainings, programs, worst_usd, &budget, answer).await
+    }
+
+    /// Returns the prices that spending is watched by. Instance types without a
+    /// price are left out.
+    fn running_prices(&self, trainings: &[Training]) -> Result<RunningPrices, PlatformError> {
+        let book = Book(&self.estimates()?.prices);
+        let price = |dimension: &str| {
+            let price = book.price(dimension).map(|(usd, _)| usd);
+            price.map_err(|error| self.lacks(&error, "use another price book"))
+        };
+        let mut hours = BTreeMap::new();
+        let kinds = trainings.iter().map(|row| row.instance_type.as_str());
+        for kind in kinds.chain([SERVICE_INSTANCE]) {
+            if let Ok(usd) = price(&format!("ec2/{kind}")) {
+                hours.insert(kind.to_owned(), usd);
+            }
+        }
+        Ok(RunningPrices {
+            gb_second_usd: price("lambda_gb_second")?,
+            request_usd: price("lambda_request")?,
+            instance_hour_usd: hours,
+        })
+    }
+
+    /// Returns the Redis module, found or built, where a row computes in its
+    /// tensor stores.
+    fn needed_module(
+        &self,
+        plans: &[TrialPlan],
+        trainings: &[Training],
+        output: Output,
+    ) -> Result<Option<PathBuf>, PlatformError> {
+        let mut rows = trainings.iter().zip(plans);
+        if !rows.any(|(training, plan)| training.uses_tensor_store && plan.row.needs_module()) {
+            return Ok(None);
+        }
+        output.message(format_args!(
+            "looking for the Redis module; building it takes a minute"
+        ));
+        Ok(local::Programs::find_or_build(true, false)?.module)
+    }
+}
+
+/// Remedy where something has no price.
+const OTHER_PRICES: &str = "the price book lacks it; `epochcost prices refresh` writes another";
+
+#[async_trait]
+impl Platform for OnAws {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn refuse(&self, rows: &[Row]) -> Result<(), PlatformError> {
+        if self.estimates()?.rows.len() < rows.len() {
+            return Err(self.lacks(
+                "some of its rows are impossible on Lambda",
+                "`epochcost plan` names them and their limits",
+            ));
+        }
+        for row in rows {
+            if row.sandbox.network.is_some() {
+                let what = format!("{} shapes the network, and AWS has its own", row.id);
+                return Err(self.lacks(&what, "leave `network` out"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn prepare(
+        &mut self,
+        plans: &[TrialPlan],
+        terms: &Terms,
+        output: Output,
+    ) -> Result<Prepared, PlatformError> {
+        let (worker, _) = worker::find_and_describe().await?;
+        let agreed = self
+            .agree(plans, worker.path.clone(), terms, output)
+            .await?;
+        self.stage = Stage::Agreed(Box::new(agreed));
+        Ok(Prepared {
+            worker: Some(worker.path),
+            infeasible: vec![None; plans.len()],
+            ..Prepared::default()
+        })
+    }
+
+    async fn begin(&mut self, directory: &Path) -> Result<(), PlatformError> {
+        let Stage::Agreed(agreed) = std::mem::replace(&mut self.stage, Stage::Open) else {
+            return Err(PlatformError::NotPrepared(NAME));
+        };
+        self.stage = Stage::Begun(Box::new(agreed.begin(directory).await?));
+        Ok(())
+    }
+
+    async fn run_trial(
+        &self,
+        plan: &TrialPlan,
+        data: &TrialData,
+        progress: &dyn Progress,
+    ) -> Result<TrialOutcome, PlatformError> {
+        let Stage::Begun(aws) = &self.stage else {
+            return Err(PlatformError::NotPrepared(NAME));
+        };
+        super::trial::run(aws, plan, data, progress).await
+    }
+
+    async fn tear_down(
+        &self,
+        directory: &Path,
+        output: Output,
+    ) -> Result<Vec<Leftover>, PlatformError> {
+        let say = |text: &str| output.message(format_args!("{text}"));
+        let left = put_away(directory, &say).await?;
+        let prices = self.options.estimates.as_ref().map(|known| &known.prices);
+        let leftover = |left: super::Left| Leftover {
+            resource: account::resource(&left.found, prices),
+            refusal: left.refusal.map(|error| error.to_string()),
+        };
+        Ok(left.into_iter().map(leftover).collect())
+    }
+
+    async fn doctor(&self) -> Result<Vec<Finding>, PlatformError> {
+        account::doctor().await
+    }
+}

@@ -1,0 +1,47 @@
+//! What a run may spend, and what its results say of a prepared platform.
+
+use std::path::PathBuf;
+
+/// What a run may spend, and whether the user has agreed to it already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// Whether the user agreed beforehand (`--yes`).
+    pub yes: bool,
+    /// Spending limit, US dollars (`--max-usd`).
+    pub max_usd: Option<f64>,
+}
+
+/// A platform that is ready, as results describe it.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// Worker binary, where trials start one.
+    pub worker: Option<PathBuf>,
+    /// Limits of functions, and how they are enforced.
+    pub limits: Vec<Limit>,
+    /// Servers that trials use.
+    pub servers: Vec<Server>,
+    /// Limits that make rows impossible; one entry per plan.
+    pub infeasible: Vec<Option<String>>,
+}
+
+/// A limit of functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Name of the limit.
+    pub what: String,
+    /// Whether it is enforced.
+    pub enforced: bool,
+    /// Mechanism that enforces it, or the reason when it is not enforced.
+    pub how: String,
+}
+
+/// A server that trials use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Name of the program.
+    pub name: String,
+    /// Version that it reported; none where it was not asked.
+    pub version: Option<String>,
+    /// Settings that it was started with.
+    pub settings: String,
+}

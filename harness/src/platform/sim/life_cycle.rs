@@ -1,0 +1,94 @@
+//! An experiment in virtual time, from its constants to its last trial.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+use super::{RealCompute, Sim};
+use crate::metering::TrialOutcome;
+use crate::platform::local::worker;
+use crate::platform::{
+    Factory, Platform, PlatformError, PlatformOptions, Prepared, Progress, Site, Terms, TrialData,
+};
+use crate::rows::{Simulation, TrialPlan};
+use crate::ui::Output;
+
+const NAME: &str = "sim";
+
+/// Virtual time.
+#[derive(Clone, Copy, Debug)]
+pub struct SimFactory;
+
+impl Factory for SimFactory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn site(&self) -> Site {
+        Site::VirtualTime
+    }
+
+    fn open(&self, options: PlatformOptions) -> Result<Box<dyn Platform>, PlatformError> {
+        Ok(Box::new(InVirtualTime {
+            simulation: options.simulation,
+            dataset_directory: options.dataset_directory,
+            sim: None,
+        }))
+    }
+}
+
+/// Virtual time, for one experiment.
+struct InVirtualTime {
+    /// What the experiment computes durations from.
+    simulation: Option<Simulation>,
+    dataset_directory: PathBuf,
+    /// None before it is prepared.
+    sim: Option<Sim>,
+}
+
+#[async_trait]
+impl Platform for InVirtualTime {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn prepare(
+        &mut self,
+        plans: &[TrialPlan],
+        _terms: &Terms,
+        _output: Output,
+    ) -> Result<Prepared, PlatformError> {
+        let simulation = (self.simulation.clone()).ok_or(PlatformError::NotPrepared(NAME))?;
+        // Models train in the worker, which links them.
+        let real = if simulation.real_compute {
+            let (worker, _) = worker::find_and_describe().await?;
+            let directory = self.dataset_directory.clone();
+            Some(RealCompute { worker, directory })
+        } else {
+            None
+        };
+        let worker = real.as_ref().map(|real| real.worker.path.clone());
+        let sim = Sim::new(simulation, real);
+        let mut infeasible = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let limit = sim.infeasible(plan).await?;
+            infeasible.push(limit.map(|limit| limit.to_string()));
+        }
+        self.sim = Some(sim);
+        Ok(Prepared {
+            worker,
+            infeasible,
+            ..Prepared::default()
+        })
+    }
+
+    async fn run_trial(
+        &self,
+        plan: &TrialPlan,
+        _data: &TrialData,
+        progress: &dyn Progress,
+    ) -> Result<TrialOutcome, PlatformError> {
+        let sim = self.sim.as_ref().ok_or(PlatformError::NotPrepared(NAME))?;
+        sim.run_trial(plan, progress).await
+    }
+}

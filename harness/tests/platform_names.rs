@@ -1,0 +1,94 @@
+//! The registry alone knows platforms by their names: elsewhere in the harness
+//! no source compares a name, and no feature chooses code.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use epochcost::platform::platforms;
+
+/// Files outside the platforms that may name one.
+const EXCEPTIONS: [&str; 1] = [
+    // It serves AWS' interfaces, and no trial.
+    "cmd/emulate.rs",
+];
+
+/// Files of the platforms in which the feature chooses code: declaration and
+/// stand-in of the platform, and the local parts that only an emulator uses.
+const SEAM: [&str; 4] = [
+    "platform/mod.rs",
+    "platform/registry.rs",
+    "platform/local/mod.rs",
+    "platform/local/host.rs",
+];
+
+/// Every source below `directory`, with its path from there.
+fn sources(directory: &Path) -> Vec<(String, String)> {
+    let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(below) = open.pop() {
+        for entry in std::fs::read_dir(directory.join(&below)).unwrap() {
+            let entry = entry.unwrap();
+            let path = below.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(directory.join(&path)).unwrap();
+                found.push((path.to_str().unwrap().to_owned(), text));
+            }
+        }
+    }
+    found
+}
+
+fn harness() -> Vec<(String, String)> {
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+}
+
+/// Lines of code, each with its number, that hold one of `words`.
+fn lines_with(text: &str, words: &[String]) -> Vec<String> {
+    let lines = text.lines().enumerate();
+    let code = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
+    code.filter(|(_, line)| words.iter().any(|word| line.contains(word)))
+        .map(|(at, line)| format!("{}: {}", at + 1, line.trim()))
+        .collect()
+}
+
+#[test]
+fn no_source_outside_the_platforms_names_one() {
+    let quoted = platforms()
+        .iter()
+        .map(|known| format!("{:?}", known.name()));
+    let types = ["LocalFactory", "SimFactory", "AwsFactory"].map(String::from);
+    let words: Vec<String> = quoted.chain(types).collect();
+    let mut found = Vec::new();
+    for (path, text) in harness() {
+        if path.starts_with("platform/") || EXCEPTIONS.contains(&path.as_str()) {
+            continue;
+        }
+        let lines = lines_with(&text, &words);
+        found.extend(lines.iter().map(|line| format!("{path}:{line}")));
+        // A variant would be a name: there are none.
+        let variants = text.match_indices("PlatformKind::").filter(|(at, word)| {
+            text[at + word.len()..].starts_with(|c: char| c.is_ascii_uppercase())
+        });
+        found.extend(variants.map(|(at, _)| format!("{path}: byte {at}")));
+    }
+    assert!(
+        found.is_empty(),
+        "ask the registry for a property (`platform::site_of`) instead of its name:\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn the_feature_of_a_platform_chooses_code_in_one_place() {
+    let words = [r#"feature = "aws""#.to_owned()];
+    let mut found = Vec::new();
+    for (path, text) in harness() {
+        let allowed = SEAM.iter().chain(&EXCEPTIONS);
+        if !allowed.into_iter().any(|known| *known == path) {
+            let lines = lines_with(&text, &words);
+            found.extend(lines.iter().map(|line| format!("{path}:{line}")));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
