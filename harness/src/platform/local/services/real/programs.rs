@@ -192,7 +192,7 @@ fn missing(error: ServerError) -> Missing {
         ServerError::Missing { program, remedy } => {
             Missing::new(format!("{program} is not installed"), remedy)
         }
-        other => Missing::new(other.to_string(), "see what it says"),
+        other => Missing::new(other.report(), "see what it says"),
     }
 }
 

@@ -255,7 +255,7 @@ fn running<S>(
 fn not_started(error: ServerError) -> PlatformError {
     PlatformError::Service {
         service: "a server",
-        reason: error.to_string(),
+        reason: error.report(),
     }
 }
 
