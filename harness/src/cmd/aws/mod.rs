@@ -55,17 +55,6 @@ pub struct RefreshArgs {
     pub out: PathBuf,
 }
 
-/// `emulate`.
-#[derive(Debug, clap::Args)]
-pub struct EmulateArgs {
-    /// The endpoint of an emulator of S3, CloudWatch Logs and EC2, such as moto.
-    #[arg(long, value_name = "URL")]
-    pub backend: String,
-    /// The region whose instances run here.
-    #[arg(long, value_name = "REGION", default_value = "us-east-1")]
-    pub region: String,
-}
-
 /// What a run on AWS may spend, and who agreed to it.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "read with AWS only"))]
@@ -275,22 +264,4 @@ pub(super) async fn put_away(directory: &Path, output: Output) -> Result<(), Err
 #[cfg(not(feature = "aws"))]
 pub(super) async fn put_away(_: &Path, _: Output) -> Result<(), Error> {
     Ok(())
-}
-
-/// Serves AWS' Lambda on this machine until it is stopped.
-///
-/// # Errors
-/// When there is no port to be had.
-#[cfg(feature = "aws")]
-pub async fn emulate(args: &EmulateArgs, output: Output) -> Result<Exit, Error> {
-    run::emulate(args, output).await
-}
-
-/// Serves nothing.
-///
-/// # Errors
-/// Always, in this build.
-#[cfg(not(feature = "aws"))]
-pub async fn emulate(_: &EmulateArgs, _: Output) -> Result<Exit, Error> {
-    Err(lacking())
 }

@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
 use epochcost_aws::{Consent, Prices, monthly_usd, worst_case};
 
+use super::Terms;
 use super::book::Book;
 use super::plan::training;
-use super::{EmulateArgs, Terms};
 use crate::cmd::execute::stop_signal;
 use crate::cmd::{Output, complain, plan};
 use crate::cost::PriceBook;
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::platform::aws::{self, Agreed, Programs, RunningPrices};
 use crate::platform::local;
-use crate::platform::local::emulator::Emulator;
 use crate::report::format::usd;
 use crate::results::ResultsError;
 
@@ -169,24 +168,4 @@ pub(super) async fn put_away(directory: &Path, output: Output) -> Result<(), Err
         what: format!("{} resources of the run are still there", left.len()),
         remedy: "`epochcost clean` removes them".to_owned(),
     })
-}
-
-pub(super) async fn emulate(args: &EmulateArgs, output: Output) -> Result<Exit, Error> {
-    let stop = stop_signal()?;
-    let failed = |source| Error::Io {
-        doing: "serve Lambda".to_owned(),
-        source,
-    };
-    let emulator = Emulator::start(&args.backend, &args.region)
-        .await
-        .map_err(failed)?;
-    let (endpoint, objects) = (emulator.endpoint(), emulator.objects_endpoint());
-    output.json(&serde_json::json!({ "endpoint": endpoint, "objects": objects }));
-    output.text(format_args!(
-        "export AWS_ENDPOINT_URL={} AWS_ENDPOINT_URL_S3={objects} AWS_ENDPOINT_URL_SFN={endpoint} \
-         AWS_ENDPOINT_URL_LAMBDA={endpoint} AWS_ENDPOINT_URL_CLOUDWATCH={endpoint}",
-        args.backend
-    ));
-    stop.await;
-    Ok(Exit::Done)
 }

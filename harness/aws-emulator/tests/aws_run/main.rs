@@ -1,5 +1,4 @@
 //! Whole runs on AWS without an account.
-#![cfg(feature = "aws")]
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -7,9 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-#[path = "aws_run/cloud.rs"]
 mod cloud;
-#[path = "aws_run/faults.rs"]
 mod faults;
 
 use epochcost_servers::find;
@@ -60,7 +57,7 @@ fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/smoke.yaml");
     let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
     for (platform, out) in [("local", &local), ("aws", &aws)] {
         let out = out.display().to_string();

@@ -1,5 +1,5 @@
-//! An emulated cloud for tests: the emulator of this program is Lambda and Step
-//! Functions, and runs the instances of moto's EC2; moto is everything else.
+//! Emulated cloud for tests: this crate's emulator serves Lambda, Step Functions and
+//! CloudWatch and runs the instances of moto's EC2; moto serves everything else.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -69,6 +69,21 @@ fn moto() -> Option<Server> {
     Some(server)
 }
 
+/// Path of the program under test: `EPOCHCOST_BIN`, or `epochcost` beside the emulator.
+/// It must have been built with the feature `aws`.
+fn epochcost() -> PathBuf {
+    let beside =
+        || Path::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator")).with_file_name("epochcost");
+    let program = std::env::var_os("EPOCHCOST_BIN").map_or_else(beside, PathBuf::from);
+    assert!(
+        program.is_file(),
+        "there is no {}: build it with `cargo build --release -p epochcost --features \
+         epochcost/aws`, or set EPOCHCOST_BIN",
+        program.display()
+    );
+    program
+}
+
 /// The emulated cloud.
 pub struct Cloud {
     pub moto: Server,
@@ -80,8 +95,8 @@ pub struct Cloud {
 impl Cloud {
     pub fn start() -> Option<Self> {
         let moto = moto()?;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_epochcost"))
-            .args(["emulate", "--backend", &moto.url, "--region", REGION])
+        let mut child = Command::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator"))
+            .args(["--backend", &moto.url, "--region", REGION])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -119,7 +134,7 @@ impl Cloud {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        let mut command = Command::new(epochcost());
         command
             .args(arguments)
             .stdin(Stdio::null())
