@@ -2,92 +2,31 @@
 //! can cost.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use epochcost_systems::{Fidelity, SystemError};
 
 use serde::Serialize;
 
-use crate::Scope;
-use crate::network::{self, MEMBERS};
-use crate::policy;
+use crate::names::{FUNCTIONS, INSTANCES, MACHINES, MEMBERS, Role};
 use crate::resource::{
     Address, Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
     ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
 };
-use crate::services::Role;
+use crate::{Scope, network, permissions};
 
+pub use crate::names::{
+    Place, SERVICE_INSTANCE, code_bucket, function_name, log_group_name, objects_bucket,
+    state_machine_name,
+};
 pub use crate::network::subnet;
 pub use crate::training::{Called, Training};
 
-/// Type of the instances that hold tensor stores (Barrak et al. 2023, §IV) and
-/// the queue.
-pub const SERVICE_INSTANCE: &str = "t2.medium";
 /// Days that log lines are kept: one of the retentions that CloudWatch knows.
 const RETENTION_DAYS: i32 = 3;
 
 /// Seconds around a trial's own time, with room: what it needs is made and
 /// boots, its log and its metrics are waited for, and what was made goes.
 pub const AROUND_TRIAL_S: u64 = 1_200;
-
-/// A name's part: lower case, digits and hyphens, as the strictest service
-/// (S3) takes it.
-pub(crate) fn part(text: &str) -> String {
-    let letter = |c: char| match c.to_ascii_lowercase() {
-        c if c.is_ascii_alphanumeric() => c,
-        _ => '-',
-    };
-    text.chars().map(letter).collect()
-}
-
-/// Which trial of a run something is for: part of the names of all that is
-/// made for one trial alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The row's number in the run, from 0.
-    pub row: usize,
-    /// The trial's number in its row, from 0.
-    pub trial: usize,
-}
-
-impl Place {
-    /// The name of `what` of this trial.
-    pub(crate) fn name(self, scope: &Scope, what: &str) -> String {
-        scope.run.name(&format!("{}-{self}", part(what)))
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { row, trial } = self;
-        write!(f, "r{row}t{trial}")
-    }
-}
-
-/// The name of one of a system's functions for a trial.
-pub fn function_name(scope: &Scope, system: &str, function: &str, place: Place) -> String {
-    place.name(scope, &format!("{system}-{function}"))
-}
-
-/// The name of a system's state machine for a trial.
-pub fn state_machine_name(scope: &Scope, system: &str, place: Place) -> String {
-    place.name(scope, system)
-}
-
-/// The log group of a function.
-pub fn log_group_name(function: &str) -> String {
-    format!("/aws/lambda/{function}")
-}
-
-/// The name of the bucket that programs lie in.
-pub fn code_bucket(scope: &Scope) -> String {
-    scope.run.name("code")
-}
-
-/// The name of the bucket of datasets and of what is exchanged.
-pub fn objects_bucket(scope: &Scope) -> String {
-    scope.run.name("objects")
-}
 
 /// What exists once for all rows: buckets, `code` in one of them, roles, the
 /// instance profile, the security group, and the network of hosts of services.
@@ -129,21 +68,21 @@ pub fn shared(
         specs.push(role(
             FUNCTIONS,
             "lambda.amazonaws.com",
-            policy::of_functions(scope, network::has_functions(rows)?),
+            permissions::functions(scope, network::has_functions(rows)?),
         ));
     }
     if machines {
         specs.push(role(
             MACHINES,
             "states.amazonaws.com",
-            policy::of_state_machines(scope),
+            permissions::state_machines(scope),
         ));
     }
     if hosts {
         specs.push(role(
             INSTANCES,
             "ec2.amazonaws.com",
-            policy::of_instances(scope, invoke),
+            permissions::instances(scope, invoke),
         ));
         specs.push(Spec::InstanceProfile(InstanceProfileSpec {
             name: name(INSTANCES),
@@ -157,11 +96,6 @@ pub fn shared(
     specs.extend(network::specs(scope, rows)?);
     Ok(specs)
 }
-
-/// Names of roles.
-const FUNCTIONS: &str = "functions";
-const MACHINES: &str = "machines";
-const INSTANCES: &str = "instances";
 
 /// The worker as it was uploaded, and what its functions find.
 #[derive(Clone, Debug)]
@@ -275,7 +209,7 @@ pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, Syste
             let place = Place { row, trial };
             let specs = of_trial(scope, training, place, &package)?;
             all.extend(specs.iter().map(Spec::address));
-            for role in crate::services::roles(training)? {
+            for role in training.roles()? {
                 all.push(Address {
                     kind: Kind::Instance,
                     name: crate::services::instance_name(scope, training, place, role),
@@ -371,7 +305,7 @@ fn of_row(
     let machines = u64::from(row.transitions()? > 0);
     let name = state_machine_name(scope, system, place);
     add(Kind::StateMachine, name, machines, "standard".to_owned());
-    let (roles, workers) = (crate::services::roles(row)?, row.instances()?);
+    let (roles, workers) = (row.roles()?, row.instances()?);
     let name = |what: &str| place.name(scope, &format!("{system}-{what}"));
     let stores = roles.iter().filter(|role| **role != Role::Queue).count();
     let queues = roles.len() - stores;
@@ -395,7 +329,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::RunId;
-    use crate::policy::too_wide;
+    use crate::permissions::too_wide;
 
     pub(crate) fn scope() -> Scope {
         Scope {

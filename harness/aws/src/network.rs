@@ -6,20 +6,11 @@ use std::collections::BTreeSet;
 use epochcost_systems::SystemError;
 
 use crate::Scope;
-use crate::deployment::{SERVICE_INSTANCE, Training};
+use crate::names::{self, MEMBERS, SERVICE_INSTANCE};
 use crate::resource::{
     EndpointService, EndpointSpec, FunctionNetwork, InternetGatewaySpec, Spec, SubnetSpec, VpcSpec,
 };
-
-/// The security group of all members of a run.
-pub(crate) const MEMBERS: &str = "members";
-/// The VPC, its gateway and its subnet.
-const NETWORK: &str = "network";
-
-/// The name of a run's VPC, of its gateway and of its subnet.
-pub(crate) fn name(scope: &Scope) -> String {
-    scope.run.name(NETWORK)
-}
+use crate::training::Training;
 
 /// Whether a run of these rows has a network of its own.
 pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
@@ -33,7 +24,7 @@ pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
 
 /// The name of the VPC of a run of these rows, if it has one.
 pub(crate) fn vpc(scope: &Scope, rows: &[Training]) -> Result<Option<String>, SystemError> {
-    Ok(is_needed(rows)?.then(|| name(scope)))
+    Ok(is_needed(rows)?.then(|| names::network(scope)))
 }
 
 /// The name of the subnet of a run of these rows, if it has a network of its
@@ -52,7 +43,7 @@ pub(crate) fn of_functions(
 ) -> Result<Option<FunctionNetwork>, SystemError> {
     let inside = row.service_hosts()? > 0;
     Ok(inside.then(|| FunctionNetwork {
-        subnet: name(scope),
+        subnet: names::network(scope),
         security_group: scope.run.name(MEMBERS),
     }))
 }

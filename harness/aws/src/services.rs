@@ -1,37 +1,15 @@
 //! Hosts of services: tensor stores and the queue of a trial, each on an
 //! instance that tells its address once it answers.
 
-use std::fmt;
-
-use epochcost_systems::SystemError;
-
-use crate::deployment::{Place, SERVICE_INSTANCE, Training, code_bucket, objects_bucket};
-use crate::network::{self, MEMBERS};
+use crate::names::{
+    self, IMAGE, INSTANCES, MEMBERS, Place, SERVICE_INSTANCE, code_bucket, objects_bucket,
+};
 use crate::resource::{InstanceSpec, Spec};
+use crate::training::Training;
 use crate::user_data::{AMQP_PORT, Duty, REDIS_PORT, Service, script};
-use crate::workers::IMAGE;
 use crate::{AwsError, Scope};
 
-/// The module's key in the bucket of programs.
-pub const MODULE_KEY: &str = "tensor-store.so";
-
-/// What a host serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// A tensor store, by the rank of its peer.
-    TensorStore(usize),
-    /// The queue.
-    Queue,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TensorStore(rank) => write!(f, "store-{rank}"),
-            Self::Queue => f.write_str("queue"),
-        }
-    }
-}
+pub use crate::names::{MODULE_KEY, Role};
 
 /// How tensor stores are started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,22 +18,6 @@ pub struct StoreSettings {
     pub has_module: bool,
     /// `MALLOC_CONF`, if it is set.
     pub malloc_conf: Option<String>,
-}
-
-/// The hosts that a trial needs.
-///
-/// # Errors
-/// When there is no such system.
-pub fn roles(row: &Training) -> Result<Vec<Role>, SystemError> {
-    let mut roles = Vec::new();
-    if row.uses_tensor_store {
-        let hosts = row.system()?.tensor_store_hosts(row.job.workers);
-        roles.extend((0..hosts).map(Role::TensorStore));
-    }
-    if row.uses_queue {
-        roles.push(Role::Queue);
-    }
-    Ok(roles)
 }
 
 /// The name of a host.
@@ -99,7 +61,7 @@ pub fn of_trial(
         malloc_conf: settings.malloc_conf.clone(),
     };
     let mut specs = Vec::new();
-    for role in roles(row).map_err(AwsError::of_row)? {
+    for role in row.roles().map_err(AwsError::of_row)? {
         let duty = Duty::Host {
             service: match role {
                 Role::TensorStore(_) => store.clone(),
@@ -112,9 +74,9 @@ pub fn of_trial(
             name: instance_name(scope, row, place, role),
             instance_type: SERVICE_INSTANCE.to_owned(),
             image: IMAGE.to_owned(),
-            profile: scope.run.name("instances"),
+            profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
-            subnet: Some(network::name(scope)),
+            subnet: Some(names::network(scope)),
             user_data: script(&duty, scope.expires)?,
         }));
     }

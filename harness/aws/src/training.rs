@@ -3,7 +3,7 @@
 
 use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
 
-use crate::services;
+use crate::names::Role;
 
 /// One row of an experiment, as it would be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,12 +119,28 @@ impl Training {
         })
     }
 
-    /// Hosts of services.
+    /// Returns the hosts of services that a trial needs.
+    ///
+    /// # Errors
+    /// When there is no such system.
+    pub fn roles(&self) -> Result<Vec<Role>, SystemError> {
+        let mut roles = Vec::new();
+        if self.uses_tensor_store {
+            let hosts = self.system()?.tensor_store_hosts(self.job.workers);
+            roles.extend((0..hosts).map(Role::TensorStore));
+        }
+        if self.uses_queue {
+            roles.push(Role::Queue);
+        }
+        Ok(roles)
+    }
+
+    /// Returns the number of hosts of services.
     ///
     /// # Errors
     /// When there is no such system.
     pub fn service_hosts(&self) -> Result<u64, SystemError> {
-        Ok(services::roles(self)?.len() as u64)
+        Ok(self.roles()?.len() as u64)
     }
 
     /// Seconds that a trial may take at most: in an epoch, a worker goes

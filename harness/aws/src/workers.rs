@@ -3,19 +3,15 @@
 
 use epochcost_systems::{Device, Host, Launch};
 
-use crate::deployment::{Place, Training, code_bucket, objects_bucket};
-use crate::network::MEMBERS;
+use crate::names::{IMAGE, INSTANCES, MEMBERS, Place, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
+use crate::training::Training;
 use crate::user_data::{Duty, script};
 use crate::{AwsError, Scope};
 
-/// The worker's key in the bucket of programs.
-pub const WORKER_KEY: &str = "bootstrap";
-/// Amazon Linux 2023 ("Reference the latest AMIs using Systems Manager public
-/// parameters").
-pub(crate) const IMAGE: &str =
-    "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64";
-/// The same with NVIDIA's driver (AWS Deep Learning AMIs).
+pub use crate::names::WORKER_KEY;
+
+/// Amazon Linux 2023 with NVIDIA's driver (AWS Deep Learning AMIs).
 const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
 
 /// Functions and ranks that a trial starts on instances.
@@ -77,7 +73,7 @@ pub fn of_trial(
             name: instance_name(scope, row, place, rank),
             instance_type: row.instance_type.clone(),
             image: image.to_owned(),
-            profile: scope.run.name("instances"),
+            profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
             subnet: subnet.map(str::to_owned),
             user_data: script(&duty, scope.expires)?,

@@ -12,7 +12,7 @@ use epochcost_aws::resource::{
     SecurityGroupSpec, Spec, StateMachineSpec, SubnetSpec, VpcSpec,
 };
 use epochcost_aws::{
-    Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, configuration, policy,
+    Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, configuration, permissions,
     provision,
 };
 
@@ -54,17 +54,17 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
         role(
             "functions",
             "lambda.amazonaws.com",
-            policy::of_functions(scope, true),
+            permissions::functions(scope, true),
         ),
         role(
             "machines",
             "states.amazonaws.com",
-            policy::of_state_machines(scope),
+            permissions::state_machines(scope),
         ),
         role(
             "instances",
             "ec2.amazonaws.com",
-            policy::of_instances(scope, true),
+            permissions::instances(scope, true),
         ),
         Spec::InstanceProfile(InstanceProfileSpec {
             name: name("instances"),
