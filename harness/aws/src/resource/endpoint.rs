@@ -6,13 +6,13 @@ use std::time::Duration;
 use aws_sdk_ec2::types::{ResourceType, VpcEndpoint, VpcEndpointType};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
-use super::patience::{once_known, until};
+use super::retry::{once_known, until};
 use super::{Found, Holding, Kind, call, security_group, subnet, vpc};
 use crate::error::{Cause, if_there};
 use crate::{AwsError, Clients, Scope};
 
 /// An interface endpoint takes minutes to come and to go.
-const PATIENCE: Duration = Duration::from_secs(900);
+const TIMEOUT: Duration = Duration::from_secs(900);
 
 /// What an endpoint leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ pub(super) async fn ensure(
     })?;
     // Before, the service's name leads to its public addresses.
     let what = format!("the VPC endpoint {name}");
-    until(&what, PATIENCE, || is_available(name, clients)).await?;
+    until(&what, TIMEOUT, || is_available(name, clients)).await?;
     Ok(id)
 }
 
@@ -196,7 +196,7 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
     }
     // Its network interface holds its subnet and its group.
     let what = format!("the end of the VPC endpoint {id}");
-    until(&what, PATIENCE, || is_gone(id, clients)).await
+    until(&what, TIMEOUT, || is_gone(id, clients)).await
 }
 
 async fn is_gone(id: &str, clients: &Clients) -> Result<bool, AwsError> {

@@ -13,10 +13,10 @@ use crate::run::{Marks, RunId};
 use crate::{AwsError, Clients, Scope};
 
 /// A new role can be used some seconds after its create was answered.
-const PROPAGATION: Duration = Duration::from_secs(60);
+const ROLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// A function in a VPC waits for its network interface.
-const INTERFACE: Duration = Duration::from_secs(600);
-const LOOK: Duration = Duration::from_secs(2);
+const INTERFACE_TIMEOUT: Duration = Duration::from_secs(600);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What a function's processor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +80,8 @@ pub(super) async fn ensure(
         let created = call!(&doing, create.clone()).map(drop);
         match unless(created, Cause::Exists) {
             Ok(()) => break,
-            Err(error) if is_too_early(&error) && since.elapsed() < PROPAGATION => {
-                sleep(LOOK).await;
+            Err(error) if is_too_early(&error) && since.elapsed() < ROLE_TIMEOUT => {
+                sleep(POLL_INTERVAL).await;
             }
             Err(error) => return Err(error),
         }
@@ -93,11 +93,11 @@ pub(super) async fn ensure(
         .function_name(name)
         .maximum_retry_attempts(0);
     call!(format!("keep Lambda from repeating {name}"), once)?;
-    let patience = match spec.network {
-        Some(_) => INTERFACE,
-        None => PROPAGATION,
+    let timeout = match spec.network {
+        Some(_) => INTERFACE_TIMEOUT,
+        None => ROLE_TIMEOUT,
     };
-    active(name, clients, patience).await?;
+    active(name, clients, timeout).await?;
     Ok(scope.arn("lambda", &format!("function:{name}")))
 }
 
@@ -116,7 +116,7 @@ async fn placed(
 
 /// A function can be invoked once Lambda has unpacked it, and given it its
 /// network interface.
-async fn active(name: &str, clients: &Clients, patience: Duration) -> Result<(), AwsError> {
+async fn active(name: &str, clients: &Clients, timeout: Duration) -> Result<(), AwsError> {
     let doing = format!("look at the function {name}");
     let since = Instant::now();
     loop {
@@ -137,11 +137,11 @@ async fn active(name: &str, clients: &Clients, patience: Duration) -> Result<(),
                     remedy: "look at its package and its role".to_owned(),
                 });
             }
-            Some(_) if since.elapsed() < patience => sleep(LOOK / 4).await,
+            Some(_) if since.elapsed() < timeout => sleep(POLL_INTERVAL / 4).await,
             Some(_) => {
                 return Err(AwsError::Deadline {
                     what: format!("the unpacking of the function {name}"),
-                    seconds: patience.as_secs(),
+                    seconds: timeout.as_secs(),
                     remedy: "run it again later".to_owned(),
                 });
             }

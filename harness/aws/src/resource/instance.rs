@@ -13,15 +13,15 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::time::{Instant, sleep};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
-use super::patience::once_known;
+use super::retry::once_known;
 use super::security_group::required;
 use super::{Found, Holding, Kind, call, subnet};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
 
 /// How long a termination may take.
-const PATIENCE: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(300);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// An instance.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,14 +164,14 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
     // Its security group cannot go before it has.
     let since = Instant::now();
     while !is_gone(id, clients).await? {
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > TIMEOUT {
             return Err(AwsError::Deadline {
                 what: format!("the end of the instance {id}"),
-                seconds: PATIENCE.as_secs(),
+                seconds: TIMEOUT.as_secs(),
                 remedy: "`epochcost clean` again later: its termination was accepted".to_owned(),
             });
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_ec2::types::{InternetGateway, ResourceType};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
-use super::patience::{once_known, once_unused};
+use super::retry::{once_known, once_unused};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
@@ -14,7 +14,7 @@ use crate::{AwsError, Clients, Scope};
 /// Everywhere.
 const ANYWHERE: &str = "0.0.0.0/0";
 /// Public addresses of instances that were terminated hold it for a while.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// An internet gateway, and the route to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,11 +116,11 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             let detach = ec2.detach_internet_gateway().internet_gateway_id(id);
             if_there(call!(&doing, detach.vpc_id(vpc)))
         };
-        once_unused(PATIENCE, detach).await?;
+        once_unused(TIMEOUT, detach).await?;
     }
     let delete = || async {
         let delete = ec2.delete_internet_gateway().internet_gateway_id(id);
         if_there(call!(&doing, delete))
     };
-    once_unused(PATIENCE, delete).await.map(drop)
+    once_unused(TIMEOUT, delete).await.map(drop)
 }

@@ -9,7 +9,7 @@ mod instance;
 mod instance_profile;
 mod internet_gateway;
 mod log_group;
-mod patience;
+mod retry;
 mod role;
 mod security_group;
 mod state_machine;

@@ -3,7 +3,7 @@
 use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup, UserIdGroupPair};
 
 use super::ec2::{found_by_tags, needed, pages, tag_specification, tagged};
-use super::patience::{INTERFACES, once_known, once_unused};
+use super::retry::{INTERFACE_TIMEOUT, once_known, once_unused};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
@@ -106,5 +106,5 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             .group_id(&found.id);
         if_there(call!(&doing, delete))
     };
-    once_unused(INTERFACES, delete).await.map(drop)
+    once_unused(INTERFACE_TIMEOUT, delete).await.map(drop)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, LocationType, ResourceType, Subnet};
 
 use super::ec2::{found_by_tags, named, needed, pages, tag_specification, tagged};
-use super::patience::{INTERFACES, once_known, once_unused};
+use super::retry::{INTERFACE_TIMEOUT, once_known, once_unused};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there};
 use crate::{AwsError, Clients, Scope};
@@ -150,5 +150,5 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         let delete = clients.instances.delete_subnet().subnet_id(&found.id);
         if_there(call!(&doing, delete))
     };
-    once_unused(INTERFACES, delete).await.map(drop)
+    once_unused(INTERFACE_TIMEOUT, delete).await.map(drop)
 }

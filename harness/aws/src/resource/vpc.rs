@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc, VpcState};
 
 use super::ec2::{found_by_tags, named, needed, pages, tag_specification, tagged};
-use super::patience::{once_known, once_unused, until};
+use super::retry::{once_known, once_unused, until};
 use super::{Found, Kind, call};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
@@ -14,7 +14,7 @@ use crate::{AwsError, Clients, Scope};
 /// Addresses of a run's network (RFC 1918).
 const ADDRESSES: &str = "10.0.0.0/16";
 /// A VPC is there within seconds, and can go when what was in it has.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A VPC.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub(super) async fn ensure(
         }
     };
     let what = format!("the VPC {name}");
-    until(&what, PATIENCE, || is_available(name, clients)).await?;
+    until(&what, TIMEOUT, || is_available(name, clients)).await?;
     // Names of endpoints lead to them only with both; one call takes one.
     let on = || AttributeBooleanValue::builder().value(true).build();
     let modify = || clients.instances.modify_vpc_attribute().vpc_id(&id);
@@ -127,5 +127,5 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         let delete = clients.instances.delete_vpc().vpc_id(&found.id);
         if_there(call!(&doing, delete))
     };
-    once_unused(PATIENCE, delete).await.map(drop)
+    once_unused(TIMEOUT, delete).await.map(drop)
 }
