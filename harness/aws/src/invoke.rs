@@ -69,9 +69,9 @@ pub enum Execution {
 ///
 /// # Errors
 /// When Step Functions cannot be asked.
-pub async fn look_at_execution(clients: &Clients, arn: &str) -> Result<Execution, AwsError> {
+pub async fn describe_execution(clients: &Clients, arn: &str) -> Result<Execution, AwsError> {
     let request = clients.states.describe_execution().execution_arn(arn);
-    let described = match call!(format!("look at the execution {arn}"), request) {
+    let described = match call!(format!("describe the execution {arn}"), request) {
         Err(error) if error.cause() == Some(Cause::NotFound) => return Ok(Execution::Absent),
         described => described?,
     };

@@ -123,7 +123,7 @@ mod tests {
             reader.take(&mut seen, id, "s", Some(at_ms), Some(text));
         }
         assert_eq!(reader.repeated(), 1);
-        // The next look finds the first two again, and two more.
+        // The next poll finds the first two again, and two more.
         let mut seen = BTreeSet::new();
         for (id, at_ms, text) in [
             ("1", 10, "b"),

@@ -54,7 +54,7 @@ pub enum PackageError {
     Archive(String),
 }
 
-/// Looks at a shared library for an instance with Amazon Linux 2023 and an x86-64
+/// Checks a shared library for an instance with Amazon Linux 2023 and an x86-64
 /// processor.
 ///
 /// # Errors
@@ -69,7 +69,7 @@ pub fn check_library(library: &[u8]) -> Result<(), PackageError> {
     }
 }
 
-/// Looks at a worker binary.
+/// Checks a worker binary.
 ///
 /// # Errors
 /// Whatever keeps it from running on Lambda.

@@ -119,7 +119,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         {
             // Emulators and older endpoints ignore the prefix.
             if name.starts_with(PREFIX)
-                && let Some(bucket) = look(&name, clients).await?
+                && let Some(bucket) = describe(&name, clients).await?
             {
                 found.push(bucket);
             }
@@ -129,8 +129,8 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
 }
 
 /// A bucket's region, tags and size, if it is ours.
-async fn look(name: &str, clients: &Clients) -> Result<Option<Found>, AwsError> {
-    let doing = format!("look at the bucket {name}");
+async fn describe(name: &str, clients: &Clients) -> Result<Option<Found>, AwsError> {
+    let doing = format!("describe the bucket {name}");
     let place = call!(&doing, clients.buckets.get_bucket_location().bucket(name));
     let Some(place) = if_there(place)? else {
         return Ok(None);

@@ -131,7 +131,7 @@ async fn find(name: &str, clients: &Clients) -> Result<Option<VpcEndpoint>, AwsE
         .instances
         .describe_vpc_endpoints()
         .filters(named(name));
-    let listed = call!(format!("look for the VPC endpoint {name}"), listing)?;
+    let listed = call!(format!("find the VPC endpoint {name}"), listing)?;
     let listed = listed.vpc_endpoints.unwrap_or_default();
     let mut alive = listed.into_iter();
     Ok(alive.find(|one| !matches!(state(one).as_str(), "deleting" | "deleted")))
@@ -151,7 +151,7 @@ async fn is_available(name: &str, clients: &Clients) -> Result<bool, AwsError> {
                     .and_then(|error| error.message())
                     .unwrap_or("EC2 does not say why")
             ),
-            remedy: "look whether the region's availability zones have the service".to_owned(),
+            remedy: "check whether the region's availability zones have the service".to_owned(),
         }),
         _ => Ok(false),
     }
@@ -204,7 +204,7 @@ async fn is_gone(id: &str, clients: &Clients) -> Result<bool, AwsError> {
         .instances
         .describe_vpc_endpoints()
         .vpc_endpoint_ids(id);
-    let found = if_there(call!(format!("look at the VPC endpoint {id}"), describe))?;
+    let found = if_there(call!(format!("describe the VPC endpoint {id}"), describe))?;
     let found = found.and_then(|found| found.vpc_endpoints);
     let found = found.unwrap_or_default().into_iter().next();
     Ok(found.is_none_or(|endpoint| state(&endpoint) == "deleted"))

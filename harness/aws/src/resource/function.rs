@@ -117,14 +117,14 @@ async fn placed(
 /// A function can be invoked once Lambda has unpacked it, and given it its
 /// network interface.
 async fn active(name: &str, clients: &Clients, timeout: Duration) -> Result<(), AwsError> {
-    let doing = format!("look at the function {name}");
+    let doing = format!("describe the function {name}");
     let since = Instant::now();
     loop {
-        let look = clients
+        let describe = clients
             .functions
             .get_function_configuration()
             .function_name(name);
-        let found = call!(&doing, look)?;
+        let found = call!(&doing, describe)?;
         match found.state() {
             // Where a state is not told, there is none to wait for.
             None | Some(lambda::State::Active | lambda::State::Inactive) => return Ok(()),
@@ -134,7 +134,7 @@ async fn active(name: &str, clients: &Clients, timeout: Duration) -> Result<(), 
                         "the function {name} cannot be started: {}",
                         found.state_reason().unwrap_or("Lambda does not say why")
                     ),
-                    remedy: "look at its package and its role".to_owned(),
+                    remedy: "check its package and its role".to_owned(),
                 });
             }
             Some(_) if since.elapsed() < timeout => sleep(POLL_INTERVAL / 4).await,

@@ -178,7 +178,7 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
 
 async fn is_gone(id: &str, clients: &Clients) -> Result<bool, AwsError> {
     let describe = clients.instances.describe_instances().instance_ids(id);
-    let Some(found) = if_there(call!(format!("look at the instance {id}"), describe))? else {
+    let Some(found) = if_there(call!(format!("describe the instance {id}"), describe))? else {
         return Ok(true);
     };
     let mut instances = found

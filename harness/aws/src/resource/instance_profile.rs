@@ -62,7 +62,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         for profile in page.instance_profiles {
             let name = profile.instance_profile_name();
             let whole = call!(
-                format!("look at the instance profile {name}"),
+                format!("describe the instance profile {name}"),
                 clients
                     .roles
                     .get_instance_profile()

@@ -80,7 +80,7 @@ async fn find(name: &str, clients: &Clients) -> Result<Option<InternetGateway>, 
         .instances
         .describe_internet_gateways()
         .filters(named(name));
-    let listed = call!(format!("look for the internet gateway {name}"), listing)?;
+    let listed = call!(format!("find the internet gateway {name}"), listing)?;
     Ok(listed
         .internet_gateways
         .unwrap_or_default()

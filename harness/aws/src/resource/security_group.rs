@@ -67,7 +67,7 @@ pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String
         .instances
         .describe_security_groups()
         .filters(by_name);
-    let listed = call!(format!("look for the security group {name}"), listing)?;
+    let listed = call!(format!("find the security group {name}"), listing)?;
     let group = listed
         .security_groups
         .unwrap_or_default()

@@ -122,7 +122,7 @@ async fn zone(instance_types: &[String], clients: &Clients) -> Result<String, Aw
 /// The id of the subnet of that name.
 pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     let listing = clients.instances.describe_subnets().filters(named(name));
-    let listed = call!(format!("look for the subnet {name}"), listing)?;
+    let listed = call!(format!("find the subnet {name}"), listing)?;
     let subnet = listed.subnets.unwrap_or_default().into_iter().next();
     Ok(subnet.and_then(|subnet| subnet.subnet_id))
 }

@@ -59,7 +59,7 @@ pub(super) async fn ensure(
 
 async fn find(name: &str, clients: &Clients) -> Result<Option<Vpc>, AwsError> {
     let listing = clients.instances.describe_vpcs().filters(named(name));
-    let listed = call!(format!("look for the VPC {name}"), listing)?;
+    let listed = call!(format!("find the VPC {name}"), listing)?;
     Ok(listed.vpcs.unwrap_or_default().into_iter().next())
 }
 

@@ -40,11 +40,11 @@ fn report(id: usize) -> String {
     format!("REPORT RequestId: id-{id:03}\tDuration: {id}.00 ms\tBilled Duration: {id} ms\t")
 }
 
-async fn search(clients: &Clients, expected: &BTreeSet<String>, patience_ms: u64) -> Reports {
+async fn search(clients: &Clients, expected: &BTreeSet<String>, timeout_ms: u64) -> Reports {
     let search = Search {
         groups: &[GROUP.to_owned()],
         since: Timestamp::now() - Duration::from_secs(3600),
-        patience: Duration::from_millis(patience_ms),
+        timeout: Duration::from_millis(timeout_ms),
         interval: Duration::from_millis(50),
     };
     collect(clients, &search, expected).await.unwrap()

@@ -277,7 +277,7 @@ async fn the_table_of_calls_is_the_calls_that_are_made() {
     let search = Search {
         groups: &groups,
         since: jiff::Timestamp::UNIX_EPOCH,
-        patience: Duration::ZERO,
+        timeout: Duration::ZERO,
         interval: Duration::ZERO,
     };
     collect(&clients, &search, &BTreeSet::new()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Refusals and looks over AWS's wire formats, from documents made by hand:
+//! Refusals and checks over AWS's wire formats, from documents made by hand:
 //! what no emulator can be brought to say.
 
 #![allow(clippy::unwrap_used)]
@@ -7,7 +7,7 @@ mod metrics;
 mod network;
 mod service;
 
-use epochcost_aws::doctor::{Look, Needs, look};
+use epochcost_aws::doctor::{Check, Needs, check};
 use epochcost_aws::{AwsError, Cause, Whose, survey};
 use service::{Service, ec2_error, identity, regions};
 
@@ -148,22 +148,22 @@ fn decisions(second: &str) -> String {
     )
 }
 
-async fn looks(answer: service::Answerer) -> Vec<Look> {
+async fn checks(answer: service::Answerer) -> Vec<Check> {
     let service = Service::start(answer).await;
     let needs = Needs {
         concurrency: 12,
         gpu_workers: 4,
     };
-    look(&service.clients().await, needs).await
+    check(&service.clients().await, needs).await
 }
 
-fn one<'a>(looks: &'a [Look], what: &str) -> &'a Look {
-    looks.iter().find(|look| look.what == what).unwrap()
+fn one<'a>(checks: &'a [Check], what: &str) -> &'a Check {
+    checks.iter().find(|check| check.what == what).unwrap()
 }
 
 #[tokio::test]
 async fn an_account_with_everything_is_fine() {
-    let looks = looks(|operation| match operation {
+    let checks = checks(|operation| match operation {
         "GetCallerIdentity" => (200, identity()),
         "DescribeRegions" => (200, regions()),
         "GetServiceQuota" => (200, quota(1000.0)),
@@ -173,13 +173,13 @@ async fn an_account_with_everything_is_fine() {
         other => panic!("nobody should ask for {other}"),
     })
     .await;
-    assert!(looks.iter().all(|look| look.found.is_ok()), "{looks:?}");
-    assert_eq!(looks.len(), 7);
+    assert!(checks.iter().all(|check| check.found.is_ok()), "{checks:?}");
+    assert_eq!(checks.len(), 7);
 }
 
 #[tokio::test]
 async fn what_is_missing_is_named_with_what_to_ask_for() {
-    let looks = looks(|operation| match operation {
+    let checks = checks(|operation| match operation {
         "GetCallerIdentity" => (200, identity()),
         "DescribeRegions" => (200, regions().replace("eu-west-1", "us-east-1")),
         "GetServiceQuota" => (200, quota(8.0)),
@@ -189,37 +189,37 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
         other => panic!("nobody should ask for {other}"),
     })
     .await;
-    assert!(one(&looks, "AWS region").found.is_err());
+    assert!(one(&checks, "AWS region").found.is_err());
     assert!(
-        one(&looks, "Lambda concurrency")
+        one(&checks, "Lambda concurrency")
             .remedy
             .contains("at least 12")
     );
     // Four workers of four vCPUs.
     assert!(
-        one(&looks, "G instances")
+        one(&checks, "G instances")
             .remedy
             .contains("at least 16 of L-DB2E81BA")
     );
     // The run's beside the eight that are there.
     assert!(
-        one(&looks, "VPCs")
+        one(&checks, "VPCs")
             .remedy
             .contains("at least 9 of L-F678F1CE")
     );
-    assert!(one(&looks, "EC2 dry run").found.is_err());
-    let permissions = one(&looks, "permissions").found.as_ref().unwrap_err();
+    assert!(one(&checks, "EC2 dry run").found.is_err());
+    let permissions = one(&checks, "permissions").found.as_ref().unwrap_err();
     assert_eq!(permissions, "not allowed: iam:CreateRole");
 }
 
 #[tokio::test]
 async fn without_an_identity_nothing_else_is_asked() {
-    let looks = looks(|_| {
+    let checks = checks(|_| {
         let error = "<ErrorResponse><Error><Type>Sender</Type><Code>ExpiredToken</Code>\
                      <Message>told to</Message></Error></ErrorResponse>";
         (403, error.to_owned())
     })
     .await;
-    assert_eq!(looks.len(), 1);
-    assert!(looks[0].remedy.contains("aws sso login"), "{looks:?}");
+    assert_eq!(checks.len(), 1);
+    assert!(checks[0].remedy.contains("aws sso login"), "{checks:?}");
 }
