@@ -36,10 +36,10 @@ mod worst_case;
 pub use approval::{Approval, Consent};
 pub use clients::{Call, Clients, Identity, Observer, configuration};
 pub use error::{AwsError, Cause};
-pub use journal::{Event, Journal, Written};
+pub use journal::{Event, Journal, WriteHook};
 pub use provision::provision;
 pub use removal::{
-    HoldingPrices, Removed, Whose, monthly_usd, remove, remove_all, survey, tear_down,
+    HoldingPrices, Removal, RunFilter, monthly_usd, remove, remove_all, survey, tear_down,
 };
 pub use run::{EXPIRES_TAG, IAM_PATH, Marks, PROJECT_TAG, RUN_TAG, RunId, Scope};
 pub use worst_case::{Line, Prices, WorstCaseError, worst_case};

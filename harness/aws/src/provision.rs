@@ -26,7 +26,7 @@ pub async fn provision(
     let mut made = Vec::with_capacity(ordered.len());
     for spec in ordered {
         let address = spec.address();
-        if !journal.held().contains(&address) {
+        if !journal.outstanding().contains(&address) {
             journal.intends(&address)?;
         }
         let id = spec.ensure(clients, &scope).await?;

@@ -15,7 +15,7 @@ use epochcost_aws::calls::CALLS;
 use epochcost_aws::reports::{Search, collect};
 use epochcost_aws::resource::{Kind, Spec};
 use epochcost_aws::{
-    Call, Clients, Journal, Observer, RunId, Whose, provision, remove_all, survey, tear_down,
+    Call, Clients, Journal, Observer, RunFilter, RunId, provision, remove_all, survey, tear_down,
 };
 
 /// What the run that is killed has.
@@ -74,9 +74,9 @@ async fn after_a_kill_at_any_step_the_journal_leaves_nothing() {
             return;
         };
         let removed = tear_down(&clients, &mut journal).await.unwrap();
-        assert!(removed.left.is_empty(), "{:?}", removed.left);
-        assert!(journal.held().is_empty());
-        assert!(Journal::resume(&path).unwrap().held().is_empty());
+        assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+        assert!(journal.outstanding().is_empty());
+        assert!(Journal::resume(&path).unwrap().outstanding().is_empty());
     })
     .await;
 }
@@ -84,11 +84,15 @@ async fn after_a_kill_at_any_step_the_journal_leaves_nothing() {
 #[tokio::test]
 async fn after_a_kill_at_any_step_tags_and_names_alone_leave_nothing() {
     kill_everywhere(|clients, _| async move {
-        let found = survey(&clients, &regions(), &Whose::AllRuns).await.unwrap();
+        let found = survey(&clients, &regions(), &RunFilter::AllRuns)
+            .await
+            .unwrap();
         let removed = remove_all(found, &clients).await;
-        assert!(removed.left.is_empty(), "{:?}", removed.left);
+        assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
         // Once more does no harm.
-        let found = survey(&clients, &regions(), &Whose::AllRuns).await.unwrap();
+        let found = survey(&clients, &regions(), &RunFilter::AllRuns)
+            .await
+            .unwrap();
         assert_eq!(found, []);
     })
     .await;
@@ -105,7 +109,7 @@ async fn after_a_kill_at_any_step_a_run_can_be_gone_on_with() {
             .await
             .unwrap();
         let wanted: BTreeSet<_> = specs.iter().map(Spec::address).collect();
-        let found = survey(&clients, &regions(), &Whose::Run(RunId::new(RUN)))
+        let found = survey(&clients, &regions(), &RunFilter::Run(RunId::new(RUN)))
             .await
             .unwrap();
         // Nothing is missing, and nothing is there twice.
@@ -154,16 +158,16 @@ async fn what_is_not_ours_stays() {
         "unused"
     ));
     let clients = clients(&moto.url).await;
-    let other = Whose::Run(RunId::new(RUN + 1));
+    let other = RunFilter::Run(RunId::new(RUN + 1));
     assert_eq!(survey(&clients, &regions(), &other).await.unwrap(), []);
-    let not_yet = Whose::ExpiredAt("2098-12-31T00:00:00Z".parse().unwrap());
+    let not_yet = RunFilter::ExpiredAt("2098-12-31T00:00:00Z".parse().unwrap());
     assert_eq!(survey(&clients, &regions(), &not_yet).await.unwrap(), []);
-    let then = Whose::ExpiredAt("2099-01-02T00:00:00Z".parse().unwrap());
+    let then = RunFilter::ExpiredAt("2099-01-02T00:00:00Z".parse().unwrap());
     let found = survey(&clients, &regions(), &then).await.unwrap();
     assert_eq!(found.len(), RESOURCES);
     assert_eq!(found.first().unwrap().address.kind, Kind::Instance);
     let removed = remove_all(found, &clients).await;
-    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
     assert_eq!(moto::everything(&config).await, before);
 }
 
@@ -281,7 +285,7 @@ async fn the_table_of_calls_is_the_calls_that_are_made() {
         interval: Duration::ZERO,
     };
     collect(&clients, &search, &BTreeSet::new()).await.unwrap();
-    let left = tear_down(&clients, &mut journal).await.unwrap().left;
+    let left = tear_down(&clients, &mut journal).await.unwrap().leftovers;
     assert!(left.is_empty(), "{left:?}");
     clients.regions().await.unwrap();
     let made: BTreeSet<(String, String)> = (calls.0.lock().unwrap().iter())

@@ -180,7 +180,7 @@ pub async fn provision_until_killed() {
     let scope = clients.scope(RunId::new(RUN), expires).await.unwrap();
     let mut journal = Journal::begin(&path, scope.clone()).unwrap();
     let events = killer.clone();
-    journal.set_written(Box::new(move |_| events.step()));
+    journal.on_write(Box::new(move |_| events.step()));
     let specs = specs(&scope);
     provision(&specs, &clients, &mut journal, &approval(&specs))
         .await

@@ -8,7 +8,7 @@ mod network;
 mod service;
 
 use epochcost_aws::doctor::{Check, Needs, check};
-use epochcost_aws::{AwsError, Cause, Whose, survey};
+use epochcost_aws::{AwsError, Cause, RunFilter, survey};
 use service::{Service, ec2_error, identity, regions};
 
 /// The cause that a refusal of `DescribeRegions` is known by, and how often it
@@ -116,7 +116,7 @@ async fn a_survey_with_a_gap_is_an_error() {
     let all = survey(
         &service.clients().await,
         &["eu-west-1".to_owned()],
-        &Whose::AllRuns,
+        &RunFilter::AllRuns,
     )
     .await;
     assert!(all.is_err());

@@ -6,7 +6,7 @@ use epochcost_aws::resource::{
     Holding, InstanceSpec, Kind, Spec, SubnetSpec,
 };
 use epochcost_aws::{
-    Approval, AwsError, Clients, Consent, Journal, Removed, RunId, provision, remove_all,
+    Approval, AwsError, Clients, Consent, Journal, Removal, RunId, provision, remove_all,
 };
 
 use super::service::{Service, ec2_error, identity};
@@ -41,7 +41,7 @@ async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
     Ok(made[0].1.clone())
 }
 
-async fn remove(service: &Service, found: Vec<Found>) -> Removed {
+async fn remove(service: &Service, found: Vec<Found>) -> Removal {
     remove_all(found, &clients(service).await).await
 }
 
@@ -146,7 +146,7 @@ async fn an_endpoint_is_removed_when_its_interface_is() {
     })
     .await;
     let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
-    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
     assert_eq!(service.asked("DescribeVpcEndpoints"), 2);
 }
 
@@ -164,7 +164,7 @@ async fn an_endpoint_that_refuses_to_go_is_left_and_named() {
     })
     .await;
     let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
-    let (_, error) = &removed.left[0];
+    let (_, error) = &removed.leftovers[0];
     assert!(error.to_string().contains("docs/aws.md"), "{error}");
 }
 
@@ -187,7 +187,7 @@ async fn interfaces_of_functions_are_waited_for() {
         found(Kind::Vpc, "vpc-1"),
     ];
     let removed = remove(&service, all).await;
-    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
     for operation in ["DeleteSecurityGroup", "DeleteSubnet", "DeleteVpc"] {
         assert_eq!(service.asked(operation), 2);
     }
@@ -206,11 +206,16 @@ async fn roles_stay_as_long_as_what_interfaces_hold() {
         found(Kind::Role, "arn:aws:iam::123456789012:role/x"),
     ];
     let removed = remove(&service, all).await;
-    let left: Vec<Kind> = (removed.left.iter())
+    let left: Vec<Kind> = (removed.leftovers.iter())
         .map(|(found, _)| found.address.kind)
         .collect();
     assert_eq!(left, [Kind::SecurityGroup, Kind::Role]);
-    assert!(removed.left[1].1.to_string().contains("network interfaces"));
+    assert!(
+        removed.leftovers[1]
+            .1
+            .to_string()
+            .contains("network interfaces")
+    );
     assert_eq!(service.asked("DeleteRole"), 0);
 }
 
