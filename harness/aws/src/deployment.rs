@@ -15,7 +15,7 @@ use crate::resource::{
 use crate::{Scope, network, permissions};
 
 pub use crate::names::{
-    Place, SERVICE_INSTANCE, code_bucket, function_name, log_group_name, objects_bucket,
+    SERVICE_INSTANCE, TrialIndex, code_bucket, function_name, log_group_name, objects_bucket,
     state_machine_name,
 };
 pub use crate::network::subnet;
@@ -123,11 +123,20 @@ struct Deployment<'a> {
 ///
 /// # Errors
 /// When the row's settings are not its system's.
-pub fn names(scope: &Scope, row: &Training, place: Place) -> Result<String, SystemError> {
+pub fn names(
+    scope: &Scope,
+    row: &Training,
+    trial_index: TrialIndex,
+) -> Result<String, SystemError> {
     let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
     let system = row.job.system.as_str();
-    let name = |function: &'static str| (function, function_name(scope, system, function, place));
-    let machine = state_machine_name(scope, system, place);
+    let name = |function: &'static str| {
+        (
+            function,
+            function_name(scope, system, function, trial_index),
+        )
+    };
+    let machine = state_machine_name(scope, system, trial_index);
     let deployment = Deployment {
         region: &scope.region,
         functions: calls.iter().map(|called| name(called.function)).collect(),
@@ -148,15 +157,15 @@ pub fn names(scope: &Scope, row: &Training, place: Place) -> Result<String, Syst
 pub fn of_trial(
     scope: &Scope,
     row: &Training,
-    place: Place,
+    trial_index: TrialIndex,
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
     let (calls, states) = (row.calls()?, row.system()?.states(&row.job)?);
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
-    let name = |function: &str| function_name(scope, system, function, place);
-    let machine = state_machine_name(scope, system, place);
-    let deployment = names(scope, row, place)?;
+    let name = |function: &str| function_name(scope, system, function, trial_index);
+    let machine = state_machine_name(scope, system, trial_index);
+    let deployment = names(scope, row, trial_index)?;
     let mut environment = package.environment.clone();
     environment.insert("EPOCHCOST_DEPLOYMENT".to_owned(), deployment);
     let mut specs = Vec::new();
@@ -206,19 +215,19 @@ pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, Syste
     let mut all: Vec<Address> = shared.iter().map(Spec::address).collect();
     for (row, training) in rows.iter().enumerate() {
         for trial in 0..usize::try_from(training.trials).unwrap_or(usize::MAX) {
-            let place = Place { row, trial };
-            let specs = of_trial(scope, training, place, &package)?;
+            let trial_index = TrialIndex { row, trial };
+            let specs = of_trial(scope, training, trial_index, &package)?;
             all.extend(specs.iter().map(Spec::address));
             for role in training.roles()? {
                 all.push(Address {
                     kind: Kind::Instance,
-                    name: crate::services::instance_name(scope, training, place, role),
+                    name: crate::services::instance_name(scope, training, trial_index, role),
                 });
             }
             for rank in 0..training.instances()? as usize {
                 all.push(Address {
                     kind: Kind::Instance,
-                    name: crate::workers::instance_name(scope, training, place, rank),
+                    name: crate::workers::instance_name(scope, training, trial_index, rank),
                 });
             }
         }
@@ -280,7 +289,7 @@ fn of_row(
     all: &mut Vec<Planned>,
 ) -> Result<(), SystemError> {
     // Of each trial its own; the first one's names stand for all.
-    let place = Place {
+    let trial_index = TrialIndex {
         row: index,
         trial: 0,
     };
@@ -297,16 +306,16 @@ fn of_row(
     };
     let system = row.job.system.as_str();
     for called in row.calls()? {
-        let name = function_name(scope, system, called.function, place);
+        let name = function_name(scope, system, called.function, trial_index);
         let kept = format!("{RETENTION_DAYS} days");
         add(Kind::LogGroup, log_group_name(&name), 1, kept);
         add(Kind::Function, name, 1, format!("{} MB", row.memory_mb));
     }
     let machines = u64::from(row.transitions()? > 0);
-    let name = state_machine_name(scope, system, place);
+    let name = state_machine_name(scope, system, trial_index);
     add(Kind::StateMachine, name, machines, "standard".to_owned());
     let (roles, workers) = (row.roles()?, row.instances()?);
-    let name = |what: &str| place.name(scope, &format!("{system}-{what}"));
+    let name = |what: &str| trial_index.name(scope, &format!("{system}-{what}"));
     let stores = roles.iter().filter(|role| **role != Role::Queue).count();
     let queues = roles.len() - stores;
     let on = || SERVICE_INSTANCE.to_owned();

@@ -41,21 +41,21 @@ fn part(text: &str) -> String {
 /// Position of a trial in its run: part of the names of everything that is made for
 /// one trial alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TrialIndex {
     /// Number of the row in the run, from 0.
     pub row: usize,
     /// Number of the trial in its row, from 0.
     pub trial: usize,
 }
 
-impl Place {
+impl TrialIndex {
     /// Returns this trial's name for `what`.
     pub(crate) fn name(self, scope: &Scope, what: &str) -> String {
         scope.run.name(&format!("{}-{self}", part(what)))
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TrialIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { row, trial } = self;
         write!(f, "r{row}t{trial}")
@@ -63,13 +63,18 @@ impl fmt::Display for Place {
 }
 
 /// Returns the name of one of a system's functions for a trial.
-pub fn function_name(scope: &Scope, system: &str, function: &str, place: Place) -> String {
-    place.name(scope, &format!("{system}-{function}"))
+pub fn function_name(
+    scope: &Scope,
+    system: &str,
+    function: &str,
+    trial_index: TrialIndex,
+) -> String {
+    trial_index.name(scope, &format!("{system}-{function}"))
 }
 
 /// Returns the name of a system's state machine for a trial.
-pub fn state_machine_name(scope: &Scope, system: &str, place: Place) -> String {
-    place.name(scope, system)
+pub fn state_machine_name(scope: &Scope, system: &str, trial_index: TrialIndex) -> String {
+    trial_index.name(scope, system)
 }
 
 /// Returns the name of a function's log group.

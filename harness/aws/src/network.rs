@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::deployment::tests::{rows, scope};
-    use crate::deployment::{Package, Place, addresses, of_trial, shared};
+    use crate::deployment::{Package, TrialIndex, addresses, of_trial, shared};
     use crate::resource::{Architecture, Kind};
 
     fn of_systems(systems: &[&str]) -> Vec<Training> {
@@ -182,12 +182,12 @@ mod tests {
             storage_mb: 512,
             environment: BTreeMap::new(),
         };
-        let place = Place { row: 0, trial: 0 };
+        let trial_index = TrialIndex { row: 0, trial: 0 };
         for (system, inside) in [("spirt", true), ("mlless", true), ("allreduce", false)] {
             let mut row = of_systems(&[system]).remove(0);
             row.uses_tensor_store = inside;
             row.uses_queue = inside;
-            let specs = of_trial(&scope(), &row, place, &package).unwrap();
+            let specs = of_trial(&scope(), &row, trial_index, &package).unwrap();
             let networks: Vec<_> = specs
                 .iter()
                 .filter_map(|spec| match spec {
@@ -213,9 +213,10 @@ mod tests {
         let rows = of_systems(&["spirt", "gpu_baseline"]);
         let within = subnet(&scope(), &rows).unwrap();
         assert_eq!(within, Some(scope().run.name("network")));
-        let place = Place { row: 1, trial: 0 };
+        let trial_index = TrialIndex { row: 1, trial: 0 };
         let instances =
-            crate::workers::of_trial(&scope(), &rows[1], place, &[], within.as_deref()).unwrap();
+            crate::workers::of_trial(&scope(), &rows[1], trial_index, &[], within.as_deref())
+                .unwrap();
         assert!(!instances.is_empty());
         for spec in instances {
             assert!(matches!(spec, Spec::Instance(instance) if instance.subnet == within));

@@ -77,19 +77,19 @@ pub struct Removal {
 
 /// Removes everything in `found`, in its order, and goes on after a failure.
 pub async fn remove_all(found: Vec<Found>, clients: &Clients) -> Removal {
-    let mut removed = Removal::default();
+    let mut removal = Removal::default();
     for found in found {
-        if let Some(error) = still_needed(&found, &removed.leftovers) {
-            removed.leftovers.push((found, error));
+        if let Some(error) = still_needed(&found, &removal.leftovers) {
+            removal.leftovers.push((found, error));
             continue;
         }
         let there = clients.in_region(&found.region);
         match resource::remove(&found, &there).await {
-            Ok(()) => removed.removed.push(found),
-            Err(error) => removed.leftovers.push((found, error)),
+            Ok(()) => removal.removed.push(found),
+            Err(error) => removal.leftovers.push((found, error)),
         }
     }
-    removed
+    removal
 }
 
 /// Returns why a role must stay: Lambda removes network interfaces of deleted functions
@@ -121,8 +121,8 @@ pub async fn tear_down(clients: &Clients, journal: &mut Journal) -> Result<Remov
     is_same_account(clients, journal).await?;
     let scope = journal.scope().clone();
     let found = survey(clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
-    let removed = remove_all(found, clients).await;
-    let leftovers: BTreeSet<&Address> = removed
+    let removal = remove_all(found, clients).await;
+    let leftovers: BTreeSet<&Address> = removal
         .leftovers
         .iter()
         .map(|(found, _)| &found.address)
@@ -134,7 +134,7 @@ pub async fn tear_down(clients: &Clients, journal: &mut Journal) -> Result<Remov
     for address in gone.cloned().collect::<Vec<_>>() {
         journal.removed(&address)?;
     }
-    Ok(removed)
+    Ok(removal)
 }
 
 /// Removes the resources of a run at `addresses`: those of one trial, at its end.
@@ -149,8 +149,8 @@ pub async fn remove(
     let scope = journal.scope().clone();
     let mut found = survey(clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
     found.retain(|found| addresses.contains(&found.address));
-    let removed = remove_all(found, clients).await;
-    let leftovers: BTreeSet<&Address> = (removed.leftovers.iter())
+    let removal = remove_all(found, clients).await;
+    let leftovers: BTreeSet<&Address> = (removal.leftovers.iter())
         .map(|(found, _)| &found.address)
         .collect();
     for address in addresses
@@ -161,7 +161,7 @@ pub async fn remove(
             journal.removed(address)?;
         }
     }
-    Ok(removed)
+    Ok(removal)
 }
 
 /// Prices of resources that exist without being used.

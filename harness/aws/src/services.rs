@@ -2,7 +2,7 @@
 //! instance that tells its address once it answers.
 
 use crate::names::{
-    self, IMAGE, INSTANCES, MEMBERS, Place, SERVICE_INSTANCE, code_bucket, objects_bucket,
+    self, IMAGE, INSTANCES, MEMBERS, SERVICE_INSTANCE, TrialIndex, code_bucket, objects_bucket,
 };
 use crate::resource::{InstanceSpec, Spec};
 use crate::training::Training;
@@ -21,18 +21,18 @@ pub struct StoreSettings {
 }
 
 /// The name of a host.
-pub fn instance_name(scope: &Scope, row: &Training, place: Place, role: Role) -> String {
-    place.name(scope, &format!("{}-{role}", row.job.system))
+pub fn instance_name(scope: &Scope, row: &Training, trial_index: TrialIndex, role: Role) -> String {
+    trial_index.name(scope, &format!("{}-{role}", row.job.system))
 }
 
 /// Where a host puts its address, in the bucket of objects.
-pub fn address_key(place: Place, role: Role) -> String {
-    format!("{place}/services/{role}/address.txt")
+pub fn address_key(trial_index: TrialIndex, role: Role) -> String {
+    format!("{trial_index}/services/{role}/address.txt")
 }
 
 /// Where a host that ended puts its log.
-pub fn log_key(place: Place, role: Role) -> String {
-    format!("{place}/services/{role}/log.txt")
+pub fn log_key(trial_index: TrialIndex, role: Role) -> String {
+    format!("{trial_index}/services/{role}/log.txt")
 }
 
 /// Where a service is, as workers read it; `scheme` says what is spoken to
@@ -52,7 +52,7 @@ pub fn endpoint(role: Role, scheme: &str, address: &str) -> String {
 pub fn of_trial(
     scope: &Scope,
     row: &Training,
-    place: Place,
+    trial_index: TrialIndex,
     settings: &StoreSettings,
 ) -> Result<Vec<Spec>, AwsError> {
     let (code, objects) = (code_bucket(scope), objects_bucket(scope));
@@ -67,11 +67,11 @@ pub fn of_trial(
                 Role::TensorStore(_) => store.clone(),
                 Role::Queue => Service::Queue,
             },
-            address: format!("s3://{objects}/{}", address_key(place, role)),
-            log: format!("s3://{objects}/{}", log_key(place, role)),
+            address: format!("s3://{objects}/{}", address_key(trial_index, role)),
+            log: format!("s3://{objects}/{}", log_key(trial_index, role)),
         };
         specs.push(Spec::Instance(InstanceSpec {
-            name: instance_name(scope, row, place, role),
+            name: instance_name(scope, row, trial_index, role),
             instance_type: SERVICE_INSTANCE.to_owned(),
             image: IMAGE.to_owned(),
             profile: scope.run.name(INSTANCES),

@@ -3,7 +3,7 @@
 
 use epochcost_systems::{Device, Host, Launch};
 
-use crate::names::{IMAGE, INSTANCES, MEMBERS, Place, code_bucket, objects_bucket};
+use crate::names::{IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
 use crate::training::Training;
 use crate::user_data::{Duty, script};
@@ -30,18 +30,23 @@ pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> 
 }
 
 /// The name of a worker's instance.
-pub fn instance_name(scope: &Scope, row: &Training, place: Place, rank: usize) -> String {
-    place.name(scope, &format!("{}-worker-{rank}", row.job.system))
+pub fn instance_name(
+    scope: &Scope,
+    row: &Training,
+    trial_index: TrialIndex,
+    rank: usize,
+) -> String {
+    trial_index.name(scope, &format!("{}-worker-{rank}", row.job.system))
 }
 
 /// Where a worker finds its task, in the bucket of objects.
-pub fn task_key(place: Place, rank: usize) -> String {
-    format!("{place}/instances/{rank}/task.json")
+pub fn task_key(trial_index: TrialIndex, rank: usize) -> String {
+    format!("{trial_index}/instances/{rank}/task.json")
 }
 
 /// Where a worker leaves its log.
-pub fn log_key(place: Place, rank: usize) -> String {
-    format!("{place}/instances/{rank}/log.txt")
+pub fn log_key(trial_index: TrialIndex, rank: usize) -> String {
+    format!("{trial_index}/instances/{rank}/log.txt")
 }
 
 /// The instances of a trial, in the run's `subnet` if it has one; none where its
@@ -52,7 +57,7 @@ pub fn log_key(place: Place, rank: usize) -> String {
 pub fn of_trial(
     scope: &Scope,
     row: &Training,
-    place: Place,
+    trial_index: TrialIndex,
     environment: &[(String, String)],
     subnet: Option<&str>,
 ) -> Result<Vec<Spec>, AwsError> {
@@ -65,12 +70,12 @@ pub fn of_trial(
     for (_, rank) in launched(row)? {
         let duty = Duty::Worker {
             worker: format!("s3://{code}/{WORKER_KEY}"),
-            task: format!("s3://{objects}/{}", task_key(place, rank)),
-            log: format!("s3://{objects}/{}", log_key(place, rank)),
+            task: format!("s3://{objects}/{}", task_key(trial_index, rank)),
+            log: format!("s3://{objects}/{}", log_key(trial_index, rank)),
             environment: environment.to_vec(),
         };
         specs.push(Spec::Instance(InstanceSpec {
-            name: instance_name(scope, row, place, rank),
+            name: instance_name(scope, row, trial_index, rank),
             instance_type: row.instance_type.clone(),
             image: image.to_owned(),
             profile: scope.run.name(INSTANCES),

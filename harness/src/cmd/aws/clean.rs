@@ -129,12 +129,12 @@ fn agree(args: &CleanArgs, count: usize) -> Result<(), Error> {
 }
 
 /// Says what is gone and what is not.
-fn tell(removed: &Removal, book: &PriceBook, output: Output) -> Exit {
-    let gone = removed.removed.iter().map(|found| Line {
+fn tell(removal: &Removal, book: &PriceBook, output: Output) -> Exit {
+    let gone = removal.removed.iter().map(|found| Line {
         removed: true,
         ..Line::of(found, book)
     });
-    let left = removed
+    let left = removal
         .leftovers
         .iter()
         .map(|(found, error): &(Found, AwsError)| Line {
@@ -143,11 +143,11 @@ fn tell(removed: &Removal, book: &PriceBook, output: Output) -> Exit {
         });
     let lines: Vec<Line> = gone.chain(left).collect();
     output.json(&lines);
-    output.text(format!("removed {}", removed.removed.len()));
-    for (found, error) in &removed.leftovers {
+    output.text(format!("removed {}", removal.removed.len()));
+    for (found, error) in &removal.leftovers {
         output.message(format_args!("still there: {}: {error}", found.address));
     }
-    match removed.leftovers.is_empty() {
+    match removal.leftovers.is_empty() {
         true => Exit::Done,
         false => Exit::Internal,
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use epochcost_aws::deployment::{self, Package, Place, Training};
+use epochcost_aws::deployment::{self, Package, Training, TrialIndex};
 use epochcost_aws::invoke;
 use epochcost_aws::logs::LogReader;
 use epochcost_aws::resource::{Address, Kind, Spec};
@@ -76,7 +76,7 @@ pub(super) struct Trial<'a> {
     pub(super) row: &'a Row,
     pub(super) system: &'static dyn System,
     pub(super) training: Training,
-    pub(super) place: Place,
+    pub(super) place: TrialIndex,
     /// When anything of it may have begun to cost.
     since: std::time::Instant,
     /// Names and ids of its instances, as they were made.
@@ -102,7 +102,7 @@ impl<'a> Trial<'a> {
                 job: row.job.clone(),
                 ..aws.rows[index].clone()
             },
-            place: Place {
+            place: TrialIndex {
                 row: index,
                 trial: plan.trial,
             },
