@@ -19,7 +19,7 @@ pub use crate::names::{
     state_machine_name,
 };
 pub use crate::network::subnet;
-pub use crate::training::{Called, Training};
+pub use crate::training::{FunctionCalls, Training};
 
 /// Days that log lines are kept: one of the retentions that CloudWatch knows.
 const RETENTION_DAYS: i32 = 3;

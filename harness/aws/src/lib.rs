@@ -41,5 +41,5 @@ pub use provision::provision;
 pub use removal::{
     HoldingPrices, Removal, RunFilter, monthly_usd, remove, remove_all, survey, tear_down,
 };
-pub use run::{EXPIRES_TAG, IAM_PATH, Marks, PROJECT_TAG, RUN_TAG, RunId, Scope};
+pub use run::{EXPIRES_TAG, IAM_PATH, OwnerTags, PROJECT_TAG, RUN_TAG, RunId, Scope};
 pub use worst_case::{Line, Prices, WorstCaseError, worst_case};

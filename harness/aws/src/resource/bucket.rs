@@ -9,7 +9,7 @@ use aws_sdk_s3::types::{
 
 use super::{Found, Holding, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
-use crate::run::Marks;
+use crate::run::OwnerTags;
 use crate::{AwsError, Clients, Scope};
 
 /// Names of this program's buckets begin so.
@@ -144,8 +144,8 @@ async fn describe(name: &str, clients: &Clients) -> Result<Option<Found>, AwsErr
     let there = clients.in_region(&region);
     let tags = call!(&doing, there.buckets.get_bucket_tagging().bucket(name));
     let tags = if_there(tags)?.map(|tags| tags.tag_set).unwrap_or_default();
-    let marks = Marks::of(tags.iter().map(|tag| (tag.key(), tag.value())));
-    let Some(found) = Found::of(Kind::Bucket, name, name, &region, marks) else {
+    let owner_tags = OwnerTags::of(tags.iter().map(|tag| (tag.key(), tag.value())));
+    let Some(found) = Found::of(Kind::Bucket, name, name, &region, owner_tags) else {
         return Ok(None);
     };
     let mut bytes = 0;

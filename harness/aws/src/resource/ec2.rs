@@ -3,7 +3,7 @@
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 
 use super::{Found, Kind};
-use crate::run::{Marks, PROJECT_TAG};
+use crate::run::{OwnerTags, PROJECT_TAG};
 use crate::{AwsError, Clients, Scope};
 
 /// The run's tags and the name, as EC2 takes them for a new resource.
@@ -19,7 +19,7 @@ pub(super) fn tag_specification(kind: ResourceType, name: &str, scope: &Scope) -
 }
 
 /// What tags of EC2 say, and the name among them.
-pub(super) fn marks(tags: &[Tag]) -> (Marks, Option<&str>) {
+pub(super) fn owner_tags(tags: &[Tag]) -> (OwnerTags, Option<&str>) {
     let pairs = || {
         tags.iter()
             .filter_map(|tag| Some((tag.key()?, tag.value()?)))
@@ -27,7 +27,7 @@ pub(super) fn marks(tags: &[Tag]) -> (Marks, Option<&str>) {
     let name = pairs()
         .find(|(key, _)| *key == "Name")
         .map(|(_, value)| value);
-    (Marks::of(pairs()), name)
+    (OwnerTags::of(pairs()), name)
 }
 
 /// What has that name.
@@ -51,8 +51,8 @@ pub(super) fn found_by_tags(
     tags: &[Tag],
     clients: &Clients,
 ) -> Option<Found> {
-    let (id, (marks, name)) = (id?, marks(tags));
-    Found::of(kind, name.unwrap_or(id), id, clients.region(), marks)
+    let (id, (owner_tags, name)) = (id?, owner_tags(tags));
+    Found::of(kind, name.unwrap_or(id), id, clients.region(), owner_tags)
 }
 
 /// The id of something that another thing is to be in.

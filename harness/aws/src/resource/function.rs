@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Found, Kind, call, security_group, subnet};
 use crate::error::{Cause, if_there, unless};
-use crate::run::{Marks, RunId};
+use crate::run::{OwnerTags, RunId};
 use crate::{AwsError, Clients, Scope};
 
 /// A new role can be used some seconds after its create was answered.
@@ -213,13 +213,13 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             let tags = if_there(tags)?
                 .and_then(|tags| tags.tags)
                 .unwrap_or_default();
-            let marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+            let owner_tags = OwnerTags::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
             found.extend(Found::of(
                 Kind::Function,
                 name,
                 arn,
                 clients.region(),
-                marks,
+                owner_tags,
             ));
         }
     }

@@ -69,14 +69,14 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
                     .instance_profile_name(name)
             );
             let whole = if_there(whole)?.and_then(|whole| whole.instance_profile);
-            let marks = role::marks(whole.as_ref().map_or(&[], |whole| whole.tags()));
+            let owner_tags = role::owner_tags(whole.as_ref().map_or(&[], |whole| whole.tags()));
             let region = clients.region();
             found.extend(Found::of(
                 Kind::InstanceProfile,
                 name,
                 profile.arn(),
                 region,
-                marks,
+                owner_tags,
             ));
         }
     }

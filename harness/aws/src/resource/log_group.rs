@@ -3,7 +3,7 @@
 
 use super::{Found, Holding, Kind, call};
 use crate::error::{Cause, if_there, unless};
-use crate::run::Marks;
+use crate::run::OwnerTags;
 use crate::{AwsError, Clients, RunId, Scope};
 
 /// Where Lambda writes a function's log, before the function's name.
@@ -65,13 +65,13 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             let tags = if_there(tags)?
                 .and_then(|tags| tags.tags)
                 .unwrap_or_default();
-            let mut marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
-            if marks.project.is_none() {
-                marks.run = name.strip_prefix(LAMBDA).and_then(RunId::of_name);
-                marks.project = marks.run.as_ref().map(|_| "epochcost".to_owned());
+            let mut owner_tags = OwnerTags::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+            if owner_tags.project.is_none() {
+                owner_tags.run = name.strip_prefix(LAMBDA).and_then(RunId::of_name);
+                owner_tags.project = owner_tags.run.as_ref().map(|_| "epochcost".to_owned());
             }
             let bytes = u64::try_from(group.stored_bytes().unwrap_or(0)).unwrap_or(0);
-            let ours = Found::of(Kind::LogGroup, name, arn, clients.region(), marks);
+            let ours = Found::of(Kind::LogGroup, name, arn, clients.region(), owner_tags);
             found.extend(ours.map(|ours| ours.holding(Holding::LogBytes(bytes))));
         }
     }

@@ -35,7 +35,7 @@ pub use subnet::SubnetSpec;
 pub use vpc::VpcSpec;
 pub(crate) use vpc::count as vpcs;
 
-use crate::run::Marks;
+use crate::run::OwnerTags;
 use crate::{AwsError, Clients, RunId, Scope};
 
 /// A kind of resource, in the order in which they are made.
@@ -242,10 +242,10 @@ pub struct Found {
 
 impl Found {
     /// What the tags and the name make of a resource: ours, or nothing.
-    fn of(kind: Kind, name: &str, id: &str, region: &str, marks: Marks) -> Option<Self> {
+    fn of(kind: Kind, name: &str, id: &str, region: &str, owner_tags: OwnerTags) -> Option<Self> {
         Some(Self {
-            run: marks.owner(name)?,
-            expires: marks.expires,
+            run: owner_tags.owner(name)?,
+            expires: owner_tags.expires,
             address: Address {
                 kind,
                 name: name.to_owned(),

@@ -5,7 +5,7 @@ use aws_sdk_iam::types::Tag;
 use super::{Found, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
 use crate::policy::Policy;
-use crate::run::{IAM_PATH, Marks};
+use crate::run::{IAM_PATH, OwnerTags};
 use crate::{AwsError, Clients, Scope};
 
 /// The name of the one policy that a role has.
@@ -57,8 +57,8 @@ pub(super) fn tags(scope: &Scope) -> Result<Vec<Tag>, AwsError> {
 }
 
 /// What tags of IAM say.
-pub(super) fn marks(tags: &[Tag]) -> Marks {
-    Marks::of(tags.iter().map(|tag| (tag.key(), tag.value())))
+pub(super) fn owner_tags(tags: &[Tag]) -> OwnerTags {
+    OwnerTags::of(tags.iter().map(|tag| (tag.key(), tag.value())))
 }
 
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
@@ -84,7 +84,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
                 name,
                 role.arn(),
                 region,
-                marks(&tags),
+                owner_tags(&tags),
             ));
         }
     }

@@ -4,7 +4,7 @@ use aws_sdk_sfn::types::{StateMachineType, Tag};
 
 use super::{Found, Kind, call};
 use crate::error::{Cause, if_there, unless};
-use crate::run::{Marks, RunId};
+use crate::run::{OwnerTags, RunId};
 use crate::{AwsError, Clients, Scope};
 
 /// A standard state machine.
@@ -70,13 +70,13 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             let pairs = tags
                 .iter()
                 .filter_map(|tag| Some((tag.key()?, tag.value()?)));
-            let marks = Marks::of(pairs);
+            let owner_tags = OwnerTags::of(pairs);
             found.extend(Found::of(
                 Kind::StateMachine,
                 name,
                 arn,
                 clients.region(),
-                marks,
+                owner_tags,
             ));
         }
     }

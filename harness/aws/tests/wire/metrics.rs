@@ -11,7 +11,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use ciborium::{Value, cbor};
-use epochcost_aws::metrics::{Asked, Measured, read};
+use epochcost_aws::metrics::{Measured, MetricsRequest, read};
 use epochcost_aws::{AwsError, Cause, Clients};
 use tokio::net::TcpListener;
 
@@ -88,7 +88,7 @@ impl CloudWatch {
             .endpoint_url(&self.url);
         let clients = Clients::new(config.load().await, None).unwrap();
         let functions: Vec<String> = functions.iter().map(|name| (*name).to_owned()).collect();
-        let asked = Asked {
+        let asked = MetricsRequest {
             functions: &functions,
             instances: &[("epochcost-worker-0".to_owned(), "i-0123".to_owned())],
             since: "2026-11-21T10:02:00Z".parse().unwrap(),
