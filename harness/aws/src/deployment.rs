@@ -1,5 +1,4 @@
-//! What rows of an experiment need on AWS: resources, and the most that they
-//! can cost.
+//! Resources on AWS that rows of an experiment need.
 
 use std::collections::BTreeMap;
 
@@ -21,18 +20,18 @@ pub use crate::names::{
 pub use crate::network::subnet;
 pub use crate::training::{FunctionCalls, Training};
 
-/// Days that log lines are kept: one of the retentions that CloudWatch knows.
+/// Retention of log lines, days: one of CloudWatch's values.
 const RETENTION_DAYS: i32 = 3;
 
-/// Seconds around a trial's own time, with room: what it needs is made and
-/// boots, its log and its metrics are waited for, and what was made goes.
+/// Upper bound of the seconds around a trial's own time: its resources are created and
+/// boot, its log and metrics arrive, and its resources are removed.
 pub const AROUND_TRIAL_S: u64 = 1_200;
 
-/// What exists once for all rows: buckets, `code` in one of them, roles, the
-/// instance profile, the security group, and the network of hosts of services.
+/// Returns the resources that all rows share: buckets, with `code` in one of them, roles,
+/// the instance profile, the security group, and the network of hosts of services.
 ///
 /// # Errors
-/// When a row's settings are not its system's.
+/// When a row's settings are invalid for its system.
 pub fn shared(
     scope: &Scope,
     rows: &[Training],
@@ -46,6 +45,7 @@ pub fn shared(
             policy,
         })
     };
+    // Buckets.
     let mut specs = vec![
         Spec::Bucket(BucketSpec {
             name: code_bucket(scope),
@@ -56,6 +56,7 @@ pub fn shared(
             objects: Vec::new(),
         }),
     ];
+    // Kinds of members that the rows have.
     let (mut functions, mut machines, mut hosts, mut invoke) = (false, false, false, false);
     for row in rows {
         let calls = !row.calls()?.is_empty();
@@ -64,6 +65,7 @@ pub fn shared(
         hosts |= row.instances()? + row.service_hosts()? > 0;
         invoke |= row.instances()? > 0 && calls;
     }
+    // Their roles; profile and group of instances.
     if functions {
         specs.push(role(
             FUNCTIONS,
@@ -97,20 +99,20 @@ pub fn shared(
     Ok(specs)
 }
 
-/// The worker as it was uploaded, and what its functions find.
+/// Uploaded worker and the environment of its functions.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// What it was built for.
+    /// Processor architecture of the worker.
     pub architecture: Architecture,
-    /// Its key in the bucket of programs.
+    /// Key in the bucket of programs.
     pub key: String,
     /// Size of the functions' `/tmp`, MB.
     pub storage_mb: u32,
-    /// The functions' environment; never a secret.
+    /// Environment variables of functions; never secrets.
     pub environment: BTreeMap<String, String>,
 }
 
-/// Names under which a trial's system is deployed, as its workers read them.
+/// Names under which a trial's system is deployed, in the workers' format.
 #[derive(Serialize)]
 struct Deployment<'a> {
     region: &'a str,
@@ -118,11 +120,11 @@ struct Deployment<'a> {
     state_machine: Option<String>,
 }
 
-/// The value of the worker's variable `EPOCHCOST_DEPLOYMENT`: under which names
+/// Returns the value of the worker's variable `EPOCHCOST_DEPLOYMENT`: the names under which
 /// a trial's system is deployed.
 ///
 /// # Errors
-/// When the row's settings are not its system's.
+/// When the row's settings are invalid for its system.
 pub fn names(
     scope: &Scope,
     row: &Training,
@@ -149,11 +151,11 @@ pub fn names(
     })
 }
 
-/// What one trial's functions need: each with its log group, and the state
-/// machine of a system that has one.
+/// Returns the resources of one trial's functions: each function with its log group, and
+/// the state machine of a system that has one.
 ///
 /// # Errors
-/// When the row's settings are not its system's.
+/// When the row's settings are invalid for its system.
 pub fn of_trial(
     scope: &Scope,
     row: &Training,
@@ -168,6 +170,7 @@ pub fn of_trial(
     let deployment = names(scope, row, trial_index)?;
     let mut environment = package.environment.clone();
     environment.insert("EPOCHCOST_DEPLOYMENT".to_owned(), deployment);
+    // Functions, and the log group of each.
     let mut specs = Vec::new();
     for called in &calls {
         let name = name(called.function);
@@ -188,6 +191,7 @@ pub fn of_trial(
             network: network.clone(),
         }));
     }
+    // The state machine.
     if !states.is_empty() {
         let arn = |function: &str| scope.arn("lambda", &format!("function:{}", name(function)));
         specs.push(Spec::StateMachine(StateMachineSpec {
@@ -200,10 +204,10 @@ pub fn of_trial(
     Ok(specs)
 }
 
-/// What everything that rows may make is known by, for whoever agrees to it.
+/// Returns the addresses of everything that rows may create, for the user's consent.
 ///
 /// # Errors
-/// When a row's settings are not its system's.
+/// When a row's settings are invalid for its system.
 pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, SystemError> {
     let package = Package {
         architecture: Architecture::X86_64,
@@ -235,25 +239,25 @@ pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, Syste
     Ok(all)
 }
 
-/// A resource of a plan.
+/// Planned resource, or several of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// What it is.
+    /// Kind.
     pub kind: Kind,
-    /// Its name; of several of a kind, what their names begin with.
+    /// Name; the common prefix of several resources.
     pub name: String,
-    /// How many.
+    /// Number of resources.
     pub count: u64,
-    /// What of it decides its price.
+    /// Property that decides the price.
     pub detail: String,
-    /// The row that it is for; of what all rows share, nothing.
+    /// Row of the resource; `None` for shared resources.
     pub row: Option<String>,
 }
 
-/// Everything that rows need, what they share first.
+/// Returns everything that rows need, shared resources first.
 ///
 /// # Errors
-/// When a row's settings are not its system's.
+/// When a row's settings are invalid for its system.
 pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemError> {
     let mut all: Vec<Planned> = (shared(scope, rows, Vec::new())?.iter())
         .map(|spec| {
@@ -268,12 +272,12 @@ pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemE
         })
         .collect();
     for (index, row) in rows.iter().enumerate() {
-        of_row(scope, row, index, &mut all)?;
+        add_row(scope, row, index, &mut all)?;
     }
     Ok(all)
 }
 
-/// What of something that all rows share decides its price.
+/// Returns the property of a shared resource that decides its price.
 fn detail(spec: &Spec) -> String {
     match spec {
         Spec::Endpoint(endpoint) if endpoint.service.is_interface() => "interface".to_owned(),
@@ -282,13 +286,14 @@ fn detail(spec: &Spec) -> String {
     }
 }
 
-fn of_row(
+/// Adds the resources of a row's trials.
+fn add_row(
     scope: &Scope,
     row: &Training,
     index: usize,
     all: &mut Vec<Planned>,
 ) -> Result<(), SystemError> {
-    // Of each trial its own; the first one's names stand for all.
+    // Each trial has its own resources; the first trial's names stand for all.
     let trial_index = TrialIndex {
         row: index,
         trial: 0,
@@ -304,16 +309,18 @@ fn of_row(
             });
         }
     };
+    // Functions with their log groups, and the state machine.
     let system = row.job.system.as_str();
     for called in row.calls()? {
         let name = function_name(scope, system, called.function, trial_index);
-        let kept = format!("{RETENTION_DAYS} days");
-        add(Kind::LogGroup, log_group_name(&name), 1, kept);
+        let retention = format!("{RETENTION_DAYS} days");
+        add(Kind::LogGroup, log_group_name(&name), 1, retention);
         add(Kind::Function, name, 1, format!("{} MB", row.memory_mb));
     }
     let machines = u64::from(row.transitions()? > 0);
     let name = state_machine_name(scope, system, trial_index);
     add(Kind::StateMachine, name, machines, "standard".to_owned());
+    // Hosts of services, and instances of workers.
     let (roles, workers) = (row.roles()?, row.instances()?);
     let name = |what: &str| trial_index.name(scope, &format!("{system}-{what}"));
     let stores = roles.iter().filter(|role| **role != Role::Queue).count();

@@ -1,8 +1,7 @@
-//! Runs training systems on AWS, and takes away everything it made.
+//! Resources of runs on AWS: their creation, use and removal.
 //!
-//! Nothing is created without an [`Approval`], nothing without a line in the
-//! [`Journal`] before it, and nothing without the run's tags. What the journal
-//! or the tags know of is what [`tear_down`] and [`survey`] find.
+//! Every creation needs an [`Approval`], a line in the [`Journal`] before it, and the run's
+//! tags. [`tear_down`] and [`survey`] find resources by the journal and by the tags.
 
 mod approval;
 pub mod calls;

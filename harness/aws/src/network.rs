@@ -1,5 +1,5 @@
-//! A run's own network, where rows have hosts of services: functions must be in
-//! a VPC to reach an instance, and in a VPC they have no way to the internet.
+//! Network of a run whose rows have hosts of services: functions must be in a VPC to reach
+//! an instance, and in a VPC they have no access to the internet.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::resource::{
 };
 use crate::training::Training;
 
-/// Whether a run of these rows has a network of its own.
+/// Returns whether a run of these rows has its own network.
 pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
     for row in rows {
         if row.service_hosts()? > 0 {
@@ -22,21 +22,21 @@ pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
     Ok(false)
 }
 
-/// The name of the VPC of a run of these rows, if it has one.
+/// Returns the name of the VPC of a run of these rows, if it has one.
 pub(crate) fn vpc(scope: &Scope, rows: &[Training]) -> Result<Option<String>, SystemError> {
     Ok(is_needed(rows)?.then(|| names::network(scope)))
 }
 
-/// The name of the subnet of a run of these rows, if it has a network of its
-/// own: all of the run's instances are in it, since their security group is.
+/// Returns the name of the subnet of a run of these rows, if it has its own network. All of
+/// the run's instances are in it, since their security group is.
 ///
 /// # Errors
-/// When a row's settings are not its system's.
+/// When a row's settings are invalid for its system.
 pub fn subnet(scope: &Scope, rows: &[Training]) -> Result<Option<String>, SystemError> {
     vpc(scope, rows)
 }
 
-/// Where the functions of a row are.
+/// Returns the network of a row's functions, if they are in the run's.
 pub(crate) fn of_functions(
     scope: &Scope,
     row: &Training,
@@ -48,7 +48,7 @@ pub(crate) fn of_functions(
     }))
 }
 
-/// Whether functions of a row are in the network.
+/// Returns whether any row's functions are in the network.
 pub(crate) fn has_functions(rows: &[Training]) -> Result<bool, SystemError> {
     for row in rows {
         if row.service_hosts()? > 0 && !row.calls()?.is_empty() {
@@ -58,7 +58,8 @@ pub(crate) fn has_functions(rows: &[Training]) -> Result<bool, SystemError> {
     Ok(false)
 }
 
-/// What a run of these rows reaches by endpoints; nothing without a network.
+/// Returns the services that a run of these rows reaches through endpoints; none without a
+/// network.
 pub(crate) fn services(rows: &[Training]) -> Result<BTreeSet<EndpointService>, SystemError> {
     let mut services = BTreeSet::new();
     for row in rows {
@@ -76,8 +77,8 @@ pub(crate) fn services(rows: &[Training]) -> Result<BTreeSet<EndpointService>, S
     Ok(services)
 }
 
-/// The network of a run of these rows without its security group; nothing where
-/// none has hosts of services.
+/// Returns the network of a run of these rows without its security group; nothing where no
+/// row has hosts of services.
 pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, SystemError> {
     let Some(name) = vpc(scope, rows)? else {
         return Ok(Vec::new());
@@ -112,6 +113,7 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
     Ok(specs)
 }
 
+/// Returns the name of an endpoint within its run.
 fn endpoint(service: EndpointService) -> &'static str {
     match service {
         EndpointService::Objects => "to-objects",

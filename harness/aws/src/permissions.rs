@@ -4,10 +4,9 @@ use crate::policy::{Condition, Effect, Policy, Statement};
 use crate::resource::{Kind, Spec};
 use crate::{RunId, Scope};
 
-/// What the functions of a run may do: write their logs, use the run's buckets,
-/// invoke each other and start the run's state machines. Where they are in the
-/// run's network, Lambda may handle network interfaces in their name, and they
-/// themselves may not.
+/// Returns the policy of a run's functions: they write their logs, use the run's buckets,
+/// invoke each other and start the run's state machines. In the run's network, Lambda may
+/// handle network interfaces for them, and their own code may not.
 pub fn functions(scope: &Scope, in_network: bool) -> Policy {
     let groups = scope.arn(
         "logs",
@@ -26,13 +25,13 @@ pub fn functions(scope: &Scope, in_network: bool) -> Policy {
     Policy::new(statements)
 }
 
-/// What the state machines of a run may do: invoke its functions.
+/// Returns the policy of a run's state machines: they invoke its functions.
 pub fn state_machines(scope: &Scope) -> Policy {
     Policy::new(vec![invocations(scope)])
 }
 
-/// What the instances of a run may do: use the run's buckets, and, where they
-/// are workers that `invoke`, its functions and its state machines.
+/// Returns the policy of a run's instances: they use the run's buckets, and, as workers
+/// that `invoke`, its functions and its state machines.
 pub fn instances(scope: &Scope, invoke: bool) -> Policy {
     let mut statements = objects(scope);
     if invoke {
@@ -47,6 +46,7 @@ pub fn instances(scope: &Scope, invoke: bool) -> Policy {
     Policy::new(statements)
 }
 
+/// Returns the permission to invoke the run's functions.
 fn invocations(scope: &Scope) -> Statement {
     let functions = format!("function:{}", scope.run.name("*"));
     Statement::allow(
@@ -55,6 +55,7 @@ fn invocations(scope: &Scope) -> Statement {
     )
 }
 
+/// Returns the permission to start the run's state machines.
 fn executions(scope: &Scope) -> Statement {
     let machines = format!("stateMachine:{}", scope.run.name("*"));
     Statement::allow(
@@ -63,9 +64,8 @@ fn executions(scope: &Scope) -> Statement {
     )
 }
 
-/// What Lambda does in the name of a function in a VPC ("Giving Lambda functions
-/// access to resources in an Amazon VPC"). Interfaces that are not there yet
-/// have no names that a policy could hold.
+/// Actions of Lambda on behalf of a function in a VPC ("Giving Lambda functions access to
+/// resources in an Amazon VPC"). New interfaces have no names that a policy could list.
 const INTERFACE_ACTIONS: [&str; 6] = [
     "ec2:CreateNetworkInterface",
     "ec2:DescribeNetworkInterfaces",
@@ -75,8 +75,8 @@ const INTERFACE_ACTIONS: [&str; 6] = [
     "ec2:UnassignPrivateIpAddresses",
 ];
 
-/// Lambda may, and the functions' own code may not: its requests carry the ARN
-/// of the function that they come from.
+/// Returns two statements: Lambda may handle interfaces, and the functions' own code, whose
+/// requests carry the ARN of their function, may not.
 fn interfaces(scope: &Scope) -> [Statement; 2] {
     let functions = format!("function:{}", scope.run.name("*"));
     let allowed = Statement::allow(&INTERFACE_ACTIONS, vec!["*".to_owned()]);
@@ -92,6 +92,7 @@ fn interfaces(scope: &Scope) -> [Statement; 2] {
     [allowed, denied]
 }
 
+/// Returns the permissions on the run's buckets and their objects.
 fn objects(scope: &Scope) -> Vec<Statement> {
     let buckets = format!("arn:{}:s3:::{}", scope.partition, scope.run.name("*"));
     vec![
@@ -103,14 +104,14 @@ fn objects(scope: &Scope) -> Vec<Statement> {
     ]
 }
 
-/// Whether a resource's name can only be one of this run's.
-pub(crate) fn is_own(resource: &str, run: &RunId) -> bool {
+/// Returns whether a resource's name can only be one of this run's.
+fn is_own(resource: &str, run: &RunId) -> bool {
     resource.contains(&run.name(""))
 }
 
-/// The statements of roles among `specs` that reach beyond the run: there are
-/// none but what Lambda needs for functions in a VPC, together with its denial
-/// to the functions themselves.
+/// Returns the statements of roles among `specs` that reach beyond the run. The pair of
+/// statements for functions in a VPC is exempt: what Lambda needs, with its denial to
+/// the functions themselves.
 pub fn too_wide(specs: &[Spec], scope: &Scope) -> Vec<String> {
     let pair = interfaces(scope);
     let mut wide = Vec::new();
@@ -163,7 +164,7 @@ mod tests {
         assert!(policy.allows("lambda:InvokeFunction", function));
         assert!(!policy.allows("lambda:InvokeFunction", &function.replace("ab-w", "ac-w")));
         assert!(!policy.allows("lambda:UpdateFunctionCode", function));
-        // Nobody but the harness makes log groups: one that is removed stays away.
+        // Only the harness creates log groups: a removed one is not created again.
         let logs =
             "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/lambda/epochcost-0000000000ab-w";
         assert!(policy.allows("logs:CreateLogStream", logs));

@@ -1,48 +1,49 @@
-//! Least-privilege policies, written out as data.
+//! IAM policies as data.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A policy document of IAM.
+/// Policy document of IAM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Policy {
     statements: Vec<Statement>,
 }
 
-/// Whether a statement permits or forbids.
+/// Effect of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Effect {
-    /// What it names may be done.
+    /// Permits the actions.
     Allow,
-    /// It may not, whatever another statement says.
+    /// Forbids the actions, whatever other statements permit.
     Deny,
 }
 
-/// When a statement holds.
+/// Condition of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// How the values are compared, such as `ArnLike`.
+    /// Comparison, such as `ArnLike`.
     pub operator: &'static str,
-    /// What of the request, such as `lambda:SourceFunctionArn`.
+    /// Key of the request, such as `lambda:SourceFunctionArn`.
     pub key: &'static str,
-    /// One of these.
+    /// Values, one of which must match.
     pub values: Vec<String>,
 }
 
-/// What may be done, and to what.
+/// Actions on resources that are permitted or forbidden.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement {
-    /// Whether it may or may not.
+    /// Effect.
     pub effect: Effect,
     /// Actions, such as `s3:GetObject`; never a wildcard.
     pub actions: Vec<&'static str>,
     /// ARNs of this run's own resources.
     pub resources: Vec<String>,
-    /// When it holds; nothing is always.
+    /// Condition; `None` applies always.
     pub condition: Option<Condition>,
 }
 
 impl Statement {
+    /// Creates a statement that permits actions.
     pub(crate) fn allow(actions: &[&'static str], resources: Vec<String>) -> Self {
         Self {
             effect: Effect::Allow,
@@ -52,11 +53,13 @@ impl Statement {
         }
     }
 
+    /// Returns whether the statement applies to an action on a resource.
     pub(crate) fn covers(&self, action: &str, resource: &str) -> bool {
         let is_it = |pattern: &String| matches(pattern, resource);
         self.actions.contains(&action) && self.resources.iter().any(is_it)
     }
 
+    /// Returns the statement in IAM's form.
     fn to_value(&self) -> Value {
         let mut value = json!({
             "Effect": self.effect,
@@ -76,13 +79,13 @@ impl Statement {
 }
 
 impl Policy {
-    /// A policy of these statements.
+    /// Creates a policy of these statements.
     pub fn new(statements: Vec<Statement>) -> Self {
         Self { statements }
     }
 
-    /// Who may take the role on: a service, on behalf of this account alone
-    /// ("The confused deputy problem", IAM user guide).
+    /// Returns the trust policy of a role: a service may assume it on behalf of this
+    /// account only ("The confused deputy problem", IAM user guide).
     pub(crate) fn trust(service: &str, account: &str) -> Trust {
         Trust(json!({
             "Version": "2012-10-17",
@@ -99,14 +102,14 @@ impl Policy {
         }))
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn to_json(&self) -> String {
         let statements: Vec<Value> = self.statements.iter().map(Statement::to_value).collect();
         json!({ "Version": "2012-10-17", "Statement": statements }).to_string()
     }
 
-    /// Whether it allows the run's own code an action on a resource. That code
-    /// runs in the functions that conditions name: each condition holds.
+    /// Returns whether the run's own code may perform an action on a resource. That code
+    /// runs in the functions of all conditions, so that each condition holds.
     pub fn allows(&self, action: &str, resource: &str) -> bool {
         let says = |effect| {
             let of = self.statements.iter().filter(move |s| s.effect == effect);
@@ -115,13 +118,13 @@ impl Policy {
         says(Effect::Allow) && !says(Effect::Deny)
     }
 
-    /// The statements.
+    /// Returns the statements.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
 }
 
-/// A trust policy.
+/// Trust policy of a role.
 pub(crate) struct Trust(Value);
 
 impl Trust {
@@ -130,7 +133,7 @@ impl Trust {
     }
 }
 
-/// `*` stands for anything, as in IAM.
+/// Returns whether a resource matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, resource: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == resource;

@@ -1,5 +1,5 @@
-//! Hosts of services: tensor stores and the queue of a trial, each on an
-//! instance that tells its address once it answers.
+//! Hosts of services: tensor stores and the queue of a trial, each on an instance that
+//! publishes its address once the service answers.
 
 use crate::names::{
     self, IMAGE, INSTANCES, MEMBERS, SERVICE_INSTANCE, TrialIndex, code_bucket, objects_bucket,
@@ -11,41 +11,41 @@ use crate::{AwsError, Scope};
 
 pub use crate::names::{MODULE_KEY, Role};
 
-/// How tensor stores are started.
+/// Settings of tensor stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreSettings {
     /// Whether the module is loaded.
     pub has_module: bool,
-    /// `MALLOC_CONF`, if it is set.
+    /// Value of `MALLOC_CONF`, if it is set.
     pub malloc_conf: Option<String>,
 }
 
-/// The name of a host.
+/// Returns the name of a host.
 pub fn instance_name(scope: &Scope, row: &Training, trial_index: TrialIndex, role: Role) -> String {
     trial_index.name(scope, &format!("{}-{role}", row.job.system))
 }
 
-/// Where a host puts its address, in the bucket of objects.
+/// Returns the key of a host's address in the bucket of objects.
 pub fn address_key(trial_index: TrialIndex, role: Role) -> String {
     format!("{trial_index}/services/{role}/address.txt")
 }
 
-/// Where a host that ended puts its log.
+/// Returns the key of the log of a host that ended.
 pub fn log_key(trial_index: TrialIndex, role: Role) -> String {
     format!("{trial_index}/services/{role}/log.txt")
 }
 
-/// Where a service is, as workers read it; `scheme` says what is spoken to
-/// tensor stores.
+/// Returns the URL of a service for workers; `scheme` is that of tensor stores.
 pub fn endpoint(role: Role, scheme: &str, address: &str) -> String {
     match role {
         Role::TensorStore(_) => format!("{scheme}://{address}:{REDIS_PORT}"),
-        // RabbitMQ's default user, known to everybody: the security group keeps others out.
+        // RabbitMQ's well-known default user: the security group admits the run's members
+        // only.
         Role::Queue => format!("amqp://guest:guest@{address}:{AMQP_PORT}/%2f"),
     }
 }
 
-/// The instances of a trial's services; none where its system has none.
+/// Returns the instances of a trial's services; none for systems without services.
 ///
 /// # Errors
 /// When there is no such system, or the run expires too soon.

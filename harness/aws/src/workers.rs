@@ -1,5 +1,5 @@
-//! Workers on instances: each fetches the worker and its task when it starts,
-//! and leaves its log in the run's bucket when it ends.
+//! Workers on instances: each fetches the worker and its task at its start, and puts its
+//! log into the run's bucket at its end.
 
 use epochcost_systems::{Device, Host, Launch};
 
@@ -14,10 +14,10 @@ pub use crate::names::WORKER_KEY;
 /// Amazon Linux 2023 with NVIDIA's driver (AWS Deep Learning AMIs).
 const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
 
-/// Functions and ranks that a trial starts on instances.
+/// Returns functions and ranks that a trial starts on instances.
 ///
 /// # Errors
-/// When the row's settings are not its system's.
+/// When the row's settings are invalid for its system.
 pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> {
     let system = row.system().map_err(AwsError::of_row)?;
     let launch = system.launch(&row.job).map_err(AwsError::of_row)?;
@@ -29,7 +29,7 @@ pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> 
     Ok(workers)
 }
 
-/// The name of a worker's instance.
+/// Returns the name of a worker's instance.
 pub fn instance_name(
     scope: &Scope,
     row: &Training,
@@ -39,21 +39,21 @@ pub fn instance_name(
     trial_index.name(scope, &format!("{}-worker-{rank}", row.job.system))
 }
 
-/// Where a worker finds its task, in the bucket of objects.
+/// Returns the key of a worker's task in the bucket of objects.
 pub fn task_key(trial_index: TrialIndex, rank: usize) -> String {
     format!("{trial_index}/instances/{rank}/task.json")
 }
 
-/// Where a worker leaves its log.
+/// Returns the key of a worker's log in the bucket of objects.
 pub fn log_key(trial_index: TrialIndex, rank: usize) -> String {
     format!("{trial_index}/instances/{rank}/log.txt")
 }
 
-/// The instances of a trial, in the run's `subnet` if it has one; none where its
-/// system has none.
+/// Returns the instances of a trial, in the run's `subnet` if it has one; none for systems
+/// without instances.
 ///
 /// # Errors
-/// When the row's settings are not its system's, or the run expires too soon.
+/// When the row's settings are invalid for its system, or the run expires too soon.
 pub fn of_trial(
     scope: &Scope,
     row: &Training,

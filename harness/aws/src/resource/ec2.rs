@@ -1,4 +1,4 @@
-//! What resources of EC2 have in common: tags, names, and lists by the page.
+//! Tags, names and paged lists of EC2's resources.
 
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 
@@ -6,7 +6,7 @@ use super::{Found, Kind};
 use crate::run::{OwnerTags, PROJECT_TAG};
 use crate::{AwsError, Clients, Scope};
 
-/// The run's tags and the name, as EC2 takes them for a new resource.
+/// Returns the run's tags and the name in EC2's form for a new resource.
 pub(super) fn tag_specification(kind: ResourceType, name: &str, scope: &Scope) -> TagSpecification {
     let named = ("Name".to_owned(), name.to_owned());
     let tags = (scope.tags().into_iter().chain([named]))
@@ -18,7 +18,7 @@ pub(super) fn tag_specification(kind: ResourceType, name: &str, scope: &Scope) -
         .build()
 }
 
-/// What tags of EC2 say, and the name among them.
+/// Returns our tags among EC2's, and the name.
 pub(super) fn owner_tags(tags: &[Tag]) -> (OwnerTags, Option<&str>) {
     let pairs = || {
         tags.iter()
@@ -30,12 +30,12 @@ pub(super) fn owner_tags(tags: &[Tag]) -> (OwnerTags, Option<&str>) {
     (OwnerTags::of(pairs()), name)
 }
 
-/// What has that name.
+/// Returns a filter for resources with this name.
 pub(super) fn named(name: &str) -> Filter {
     Filter::builder().name("tag:Name").values(name).build()
 }
 
-/// What has this project's tag.
+/// Returns a filter for resources with this project's tag.
 pub(super) fn tagged() -> Filter {
     Filter::builder()
         .name(format!("tag:{}", PROJECT_TAG.0))
@@ -43,8 +43,8 @@ pub(super) fn tagged() -> Filter {
         .build()
 }
 
-/// What the tags make of a resource that was listed: ours, or nothing. One
-/// without a name goes by its id.
+/// Returns a listed resource if its tags say that it is ours. Its id replaces a missing
+/// name.
 pub(super) fn found_by_tags(
     kind: Kind,
     id: Option<&str>,
@@ -55,7 +55,7 @@ pub(super) fn found_by_tags(
     Found::of(kind, name.unwrap_or(id), id, clients.region(), owner_tags)
 }
 
-/// The id of something that another thing is to be in.
+/// Returns the id of a resource that must exist for another one.
 pub(super) fn needed(
     id: Option<String>,
     doing: &str,
@@ -67,7 +67,7 @@ pub(super) fn needed(
     })
 }
 
-/// All items of a list that comes by the page.
+/// Returns all items of a paged list.
 macro_rules! pages {
     ($listing:expr, $doing:expr, $items:ident) => {{
         let mut pages = $listing.into_paginator().send();

@@ -1,5 +1,5 @@
-//! Internet gateways: what instances in a run's network install packages
-//! through. Functions in it have no public address and cannot use them.
+//! Internet gateways, through which instances in a run's network install packages.
+//! Functions in the network have no public address and cannot use them.
 
 use std::time::Duration;
 
@@ -11,20 +11,22 @@ use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
 
-/// Everywhere.
+/// Destination of the route: all addresses.
 const ANYWHERE: &str = "0.0.0.0/0";
-/// Public addresses of instances that were terminated hold it for a while.
+/// Time limit of the removal: public addresses of terminated instances block it for a
+/// while.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// An internet gateway, and the route to it.
+/// Specification of an internet gateway with the route to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InternetGatewaySpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of the VPC that it belongs to.
+    /// Name of its VPC.
     pub vpc: String,
 }
 
+/// Creates the internet gateway if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &InternetGatewaySpec,
     clients: &Clients,
@@ -88,6 +90,7 @@ async fn find(name: &str, clients: &Clients) -> Result<Option<InternetGateway>, 
         .next())
 }
 
+/// Lists our internet gateways in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients
         .instances
@@ -101,6 +104,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(gateways.iter().filter_map(ours).collect())
 }
 
+/// Removes the internet gateway, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let id = found.id.as_str();
     let doing = format!("remove the internet gateway {}", found.address.name);

@@ -1,4 +1,4 @@
-//! Security groups that admit their own members and nobody else.
+//! Security groups that admit their own members only.
 
 use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup, UserIdGroupPair};
 
@@ -8,15 +8,16 @@ use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
 
-/// A security group.
+/// Specification of a security group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecurityGroupSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its VPC; nothing is the account's default one.
+    /// Name of its VPC; `None` for the account's default VPC.
     pub vpc: Option<String>,
 }
 
+/// Creates the security group if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &SecurityGroupSpec,
     clients: &Clients,
@@ -60,7 +61,7 @@ pub(super) async fn ensure(
     Ok(id)
 }
 
-/// The id of the group of that name.
+/// Returns the id of the group of that name, if there is one.
 pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     let by_name = Filter::builder().name("group-name").values(name).build();
     let listing = clients
@@ -76,7 +77,7 @@ pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String
     Ok(group.and_then(|group| group.group_id))
 }
 
-/// The id of the group of that name, for something that is to be in it.
+/// Returns the id of the group of that name, which must exist.
 pub(super) async fn required(
     name: &str,
     clients: &Clients,
@@ -85,6 +86,7 @@ pub(super) async fn required(
     needed(id_of(name, clients).await?, doing, "its security group")
 }
 
+/// Lists our security groups in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients
         .instances
@@ -97,6 +99,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(groups.iter().filter_map(ours).collect())
 }
 
+/// Removes the security group, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let doing = format!("remove the security group {}", found.address.name);
     let delete = || async {
