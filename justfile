@@ -40,7 +40,7 @@ test-cuda *ARGS:
 bench-gpu *ARGS:
     python3 benches/gpu.py {{ARGS}}
 
-# AWS against an emulated account: pip install 'moto[server,all]' and apt-get install redis-server rabbitmq-server libclang-dev first. Builds EC2's client, which takes 8 GB of memory.
+# AWS against an emulated account (moto, and the emulator in harness/aws-emulator): pip install 'moto[server,all]' and apt-get install redis-server rabbitmq-server libclang-dev first. Builds EC2's client, which takes 8 GB of memory.
 test-aws *ARGS:
     cargo build --release --bin bootstrap
     cargo build --release -p epochcost-tensordb
