@@ -143,6 +143,7 @@ fn address(number: u32) -> Ipv4Addr {
 fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::Result<Instance> {
     let script = STANDARD.decode(user_data).map_err(std::io::Error::other)?;
     let script = String::from_utf8(script).map_err(std::io::Error::other)?;
+    // A directory with the programs of its image, in front of the path.
     let directory = TempDir::with_prefix("epochcost-instance-")?;
     for (name, text) in PROGRAMS {
         write(directory.path(), name, text)?;
@@ -169,6 +170,7 @@ fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::R
     if let Ok(rabbitmq) = find::rabbitmq() {
         command.env("EMULATOR_RABBITMQ", rabbitmq);
     }
+    // A process group, so that everything ends with the instance.
     let process = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

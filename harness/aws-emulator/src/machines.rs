@@ -142,6 +142,7 @@ impl MachineStore {
         let execution = arn.replacen(":stateMachine:", ":execution:", 1) + ":" + name;
         let value: Value = serde_json::from_str(input)
             .map_err(|error| Refusal::new("InvalidExecutionInput", error.to_string()))?;
+        // A repeated start with the same input is the same execution.
         let mut executions = locked(&self.executions);
         match executions.get(&execution) {
             Some(known) if known.input == input && known.status == "RUNNING" => {}
@@ -151,6 +152,7 @@ impl MachineStore {
                     format!("Execution Already Exists: '{execution}'"),
                 ));
             }
+            // A new one runs in the background.
             None => {
                 let begun = Execution {
                     input: input.to_owned(),

@@ -122,11 +122,13 @@ impl MetricStore {
             period,
             stat,
         } = query.metric_stat;
+        // Invocations of the query's function.
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let function = (metric.dimensions.into_iter())
             .find(|dimension| dimension.name == "FunctionName")
             .filter(|_| metric.namespace == "AWS/Lambda")
             .and_then(|dimension| known.get(&(region.to_owned(), dimension.value)));
+        // Samples by the period in which the invocation began.
         let mut periods: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for ran in function.into_iter().flatten() {
             let at = (ran.started_s / f64::from(period)).floor() * f64::from(period);

@@ -73,6 +73,7 @@ pub(crate) fn run<'a>(
                     next,
                 } => {
                     on_state("MapStateEntered");
+                    // One branch per item, all at once.
                     let items = at_path(input, items_path)?;
                     let items = items
                         .as_array()
@@ -80,6 +81,7 @@ pub(crate) fn run<'a>(
                     let inputs: Vec<Value> = (items.iter())
                         .map(|item| filled(item_selector, input, Some(item)).map(Value::Object))
                         .collect::<Result<_, _>>()?;
+                    // The first failure ends the map.
                     let branches = inputs.iter();
                     try_join_all(
                         branches.map(|input| run(item_processor, input, functions, on_state)),

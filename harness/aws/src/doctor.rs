@@ -131,6 +131,7 @@ async fn quota(
             remedy: "see Service Quotas in the console".to_owned(),
         };
     };
+    // The quota against the need.
     let found = format!("{value} {of}, {needed} needed");
     if value >= f64::from(needed) {
         return Check {
@@ -200,6 +201,7 @@ async fn may(clients: &Clients, arn: &str) -> Check {
         .set_action_names(Some(
             calls::actions().into_iter().map(str::to_owned).collect(),
         ));
+    // The simulator answers for every action.
     let mut pages = simulate.into_paginator().send();
     let (mut asked, mut denied) = (0, Vec::new());
     while let Some(page) = pages.next().await {
@@ -222,6 +224,7 @@ async fn may(clients: &Clients, arn: &str) -> Check {
             }
         }
     }
+    // No answers at all are no permission.
     if denied.is_empty() && asked > 0 {
         return Check {
             what,

@@ -18,6 +18,7 @@ mod network;
 pub mod objects;
 pub mod package;
 pub mod permissions;
+pub mod planned;
 pub mod policy;
 pub mod pricing;
 mod provision;

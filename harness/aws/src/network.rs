@@ -83,6 +83,7 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
     let Some(name) = vpc(scope, rows)? else {
         return Ok(Vec::new());
     };
+    // The subnet's zone must offer all instance types.
     let mut instance_types = BTreeSet::from([SERVICE_INSTANCE.to_owned()]);
     for row in rows {
         if row.instances()? > 0 {
@@ -101,6 +102,7 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
             instance_types: instance_types.into_iter().collect(),
         }),
     ];
+    // Endpoints of the services that functions call.
     for service in services(rows)? {
         specs.push(Spec::Endpoint(EndpointSpec {
             name: scope.run.name(endpoint(service)),

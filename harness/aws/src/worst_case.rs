@@ -174,6 +174,7 @@ fn row_lines(
     let instances = row.instances()?;
     let lived_s = (deadline_s + BOOT_S).max(EC2_MINIMUM_S) as f64;
     let instance_hours = instances as f64 * trials * lived_s / 3600.0;
+    // Functions and state machines.
     charge(
         "lambda_gb_second",
         "every invocation until its time-out",
@@ -182,6 +183,7 @@ fn row_lines(
     charge("lambda_request", "invocations", invocations)?;
     let transitions = row.transitions()? as f64 * trials;
     charge("state_transition", "state transitions", transitions)?;
+    // Instances of workers and of services, with addresses and volumes.
     charge(
         &format!("ec2/{}", row.instance_type),
         "workers until the trial's deadline",
@@ -204,7 +206,7 @@ fn row_lines(
         "root volumes of instances",
         all * ROOT_GB * trials * lived_s / (MONTH_DAYS * 86_400.0),
     )?;
-    // The closed form counts each gradient once; a repeated step doubles it.
+    // Objects. The closed form counts each gradient once; a repeated step doubles it.
     charge(
         "s3_put",
         "objects written, each twice",
@@ -221,6 +223,7 @@ fn row_lines(
         "objects until they expire",
         2.0 * row.bytes_up as f64 * trials / GIB * OBJECT_DAYS / MONTH_DAYS,
     )?;
+    // Logs and metrics.
     let steps = (row.job.workers * row.job.epochs * row.job.batches_per_worker) as f64 * trials;
     charge(
         "logs_gb",

@@ -68,6 +68,7 @@ const GB: (&str, &[&str]) = ("GB", &["GB", "GigaBytes"]);
 pub fn queries(instance_types: &[&str]) -> Vec<Query> {
     let lambda = |group: &'static str| [("group", group)];
     let mut queries = vec![
+        // Functions and workflows.
         query(
             "lambda_gb_second",
             "AWSLambda",
@@ -96,6 +97,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             TRANSITION,
             "Step Functions standard workflows",
         ),
+        // Objects.
         query(
             "s3_put",
             "AmazonS3",
@@ -127,6 +129,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             GB_MONTH,
             "S3 Standard storage",
         ),
+        // Queues.
         query(
             "sqs_request",
             "AWSQueueService",
@@ -145,6 +148,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             HOUR,
             "Amazon MQ for RabbitMQ, one mq.m5.large broker, without its storage",
         ),
+        // Volumes, logs and metrics.
         query(
             "ebs_gp3_gb_month",
             "AmazonEC2",
@@ -169,6 +173,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
                 "CloudWatch metrics read by GetMetricData",
             )
         },
+        // Network.
         of_vpc(
             "vpc_endpoint_hour",
             "VpcEndpoint-Hours",

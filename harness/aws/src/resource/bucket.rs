@@ -178,6 +178,7 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         clients.in_region(&found.region),
     );
     let doing = format!("remove the bucket {name}");
+    // S3 removes empty buckets only.
     loop {
         let page = call!(&doing, there.buckets.list_objects_v2().bucket(name));
         let Some(page) = if_there(page)? else {
@@ -200,6 +201,7 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             .delete_objects()
             .bucket(name)
             .delete(built(&doing, delete)?);
+        // The call succeeds even where objects could not be deleted.
         let deleted = call!(&doing, deleting)?;
         if let Some(error) = deleted.errors().first() {
             return Err(AwsError::Call {

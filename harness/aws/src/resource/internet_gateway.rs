@@ -36,6 +36,7 @@ pub(super) async fn ensure(
     let doing = format!("create the internet gateway {name}");
     let ec2 = &clients.instances;
     let vpc = vpc::required(&spec.vpc, clients, &doing).await?;
+    // The gateway, attached to the VPC.
     let gateway = match find(name, clients).await? {
         Some(gateway) => gateway,
         None => {
@@ -60,6 +61,7 @@ pub(super) async fn ensure(
         };
         unless(once_known(attach).await, Cause::Exists)?;
     }
+    // The route to it.
     let table = vpc::main_route_table(&vpc, clients, &doing).await?;
     let route = || async {
         let route = ec2.create_route().route_table_id(&table);

@@ -28,6 +28,7 @@ pub(super) async fn ensure(
     let id = match id_of(name, clients).await? {
         Some(id) => id,
         None => {
+            // Without a VPC, the account's default one.
             let vpc = match &spec.vpc {
                 Some(vpc) => Some(vpc::required(vpc, clients, &doing).await?),
                 None => None,
@@ -46,6 +47,7 @@ pub(super) async fn ensure(
             })?
         }
     };
+    // Members reach each other on every port.
     let members = IpPermission::builder()
         .ip_protocol("-1")
         .user_id_group_pairs(UserIdGroupPair::builder().group_id(&id).build())

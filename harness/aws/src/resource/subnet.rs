@@ -90,6 +90,7 @@ async fn zone(instance_types: &[String], clients: &Clients) -> Result<String, Aw
         .describe_instance_type_offerings()
         .location_type(LocationType::AvailabilityZone)
         .filters(types.build());
+    // Instance types that each zone offers.
     let mut pages = listing.into_paginator().send();
     let mut offered: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     while let Some(page) = pages.next().await {
@@ -105,6 +106,7 @@ async fn zone(instance_types: &[String], clients: &Clients) -> Result<String, Aw
             }
         }
     }
+    // The first zone with all of them.
     let with_all = offered
         .into_iter()
         .find(|(_, kinds)| kinds.len() == wanted.len());
