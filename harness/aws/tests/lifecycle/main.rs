@@ -1,5 +1,5 @@
-//! A run's life on an emulated account: made, gone on with, taken away, and
-//! killed after every single step.
+//! Life of a run on an emulated account: created, resumed, removed, and killed after every
+//! single step.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,12 +18,12 @@ use epochcost_aws::{
     Call, Clients, Journal, Observer, RunFilter, RunId, provision, remove_all, survey, tear_down,
 };
 
-/// What the run that is killed has.
+/// Number of resources of the run that is killed.
 const RESOURCES: usize = 16;
 
 use run::{REGION, RUN, approval, provision_and_kill, specs};
 
-/// Not a test: the process that the others start and kill.
+/// Process that the other tests start and kill; not a test itself.
 #[tokio::test]
 #[ignore = "started by other tests"]
 async fn a_process_that_dies() {
@@ -38,8 +38,8 @@ fn regions() -> Vec<String> {
     ["us-east-1", REGION].map(str::to_owned).into()
 }
 
-/// Kills a process after its first, second, third … step, until one comes to
-/// its end; after each, `then` must leave nothing behind.
+/// Kills a process after its first, second, third … step, until one completes; after each,
+/// `then` must leave nothing behind.
 async fn kill_everywhere<F, T>(then: F)
 where
     F: Fn(Clients, std::path::PathBuf) -> T,
@@ -58,7 +58,7 @@ where
         let left = moto::everything(&config).await;
         assert!(left.is_empty(), "killed after step {at}: {left:?}");
         if ended {
-            // Each resource takes two events and a call at least.
+            // Each resource takes at least two events and a call.
             assert!(at > 3 * RESOURCES, "a whole run took {at} steps");
             assert!(most >= RESOURCES, "at most {most} resources were there");
             return;
@@ -89,7 +89,7 @@ async fn after_a_kill_at_any_step_tags_and_names_alone_leave_nothing() {
             .unwrap();
         let removed = remove_all(found, &clients).await;
         assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
-        // Once more does no harm.
+        // A repetition is harmless.
         let found = survey(&clients, &regions(), &RunFilter::AllRuns)
             .await
             .unwrap();
@@ -112,7 +112,7 @@ async fn after_a_kill_at_any_step_a_run_can_be_gone_on_with() {
         let found = survey(&clients, &regions(), &RunFilter::Run(RunId::new(RUN)))
             .await
             .unwrap();
-        // Nothing is missing, and nothing is there twice.
+        // Nothing is missing, and nothing exists twice.
         assert_eq!(found.len(), wanted.len(), "{found:?}");
         assert_eq!(
             found
@@ -171,8 +171,8 @@ async fn what_is_not_ours_stays() {
     assert_eq!(moto::everything(&config).await, before);
 }
 
-/// What functions reach their hosts by, and hosts the internet, as an emulator
-/// has it after a whole provisioning.
+/// The network of functions and hosts, as the emulator has it after a complete
+/// provisioning.
 #[tokio::test]
 async fn a_runs_network_leads_where_it_must() {
     let Some(moto) = moto::start() else { return };
@@ -248,7 +248,7 @@ async fn a_runs_network_leads_where_it_must() {
     assert_eq!(placed.security_group_ids().len(), 1);
 }
 
-/// Remembers every call.
+/// Observer that records every call.
 #[derive(Default)]
 struct Calls(Mutex<BTreeSet<Call>>);
 
@@ -340,7 +340,7 @@ async fn no_secret_is_written_anywhere() {
     let function = lambda.get_function().function_name(name("worker-2048"));
     let function = function.send().await.unwrap();
     let environment = function.configuration().unwrap().environment().unwrap();
-    // Printed whole, it would be redacted.
+    // Printed as a whole, it would be redacted.
     written += &format!("{:?} {:?}", function.tags(), environment.variables());
     let iam = aws_sdk_iam::Client::new(&config);
     let policy = iam

@@ -1,5 +1,5 @@
-//! Refusals and checks over AWS's wire formats, from documents made by hand:
-//! what no emulator can be brought to say.
+//! Refusals and checks over AWS' wire formats, from documents written by hand: answers that
+//! no emulator gives.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,8 +11,7 @@ use epochcost_aws::doctor::{Check, Needs, check};
 use epochcost_aws::{AwsError, Cause, RunFilter, survey};
 use service::{Service, ec2_error, identity, regions};
 
-/// The cause that a refusal of `DescribeRegions` is known by, and how often it
-/// was asked.
+/// Returns the cause of a refused `DescribeRegions`, and the number of requests.
 async fn refused(answer: service::Answerer) -> (AwsError, usize) {
     let service = Service::start(answer).await;
     let error = service.clients().await.regions().await.unwrap_err();
@@ -83,7 +82,7 @@ async fn refusals_are_told_apart_and_say_what_to_do() {
     }
 }
 
-/// No capacity is a shortage of AWS's, whatever the status: no quota helps.
+/// A lack of capacity is AWS' shortage, whatever the status: no quota helps.
 #[tokio::test]
 async fn no_capacity_is_no_quota() {
     let answer: service::Answerer = |_| (500, ec2_error("InsufficientInstanceCapacity"));
@@ -102,14 +101,14 @@ async fn nobody_at_the_other_end_is_no_refusal() {
             "a", "b", None, None, "test",
         ))
         .retry_config(aws_config::retry::RetryConfig::disabled())
-        // The discard port of the loopback, where nobody listens.
+        // The discard port of the loopback interface, which is closed.
         .endpoint_url("http://127.0.0.1:9");
     clients = epochcost_aws::Clients::new(config.load().await, None).unwrap_or(clients);
     let error = clients.regions().await.unwrap_err();
     assert_eq!(error.cause(), Some(Cause::Unreachable), "{error}");
 }
 
-/// A survey that could not ask everybody must not read as "nothing is left".
+/// An incomplete survey must not read as "nothing is left".
 #[tokio::test]
 async fn a_survey_with_a_gap_is_an_error() {
     let service = Service::start(|_| (403, ec2_error("UnauthorizedOperation"))).await;
@@ -131,7 +130,7 @@ fn vpcs(count: usize) -> String {
     network::ec2("DescribeVpcs", &format!("<vpcSet>{items}</vpcSet>"))
 }
 
-/// A decision for each of two actions.
+/// Returns a decision for each of two actions.
 fn decisions(second: &str) -> String {
     let one = |action: &str, decision: &str| {
         format!(
@@ -201,7 +200,7 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
             .remedy
             .contains("at least 16 of L-DB2E81BA")
     );
-    // The run's beside the eight that are there.
+    // The run's VPC in addition to eight existing ones.
     assert!(
         one(&checks, "VPCs")
             .remedy

@@ -1,5 +1,5 @@
-//! A run's network where AWS takes its time, which an emulator does not:
-//! endpoints that are not there at once, interfaces that hold what is removed.
+//! Delays of AWS that an emulator does not have: endpoints that are not available at once,
+//! and interfaces that block the removal of their network.
 
 use epochcost_aws::resource::{
     Address, Architecture, EndpointService, EndpointSpec, Found, FunctionNetwork, FunctionSpec,
@@ -11,7 +11,7 @@ use epochcost_aws::{
 
 use super::service::{Service, ec2_error, identity};
 
-/// An answer of EC2.
+/// Returns an answer of EC2.
 pub fn ec2(operation: &str, content: &str) -> String {
     format!(
         "<{operation}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
@@ -27,7 +27,7 @@ async fn clients(service: &Service) -> Clients {
     service.clients().await
 }
 
-/// Makes one thing.
+/// Provisions one resource.
 async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
     let clients = clients(service).await;
     let expires = "2099-01-01T00:00:00Z".parse().unwrap();
@@ -80,7 +80,7 @@ fn endpoints(state: &str) -> String {
     )
 }
 
-/// Where the network is there.
+/// Answers where the network exists.
 fn network(operation: &str) -> (u16, String) {
     let text = match operation {
         "GetCallerIdentity" => identity(),
@@ -104,7 +104,7 @@ fn network(operation: &str) -> (u16, String) {
 #[tokio::test]
 async fn an_endpoint_is_waited_for_until_it_answers() {
     let service = Service::start_counting(|operation, before| match (operation, before) {
-        // Nothing is there; the VPC is not known at once; then it comes.
+        // The endpoint does not exist; EC2 does not know the VPC at once; then it does.
         ("DescribeVpcEndpoints", 0) => (200, ec2(operation, "<vpcEndpointSet></vpcEndpointSet>")),
         ("CreateVpcEndpoint", 0) => (400, ec2_error("InvalidVpcId.NotFound")),
         ("CreateVpcEndpoint", _) => (
@@ -150,7 +150,7 @@ async fn an_endpoint_is_removed_when_its_interface_is() {
     assert_eq!(service.asked("DescribeVpcEndpoints"), 2);
 }
 
-/// The refusal stands in an answer with status 200.
+/// The refusal is in an answer with status 200.
 #[tokio::test]
 async fn an_endpoint_that_refuses_to_go_is_left_and_named() {
     let service = Service::start(|operation| match operation {
@@ -260,7 +260,7 @@ async fn a_region_where_no_zone_has_all_types_is_named() {
     assert_eq!(service.asked("CreateSubnet"), 0);
 }
 
-/// A process that died made it, and EC2 did not know of it when first asked.
+/// A process that died created it, and EC2 did not know of it at the first request.
 #[tokio::test]
 async fn a_subnet_that_was_made_before_is_taken() {
     let service = Service::start_counting(|operation, before| match (operation, before) {
@@ -277,8 +277,8 @@ async fn a_subnet_that_was_made_before_is_taken() {
     assert_eq!(make(&service, subnet()).await.unwrap(), "subnet-1");
 }
 
-/// Lambda wants the role's permissions, which come late, and then takes its
-/// time to give the function its interface.
+/// Lambda needs the role's permissions, which arrive late, and then takes time to attach
+/// the function's interface.
 #[tokio::test]
 async fn a_function_in_a_network_is_waited_for() {
     let service = Service::start_counting(|operation, before| {
@@ -317,7 +317,7 @@ async fn a_function_in_a_network_is_waited_for() {
     assert_eq!(service.asked("POST /2015-03-31/functions"), 2);
 }
 
-/// EC2 learns of an instance profile some seconds after IAM made it.
+/// EC2 knows of an instance profile some seconds after IAM has created it.
 #[tokio::test]
 async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
     let service = Service::start_counting(|operation, before| match (operation, before) {
