@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, stdin};
 
 use epochcost_aws::resource::Found;
-use epochcost_aws::{AwsError, Clients, Removed, Whose, monthly_usd, remove_all, survey};
+use epochcost_aws::{AwsError, Clients, Removal, RunFilter, monthly_usd, remove_all, survey};
 use serde::Serialize;
 
 use super::Args;
@@ -72,17 +72,17 @@ pub(super) async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     Ok(tell(&remove_all(found, &clients).await, &book, output))
 }
 
-fn whose(args: &Args) -> Result<Whose, Error> {
+fn whose(args: &Args) -> Result<RunFilter, Error> {
     match &args.run {
         Some(run) => match run.parse() {
-            Ok(run) => Ok(Whose::Run(run)),
+            Ok(run) => Ok(RunFilter::Run(run)),
             Err(problem) => Err(Error::Usage {
                 problem,
                 remedy: "`epochcost clean --dry-run` lists the runs that left something".into(),
             }),
         },
-        None if args.expired => Ok(Whose::ExpiredAt(jiff::Timestamp::now())),
-        None => Ok(Whose::AllRuns),
+        None if args.expired => Ok(RunFilter::ExpiredAt(jiff::Timestamp::now())),
+        None => Ok(RunFilter::AllRuns),
     }
 }
 
@@ -128,13 +128,13 @@ fn agree(args: &Args, count: usize) -> Result<(), Error> {
 }
 
 /// Says what is gone and what is not.
-fn tell(removed: &Removed, book: &PriceBook, output: Output) -> Exit {
-    let gone = removed.gone.iter().map(|found| Line {
+fn tell(removal: &Removal, book: &PriceBook, output: Output) -> Exit {
+    let gone = removal.removed.iter().map(|found| Line {
         removed: true,
         ..Line::of(found, book)
     });
-    let left = removed
-        .left
+    let left = removal
+        .leftovers
         .iter()
         .map(|(found, error): &(Found, AwsError)| Line {
             refusal: Some(error.to_string()),
@@ -142,11 +142,11 @@ fn tell(removed: &Removed, book: &PriceBook, output: Output) -> Exit {
         });
     let lines: Vec<Line> = gone.chain(left).collect();
     output.json(&lines);
-    output.text(format!("removed {}", removed.gone.len()));
-    for (found, error) in &removed.left {
+    output.text(format!("removed {}", removal.removed.len()));
+    for (found, error) in &removal.leftovers {
         output.message(format_args!("still there: {}: {error}", found.address));
     }
-    match removed.left.is_empty() {
+    match removal.leftovers.is_empty() {
         true => Exit::Done,
         false => Exit::Internal,
     }

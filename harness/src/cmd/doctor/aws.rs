@@ -1,7 +1,7 @@
 //! `doctor --aws`: what the account allows.
 
 use epochcost_aws::Clients;
-use epochcost_aws::doctor::{Needs, look as look_at};
+use epochcost_aws::doctor::{Needs, check};
 
 use crate::error::Error;
 use crate::platform::Finding;
@@ -15,10 +15,10 @@ const NEEDS: Needs = Needs {
 
 pub(super) async fn look() -> Result<Vec<Finding>, Error> {
     let clients = Clients::load(None).await?;
-    let looks = look_at(&clients, NEEDS).await;
-    let findings = looks.into_iter().map(|look| match look.found {
-        Ok(found) => Finding::there(look.what, found),
-        Err(found) => Finding::lacking(look.what, found, look.remedy),
+    let checks = check(&clients, NEEDS).await;
+    let findings = checks.into_iter().map(|check| match check.found {
+        Ok(found) => Finding::there(check.what, found),
+        Err(found) => Finding::lacking(check.what, found, check.remedy),
     });
     Ok(findings.collect())
 }

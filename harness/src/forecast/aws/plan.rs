@@ -1,6 +1,7 @@
 //! `plan --platform aws`: what would be made, and the most that it can cost.
 
-use epochcost_aws::deployment::{Planned, Training, planned};
+use epochcost_aws::deployment::Training;
+use epochcost_aws::planned::{Planned, planned};
 use epochcost_aws::{Line, RunId, Scope, worst_case};
 use jiff::Timestamp;
 

@@ -9,11 +9,10 @@ mod account;
 mod checkout;
 mod collector;
 mod control;
-#[cfg(feature = "aws")]
-pub mod emulator;
 pub(crate) mod environment;
+mod function;
 mod host;
-mod http;
+pub mod http;
 mod instance;
 mod lambda;
 mod limits;
@@ -28,6 +27,8 @@ mod trial;
 mod usage;
 pub mod worker;
 
+pub use function::{FunctionConfig, FunctionLimits, LocalFunction};
+pub use host::{InvocationLines, LogSink};
 pub use limits::{Enforced, Enforcement};
 pub use measure::{MeasuredLimit, measure_limits};
 pub use services::{Missing, Programs, Requirement, ServerUsed, check, requirements};
