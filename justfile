@@ -40,11 +40,12 @@ test-cuda *ARGS:
 bench-gpu *ARGS:
     python3 benches/gpu.py {{ARGS}}
 
-# AWS against an emulated account: pip install 'moto[server,all]' and apt-get install redis-server rabbitmq-server libclang-dev first. Builds EC2's client, which takes 8 GB of memory.
+# AWS against an emulated account (moto, and the emulator in harness/aws-emulator): pip install 'moto[server,all]' and apt-get install redis-server rabbitmq-server libclang-dev first. Builds EC2's client, which takes 8 GB of memory.
 test-aws *ARGS:
     cargo build --release --bin bootstrap
     cargo build --release -p epochcost-tensordb
-    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release -p epochcost -p epochcost-aws -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test lifecycle --test wire --test pricing --test aws --test aws_run {{ARGS}}
+    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test lifecycle --test wire --test pricing --test aws_run {{ARGS}}
+    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test it aws::
 
 # The papers' own arithmetic, done again.
 audit *ARGS:

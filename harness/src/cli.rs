@@ -99,10 +99,6 @@ enum Verb {
     /// Asks before it removes anything. Fails if any service could not be
     /// asked: a list with a gap would read as "nothing is left".
     Clean(cmd::clean::Args),
-    /// Serve AWS' Lambda on this machine and run its instances, for runs on AWS
-    /// without an account; the rest is moto's.
-    #[command(hide = true)]
-    Emulate(cmd::emulate::Args),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -147,7 +143,6 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::List(args) => cmd::list::run(&args, output),
         Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
         Verb::Clean(args) => cmd::clean::run(&args, output).await,
-        Verb::Emulate(args) => cmd::emulate::run(&args, output).await,
         Verb::Completions { shell } => {
             clap_complete::generate(
                 shell,

@@ -1,31 +1,32 @@
-//! Consent: nothing is created without it.
+//! Consent of the user, without which nothing is created.
 
 use std::collections::BTreeSet;
 
 use crate::AwsError;
 use crate::resource::{Address, Spec};
 
-/// Somebody's consent to these resources and their worst case. There is no way
-/// to one but [`Approval::ask`].
+/// Consent of the user to resources and their worst case. The only way to get one is
+/// [`Approval::ask`].
 #[derive(Clone, Debug)]
 pub struct Approval {
     addresses: BTreeSet<Address>,
 }
 
-/// How the user is asked.
+/// Way in which the user consents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
     /// `--yes` was given.
     Given,
-    /// There is a terminal to ask at.
+    /// A terminal is available for a question.
     Ask,
-    /// There is neither.
+    /// Neither is available.
     Impossible,
 }
 
 impl Approval {
-    /// Consent to everything at `addresses`, which costs `worst_usd` at the worst; `answer` is
-    /// what the user types, asked for only where it must be.
+    /// Asks for consent to everything at `addresses`, which costs at most `worst_usd`.
+    /// `answer` reads the user's answer, and is called only where consent is neither given
+    /// nor impossible.
     ///
     /// # Errors
     /// [`AwsError::SpendingLimit`] over the limit, [`AwsError::NotApproved`]
@@ -37,7 +38,7 @@ impl Approval {
         consent: Consent,
         answer: impl FnOnce() -> Option<String>,
     ) -> Result<Self, AwsError> {
-        // A worst case that is no number is over every limit.
+        // A worst case that is not a number exceeds every limit.
         let is_over = |limit: &f64| worst_usd.is_nan() || worst_usd > *limit;
         if let Some(limit_usd) = limit_usd.filter(is_over) {
             return Err(AwsError::SpendingLimit {
@@ -65,13 +66,13 @@ impl Approval {
         })
     }
 
-    /// Whether everything in `specs` was agreed to.
+    /// Checks that the consent includes everything in `specs`.
     pub(crate) fn covers(&self, specs: &[Spec]) -> Result<(), AwsError> {
         let missing = |address: &Address| !self.addresses.contains(address);
         match specs.iter().map(Spec::address).find(missing) {
             None => Ok(()),
             Some(address) => Err(AwsError::NotApproved {
-                reason: format!("nobody agreed to the {address}"),
+                reason: format!("the consent does not include the {address}"),
             }),
         }
     }

@@ -1,13 +1,13 @@
-//! Every call that this crate makes, and the permission that it needs.
+//! Calls of AWS' APIs that this crate makes, with their permissions.
 
-/// A call and its permission.
+/// Call with its permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permitted {
-    /// The service, as the SDK names it.
+    /// The SDK's name of the service.
     pub service: &'static str,
-    /// The operation.
+    /// Operation.
     pub operation: &'static str,
-    /// The IAM action; none is needed where it is empty.
+    /// IAM action; empty if no permission is needed.
     pub action: &'static str,
 }
 
@@ -19,7 +19,7 @@ const fn call(service: &'static str, operation: &'static str, action: &'static s
     }
 }
 
-/// Every call, by service.
+/// All calls by service.
 pub const CALLS: &[Permitted] = &[
     call("S3", "CreateBucket", "s3:CreateBucket"),
     call("S3", "PutBucketTagging", "s3:PutBucketTagging"),
@@ -163,25 +163,24 @@ pub const CALLS: &[Permitted] = &[
     call("Pricing", "GetProducts", "pricing:GetProducts"),
 ];
 
-/// Actions that come with a call although it is not named like them: tags that
-/// are given in a create, roles that are handed on.
+/// Actions beside those named like a call: tags in a creation, roles that are passed on.
 pub const BESIDE: &[&str] = &[
     "iam:PassRole",
     "iam:TagRole",
     "iam:TagInstanceProfile",
     "ec2:CreateTags",
-    // An endpoint's own names are a zone of Route 53 that the VPC is given.
+    // Private names of an endpoint are a zone of Route 53 that is associated with the VPC.
     "route53:AssociateVPCWithHostedZone",
     "lambda:TagResource",
     "logs:TagResource",
     "states:TagResource",
-    // A function's package is fetched, and an image's public parameter read, in
-    // the caller's name.
+    // AWS fetches a function's package and reads an image's public parameter on behalf of
+    // the caller.
     "s3:GetObject",
     "ssm:GetParameters",
 ];
 
-/// Every action that whoever runs this program needs.
+/// Returns all actions that the caller needs, sorted.
 pub fn actions() -> Vec<&'static str> {
     let named = CALLS.iter().map(|call| call.action);
     let mut actions: Vec<&'static str> = named

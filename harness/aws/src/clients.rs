@@ -1,4 +1,4 @@
-//! One client a service, configured as the SDK configures itself.
+//! One client per service, configured by the SDK's own conventions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use aws_smithy_types::config_bag::ConfigBag;
 
 use crate::{AwsError, RunId, Scope};
 
-/// One call of an API, by the names that AWS gives service and operation.
+/// Call of an API, by AWS' names of service and operation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     /// The service, such as `S3`.
@@ -25,19 +25,19 @@ pub struct Call {
     pub operation: String,
 }
 
-/// Told of every call before it is sent and after it was answered.
+/// Observer of every call, before it is sent and after it is answered.
 pub trait Observer: Send + Sync {
-    /// Before the first attempt.
+    /// Runs before the first attempt.
     fn before(&self, _call: &Call) {}
-    /// After the last attempt, however it ended.
+    /// Runs after the last attempt, whatever its outcome.
     fn after(&self, _call: &Call) {}
 }
 
-/// The services of one region.
+/// Clients of one region's services.
 #[derive(Clone)]
 pub struct Clients {
     config: SdkConfig,
-    watch: Option<Watch>,
+    interceptor: Option<ObserverInterceptor>,
     region: String,
     pub(crate) buckets: aws_sdk_s3::Client,
     pub(crate) instances: aws_sdk_ec2::Client,
@@ -50,17 +50,17 @@ pub struct Clients {
     pub(crate) quotas: aws_sdk_servicequotas::Client,
 }
 
-/// Who calls.
+/// Identity of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The account's number.
+    /// Number of the account.
     pub account: String,
-    /// The caller's ARN.
+    /// ARN of the caller.
     pub arn: String,
 }
 
-/// The SDK's own conventions, over the TLS that the rest of this program speaks:
-/// its default would bring a second cryptography library.
+/// Returns the SDK's own configuration with the TLS library of this program: the SDK's
+/// default would add a second cryptography library.
 pub fn configuration() -> ConfigLoader {
     let tls = Provider::Rustls(CryptoMode::Ring);
     let http = aws_smithy_http_client::Builder::new().tls_provider(tls);
@@ -68,18 +68,18 @@ pub fn configuration() -> ConfigLoader {
 }
 
 macro_rules! client {
-    ($service:ident, $config:expr, $watch:expr) => {{
+    ($service:ident, $config:expr, $interceptor:expr) => {{
         let mut builder = $service::config::Builder::from($config);
-        if let Some(watch) = $watch {
-            builder = builder.interceptor(watch.clone());
+        if let Some(interceptor) = $interceptor {
+            builder = builder.interceptor(interceptor.clone());
         }
         $service::Client::from_conf(builder.build())
     }};
 }
 
 impl Clients {
-    /// By the SDK's own conventions: environment, profiles, SSO, instance
-    /// roles, endpoint overrides; in `region`, or the one configured.
+    /// Loads the configuration by the SDK's own conventions: environment, profiles, SSO,
+    /// instance roles, endpoint overrides; in `region`, or in the configured one.
     ///
     /// # Errors
     /// When no region is known.
@@ -91,7 +91,7 @@ impl Clients {
         Self::new(loader.load().await, None)
     }
 
-    /// Of a configuration; `observer` is told of every call.
+    /// Creates clients of a configuration; `observer` sees every call.
     ///
     /// # Errors
     /// When it has no region.
@@ -102,40 +102,48 @@ impl Clients {
                 remedy: "set AWS_REGION, or `region` in the profile".to_owned(),
             });
         };
-        Ok(Self::of(config, observer.map(Watch), region))
+        Ok(Self::from_config(
+            config,
+            observer.map(ObserverInterceptor),
+            region,
+        ))
     }
 
-    fn of(config: SdkConfig, watch: Option<Watch>, region: String) -> Self {
-        let (c, w) = (&config, &watch);
+    fn from_config(
+        config: SdkConfig,
+        interceptor: Option<ObserverInterceptor>,
+        region: String,
+    ) -> Self {
+        let (c, i) = (&config, &interceptor);
         Self {
-            buckets: client!(aws_sdk_s3, c, w),
-            instances: client!(aws_sdk_ec2, c, w),
-            roles: client!(aws_sdk_iam, c, w),
-            functions: client!(aws_sdk_lambda, c, w),
-            logs: client!(aws_sdk_cloudwatchlogs, c, w),
-            metrics: client!(aws_sdk_cloudwatch, c, w),
-            states: client!(aws_sdk_sfn, c, w),
-            identity: client!(aws_sdk_sts, c, w),
-            quotas: client!(aws_sdk_servicequotas, c, w),
+            buckets: client!(aws_sdk_s3, c, i),
+            instances: client!(aws_sdk_ec2, c, i),
+            roles: client!(aws_sdk_iam, c, i),
+            functions: client!(aws_sdk_lambda, c, i),
+            logs: client!(aws_sdk_cloudwatchlogs, c, i),
+            metrics: client!(aws_sdk_cloudwatch, c, i),
+            states: client!(aws_sdk_sfn, c, i),
+            identity: client!(aws_sdk_sts, c, i),
+            quotas: client!(aws_sdk_servicequotas, c, i),
             region,
-            watch,
+            interceptor,
             config,
         }
     }
 
-    /// The same account's services in another region.
+    /// Returns clients of the same account in another region.
     pub fn in_region(&self, region: &str) -> Self {
         let builder = self.config.to_builder();
         let config = builder.region(Region::new(region.to_owned())).build();
-        Self::of(config, self.watch.clone(), region.to_owned())
+        Self::from_config(config, self.interceptor.clone(), region.to_owned())
     }
 
-    /// The region.
+    /// Returns the region.
     pub fn region(&self) -> &str {
         &self.region
     }
 
-    /// Who calls.
+    /// Returns the identity of the caller.
     ///
     /// # Errors
     /// When there are no usable credentials.
@@ -152,7 +160,7 @@ impl Clients {
         }
     }
 
-    /// The scope of a new run in this account and region.
+    /// Returns the scope of a new run in this account and region.
     ///
     /// # Errors
     /// When there are no usable credentials.
@@ -167,7 +175,7 @@ impl Clients {
         })
     }
 
-    /// Every region that the account has enabled.
+    /// Returns every region that the account has enabled, sorted.
     ///
     /// # Errors
     /// When they cannot be listed.
@@ -183,23 +191,24 @@ impl Clients {
 }
 
 impl fmt::Debug for Clients {
-    /// Without the configuration, which holds credentials.
+    /// Leaves out the configuration, which contains credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Clients");
         debug.field("region", &self.region).finish_non_exhaustive()
     }
 }
 
-/// Tells an observer of the calls of every client.
+/// Interceptor that reports the calls of every client to an observer.
 #[derive(Clone)]
-struct Watch(Arc<dyn Observer>);
+struct ObserverInterceptor(Arc<dyn Observer>);
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for ObserverInterceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watch")
+        f.write_str("ObserverInterceptor")
     }
 }
 
+/// Returns the names of the current call.
 fn call(bag: &ConfigBag) -> Call {
     let named = bag.load::<Metadata>();
     Call {
@@ -208,12 +217,13 @@ fn call(bag: &ConfigBag) -> Call {
     }
 }
 
-impl Intercept for Watch {
+impl Intercept for ObserverInterceptor {
     fn name(&self) -> &'static str {
-        "epochcost::Watch"
+        "epochcost::ObserverInterceptor"
     }
 
-    /// Not before the execution: the operation has no name there yet.
+    /// Reports the call here and not before the execution, where the operation has no
+    /// name yet.
     fn read_before_serialization(
         &self,
         _context: &BeforeSerializationInterceptorContextRef<'_>,

@@ -1,99 +1,37 @@
-//! What rows of an experiment need on AWS: resources, and the most that they
-//! can cost.
+//! Resources on AWS that rows of an experiment need.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use epochcost_systems::{Fidelity, SystemError};
 
 use serde::Serialize;
 
-use crate::Scope;
-use crate::network::{self, MEMBERS};
-use crate::policy;
+use crate::names::{FUNCTIONS, INSTANCES, MACHINES, MEMBERS};
 use crate::resource::{
     Address, Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
     ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
 };
-use crate::services::Role;
+use crate::{Scope, network, permissions};
 
+pub use crate::names::{
+    SERVICE_INSTANCE, TrialIndex, code_bucket, function_name, log_group_name, objects_bucket,
+    state_machine_name,
+};
 pub use crate::network::subnet;
-pub use crate::training::{Called, Training};
+pub use crate::training::{FunctionCalls, Training};
 
-/// Type of the instances that hold tensor stores (Barrak et al. 2023, §IV) and
-/// the queue.
-pub const SERVICE_INSTANCE: &str = "t2.medium";
-/// Days that log lines are kept: one of the retentions that CloudWatch knows.
-const RETENTION_DAYS: i32 = 3;
+/// Retention of log lines, days: one of CloudWatch's values.
+pub(crate) const RETENTION_DAYS: i32 = 3;
 
-/// Seconds around a trial's own time, with room: what it needs is made and
-/// boots, its log and its metrics are waited for, and what was made goes.
+/// Upper bound of the seconds around a trial's own time: its resources are created and
+/// boot, its log and metrics arrive, and its resources are removed.
 pub const AROUND_TRIAL_S: u64 = 1_200;
 
-/// A name's part: lower case, digits and hyphens, as the strictest service
-/// (S3) takes it.
-pub(crate) fn part(text: &str) -> String {
-    let letter = |c: char| match c.to_ascii_lowercase() {
-        c if c.is_ascii_alphanumeric() => c,
-        _ => '-',
-    };
-    text.chars().map(letter).collect()
-}
-
-/// Which trial of a run something is for: part of the names of all that is
-/// made for one trial alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The row's number in the run, from 0.
-    pub row: usize,
-    /// The trial's number in its row, from 0.
-    pub trial: usize,
-}
-
-impl Place {
-    /// The name of `what` of this trial.
-    pub(crate) fn name(self, scope: &Scope, what: &str) -> String {
-        scope.run.name(&format!("{}-{self}", part(what)))
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { row, trial } = self;
-        write!(f, "r{row}t{trial}")
-    }
-}
-
-/// The name of one of a system's functions for a trial.
-pub fn function_name(scope: &Scope, system: &str, function: &str, place: Place) -> String {
-    place.name(scope, &format!("{system}-{function}"))
-}
-
-/// The name of a system's state machine for a trial.
-pub fn state_machine_name(scope: &Scope, system: &str, place: Place) -> String {
-    place.name(scope, system)
-}
-
-/// The log group of a function.
-pub fn log_group_name(function: &str) -> String {
-    format!("/aws/lambda/{function}")
-}
-
-/// The name of the bucket that programs lie in.
-pub fn code_bucket(scope: &Scope) -> String {
-    scope.run.name("code")
-}
-
-/// The name of the bucket of datasets and of what is exchanged.
-pub fn objects_bucket(scope: &Scope) -> String {
-    scope.run.name("objects")
-}
-
-/// What exists once for all rows: buckets, `code` in one of them, roles, the
-/// instance profile, the security group, and the network of hosts of services.
+/// Returns the resources that all rows share: buckets, with `code` in one of them, roles,
+/// the instance profile, the security group, and the network of hosts of services.
 ///
 /// # Errors
-/// When a row's settings are not its system's.
+/// When a row's settings are invalid for its system.
 pub fn shared(
     scope: &Scope,
     rows: &[Training],
@@ -107,6 +45,7 @@ pub fn shared(
             policy,
         })
     };
+    // Buckets.
     let mut specs = vec![
         Spec::Bucket(BucketSpec {
             name: code_bucket(scope),
@@ -117,6 +56,7 @@ pub fn shared(
             objects: Vec::new(),
         }),
     ];
+    // Kinds of members that the rows have.
     let (mut functions, mut machines, mut hosts, mut invoke) = (false, false, false, false);
     for row in rows {
         let calls = !row.calls()?.is_empty();
@@ -125,25 +65,26 @@ pub fn shared(
         hosts |= row.instances()? + row.service_hosts()? > 0;
         invoke |= row.instances()? > 0 && calls;
     }
+    // Their roles; profile and group of instances.
     if functions {
         specs.push(role(
             FUNCTIONS,
             "lambda.amazonaws.com",
-            policy::of_functions(scope, network::has_functions(rows)?),
+            permissions::functions(scope, network::has_functions(rows)?),
         ));
     }
     if machines {
         specs.push(role(
             MACHINES,
             "states.amazonaws.com",
-            policy::of_state_machines(scope),
+            permissions::state_machines(scope),
         ));
     }
     if hosts {
         specs.push(role(
             INSTANCES,
             "ec2.amazonaws.com",
-            policy::of_instances(scope, invoke),
+            permissions::instances(scope, invoke),
         ));
         specs.push(Spec::InstanceProfile(InstanceProfileSpec {
             name: name(INSTANCES),
@@ -158,25 +99,20 @@ pub fn shared(
     Ok(specs)
 }
 
-/// Names of roles.
-const FUNCTIONS: &str = "functions";
-const MACHINES: &str = "machines";
-const INSTANCES: &str = "instances";
-
-/// The worker as it was uploaded, and what its functions find.
+/// Uploaded worker and the environment of its functions.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// What it was built for.
+    /// Processor architecture of the worker.
     pub architecture: Architecture,
-    /// Its key in the bucket of programs.
+    /// Key in the bucket of programs.
     pub key: String,
     /// Size of the functions' `/tmp`, MB.
     pub storage_mb: u32,
-    /// The functions' environment; never a secret.
+    /// Environment variables of functions; never secrets.
     pub environment: BTreeMap<String, String>,
 }
 
-/// Names under which a trial's system is deployed, as its workers read them.
+/// Names under which a trial's system is deployed, in the workers' format.
 #[derive(Serialize)]
 struct Deployment<'a> {
     region: &'a str,
@@ -184,16 +120,25 @@ struct Deployment<'a> {
     state_machine: Option<String>,
 }
 
-/// The value of the worker's variable `EPOCHCOST_DEPLOYMENT`: under which names
+/// Returns the value of the worker's variable `EPOCHCOST_DEPLOYMENT`: the names under which
 /// a trial's system is deployed.
 ///
 /// # Errors
-/// When the row's settings are not its system's.
-pub fn names(scope: &Scope, row: &Training, place: Place) -> Result<String, SystemError> {
+/// When the row's settings are invalid for its system.
+pub fn names(
+    scope: &Scope,
+    row: &Training,
+    trial_index: TrialIndex,
+) -> Result<String, SystemError> {
     let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
     let system = row.job.system.as_str();
-    let name = |function: &'static str| (function, function_name(scope, system, function, place));
-    let machine = state_machine_name(scope, system, place);
+    let name = |function: &'static str| {
+        (
+            function,
+            function_name(scope, system, function, trial_index),
+        )
+    };
+    let machine = state_machine_name(scope, system, trial_index);
     let deployment = Deployment {
         region: &scope.region,
         functions: calls.iter().map(|called| name(called.function)).collect(),
@@ -206,28 +151,29 @@ pub fn names(scope: &Scope, row: &Training, place: Place) -> Result<String, Syst
     })
 }
 
-/// What one trial's functions need: each with its log group, and the state
-/// machine of a system that has one.
+/// Returns the resources of one trial's functions: each function with its log group, and
+/// the state machine of a system that has one.
 ///
 /// # Errors
-/// When the row's settings are not its system's.
+/// When the row's settings are invalid for its system.
 pub fn of_trial(
     scope: &Scope,
     row: &Training,
-    place: Place,
+    trial_index: TrialIndex,
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
     let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
-    let name = |function: &str| function_name(scope, system, function, place);
-    let machine = state_machine_name(scope, system, place);
-    let deployment = names(scope, row, place)?;
+    let name = |function: &str| function_name(scope, system, function, trial_index);
+    let machine = state_machine_name(scope, system, trial_index);
+    let deployment = names(scope, row, trial_index)?;
     let mut environment = package.environment.clone();
     environment.insert(
         epochcost_environment::worker::DEPLOYMENT.to_owned(),
         deployment,
     );
+    // Functions, and the log group of each.
     let mut specs = Vec::new();
     for called in &calls {
         let name = name(called.function);
@@ -248,6 +194,7 @@ pub fn of_trial(
             network: network.clone(),
         }));
     }
+    // The state machine.
     if !states.is_empty() {
         let arn = |function: &str| scope.arn("lambda", &format!("function:{}", name(function)));
         specs.push(Spec::StateMachine(StateMachineSpec {
@@ -260,10 +207,10 @@ pub fn of_trial(
     Ok(specs)
 }
 
-/// What everything that rows may make is known by, for whoever agrees to it.
+/// Returns the addresses of everything that rows may create, for the user's consent.
 ///
 /// # Errors
-/// When a row's settings are not its system's.
+/// When a row's settings are invalid for its system.
 pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, SystemError> {
     let package = Package {
         architecture: Architecture::X86_64,
@@ -275,119 +222,24 @@ pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, Syste
     let mut all: Vec<Address> = shared.iter().map(Spec::address).collect();
     for (row, training) in rows.iter().enumerate() {
         for trial in 0..usize::try_from(training.trials).unwrap_or(usize::MAX) {
-            let place = Place { row, trial };
-            let specs = of_trial(scope, training, place, &package)?;
+            let trial_index = TrialIndex { row, trial };
+            let specs = of_trial(scope, training, trial_index, &package)?;
             all.extend(specs.iter().map(Spec::address));
-            for role in crate::services::roles(training)? {
+            for role in training.roles()? {
                 all.push(Address {
                     kind: Kind::Instance,
-                    name: crate::services::instance_name(scope, training, place, role),
+                    name: crate::services::instance_name(scope, training, trial_index, role),
                 });
             }
             for rank in 0..training.instances()? as usize {
                 all.push(Address {
                     kind: Kind::Instance,
-                    name: crate::workers::instance_name(scope, training, place, rank),
+                    name: crate::workers::instance_name(scope, training, trial_index, rank),
                 });
             }
         }
     }
     Ok(all)
-}
-
-/// A resource of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Planned {
-    /// What it is.
-    pub kind: Kind,
-    /// Its name; of several of a kind, what their names begin with.
-    pub name: String,
-    /// How many.
-    pub count: u64,
-    /// What of it decides its price.
-    pub detail: String,
-    /// The row that it is for; of what all rows share, nothing.
-    pub row: Option<String>,
-}
-
-/// Everything that rows need, what they share first.
-///
-/// # Errors
-/// When a row's settings are not its system's.
-pub fn planned(scope: &Scope, rows: &[Training]) -> Result<Vec<Planned>, SystemError> {
-    let mut all: Vec<Planned> = (shared(scope, rows, Vec::new())?.iter())
-        .map(|spec| {
-            let Address { kind, name } = spec.address();
-            Planned {
-                kind,
-                name,
-                count: 1,
-                detail: detail(spec),
-                row: None,
-            }
-        })
-        .collect();
-    for (index, row) in rows.iter().enumerate() {
-        of_row(scope, row, index, &mut all)?;
-    }
-    Ok(all)
-}
-
-/// What of something that all rows share decides its price.
-fn detail(spec: &Spec) -> String {
-    match spec {
-        Spec::Endpoint(endpoint) if endpoint.service.is_interface() => "interface".to_owned(),
-        Spec::Endpoint(_) => "gateway".to_owned(),
-        _ => String::new(),
-    }
-}
-
-fn of_row(
-    scope: &Scope,
-    row: &Training,
-    index: usize,
-    all: &mut Vec<Planned>,
-) -> Result<(), SystemError> {
-    // Of each trial its own; the first one's names stand for all.
-    let place = Place {
-        row: index,
-        trial: 0,
-    };
-    let mut add = |kind, name, count: u64, detail| {
-        if count > 0 {
-            all.push(Planned {
-                kind,
-                name,
-                count: count * row.trials,
-                detail,
-                row: Some(row.row.clone()),
-            });
-        }
-    };
-    let system = row.job.system.as_str();
-    for called in row.calls()? {
-        let name = function_name(scope, system, called.function, place);
-        let kept = format!("{RETENTION_DAYS} days");
-        add(Kind::LogGroup, log_group_name(&name), 1, kept);
-        add(Kind::Function, name, 1, format!("{} MB", row.memory_mb));
-    }
-    let machines = u64::from(row.transitions()? > 0);
-    let name = state_machine_name(scope, system, place);
-    add(Kind::StateMachine, name, machines, "standard".to_owned());
-    let (roles, workers) = (crate::services::roles(row)?, row.instances()?);
-    let name = |what: &str| place.name(scope, &format!("{system}-{what}"));
-    let stores = roles.iter().filter(|role| **role != Role::Queue).count();
-    let queues = roles.len() - stores;
-    let on = || SERVICE_INSTANCE.to_owned();
-    add(Kind::Instance, name("store"), stores as u64, on());
-    add(Kind::Instance, name("queue"), queues as u64, on());
-    add(
-        Kind::Instance,
-        name("worker"),
-        workers,
-        row.instance_type.clone(),
-    );
-    Ok(())
 }
 
 #[cfg(test)]
@@ -398,7 +250,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::RunId;
-    use crate::policy::too_wide;
+    use crate::permissions::too_wide;
 
     pub(crate) fn scope() -> Scope {
         Scope {
@@ -435,22 +287,6 @@ pub(crate) mod tests {
         systems().iter().map(training).collect()
     }
 
-    /// Names within the strictest limits: 63 characters of buckets, 64 of
-    /// functions and roles, in lower case, digits and hyphens.
-    #[test]
-    fn every_name_is_one_that_every_service_takes_and_leads_back() {
-        for planned in planned(&scope(), &rows()).unwrap() {
-            let name = planned
-                .name
-                .strip_prefix("/aws/lambda/")
-                .unwrap_or(&planned.name);
-            assert!(name.len() <= 63, "{name}");
-            let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            assert!(name.chars().all(good), "{name}");
-            assert_eq!(RunId::of_name(name), Some(RunId::new(1)), "{name}");
-        }
-    }
-
     #[test]
     fn roles_reach_nothing_but_their_run() {
         let specs = shared(&scope(), &rows(), Vec::new()).unwrap();
@@ -467,32 +303,5 @@ pub(crate) mod tests {
             ..scope()
         };
         assert!(!too_wide(&specs, &another).is_empty());
-    }
-
-    /// One function for each function of each system on functions, one machine
-    /// for the one workflow, and instances where systems ask for them.
-    #[test]
-    fn rows_need_what_their_systems_are_deployed_as() {
-        let planned = planned(&scope(), &rows()).unwrap();
-        let count = |kind, row: &str| -> u64 {
-            let of = planned
-                .iter()
-                .filter(|p| p.kind == kind && p.row.as_deref() == Some(row));
-            of.map(|p| p.count).sum()
-        };
-        assert_eq!(count(Kind::Function, "spirt"), 9);
-        assert_eq!(count(Kind::StateMachine, "spirt"), 1);
-        assert_eq!(count(Kind::Instance, "spirt"), 5);
-        assert_eq!(count(Kind::Function, "mlless"), 2);
-        assert_eq!(count(Kind::Function, "allreduce"), 1);
-        assert_eq!(count(Kind::Function, "gpu_baseline"), 0);
-        assert_eq!(count(Kind::Instance, "gpu_baseline"), 4);
-        let groups = planned.iter().filter(|p| p.kind == Kind::LogGroup).count() as u64;
-        let functions: u64 = planned
-            .iter()
-            .filter(|p| p.kind == Kind::Function)
-            .map(|p| p.count)
-            .sum();
-        assert_eq!(groups, functions);
     }
 }

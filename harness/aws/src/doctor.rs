@@ -1,4 +1,4 @@
-//! What an account allows, looked at without creating anything.
+//! Checks of what an account allows, without creating anything.
 
 use aws_sdk_ec2::types::InstanceType;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
@@ -6,38 +6,38 @@ use aws_sdk_iam::types::PolicyEvaluationDecisionType;
 use crate::resource::{call, vpcs};
 use crate::{AwsError, Cause, Clients, calls};
 
-/// One thing looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// What.
+pub struct Check {
+    /// Subject of the check.
     pub what: &'static str,
-    /// What was found, or what is wrong.
+    /// Finding, or the problem.
     pub found: Result<String, String>,
-    /// What to do where something is wrong.
+    /// Remedy of the problem; empty without one.
     pub remedy: String,
 }
 
-/// What a run needs of the account.
+/// Requirements of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Functions at a time.
+    /// Functions that run at once.
     pub concurrency: u32,
-    /// Workers on g4dn.xlarge at a time.
+    /// Workers on g4dn.xlarge that run at once.
     pub gpu_workers: u32,
 }
 
 /// vCPUs of a g4dn.xlarge ("Amazon EC2 G4 instances").
 const GPU_VCPUS: u32 = 4;
 const GPU_INSTANCE: &str = "g4dn.xlarge";
-/// Any image: a dry run looks at permissions before it looks at images.
+/// Id of no image: a dry run checks permissions before images.
 const ANY_IMAGE: &str = "ami-00000000000000000";
 
-/// Looks at identity, region, quotas and permissions.
-pub async fn look(clients: &Clients, needs: Needs) -> Vec<Look> {
-    let mut looks = Vec::new();
+/// Checks identity, region, quotas and permissions.
+pub async fn check(clients: &Clients, needs: Needs) -> Vec<Check> {
+    let mut checks = Vec::new();
     let identity = match clients.identity().await {
         Ok(identity) => {
-            looks.push(Look {
+            checks.push(Check {
                 what: "AWS identity",
                 found: Ok(format!("{} in account {}", identity.arn, identity.account)),
                 remedy: String::new(),
@@ -45,13 +45,13 @@ pub async fn look(clients: &Clients, needs: Needs) -> Vec<Look> {
             identity
         }
         Err(error) => {
-            // Nothing else can be asked.
-            looks.push(wrong("AWS identity", &error));
-            return looks;
+            // No other service would answer.
+            checks.push(wrong("AWS identity", &error));
+            return checks;
         }
     };
-    looks.push(region(clients).await);
-    looks.push(
+    checks.push(region(clients).await);
+    checks.push(
         quota(
             clients,
             "Lambda concurrency",
@@ -61,7 +61,7 @@ pub async fn look(clients: &Clients, needs: Needs) -> Vec<Look> {
         )
         .await,
     );
-    looks.push(
+    checks.push(
         quota(
             clients,
             "G instances",
@@ -71,33 +71,35 @@ pub async fn look(clients: &Clients, needs: Needs) -> Vec<Look> {
         )
         .await,
     );
-    looks.push(network(clients).await);
-    looks.push(may_run(clients).await);
-    looks.push(may(clients, &identity.arn).await);
-    looks
+    checks.push(network(clients).await);
+    checks.push(may_run(clients).await);
+    checks.push(may(clients, &identity.arn).await);
+    checks
 }
 
-fn wrong(what: &'static str, error: &AwsError) -> Look {
+/// Returns the check of something that failed.
+fn wrong(what: &'static str, error: &AwsError) -> Check {
     let text = error.to_string();
     let (found, remedy) = text.split_once("\n  = help: ").unwrap_or((&text, ""));
-    Look {
+    Check {
         what,
         found: Err(found.to_owned()),
         remedy: remedy.to_owned(),
     }
 }
 
-async fn region(clients: &Clients) -> Look {
+/// Checks that the region is enabled.
+async fn region(clients: &Clients) -> Check {
     let what = "AWS region";
     let here = clients.region();
     match clients.regions().await {
         Err(error) => wrong(what, &error),
-        Ok(regions) if regions.iter().any(|region| region == here) => Look {
+        Ok(regions) if regions.iter().any(|region| region == here) => Check {
             what,
             found: Ok(here.to_owned()),
             remedy: String::new(),
         },
-        Ok(_) => Look {
+        Ok(_) => Check {
             what,
             found: Err(format!("{here} is not enabled for this account")),
             remedy: "enable it, or set AWS_REGION to one that is".to_owned(),
@@ -105,38 +107,40 @@ async fn region(clients: &Clients) -> Look {
     }
 }
 
+/// Checks that a quota is at least `needed`.
 async fn quota(
     clients: &Clients,
     what: &'static str,
     (service, code): (&str, &str),
     needed: u32,
     of: &str,
-) -> Look {
+) -> Check {
     let ask = clients
         .quotas
         .get_service_quota()
         .service_code(service)
         .quota_code(code);
-    let answer = match call!(format!("look at the quota {code} of {service}"), ask) {
+    let answer = match call!(format!("read the quota {code} of {service}"), ask) {
         Ok(answer) => answer,
         Err(error) => return wrong(what, &error),
     };
     let Some(value) = answer.quota.and_then(|quota| quota.value) else {
-        return Look {
+        return Check {
             what,
             found: Err("the quota has no value".to_owned()),
-            remedy: "look under Service Quotas in the console".to_owned(),
+            remedy: "see Service Quotas in the console".to_owned(),
         };
     };
+    // The quota against the need.
     let found = format!("{value} {of}, {needed} needed");
     if value >= f64::from(needed) {
-        return Look {
+        return Check {
             what,
             found: Ok(found),
             remedy: String::new(),
         };
     }
-    Look {
+    Check {
         what,
         found: Err(found),
         remedy: format!(
@@ -146,8 +150,8 @@ async fn quota(
     }
 }
 
-/// Runs with hosts of services make a VPC, beside those that are there.
-async fn network(clients: &Clients) -> Look {
+/// Checks the quota of VPCs: a run with hosts of services creates one more.
+async fn network(clients: &Clients) -> Check {
     let there = match vpcs(clients).await {
         Ok(there) => u32::try_from(there).unwrap_or(u32::MAX),
         Err(error) => return wrong("VPCs", &error),
@@ -157,8 +161,8 @@ async fn network(clients: &Clients) -> Look {
     quota(clients, "VPCs", ("vpc", "L-F678F1CE"), needed, &of).await
 }
 
-/// EC2 says what it would have answered, and starts nothing.
-async fn may_run(clients: &Clients) -> Look {
+/// Checks by a dry run whether instances may be started.
+async fn may_run(clients: &Clients) -> Check {
     let what = "EC2 dry run";
     let run = clients
         .instances
@@ -168,27 +172,27 @@ async fn may_run(clients: &Clients) -> Look {
         .max_count(1)
         .image_id(ANY_IMAGE)
         .instance_type(InstanceType::from(GPU_INSTANCE));
-    let allowed = || Look {
+    let allowed = || Check {
         what,
         found: Ok(format!("instances of {GPU_INSTANCE} may be started")),
         remedy: String::new(),
     };
     match call!("start an instance in a dry run", run) {
         // An emulator without dry runs would have started one.
-        Ok(_) => Look {
+        Ok(_) => Check {
             what,
-            found: Err("the dry run was not taken as one".to_owned()),
+            found: Err("EC2 did not treat the dry run as one".to_owned()),
             remedy: "`epochcost clean` takes away what it started".to_owned(),
         },
         Err(AwsError::Call { code, .. }) if code == "DryRunOperation" => allowed(),
-        // It came to look at the image: the permission is there.
+        // EC2 checks the image only after the permission.
         Err(AwsError::Call { code, .. }) if code.starts_with("InvalidAMIID") => allowed(),
         Err(error) => wrong(what, &error),
     }
 }
 
-/// IAM says which actions the caller may do.
-async fn may(clients: &Clients, arn: &str) -> Look {
+/// Checks by IAM's simulator which actions the caller may do.
+async fn may(clients: &Clients, arn: &str) -> Check {
     let what = "permissions";
     let simulate = clients
         .roles
@@ -197,6 +201,7 @@ async fn may(clients: &Clients, arn: &str) -> Look {
         .set_action_names(Some(
             calls::actions().into_iter().map(str::to_owned).collect(),
         ));
+    // The simulator answers for every action.
     let mut pages = simulate.into_paginator().send();
     let (mut asked, mut denied) = (0, Vec::new());
     while let Some(page) = pages.next().await {
@@ -204,12 +209,12 @@ async fn may(clients: &Clients, arn: &str) -> Look {
             Ok(page) => page,
             Err(error) => {
                 let error = AwsError::of("ask what the caller may do", error);
-                let mut look = wrong(what, &error);
+                let mut check = wrong(what, &error);
                 if error.cause() == Some(Cause::Permission) {
-                    look.remedy =
+                    check.remedy =
                         "add iam:SimulatePrincipalPolicy, or compare with docs/aws.md".to_owned();
                 }
-                return look;
+                return check;
             }
         };
         for result in page.evaluation_results() {
@@ -219,21 +224,22 @@ async fn may(clients: &Clients, arn: &str) -> Look {
             }
         }
     }
+    // No answers at all are no permission.
     if denied.is_empty() && asked > 0 {
-        return Look {
+        return Check {
             what,
             found: Ok(format!("all {asked} actions are allowed")),
             remedy: String::new(),
         };
     }
-    Look {
+    Check {
         what,
         found: Err(format!("not allowed: {}", denied.join(", "))),
         remedy: "add them to the caller's policy; docs/aws.md has one".to_owned(),
     }
 }
 
-/// The role behind a session: sessions themselves have no policies.
+/// Returns the role behind a session: sessions themselves have no policies.
 fn principal(arn: &str) -> String {
     let session = arn.split_once(":assumed-role/");
     match session.and_then(|(before, rest)| Some((before, rest.split('/').next()?))) {

@@ -1,4 +1,4 @@
-//! Why AWS could not be used, and what to do about it.
+//! Errors of AWS with their remedies.
 
 use std::path::PathBuf;
 
@@ -6,39 +6,39 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use thiserror::Error;
 
-/// What kind of refusal an error is, whatever service it came from.
+/// Cause of a refusal, independent of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// There are no credentials.
     NoCredentials,
-    /// The credentials were valid once.
+    /// The credentials have expired.
     Expired,
     /// The credentials are not accepted.
     Unrecognised,
-    /// The identity may not do this.
+    /// The identity lacks the permission.
     Permission,
     /// Too many requests, also after retries.
     Throttled,
     /// A quota of the account is too small.
     Quota,
-    /// The region has no such instance at the moment.
+    /// The region has no such instance available.
     Capacity,
-    /// What was asked for is not there.
+    /// The resource does not exist.
     NotFound,
-    /// What was to be made is there already.
+    /// The resource exists already.
     Exists,
-    /// Something else still uses it.
+    /// Another resource still uses it.
     InUse,
     /// The service failed, also after retries.
     Service,
     /// The service could not be reached.
     Unreachable,
-    /// Anything else.
+    /// Any other cause.
     Other,
 }
 
 impl Cause {
-    /// By the code that a service answers with (each service's "Common errors").
+    /// Returns the cause of a service's error code (each service's "Common errors").
     fn of_code(code: &str, status: Option<u16>) -> Self {
         match code {
             "ExpiredToken"
@@ -98,7 +98,7 @@ impl Cause {
             | "StateMachineDoesNotExist"
             | "ExecutionDoesNotExist"
             | "Gateway.NotAttached" => Self::NotFound,
-            // EC2 names each kind of thing, such as `InvalidGroup.NotFound`.
+            // EC2 has a code per kind, such as `InvalidGroup.NotFound`.
             _ if code.ends_with(".NotFound") => Self::NotFound,
             _ => match status {
                 Some(429) => Self::Throttled,
@@ -110,7 +110,7 @@ impl Cause {
         }
     }
 
-    /// What to do.
+    /// Returns the remedy.
     fn remedy(self) -> &'static str {
         match self {
             Self::NoCredentials => {
@@ -138,93 +138,93 @@ impl Cause {
     }
 }
 
-/// Why something on AWS, or its journal, could not be done.
+/// Failure of an operation on AWS or on the journal.
 #[derive(Debug, Error)]
 pub enum AwsError {
-    /// A service refused, failed or was out of reach.
+    /// A service refused, failed or could not be reached.
     #[error("failed to {doing}: {code}: {message}\n  = help: {}", cause.remedy())]
     Call {
-        /// What was attempted.
+        /// Attempted operation; follows "failed to".
         doing: String,
-        /// What kind of refusal.
+        /// Cause of the refusal.
         cause: Cause,
-        /// The service's name for it.
+        /// Error code of the service.
         code: String,
-        /// What the service said.
+        /// Message of the service.
         message: String,
     },
-    /// A service answered without what it must contain.
+    /// An answer of a service lacks a required part.
     #[error("failed to {doing}: the answer lacks {what}")]
     Incomplete {
-        /// What was attempted.
+        /// Attempted operation; follows "failed to".
         doing: String,
-        /// What is missing.
+        /// Missing part.
         what: &'static str,
     },
     /// The journal cannot be written or read.
     #[error("failed to {doing} the journal {}: {reason}", path.display())]
     Journal {
-        /// Reading or writing.
+        /// Attempted operation; follows "failed to".
         doing: &'static str,
-        /// Where it is.
+        /// Path of the journal.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Something did not come to pass in time.
-    #[error("{what} did not come to pass within {seconds} s\n  = help: {remedy}")]
+    /// A condition did not hold in time.
+    #[error("{what} took longer than {seconds} s\n  = help: {remedy}")]
     Deadline {
-        /// What was waited for.
+        /// Awaited condition.
         what: String,
-        /// For how long.
+        /// Time limit, seconds.
         seconds: u64,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
-    /// What was asked for cannot be.
+    /// A request that cannot be fulfilled.
     #[error("{problem}\n  = help: {remedy}")]
     Unusable {
-        /// What is wrong.
+        /// Problem.
         problem: String,
-        /// What to do.
+        /// Remedy.
         remedy: String,
     },
-    /// An instance ended before it did what it was started for.
+    /// An instance ended before it had done its work.
     #[error("the instance {name} ended before {what}; its log: {log}")]
     Ended {
-        /// Its name.
+        /// Name of the instance.
         name: String,
-        /// What it was to do.
+        /// Its work.
         what: String,
-        /// The last lines that it wrote, on one line.
+        /// Last lines of its log, on one line.
         log: String,
     },
-    /// It may cost more than the user allows.
+    /// The worst case exceeds the user's limit.
     #[error("the spending limit is {limit_usd} USD, and this may cost {worst_usd:.2} USD")]
     SpendingLimit {
-        /// `--max-usd`.
+        /// Limit of `--max-usd`.
         limit_usd: f64,
-        /// The worst case.
+        /// Worst case, US dollars.
         worst_usd: f64,
     },
-    /// More was spent than the user allows.
+    /// The spending exceeds the user's limit.
     #[error("the spending limit is {limit_usd} USD, and {spent_usd:.4} USD are spent")]
     Spent {
-        /// `--max-usd`.
+        /// Limit of `--max-usd`.
         limit_usd: f64,
-        /// What was spent.
+        /// Spending so far, US dollars.
         spent_usd: f64,
     },
-    /// Nobody agreed.
+    /// The user declined the cost estimate.
     #[error("nothing was created: {reason}")]
     NotApproved {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
 impl AwsError {
-    /// What a row's own settings make impossible.
+    /// Converts the error of a row's settings.
     pub(crate) fn of_row(error: epochcost_systems::SystemError) -> Self {
         Self::Unusable {
             problem: error.to_string(),
@@ -232,7 +232,7 @@ impl AwsError {
         }
     }
 
-    /// What kind of refusal it is, if a service refused.
+    /// Returns the cause, if a service refused.
     pub fn cause(&self) -> Option<Cause> {
         match self {
             Self::Call { cause, .. } => Some(*cause),
@@ -240,7 +240,7 @@ impl AwsError {
         }
     }
 
-    /// A refusal that stands in the answer to a call.
+    /// Returns a refusal that is part of a successful answer.
     pub(crate) fn refused(doing: &str, code: String, message: String) -> Self {
         Self::Call {
             doing: doing.to_owned(),
@@ -250,7 +250,7 @@ impl AwsError {
         }
     }
 
-    /// What a call's error means; `doing` follows "failed to".
+    /// Converts the SDK's error of a call; `doing` follows "failed to".
     pub(crate) fn of<E>(doing: impl Into<String>, error: SdkError<E, HttpResponse>) -> Self
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
@@ -271,6 +271,7 @@ impl AwsError {
                 message,
             };
         }
+        // The call got no answer that the service could name an error in.
         let text = causes(&error);
         let no_credentials = text.contains("credential") || text.contains("identity");
         let cause = match &error {
@@ -294,7 +295,7 @@ impl AwsError {
     }
 }
 
-/// An error with everything that caused it.
+/// Returns an error's message with those of all its causes.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -309,7 +310,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// `Ok(None)` where the error says that there is nothing.
+/// Turns [`Cause::NotFound`] into `Ok(None)`.
 pub(crate) fn if_there<T>(result: Result<T, AwsError>) -> Result<Option<T>, AwsError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -318,7 +319,7 @@ pub(crate) fn if_there<T>(result: Result<T, AwsError>) -> Result<Option<T>, AwsE
     }
 }
 
-/// Nothing done where the error says that it is so already.
+/// Turns an error with the cause `already` into success.
 pub(crate) fn unless(result: Result<(), AwsError>, already: Cause) -> Result<(), AwsError> {
     match result {
         Err(error) if error.cause() == Some(already) => Ok(()),

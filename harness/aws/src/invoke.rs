@@ -1,4 +1,4 @@
-//! Work that is asked of what was deployed: invocations and executions.
+//! Invocations of deployed functions and executions of state machines.
 
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::primitives::Blob;
@@ -9,12 +9,11 @@ use crate::error::Cause;
 use crate::resource::call;
 use crate::{AwsError, Clients};
 
-/// Puts an event into a function's queue and returns the request's id, by which
-/// the function's log knows the invocation. Nothing waits for its end: what
-/// became of it is in the log.
+/// Puts an event into a function's queue and returns the request's id, which identifies
+/// the invocation in the function's log. Does not wait for its end.
 ///
 /// # Errors
-/// When Lambda does not take it.
+/// When Lambda refuses the event.
 pub async fn invoke(clients: &Clients, function: &str, event: Vec<u8>) -> Result<String, AwsError> {
     let doing = format!("invoke the function {function}");
     let request = clients
@@ -31,11 +30,11 @@ pub async fn invoke(clients: &Clients, function: &str, event: Vec<u8>) -> Result
     })
 }
 
-/// Starts an execution of a state machine; its ARN. One that was started
-/// before with the same name and input is the same execution.
+/// Starts an execution of a state machine and returns its ARN. A repeated start with the
+/// same name and input returns the same execution.
 ///
 /// # Errors
-/// When Step Functions does not take it.
+/// When Step Functions refuses the execution.
 pub async fn execute(
     clients: &Clients,
     state_machine: &str,
@@ -52,26 +51,26 @@ pub async fn execute(
     Ok(started.execution_arn)
 }
 
-/// How far an execution is.
+/// Progress of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Execution {
-    /// Nobody has started it.
+    /// The execution does not exist.
     Absent,
-    /// It goes through its states.
+    /// States remain.
     Running,
-    /// It went through all of them.
+    /// All states succeeded.
     Succeeded,
-    /// A state failed.
+    /// A state failed; with the cause.
     Failed(String),
 }
 
-/// Looks at an execution.
+/// Returns the progress of an execution.
 ///
 /// # Errors
-/// When Step Functions cannot be asked.
-pub async fn look_at_execution(clients: &Clients, arn: &str) -> Result<Execution, AwsError> {
+/// When Step Functions refuses or cannot be reached.
+pub async fn describe_execution(clients: &Clients, arn: &str) -> Result<Execution, AwsError> {
     let request = clients.states.describe_execution().execution_arn(arn);
-    let described = match call!(format!("look at the execution {arn}"), request) {
+    let described = match call!(format!("describe the execution {arn}"), request) {
         Err(error) if error.cause() == Some(Cause::NotFound) => return Ok(Execution::Absent),
         described => described?,
     };
@@ -82,11 +81,11 @@ pub async fn look_at_execution(clients: &Clients, arn: &str) -> Result<Execution
     })
 }
 
-/// State transitions of an execution, by its history: a state entered is one,
-/// and so is each task's attempt after its first ("AWS Step Functions pricing").
+/// Returns the number of state transitions in an execution's history: each entered state,
+/// and each attempt of a task after its first ("AWS Step Functions pricing").
 ///
 /// # Errors
-/// When Step Functions cannot be asked.
+/// When Step Functions refuses or cannot be reached.
 pub async fn transitions(clients: &Clients, arn: &str) -> Result<u64, AwsError> {
     let mut pages = clients
         .states

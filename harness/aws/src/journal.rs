@@ -1,7 +1,8 @@
-//! What a run intends, made and removed, on the disk before it happens.
+//! Journal of the resources that a run intends, has made and has removed.
 //!
-//! One JSON object a line, appended and synchronised. A process may die at any
-//! point: what it may have created is what is intended or made and not removed.
+//! The file has one JSON object per line, appended and synchronised before the event.
+//! A process may die at any point: resources that are intended or made, and not removed,
+//! may exist.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -13,57 +14,57 @@ use serde::{Deserialize, Serialize};
 use crate::resource::Address;
 use crate::{AwsError, Scope};
 
-/// The version of the format; another major version is refused.
+/// Major version of the format; other versions are refused.
 const MAJOR: u32 = 1;
 
-/// One line.
+/// Line of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
-    /// The first line: whose journal it is.
+    /// First line: the run of the journal.
     Begins {
         /// Major version of the format.
         version: u32,
-        /// Where everything is.
+        /// Account, region and run.
         scope: Scope,
     },
     /// The resource is about to be created.
     Intends {
-        /// Which.
+        /// The resource.
         resource: Address,
     },
-    /// The resource is there, and complete.
+    /// The resource exists and is complete.
     Made {
-        /// Which.
+        /// The resource.
         resource: Address,
-        /// The service's own id of it.
+        /// Id from the service.
         id: String,
     },
     /// The resource is gone.
     Removed {
-        /// Which.
+        /// The resource.
         resource: Address,
     },
 }
 
-/// Called when an event is on the disk; tests end the process there.
-pub type Written = Box<dyn Fn(&Event) + Send + Sync>;
+/// Hook that runs once an event is on the disk; tests end the process there.
+pub type WriteHook = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// A journal that is being written.
+/// Open journal.
 pub struct Journal {
     path: PathBuf,
     file: File,
     scope: Scope,
-    held: BTreeSet<Address>,
+    outstanding: BTreeSet<Address>,
     made: BTreeSet<Address>,
-    written: Option<Written>,
+    on_write: Option<WriteHook>,
 }
 
 impl Journal {
     /// Begins the journal of a run; the file must not exist.
     ///
     /// # Errors
-    /// When it does, or cannot be written.
+    /// When the file exists or cannot be written.
     pub fn begin(path: &Path, scope: Scope) -> Result<Self, AwsError> {
         let file = OpenOptions::new()
             .append(true)
@@ -74,15 +75,15 @@ impl Journal {
             path: path.to_path_buf(),
             file,
             scope: scope.clone(),
-            held: BTreeSet::new(),
+            outstanding: BTreeSet::new(),
             made: BTreeSet::new(),
-            written: None,
+            on_write: None,
         };
         journal.append(&Event::Begins {
             version: MAJOR,
             scope,
         })?;
-        // The file's own entry must outlive a crash, too.
+        // The directory entry must survive a crash, too.
         let directory = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
@@ -92,10 +93,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with a journal.
+    /// Opens an existing journal.
     ///
     /// # Errors
-    /// When it cannot be read or is of another version.
+    /// When the file cannot be read or has another version.
     pub fn resume(path: &Path) -> Result<Self, AwsError> {
         let text = std::fs::read_to_string(path).map_err(|error| failed("read", path, &error))?;
         let (events, whole_bytes) = parse(&text).map_err(|reason| AwsError::Journal {
@@ -114,54 +115,54 @@ impl Journal {
             .append(true)
             .open(path)
             .map_err(|error| failed("open", path, &error))?;
-        // A line that was cut off would run into the next one.
+        // A line that was cut off would merge with the next one.
         file.set_len(whole_bytes as u64)
             .map_err(|error| failed("repair", path, &error))?;
         let mut journal = Self {
             path: path.to_path_buf(),
             file,
             scope: scope.clone(),
-            held: BTreeSet::new(),
+            outstanding: BTreeSet::new(),
             made: BTreeSet::new(),
-            written: None,
+            on_write: None,
         };
         events.iter().for_each(|event| journal.note(event));
         Ok(journal)
     }
 
-    /// Calls `written` whenever an event is on the disk.
-    pub fn set_written(&mut self, written: Written) {
-        self.written = Some(written);
+    /// Sets a hook that runs whenever an event is on the disk.
+    pub fn on_write(&mut self, hook: WriteHook) {
+        self.on_write = Some(hook);
     }
 
-    /// Where the run's resources are.
+    /// Returns the scope of the run's resources.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Everything that may exist: intended or made, and not removed.
-    pub fn held(&self) -> &BTreeSet<Address> {
-        &self.held
+    /// Returns the resources that may exist: intended or made, and not removed.
+    pub fn outstanding(&self) -> &BTreeSet<Address> {
+        &self.outstanding
     }
 
-    /// Whether the resource was completed.
+    /// Returns whether the resource is complete.
     pub fn is_made(&self, resource: &Address) -> bool {
         self.made.contains(resource)
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes that a resource is about to be created.
+    /// Appends that a resource is about to be created.
     pub(crate) fn intends(&mut self, resource: &Address) -> Result<(), AwsError> {
         self.append(&Event::Intends {
             resource: resource.clone(),
         })
     }
 
-    /// Writes that a resource is complete.
+    /// Appends that a resource is complete.
     pub(crate) fn made(&mut self, resource: &Address, id: &str) -> Result<(), AwsError> {
         self.append(&Event::Made {
             resource: resource.clone(),
@@ -169,13 +170,14 @@ impl Journal {
         })
     }
 
-    /// Writes that a resource is gone.
+    /// Appends that a resource is gone.
     pub(crate) fn removed(&mut self, resource: &Address) -> Result<(), AwsError> {
         self.append(&Event::Removed {
             resource: resource.clone(),
         })
     }
 
+    /// Writes an event to the disk, notes it, and runs the hook.
     fn append(&mut self, event: &Event) -> Result<(), AwsError> {
         let mut line = serde_json::to_string(event).map_err(|error| AwsError::Journal {
             doing: "write",
@@ -188,30 +190,32 @@ impl Journal {
             .and_then(|()| self.file.sync_data())
             .map_err(|error| failed("write", &self.path, &error))?;
         self.note(event);
-        if let Some(written) = &self.written {
-            written(event);
+        if let Some(hook) = &self.on_write {
+            hook(event);
         }
         Ok(())
     }
 
+    /// Applies an event to the state in memory.
     fn note(&mut self, event: &Event) {
         match event {
             Event::Begins { .. } => {}
             Event::Intends { resource } => {
-                self.held.insert(resource.clone());
+                self.outstanding.insert(resource.clone());
             }
             Event::Made { resource, .. } => {
-                self.held.insert(resource.clone());
+                self.outstanding.insert(resource.clone());
                 self.made.insert(resource.clone());
             }
             Event::Removed { resource } => {
-                self.held.remove(resource);
+                self.outstanding.remove(resource);
                 self.made.remove(resource);
             }
         }
     }
 }
 
+/// Wraps an error of the operating system.
 fn failed(doing: &'static str, path: &Path, error: &std::io::Error) -> AwsError {
     AwsError::Journal {
         doing,
@@ -220,8 +224,8 @@ fn failed(doing: &'static str, path: &Path, error: &std::io::Error) -> AwsError 
     }
 }
 
-/// Every whole line, and how many bytes they take. A last line without its end
-/// was cut off by a crash, before what it says was begun.
+/// Parses all complete lines, and returns their events and their size in bytes. A last line
+/// without its end was cut off by a crash, before its event began.
 fn parse(text: &str) -> Result<(Vec<Event>, usize), String> {
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let mut events = Vec::new();
@@ -287,12 +291,16 @@ mod tests {
             std::fs::write(&path, &text[..cut]).unwrap();
             let lines = text[..cut].matches('\n').count();
             let mut resumed = Journal::resume(&path).unwrap();
-            let held: Vec<_> = resumed.held().iter().map(|a| a.name.as_str()).collect();
+            let outstanding: Vec<_> = resumed
+                .outstanding()
+                .iter()
+                .map(|a| a.name.as_str())
+                .collect();
             let expected: &[&str] = [&[][..], &["a"], &["a"], &["a", "b"], &["b"]][lines - 1];
-            assert_eq!(held, expected, "cut at {cut}");
+            assert_eq!(outstanding, expected, "cut at {cut}");
             resumed.intends(&address("c")).unwrap();
             let again = Journal::resume(&path).unwrap();
-            assert!(again.held().contains(&address("c")), "cut at {cut}");
+            assert!(again.outstanding().contains(&address("c")), "cut at {cut}");
             assert_eq!(again.scope(), &scope());
         }
         for cut in 0..first {

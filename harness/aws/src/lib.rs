@@ -1,8 +1,7 @@
-//! Runs training systems on AWS, and takes away everything it made.
+//! Resources of runs on AWS: their creation, use and removal.
 //!
-//! Nothing is created without an [`Approval`], nothing without a line in the
-//! [`Journal`] before it, and nothing without the run's tags. What the journal
-//! or the tags know of is what [`tear_down`] and [`survey`] find.
+//! Every creation needs an [`Approval`], a line in the [`Journal`] before it, and the run's
+//! tags. [`tear_down`] and [`survey`] find resources by the journal and by the tags.
 
 mod approval;
 pub mod calls;
@@ -14,9 +13,12 @@ pub mod invoke;
 mod journal;
 pub mod logs;
 pub mod metrics;
+pub mod names;
 mod network;
 pub mod objects;
 pub mod package;
+pub mod permissions;
+pub mod planned;
 pub mod policy;
 pub mod pricing;
 mod provision;
@@ -34,10 +36,10 @@ mod worst_case;
 pub use approval::{Approval, Consent};
 pub use clients::{Call, Clients, Identity, Observer, configuration};
 pub use error::{AwsError, Cause};
-pub use journal::{Event, Journal, Written};
+pub use journal::{Event, Journal, WriteHook};
 pub use provision::provision;
 pub use removal::{
-    HoldingPrices, Removed, Whose, monthly_usd, remove, remove_all, survey, tear_down,
+    HoldingPrices, Removal, RunFilter, monthly_usd, remove, remove_all, survey, tear_down,
 };
-pub use run::{EXPIRES_TAG, IAM_PATH, Marks, PROJECT_TAG, RUN_TAG, RunId, Scope};
+pub use run::{EXPIRES_TAG, IAM_PATH, OwnerTags, PROJECT_TAG, RUN_TAG, RunId, Scope};
 pub use worst_case::{Line, Prices, WorstCaseError, worst_case};

@@ -1,4 +1,4 @@
-//! Whole log streams, as CloudWatch Logs has them so far.
+//! Whole log streams from CloudWatch Logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,38 +7,41 @@ use jiff::Timestamp;
 use crate::error::Cause;
 use crate::{AwsError, Clients};
 
-/// A line of a log.
+/// Line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When it was written, milliseconds since the Unix epoch.
+    /// Time of the line, milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// Its text, without its end.
+    /// Text without the line break.
     pub text: String,
 }
 
-/// Log streams by name, each line of each once and in the order of their times.
+/// Log streams by name, with distinct lines in the order of their times.
 pub type Streams = BTreeMap<String, Vec<Line>>;
 
-/// Reads log groups over and over: lines come late, in any place, and more than once.
+/// Reader that polls log groups, in which lines appear late, at any position, and more
+/// than once.
 #[derive(Debug, Default)]
 pub struct LogReader {
     streams: Streams,
+    /// Ids of the lines read so far.
     known: BTreeSet<String>,
     repeated: u64,
 }
 
 impl LogReader {
-    /// Everything read so far.
+    /// Returns everything read so far.
     pub fn streams(&self) -> &Streams {
         &self.streams
     }
 
-    /// Lines that one answer of the service had more than once.
+    /// Returns the number of lines that one answer of the service repeated.
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// Reads what is there of `groups` since `since`; whether anything is new.
+    /// Reads the current lines of `groups` since `since`; returns whether there are new
+    /// ones.
     ///
     /// # Errors
     /// When the logs cannot be read.
@@ -55,6 +58,7 @@ impl LogReader {
         Ok(self.known.len() > before)
     }
 
+    /// Reads the current lines of one group.
     async fn read_group(
         &mut self,
         clients: &Clients,
@@ -72,7 +76,7 @@ impl LogReader {
         while let Some(page) = pages.next().await {
             let page =
                 match page.map_err(|error| AwsError::of(format!("read the log {group}"), error)) {
-                    // Removed with its function, or not made yet.
+                    // Removed with its function, or not created yet.
                     Err(error) if error.cause() == Some(Cause::NotFound) => return Ok(()),
                     page => page?,
                 };
@@ -86,6 +90,8 @@ impl LogReader {
         Ok(())
     }
 
+    /// Adds a line in the order of times unless it is known; `seen` are the ids of this
+    /// answer.
     fn take(
         &mut self,
         seen: &mut BTreeSet<String>,
@@ -103,7 +109,7 @@ impl LogReader {
         }
         let at_ms = at_ms.unwrap_or_default();
         let lines = self.streams.entry(stream.to_owned()).or_default();
-        // Behind all that is not younger: lines of one time keep their order.
+        // After all lines that are not younger: lines of one time keep their order.
         let place = lines.partition_point(|line| line.at_ms <= at_ms);
         let text = text.unwrap_or_default().trim_end_matches(['\n', '\r']);
         let text = text.to_owned();
@@ -123,7 +129,7 @@ mod tests {
             reader.take(&mut seen, id, "s", Some(at_ms), Some(text));
         }
         assert_eq!(reader.repeated(), 1);
-        // The next look finds the first two again, and two more.
+        // The next poll finds the first two again, and two more.
         let mut seen = BTreeSet::new();
         for (id, at_ms, text) in [
             ("1", 10, "b"),

@@ -1,6 +1,6 @@
-//! CloudWatch's metrics of functions and instances: a second witness of what
-//! happened, beside the log. What they say of time is summed over periods and
-//! stands for itself; durations come from REPORT lines alone.
+//! CloudWatch's metrics of functions and instances: a second source beside the log.
+//! Times in metrics are sums over periods and are reported as such; durations come from
+//! REPORT lines alone.
 
 use std::collections::BTreeMap;
 
@@ -12,43 +12,42 @@ use jiff::Timestamp;
 
 use crate::{AwsError, Clients};
 
-/// Queries of one call at most ("GetMetricData").
-const AT_A_TIME: usize = 500;
-/// Lambda's metrics come by the minute.
+/// Maximum number of queries per call ("GetMetricData").
+const QUERIES_PER_CALL: usize = 500;
+/// Period of Lambda's metrics.
 const MINUTE_S: i32 = 60;
-/// Those of instances with basic monitoring every five, which are a whole
-/// number of the others' periods, too.
+/// Period of instances' metrics with basic monitoring: a multiple of Lambda's period.
 const FIVE_MINUTES_S: i32 = 300;
 
-/// A metric of one function or instance over the time asked for.
+/// Metric of one function or instance over the requested time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The function's or the instance's name.
+    /// Name of the function or instance.
     pub of: String,
-    /// The metric, as AWS names it.
+    /// AWS' name of the metric.
     pub metric: &'static str,
-    /// How the periods' values became one: `Sum`, `Maximum` or `Average`.
+    /// Statistic over the values of all periods: `Sum`, `Maximum` or `Average`.
     pub statistic: &'static str,
-    /// As AWS names it: `Count`, `Milliseconds`, `Percent`.
+    /// AWS' name of the unit: `Count`, `Milliseconds`, `Percent`.
     pub unit: &'static str,
-    /// Nothing where CloudWatch knows of none (yet), which is not 0.
+    /// Value; `None`, which is not 0, where CloudWatch has none (yet).
     pub value: Option<f64>,
 }
 
-/// What is asked for, and from when until when.
+/// Functions, instances and the time of a request.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct MetricsRequest<'a> {
     /// Functions by name.
     pub functions: &'a [String],
     /// Instances by name and id.
     pub instances: &'a [(String, String)],
-    /// The first moment that counts.
+    /// Start of the time.
     pub since: Timestamp,
-    /// The last.
+    /// End of the time.
     pub until: Timestamp,
 }
 
-/// How a metric's values become one.
+/// Statistic over the values of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Statistic {
     Sum,
@@ -65,7 +64,7 @@ impl Statistic {
         }
     }
 
-    /// Of the values of all periods; nothing of none.
+    /// Returns the statistic of the values of all periods; `None` without values.
     fn of(self, values: &[f64]) -> Option<f64> {
         let total: f64 = values.iter().sum();
         let most = values.iter().copied().reduce(f64::max)?;
@@ -77,7 +76,7 @@ impl Statistic {
     }
 }
 
-/// A metric as it is asked for.
+/// Definition of a metric.
 struct Kind {
     namespace: &'static str,
     dimension: &'static str,
@@ -87,6 +86,7 @@ struct Kind {
     period_s: i32,
 }
 
+/// Returns the definition of a metric of Lambda.
 const fn of_lambda(name: &'static str, statistic: Statistic, unit: &'static str) -> Kind {
     Kind {
         namespace: "AWS/Lambda",
@@ -98,20 +98,20 @@ const fn of_lambda(name: &'static str, statistic: Statistic, unit: &'static str)
     }
 }
 
-/// "Types of metrics for Lambda functions".
+/// Metrics of functions ("Types of metrics for Lambda functions").
 const OF_FUNCTIONS: [Kind; 7] = [
     of_lambda("Invocations", Statistic::Sum, "Count"),
     of_lambda("Errors", Statistic::Sum, "Count"),
-    // Refused because too many ran, and not among the invocations.
+    // Refused because too many ran; not counted as invocations.
     of_lambda("Throttles", Statistic::Sum, "Count"),
     of_lambda("Duration", Statistic::Sum, "Milliseconds"),
     of_lambda("ConcurrentExecutions", Statistic::Maximum, "Count"),
-    // How long an asynchronous invocation waited, and those that were given up.
+    // Waiting time of asynchronous invocations, and the number of abandoned ones.
     of_lambda("AsyncEventAge", Statistic::Maximum, "Milliseconds"),
     of_lambda("AsyncEventsDropped", Statistic::Sum, "Count"),
 ];
 
-/// "List the available CloudWatch metrics for your instances".
+/// Metrics of instances ("List the available CloudWatch metrics for your instances").
 const OF_INSTANCES: [Kind; 1] = [Kind {
     namespace: "AWS/EC2",
     dimension: "InstanceId",
@@ -121,30 +121,33 @@ const OF_INSTANCES: [Kind; 1] = [Kind {
     period_s: FIVE_MINUTES_S,
 }];
 
-/// How many metrics are asked for at a time; each is charged for.
+/// Returns the number of metrics of a request, each of which is charged.
 pub fn count(functions: usize, instances: usize) -> usize {
     functions * OF_FUNCTIONS.len() + instances * OF_INSTANCES.len()
 }
 
-/// Asks CloudWatch once for every metric of what is asked for.
+/// Reads every metric of a request once.
 ///
 /// # Errors
-/// When it cannot be asked.
-pub async fn read(clients: &Clients, asked: &Asked<'_>) -> Result<Vec<Measured>, AwsError> {
-    let of_functions = asked.functions.iter().flat_map(|name| {
+/// When it cannot be wanted.
+pub async fn read(
+    clients: &Clients,
+    wanted: &MetricsRequest<'_>,
+) -> Result<Vec<Measured>, AwsError> {
+    let of_functions = wanted.functions.iter().flat_map(|name| {
         let kinds = OF_FUNCTIONS.iter();
         kinds.map(move |kind| (kind, name.as_str(), name.as_str()))
     });
-    let of_instances = asked.instances.iter().flat_map(|(name, id)| {
+    let of_instances = wanted.instances.iter().flat_map(|(name, id)| {
         let kinds = OF_INSTANCES.iter();
         kinds.map(move |kind| (kind, name.as_str(), id.as_str()))
     });
-    let wanted: Vec<(&Kind, &str, &str)> = of_functions.chain(of_instances).collect();
-    let queries: Vec<MetricDataQuery> = (wanted.iter().enumerate())
+    let metrics: Vec<(&Kind, &str, &str)> = of_functions.chain(of_instances).collect();
+    let queries: Vec<MetricDataQuery> = (metrics.iter().enumerate())
         .map(|(index, (kind, _, id))| query(index, kind, id))
         .collect();
-    let values = values(clients, &queries, asked).await?;
-    let measured = wanted.iter().enumerate().map(|(index, (kind, name, _))| {
+    let values = values(clients, &queries, wanted).await?;
+    let measured = metrics.iter().enumerate().map(|(index, (kind, name, _))| {
         let of_all = values.get(&id_of(index)).map_or(&[][..], Vec::as_slice);
         Measured {
             of: (*name).to_owned(),
@@ -157,11 +160,12 @@ pub async fn read(clients: &Clients, asked: &Asked<'_>) -> Result<Vec<Measured>,
     Ok(measured.collect())
 }
 
-/// Ids begin with a lower-case letter.
+/// Returns the id of a query, which must begin with a lower-case letter.
 fn id_of(index: usize) -> String {
     format!("m{index}")
 }
 
+/// Returns the query of a metric of one function or instance.
 fn query(index: usize, kind: &Kind, of: &str) -> MetricDataQuery {
     let dimension = Dimension::builder().name(kind.dimension).value(of).build();
     let metric = Metric::builder()
@@ -178,18 +182,18 @@ fn query(index: usize, kind: &Kind, of: &str) -> MetricDataQuery {
         .build()
 }
 
-/// The values of each query, by its id.
+/// Returns the values of each query by its id.
 async fn values(
     clients: &Clients,
     queries: &[MetricDataQuery],
-    asked: &Asked<'_>,
+    wanted: &MetricsRequest<'_>,
 ) -> Result<BTreeMap<String, Vec<f64>>, AwsError> {
-    // A period that is cut by the ends may be left out of the answer.
+    // CloudWatch may leave out periods that the request's ends cut.
     let period_s = i64::from(FIVE_MINUTES_S);
-    let from = asked.since.as_second().div_euclid(period_s) * period_s;
-    let to = (asked.until.as_second().div_euclid(period_s) + 1) * period_s;
+    let from = wanted.since.as_second().div_euclid(period_s) * period_s;
+    let to = (wanted.until.as_second().div_euclid(period_s) + 1) * period_s;
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for some in queries.chunks(AT_A_TIME) {
+    for some in queries.chunks(QUERIES_PER_CALL) {
         let request = clients
             .metrics
             .get_metric_data()
@@ -208,7 +212,7 @@ async fn values(
     Ok(values)
 }
 
-/// A query's values of one page; others may follow on the next.
+/// Returns a query's id and its values on one page; more may follow on the next page.
 fn one(result: MetricDataResult) -> Result<(String, Vec<f64>), AwsError> {
     let id = result.id.unwrap_or_default();
     let refused = [StatusCode::InternalError, StatusCode::Forbidden];

@@ -1,27 +1,18 @@
-//! A run's own network, where rows have hosts of services: functions must be in
-//! a VPC to reach an instance, and in a VPC they have no way to the internet.
+//! Network of a run whose rows have hosts of services: functions must be in a VPC to reach
+//! an instance, and in a VPC they have no access to the internet.
 
 use std::collections::BTreeSet;
 
 use epochcost_systems::SystemError;
 
 use crate::Scope;
-use crate::deployment::{SERVICE_INSTANCE, Training};
+use crate::names::{self, MEMBERS, SERVICE_INSTANCE};
 use crate::resource::{
     EndpointService, EndpointSpec, FunctionNetwork, InternetGatewaySpec, Spec, SubnetSpec, VpcSpec,
 };
+use crate::training::Training;
 
-/// The security group of all members of a run.
-pub(crate) const MEMBERS: &str = "members";
-/// The VPC, its gateway and its subnet.
-const NETWORK: &str = "network";
-
-/// The name of a run's VPC, of its gateway and of its subnet.
-pub(crate) fn name(scope: &Scope) -> String {
-    scope.run.name(NETWORK)
-}
-
-/// Whether a run of these rows has a network of its own.
+/// Returns whether a run of these rows has its own network.
 pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
     for row in rows {
         if row.service_hosts()? > 0 {
@@ -31,33 +22,33 @@ pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
     Ok(false)
 }
 
-/// The name of the VPC of a run of these rows, if it has one.
+/// Returns the name of the VPC of a run of these rows, if it has one.
 pub(crate) fn vpc(scope: &Scope, rows: &[Training]) -> Result<Option<String>, SystemError> {
-    Ok(is_needed(rows)?.then(|| name(scope)))
+    Ok(is_needed(rows)?.then(|| names::network(scope)))
 }
 
-/// The name of the subnet of a run of these rows, if it has a network of its
-/// own: all of the run's instances are in it, since their security group is.
+/// Returns the name of the subnet of a run of these rows, if it has its own network. All of
+/// the run's instances are in it, since their security group is.
 ///
 /// # Errors
-/// When a row's settings are not its system's.
+/// When a row's settings are invalid for its system.
 pub fn subnet(scope: &Scope, rows: &[Training]) -> Result<Option<String>, SystemError> {
     vpc(scope, rows)
 }
 
-/// Where the functions of a row are.
+/// Returns the network of a row's functions, if they are in the run's.
 pub(crate) fn of_functions(
     scope: &Scope,
     row: &Training,
 ) -> Result<Option<FunctionNetwork>, SystemError> {
     let inside = row.service_hosts()? > 0;
     Ok(inside.then(|| FunctionNetwork {
-        subnet: name(scope),
+        subnet: names::network(scope),
         security_group: scope.run.name(MEMBERS),
     }))
 }
 
-/// Whether functions of a row are in the network.
+/// Returns whether any row's functions are in the network.
 pub(crate) fn has_functions(rows: &[Training]) -> Result<bool, SystemError> {
     for row in rows {
         if row.service_hosts()? > 0 && !row.calls()?.is_empty() {
@@ -67,7 +58,8 @@ pub(crate) fn has_functions(rows: &[Training]) -> Result<bool, SystemError> {
     Ok(false)
 }
 
-/// What a run of these rows reaches by endpoints; nothing without a network.
+/// Returns the services that a run of these rows reaches through endpoints; none without a
+/// network.
 pub(crate) fn services(rows: &[Training]) -> Result<BTreeSet<EndpointService>, SystemError> {
     let mut services = BTreeSet::new();
     for row in rows {
@@ -85,12 +77,13 @@ pub(crate) fn services(rows: &[Training]) -> Result<BTreeSet<EndpointService>, S
     Ok(services)
 }
 
-/// The network of a run of these rows without its security group; nothing where
-/// none has hosts of services.
+/// Returns the network of a run of these rows without its security group; nothing where no
+/// row has hosts of services.
 pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, SystemError> {
     let Some(name) = vpc(scope, rows)? else {
         return Ok(Vec::new());
     };
+    // The subnet's zone must offer all instance types.
     let mut instance_types = BTreeSet::from([SERVICE_INSTANCE.to_owned()]);
     for row in rows {
         if row.instances()? > 0 {
@@ -109,6 +102,7 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
             instance_types: instance_types.into_iter().collect(),
         }),
     ];
+    // Endpoints of the services that functions call.
     for service in services(rows)? {
         specs.push(Spec::Endpoint(EndpointSpec {
             name: scope.run.name(endpoint(service)),
@@ -121,6 +115,7 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
     Ok(specs)
 }
 
+/// Returns the name of an endpoint within its run.
 fn endpoint(service: EndpointService) -> &'static str {
     match service {
         EndpointService::Objects => "to-objects",
@@ -136,7 +131,7 @@ mod tests {
 
     use super::*;
     use crate::deployment::tests::{rows, scope};
-    use crate::deployment::{Package, Place, addresses, of_trial, shared};
+    use crate::deployment::{Package, TrialIndex, addresses, of_trial, shared};
     use crate::resource::{Architecture, Kind};
 
     fn of_systems(systems: &[&str]) -> Vec<Training> {
@@ -191,12 +186,12 @@ mod tests {
             storage_mb: 512,
             environment: BTreeMap::new(),
         };
-        let place = Place { row: 0, trial: 0 };
+        let trial_index = TrialIndex { row: 0, trial: 0 };
         for (system, inside) in [("spirt", true), ("mlless", true), ("allreduce", false)] {
             let mut row = of_systems(&[system]).remove(0);
             row.uses_tensor_store = inside;
             row.uses_queue = inside;
-            let specs = of_trial(&scope(), &row, place, &package).unwrap();
+            let specs = of_trial(&scope(), &row, trial_index, &package).unwrap();
             let networks: Vec<_> = specs
                 .iter()
                 .filter_map(|spec| match spec {
@@ -222,9 +217,10 @@ mod tests {
         let rows = of_systems(&["spirt", "gpu_baseline"]);
         let within = subnet(&scope(), &rows).unwrap();
         assert_eq!(within, Some(scope().run.name("network")));
-        let place = Place { row: 1, trial: 0 };
+        let trial_index = TrialIndex { row: 1, trial: 0 };
         let instances =
-            crate::workers::of_trial(&scope(), &rows[1], place, &[], within.as_deref()).unwrap();
+            crate::workers::of_trial(&scope(), &rows[1], trial_index, &[], within.as_deref())
+                .unwrap();
         assert!(!instances.is_empty());
         for spec in instances {
             assert!(matches!(spec, Spec::Instance(instance) if instance.subnet == within));

@@ -1,4 +1,4 @@
-//! Objects of a run beside those that a bucket is made with.
+//! Objects of a run beside those that a bucket is created with.
 
 use aws_sdk_s3::primitives::ByteStream;
 
@@ -9,7 +9,7 @@ use crate::{AwsError, Clients};
 /// Puts an object into a bucket of the run.
 ///
 /// # Errors
-/// When S3 does not take it.
+/// When S3 refuses the object.
 pub async fn put(
     clients: &Clients,
     bucket: &str,
@@ -25,10 +25,10 @@ pub async fn put(
     call!(format!("put {key} into the bucket {bucket}"), put).map(drop)
 }
 
-/// An object of a bucket of the run, if it is there.
+/// Returns an object of a bucket of the run, if it exists.
 ///
 /// # Errors
-/// When S3 cannot be asked.
+/// When S3 refuses or cannot be reached.
 pub async fn get(
     clients: &Clients,
     bucket: &str,

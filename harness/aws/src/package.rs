@@ -1,5 +1,4 @@
-//! Whether a worker binary can be deployed: what it was built for, which C
-//! library it needs, how large it is.
+//! Check of worker binaries before deployment: architecture, C library and size.
 
 use std::io::{Cursor, Write};
 
@@ -11,54 +10,52 @@ use zip::write::SimpleFileOptions;
 
 use crate::resource::Architecture;
 
-/// The GLIBC of `provided.al2023` ("Lambda runtimes": Amazon Linux 2023).
+/// GLIBC version of `provided.al2023` ("Lambda runtimes": Amazon Linux 2023).
 const GLIBC: (u32, u32) = (2, 34);
-/// A package in a request ("Lambda quotas"); a larger one goes through a bucket.
-pub const DIRECT_BYTES: u64 = 50 << 20;
-/// A package when it is unpacked ("Lambda quotas").
+/// Maximum size of an unpacked package, bytes ("Lambda quotas").
 pub const UNPACKED_BYTES: u64 = 250 << 20;
 
-/// What a worker binary is.
+/// Properties of a worker binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binary {
-    /// What it runs on.
+    /// Processor architecture.
     pub architecture: Architecture,
-    /// The newest GLIBC that it needs; nothing of a static one.
+    /// Newest GLIBC that it needs; `None` for static binaries.
     pub glibc: Option<(u32, u32)>,
-    /// Its size.
+    /// Size, bytes.
     pub bytes: u64,
 }
 
-/// Why a binary cannot be deployed.
+/// Reason why a binary cannot be deployed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PackageError {
-    /// It is no program for Linux.
+    /// The file is no program for Linux.
     #[error("the worker is no ELF program: {0}")]
     NotElf(String),
-    /// Lambda has no such processor.
+    /// Lambda does not have the processor.
     #[error("the worker was built for machine {0} of ELF; Lambda has x86-64 and arm64")]
     Machine(u16),
-    /// Its C library is too new.
+    /// The binary needs a newer C library.
     #[error(
         "the worker needs GLIBC {}.{}, and provided.al2023 has {}.{}\n  = help: build it on \
          Amazon Linux 2023 or an older system, or for a target with musl", .0.0, .0.1, GLIBC.0, GLIBC.1
     )]
     Glibc((u32, u32)),
-    /// It is too large.
+    /// The binary is too large.
     #[error(
         "the worker has {0} bytes, and a function at most {UNPACKED_BYTES}\n  = help: strip it"
     )]
     TooLarge(u64),
-    /// It cannot be packed.
+    /// The package could not be written.
     #[error("the worker cannot be packed: {0}")]
     Archive(String),
 }
 
-/// Looks at a shared library for an instance with Amazon Linux 2023 and an x86-64
+/// Checks a shared library for an instance with Amazon Linux 2023 and an x86-64
 /// processor.
 ///
 /// # Errors
-/// Whatever keeps it from being loaded there.
+/// The reason why it cannot be loaded there.
 pub fn check_library(library: &[u8]) -> Result<(), PackageError> {
     let broken = |error: elf::ParseError| PackageError::NotElf(error.to_string());
     let file = ElfBytes::<LittleEndian>::minimal_parse(library).map_err(broken)?;
@@ -69,10 +66,10 @@ pub fn check_library(library: &[u8]) -> Result<(), PackageError> {
     }
 }
 
-/// Looks at a worker binary.
+/// Checks a worker binary.
 ///
 /// # Errors
-/// Whatever keeps it from running on Lambda.
+/// The reason why it cannot run on Lambda.
 pub fn check(binary: &[u8]) -> Result<Binary, PackageError> {
     let broken = |error: elf::ParseError| PackageError::NotElf(error.to_string());
     let file = ElfBytes::<LittleEndian>::minimal_parse(binary).map_err(broken)?;
@@ -101,11 +98,11 @@ pub fn check(binary: &[u8]) -> Result<Binary, PackageError> {
     }
 }
 
-/// The package of a function on a custom runtime: the worker as `bootstrap`, as
-/// it is. Lambda unpacks it once for each sandbox, whatever it was packed with.
+/// Returns the package of a function on a custom runtime: the worker as `bootstrap`,
+/// uncompressed. Lambda unpacks it once per sandbox, whatever its compression.
 ///
 /// # Errors
-/// When it cannot be written, which takes more than 4 GB.
+/// When the package cannot be written, for example above 4 GB.
 pub fn archive(binary: &[u8]) -> Result<Vec<u8>, PackageError> {
     let failed = |error: zip::result::ZipError| PackageError::Archive(error.to_string());
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -119,7 +116,7 @@ pub fn archive(binary: &[u8]) -> Result<Vec<u8>, PackageError> {
     Ok(archive.finish().map_err(failed)?.into_inner())
 }
 
-/// The newest version of GLIBC that any symbol asks for.
+/// Returns the newest version of GLIBC that any symbol needs.
 fn needed(file: &ElfBytes<'_, LittleEndian>) -> Result<Option<(u32, u32)>, elf::ParseError> {
     let Some(section) = file.section_header_by_name(".gnu.version_r")? else {
         return Ok(None);
@@ -146,7 +143,7 @@ fn needed(file: &ElfBytes<'_, LittleEndian>) -> Result<Option<(u32, u32)>, elf::
     Ok(newest)
 }
 
-/// `GLIBC_2.34` is version 2.34; names of others, and of private symbols, are none.
+/// Parses a version such as `GLIBC_2.34`; `None` for other libraries and private symbols.
 fn glibc_version(name: &str) -> Option<(u32, u32)> {
     let mut parts = name.strip_prefix("GLIBC_")?.split('.');
     let major = parts.next()?.parse().ok()?;

@@ -1,52 +1,50 @@
-//! Least-privilege policies, written out as data.
+//! IAM policies as data.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::resource::{Kind, Spec};
-use crate::{RunId, Scope};
-
-/// A policy document of IAM.
+/// Policy document of IAM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Policy {
     statements: Vec<Statement>,
 }
 
-/// Whether a statement permits or forbids.
+/// Effect of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Effect {
-    /// What it names may be done.
+    /// Permits the actions.
     Allow,
-    /// It may not, whatever another statement says.
+    /// Forbids the actions, whatever other statements permit.
     Deny,
 }
 
-/// When a statement holds.
+/// Condition of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// How the values are compared, such as `ArnLike`.
+    /// Comparison, such as `ArnLike`.
     pub operator: &'static str,
-    /// What of the request, such as `lambda:SourceFunctionArn`.
+    /// Key of the request, such as `lambda:SourceFunctionArn`.
     pub key: &'static str,
-    /// One of these.
+    /// Values, one of which must match.
     pub values: Vec<String>,
 }
 
-/// What may be done, and to what.
+/// Actions on resources that are permitted or forbidden.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statement {
-    /// Whether it may or may not.
+    /// Effect.
     pub effect: Effect,
     /// Actions, such as `s3:GetObject`; never a wildcard.
     pub actions: Vec<&'static str>,
     /// ARNs of this run's own resources.
     pub resources: Vec<String>,
-    /// When it holds; nothing is always.
+    /// Condition; `None` applies always.
     pub condition: Option<Condition>,
 }
 
 impl Statement {
-    fn allow(actions: &[&'static str], resources: Vec<String>) -> Self {
+    /// Creates a statement that permits actions.
+    pub(crate) fn allow(actions: &[&'static str], resources: Vec<String>) -> Self {
         Self {
             effect: Effect::Allow,
             actions: actions.to_vec(),
@@ -55,11 +53,13 @@ impl Statement {
         }
     }
 
-    fn covers(&self, action: &str, resource: &str) -> bool {
+    /// Returns whether the statement applies to an action on a resource.
+    pub(crate) fn covers(&self, action: &str, resource: &str) -> bool {
         let is_it = |pattern: &String| matches(pattern, resource);
         self.actions.contains(&action) && self.resources.iter().any(is_it)
     }
 
+    /// Returns the statement in IAM's form.
     fn to_value(&self) -> Value {
         let mut value = json!({
             "Effect": self.effect,
@@ -79,13 +79,13 @@ impl Statement {
 }
 
 impl Policy {
-    /// A policy of these statements.
+    /// Creates a policy of these statements.
     pub fn new(statements: Vec<Statement>) -> Self {
         Self { statements }
     }
 
-    /// Who may take the role on: a service, on behalf of this account alone
-    /// ("The confused deputy problem", IAM user guide).
+    /// Returns the trust policy of a role: a service may assume it on behalf of this
+    /// account only ("The confused deputy problem", IAM user guide).
     pub(crate) fn trust(service: &str, account: &str) -> Trust {
         Trust(json!({
             "Version": "2012-10-17",
@@ -102,14 +102,14 @@ impl Policy {
         }))
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn to_json(&self) -> String {
         let statements: Vec<Value> = self.statements.iter().map(Statement::to_value).collect();
         json!({ "Version": "2012-10-17", "Statement": statements }).to_string()
     }
 
-    /// Whether it allows the run's own code an action on a resource. That code
-    /// runs in the functions that conditions name: each condition holds.
+    /// Returns whether the run's own code may perform an action on a resource. That code
+    /// runs in the functions of all conditions, so that each condition holds.
     pub fn allows(&self, action: &str, resource: &str) -> bool {
         let says = |effect| {
             let of = self.statements.iter().filter(move |s| s.effect == effect);
@@ -118,13 +118,13 @@ impl Policy {
         says(Effect::Allow) && !says(Effect::Deny)
     }
 
-    /// The statements.
+    /// Returns the statements.
     pub fn statements(&self) -> &[Statement] {
         &self.statements
     }
 }
 
-/// A trust policy.
+/// Trust policy of a role.
 pub(crate) struct Trust(Value);
 
 impl Trust {
@@ -133,7 +133,7 @@ impl Trust {
     }
 }
 
-/// `*` stands for anything, as in IAM.
+/// Returns whether a resource matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, resource: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == resource;
@@ -144,293 +144,4 @@ fn matches(pattern: &str, resource: &str) -> bool {
     (0..=tail.len())
         .filter_map(|skipped| tail.get(skipped..))
         .any(|tail| matches(rest, tail))
-}
-
-/// What the functions of a run may do: write their logs, use the run's buckets,
-/// invoke each other and start the run's state machines. Where they are in the
-/// run's network, Lambda may handle network interfaces in their name, and they
-/// themselves may not.
-pub fn of_functions(scope: &Scope, in_network: bool) -> Policy {
-    let groups = scope.arn(
-        "logs",
-        &format!("log-group:/aws/lambda/{}", scope.run.name("*")),
-    );
-    let mut statements = vec![Statement::allow(
-        &["logs:CreateLogStream", "logs:PutLogEvents"],
-        vec![groups],
-    )];
-    statements.extend(objects(scope));
-    statements.push(invocations(scope));
-    statements.push(executions(scope));
-    if in_network {
-        statements.extend(interfaces(scope));
-    }
-    Policy::new(statements)
-}
-
-/// What the state machines of a run may do: invoke its functions.
-pub fn of_state_machines(scope: &Scope) -> Policy {
-    Policy::new(vec![invocations(scope)])
-}
-
-/// What the instances of a run may do: use the run's buckets, and, where they
-/// are workers that `invoke`, its functions and its state machines.
-pub fn of_instances(scope: &Scope, invoke: bool) -> Policy {
-    let mut statements = objects(scope);
-    if invoke {
-        statements.push(invocations(scope));
-        statements.push(executions(scope));
-        let executions = format!("execution:{}:*", scope.run.name("*"));
-        statements.push(Statement::allow(
-            &["states:DescribeExecution"],
-            vec![scope.arn("states", &executions)],
-        ));
-    }
-    Policy::new(statements)
-}
-
-fn invocations(scope: &Scope) -> Statement {
-    let functions = format!("function:{}", scope.run.name("*"));
-    Statement::allow(
-        &["lambda:InvokeFunction"],
-        vec![scope.arn("lambda", &functions)],
-    )
-}
-
-fn executions(scope: &Scope) -> Statement {
-    let machines = format!("stateMachine:{}", scope.run.name("*"));
-    Statement::allow(
-        &["states:StartExecution"],
-        vec![scope.arn("states", &machines)],
-    )
-}
-
-/// What Lambda does in the name of a function in a VPC ("Giving Lambda functions
-/// access to resources in an Amazon VPC"). Interfaces that are not there yet
-/// have no names that a policy could hold.
-const INTERFACE_ACTIONS: [&str; 6] = [
-    "ec2:CreateNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeSubnets",
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:UnassignPrivateIpAddresses",
-];
-
-/// Lambda may, and the functions' own code may not: its requests carry the ARN
-/// of the function that they come from.
-fn interfaces(scope: &Scope) -> [Statement; 2] {
-    let functions = format!("function:{}", scope.run.name("*"));
-    let allowed = Statement::allow(&INTERFACE_ACTIONS, vec!["*".to_owned()]);
-    let denied = Statement {
-        effect: Effect::Deny,
-        condition: Some(Condition {
-            operator: "ArnLike",
-            key: "lambda:SourceFunctionArn",
-            values: vec![scope.arn("lambda", &functions)],
-        }),
-        ..allowed.clone()
-    };
-    [allowed, denied]
-}
-
-fn objects(scope: &Scope) -> Vec<Statement> {
-    let buckets = format!("arn:{}:s3:::{}", scope.partition, scope.run.name("*"));
-    vec![
-        Statement::allow(&["s3:ListBucket"], vec![buckets.clone()]),
-        Statement::allow(
-            &["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-            vec![format!("{buckets}/*")],
-        ),
-    ]
-}
-
-/// Whether a resource's name can only be one of this run's.
-pub(crate) fn is_own(resource: &str, run: &RunId) -> bool {
-    resource.contains(&run.name(""))
-}
-
-/// The statements of roles among `specs` that reach beyond the run: there are
-/// none but what Lambda needs for functions in a VPC, together with its denial
-/// to the functions themselves.
-pub fn too_wide(specs: &[Spec], scope: &Scope) -> Vec<String> {
-    let pair = interfaces(scope);
-    let mut wide = Vec::new();
-    for spec in specs {
-        let Spec::Role(role) = spec else { continue };
-        let statements = role.policy.statements();
-        let has_pair = pair.iter().all(|one| statements.contains(one));
-        for statement in statements {
-            if has_pair && pair.contains(statement) {
-                continue;
-            }
-            let is_beyond = |arn: &String| !is_own(arn, &scope.run);
-            let beyond = statement.resources.iter().any(is_beyond);
-            if beyond || statement.actions.iter().any(|action| action.contains('*')) {
-                wide.push(format!("{} {}: {:?}", Kind::Role, role.name, statement));
-            }
-        }
-    }
-    wide
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn scope() -> Scope {
-        Scope {
-            run: RunId::new(0xab),
-            partition: "aws".into(),
-            account: "123456789012".into(),
-            region: "eu-west-1".into(),
-            expires: "2026-11-21T13:00:00Z".parse().unwrap(),
-        }
-    }
-
-    #[test]
-    fn functions_reach_their_own_run_and_nothing_else() {
-        let policy = of_functions(&scope(), false);
-        let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
-        let others = "arn:aws:s3:::epochcost-0000000000ac-exchange";
-        assert!(policy.allows("s3:ListBucket", own));
-        assert!(!policy.allows("s3:ListBucket", others));
-        assert!(policy.allows("s3:PutObject", &format!("{own}/gradients/0")));
-        assert!(!policy.allows("s3:PutObject", &format!("{others}/gradients/0")));
-        assert!(!policy.allows("s3:DeleteBucket", own));
-        let function = "arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-w";
-        assert!(policy.allows("lambda:InvokeFunction", function));
-        assert!(!policy.allows("lambda:InvokeFunction", &function.replace("ab-w", "ac-w")));
-        assert!(!policy.allows("lambda:UpdateFunctionCode", function));
-        // Nobody but the harness makes log groups: one that is removed stays away.
-        let logs =
-            "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/lambda/epochcost-0000000000ab-w";
-        assert!(policy.allows("logs:CreateLogStream", logs));
-        assert!(!policy.allows("logs:CreateLogGroup", logs));
-    }
-
-    fn role(policy: Policy) -> [Spec; 1] {
-        [Spec::Role(crate::resource::RoleSpec {
-            name: scope().run.name("functions"),
-            service: "lambda.amazonaws.com",
-            policy,
-        })]
-    }
-
-    /// Lambda handles interfaces in the functions' name; their own code may not.
-    #[test]
-    fn functions_in_a_network_may_not_what_lambda_may() {
-        let (inside, outside) = (of_functions(&scope(), true), of_functions(&scope(), false));
-        let interface = "arn:aws:ec2:eu-west-1:123456789012:network-interface/eni-1";
-        for action in INTERFACE_ACTIONS {
-            assert!(!inside.allows(action, interface), "{action}");
-            assert!(!outside.allows(action, interface), "{action}");
-            let of = (inside.statements().iter()).filter(|s| s.covers(action, interface));
-            let effects: Vec<_> = of.map(|s| (s.effect, s.condition.is_some())).collect();
-            // Without a condition, the denial would hold for Lambda, too.
-            assert_eq!(effects, [(Effect::Allow, false), (Effect::Deny, true)]);
-        }
-        let document: Value = serde_json::from_str(&inside.to_json()).unwrap();
-        let last = document["Statement"].as_array().unwrap().last().unwrap();
-        assert_eq!(last["Effect"], "Deny");
-        assert_eq!(
-            last["Condition"],
-            json!({ "ArnLike": { "lambda:SourceFunctionArn":
-                ["arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-*"] } })
-        );
-        let with = "s3:ListBucket";
-        let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
-        assert!(inside.allows(with, own) && outside.allows(with, own));
-    }
-
-    #[test]
-    fn nothing_but_the_pair_for_interfaces_reaches_beyond_the_run() {
-        let whole = of_functions(&scope(), true);
-        assert!(too_wide(&role(whole.clone()), &scope()).is_empty());
-        // Either alone, or another's denial, is too wide.
-        let [allowed, denied] = interfaces(&scope());
-        for missing in [&allowed, &denied] {
-            let mut statements = whole.statements().to_vec();
-            statements.retain(|statement| statement != missing);
-            let left = too_wide(&role(Policy::new(statements)), &scope());
-            assert_eq!(left.len(), 1, "{missing:?}");
-        }
-        let others = Scope {
-            run: RunId::new(0xac),
-            ..scope()
-        };
-        let [_, theirs] = interfaces(&others);
-        let mixed = Policy::new(vec![allowed.clone(), theirs]);
-        assert_eq!(too_wide(&role(mixed), &scope()).len(), 2);
-        let mut more = allowed.clone();
-        more.actions.push("ec2:TerminateInstances");
-        let more = Policy::new(vec![allowed, denied, more]);
-        assert_eq!(too_wide(&role(more), &scope()).len(), 1);
-    }
-
-    #[test]
-    fn only_instances_that_invoke_may_invoke() {
-        let (invoking, others) = (of_instances(&scope(), true), of_instances(&scope(), false));
-        let arn = |service: &str, what: &str| {
-            scope().arn(
-                service,
-                &format!("{what}:epochcost-0000000000ab-p2p_lambda"),
-            )
-        };
-        for (action, resource) in [
-            ("lambda:InvokeFunction", arn("lambda", "function")),
-            ("states:StartExecution", arn("states", "stateMachine")),
-            (
-                "states:DescribeExecution",
-                format!("{}:run-1", arn("states", "execution")),
-            ),
-        ] {
-            assert!(invoking.allows(action, &resource), "{action}");
-            assert!(!others.allows(action, &resource), "{action}");
-            let another = resource.replace("0000ab", "0000ac");
-            assert!(!invoking.allows(action, &another), "{action}");
-        }
-    }
-
-    #[test]
-    fn machines_and_instances_may_less_than_functions() {
-        let scope = scope();
-        let functions = of_functions(&scope, false);
-        for policy in [of_state_machines(&scope), of_instances(&scope, false)] {
-            for statement in policy.statements() {
-                for (action, resource) in statement
-                    .actions
-                    .iter()
-                    .flat_map(|a| statement.resources.iter().map(move |r| (a, r)))
-                {
-                    assert!(functions.allows(action, resource), "{action} on {resource}");
-                }
-            }
-            assert!(policy.statements().len() < functions.statements().len());
-        }
-    }
-
-    #[test]
-    fn documents_are_as_iam_reads_them() {
-        let value: Value = serde_json::from_str(&of_state_machines(&scope()).to_json()).unwrap();
-        assert_eq!(
-            value,
-            json!({"Version": "2012-10-17", "Statement": [{
-                "Effect": "Allow",
-                "Action": ["lambda:InvokeFunction"],
-                "Resource": ["arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-*"],
-            }]})
-        );
-        let trust: Value =
-            serde_json::from_str(&Policy::trust("lambda.amazonaws.com", "1").to_json()).unwrap();
-        assert_eq!(
-            trust["Statement"][0]["Principal"]["Service"],
-            "lambda.amazonaws.com"
-        );
-        assert_eq!(
-            trust["Statement"][0]["Condition"]["StringEquals"]["aws:SourceAccount"],
-            "1"
-        );
-    }
 }

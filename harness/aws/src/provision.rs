@@ -1,15 +1,15 @@
-//! Making what a run needs, one resource after another, each in the journal
-//! before it is created.
+//! Creation of a run's resources, one after another, each in the journal before it is
+//! created.
 
 use crate::resource::{Address, Spec};
 use crate::{Approval, AwsError, Clients, Journal};
 
-/// Makes everything in `specs` that is not there, in the order of its kinds.
-/// May be repeated after a failure or the death of the process: what is
-/// complete is left as it is. Returns each resource's own id.
+/// Creates everything in `specs` that does not exist, in the order of its kinds. May be
+/// repeated after a failure or the death of the process: complete resources stay as they
+/// are. Returns each resource's id from its service.
 ///
 /// # Errors
-/// The first refusal. What was made before is in the journal, for
+/// The first refusal. Resources created before it are in the journal, for
 /// [`tear_down`](crate::tear_down) or another call of this function.
 pub async fn provision(
     specs: &[Spec],
@@ -21,12 +21,12 @@ pub async fn provision(
     let scope = journal.scope().clone();
     is_same_account(clients, journal).await?;
     let mut ordered: Vec<&Spec> = specs.iter().collect();
-    // Stable: among one kind, as given.
+    // Stable: the order within one kind stays.
     ordered.sort_by_key(|spec| spec.address().kind);
     let mut made = Vec::with_capacity(ordered.len());
     for spec in ordered {
         let address = spec.address();
-        if !journal.held().contains(&address) {
+        if !journal.outstanding().contains(&address) {
             journal.intends(&address)?;
         }
         let id = spec.ensure(clients, &scope).await?;
@@ -38,8 +38,11 @@ pub async fn provision(
     Ok(made)
 }
 
-/// Refuses to go on with one account's journal in another: nothing of it would
-/// be found there.
+/// Checks that the journal is of the clients' account and region: nothing of another
+/// account would be found.
+///
+/// # Errors
+/// [`AwsError::Unusable`] when it is of another.
 pub(crate) async fn is_same_account(clients: &Clients, journal: &Journal) -> Result<(), AwsError> {
     let (identity, scope) = (clients.identity().await?, journal.scope());
     if identity.account == scope.account && clients.region() == scope.region {

@@ -1,4 +1,4 @@
-//! Finding what is left of runs, by tag and by name, and taking it away.
+//! Finding and removing leftovers of runs, by tag and by name.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use crate::provision::is_same_account;
 use crate::resource::{self, Address, Found, Holding, Kind};
 use crate::{AwsError, Clients, Journal, RunId};
 
-/// Regions asked at a time.
-const AT_A_TIME: usize = 8;
+/// Number of requests at once.
+const CONCURRENCY: usize = 8;
 
-/// Whose resources are looked for.
+/// Selection of runs whose resources are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// Every run's.
+pub enum RunFilter {
+    /// All runs.
     AllRuns,
-    /// One run's.
+    /// One run.
     Run(RunId),
-    /// Every run's that expired before then.
+    /// Runs that expired before this time.
     ExpiredAt(Timestamp),
 }
 
-impl Whose {
+impl RunFilter {
     fn includes(&self, found: &Found) -> bool {
         match self {
             Self::AllRuns => true,
@@ -33,15 +33,14 @@ impl Whose {
     }
 }
 
-/// What is there in `regions`, in the order in which it must be removed.
+/// Returns the resources in `regions`, in the order in which they must be removed.
 ///
 /// # Errors
-/// The first service that could not be asked: a list that lacks something
-/// would read as "nothing is left".
+/// The first failed request: an incomplete list would read as "nothing is left".
 pub async fn survey(
     clients: &Clients,
     regions: &[String],
-    whose: &Whose,
+    filter: &RunFilter,
 ) -> Result<Vec<Found>, AwsError> {
     let regional = Kind::ALL.into_iter().filter(|kind| !kind.is_global());
     let regional = regions.iter().flat_map(|region| {
@@ -51,14 +50,14 @@ pub async fn survey(
     });
     let global = Kind::ALL.into_iter().filter(|kind| kind.is_global());
     let global = global.map(|kind| (kind, clients.clone()));
-    let asked: Vec<_> = global.chain(regional).collect();
-    let found: Vec<Vec<Found>> = stream::iter(asked)
+    let requests: Vec<_> = global.chain(regional).collect();
+    let found: Vec<Vec<Found>> = stream::iter(requests)
         .map(|(kind, clients)| async move { resource::list(kind, &clients).await })
-        .buffer_unordered(AT_A_TIME)
+        .buffer_unordered(CONCURRENCY)
         .try_collect()
         .await?;
     let mut found: Vec<Found> = (found.into_iter().flatten())
-        .filter(|found| whose.includes(found))
+        .filter(|found| filter.includes(found))
         .collect();
     found.sort_by(|a, b| {
         (b.address.kind.cmp(&a.address.kind))
@@ -67,133 +66,138 @@ pub async fn survey(
     Ok(found)
 }
 
-/// What removing came to.
+/// Result of removing resources.
 #[derive(Debug, Default)]
-pub struct Removed {
-    /// What is gone.
-    pub gone: Vec<Found>,
-    /// What refused, and why.
-    pub left: Vec<(Found, AwsError)>,
+pub struct Removal {
+    /// Removed resources.
+    pub removed: Vec<Found>,
+    /// Resources that could not be removed, each with the reason.
+    pub leftovers: Vec<(Found, AwsError)>,
 }
 
-/// Removes everything in `found`, in its order. A refusal keeps nothing else
-/// from being removed.
-pub async fn remove_all(found: Vec<Found>, clients: &Clients) -> Removed {
-    let mut removed = Removed::default();
+/// Removes everything in `found`, in its order, and goes on after a failure.
+pub async fn remove_all(found: Vec<Found>, clients: &Clients) -> Removal {
+    let mut removal = Removal::default();
     for found in found {
-        if let Some(error) = still_needed(&found, &removed.left) {
-            removed.left.push((found, error));
+        if let Some(error) = still_needed(&found, &removal.leftovers) {
+            removal.leftovers.push((found, error));
             continue;
         }
         let there = clients.in_region(&found.region);
         match resource::remove(&found, &there).await {
-            Ok(()) => removed.gone.push(found),
-            Err(error) => removed.left.push((found, error)),
+            Ok(()) => removal.removed.push(found),
+            Err(error) => removal.leftovers.push((found, error)),
         }
     }
-    removed
+    removal
 }
 
-/// Lambda takes network interfaces of functions that are gone away under their
-/// role: without it, what they hold would stay for good.
-fn still_needed(found: &Found, left: &[(Found, AwsError)]) -> Option<AwsError> {
-    let is_held = |(left, _): &&(Found, AwsError)| {
-        left.run == found.run && matches!(left.address.kind, Kind::SecurityGroup | Kind::Subnet)
+/// Returns why a role must stay: Lambda removes network interfaces of deleted functions
+/// under their role. Without it, subnet and security group would stay for good.
+fn still_needed(found: &Found, leftovers: &[(Found, AwsError)]) -> Option<AwsError> {
+    let is_in_use = |(leftover, _): &&(Found, AwsError)| {
+        leftover.run == found.run
+            && matches!(leftover.address.kind, Kind::SecurityGroup | Kind::Subnet)
     };
     if found.address.kind != Kind::Role {
         return None;
     }
-    let (held, _) = left.iter().find(is_held)?;
+    let (in_use, _) = leftovers.iter().find(is_in_use)?;
     Some(AwsError::Unusable {
         problem: format!(
             "the {} stays as long as the {}: Lambda removes its network interfaces under it",
-            found.address, held.address
+            found.address, in_use.address
         ),
         remedy: "`epochcost clean` again later".to_owned(),
     })
 }
 
-/// Removes everything of a run, by its journal and by its tags: also what the
-/// process that wrote the journal had asked for when it died.
+/// Removes everything of a run, by its journal and by its tags, including resources whose
+/// creation was under way when the process that wrote the journal died.
 ///
 /// # Errors
-/// When the journal's account is another, or a service could not be asked.
-pub async fn tear_down(clients: &Clients, journal: &mut Journal) -> Result<Removed, AwsError> {
+/// When the journal is of another account, or a request failed.
+pub async fn tear_down(clients: &Clients, journal: &mut Journal) -> Result<Removal, AwsError> {
     is_same_account(clients, journal).await?;
     let scope = journal.scope().clone();
-    let found = survey(clients, &[scope.region], &Whose::Run(scope.run)).await?;
-    let removed = remove_all(found, clients).await;
-    let left: BTreeSet<&Address> = removed
-        .left
+    let found = survey(clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
+    let removal = remove_all(found, clients).await;
+    let leftovers: BTreeSet<&Address> = removal
+        .leftovers
         .iter()
         .map(|(found, _)| &found.address)
         .collect();
-    let gone = journal.held().iter().filter(|held| !left.contains(held));
+    let gone = journal
+        .outstanding()
+        .iter()
+        .filter(|address| !leftovers.contains(address));
     for address in gone.cloned().collect::<Vec<_>>() {
         journal.removed(&address)?;
     }
-    Ok(removed)
+    Ok(removal)
 }
 
-/// Removes those resources of a run that are at `addresses`: what was made for
-/// one trial, when the trial is over.
+/// Removes the resources of a run at `addresses`: those of one trial, at its end.
 ///
 /// # Errors
-/// When a service could not be asked, or the journal cannot be written.
+/// When a request failed, or the journal cannot be written.
 pub async fn remove(
     clients: &Clients,
     journal: &mut Journal,
     addresses: &BTreeSet<Address>,
-) -> Result<Removed, AwsError> {
+) -> Result<Removal, AwsError> {
     let scope = journal.scope().clone();
-    let mut found = survey(clients, &[scope.region], &Whose::Run(scope.run)).await?;
+    let mut found = survey(clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
     found.retain(|found| addresses.contains(&found.address));
-    let removed = remove_all(found, clients).await;
-    let left: BTreeSet<&Address> = (removed.left.iter())
+    let removal = remove_all(found, clients).await;
+    let leftovers: BTreeSet<&Address> = (removal.leftovers.iter())
         .map(|(found, _)| &found.address)
         .collect();
-    for address in addresses.iter().filter(|address| !left.contains(address)) {
-        if journal.held().contains(address) {
+    for address in addresses
+        .iter()
+        .filter(|address| !leftovers.contains(address))
+    {
+        if journal.outstanding().contains(address) {
             journal.removed(address)?;
         }
     }
-    Ok(removed)
+    Ok(removal)
 }
 
-/// Prices of what is kept.
+/// Prices of resources that exist without being used.
 pub trait HoldingPrices {
-    /// US dollars an hour of an instance type.
+    /// Returns US dollars per hour of an instance type.
     ///
     /// # Errors
     /// When there is no price for it.
     fn instance_hour(&self, instance_type: &str) -> Result<f64, String>;
-    /// US dollars of a gigabyte of objects a month.
+    /// Returns US dollars per gigabyte of objects and month.
     ///
     /// # Errors
     /// When there is no price for it.
     fn object_gb_month(&self) -> Result<f64, String>;
-    /// US dollars of a gigabyte of logs a month.
+    /// Returns US dollars per gigabyte of logs and month.
     ///
     /// # Errors
     /// When there is no price for it.
     fn log_gb_month(&self) -> Result<f64, String>;
-    /// US dollars of a gigabyte of volumes a month.
+    /// Returns US dollars per gigabyte of volumes and month.
     ///
     /// # Errors
     /// When there is no price for it.
     fn volume_gb_month(&self) -> Result<f64, String>;
-    /// US dollars an hour of an interface endpoint.
+    /// Returns US dollars per hour of an interface endpoint.
     ///
     /// # Errors
     /// When there is no price for it.
     fn endpoint_hour(&self) -> Result<f64, String>;
 }
 
-/// Hours of a month, as AWS counts them for monthly figures.
+/// Hours per month in AWS' monthly figures.
 const MONTH_HOURS: f64 = 730.0;
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// US dollars a month of something that is left as it is.
+/// Returns US dollars per month of a resource that stays as it is.
 ///
 /// # Errors
 /// When it has no price: unknown is not free.
@@ -213,9 +217,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    struct Known;
+    struct FixedPrices;
 
-    impl HoldingPrices for Known {
+    impl HoldingPrices for FixedPrices {
         fn instance_hour(&self, kind: &str) -> Result<f64, String> {
             match kind {
                 "g4dn.xlarge" => Ok(0.526),
@@ -238,13 +242,13 @@ mod tests {
 
     #[test]
     fn what_is_left_costs_what_aws_would_charge() {
-        let usd = |holding| monthly_usd(&holding, &Known).unwrap();
+        let usd = |holding| monthly_usd(&holding, &FixedPrices).unwrap();
         assert_eq!(usd(Holding::Free), 0.0);
         assert!((usd(Holding::Instance("g4dn.xlarge".into())) - 383.98).abs() < 1e-9);
         assert!((usd(Holding::ObjectBytes(3 << 30)) - 0.069).abs() < 1e-12);
         assert!((usd(Holding::LogBytes(1 << 29)) - 0.015).abs() < 1e-12);
         assert!((usd(Holding::VolumeGb(8)) - 0.64).abs() < 1e-12);
         assert!((usd(Holding::Endpoint) - 7.3).abs() < 1e-12);
-        assert!(monthly_usd(&Holding::Instance("x9.mega".into()), &Known).is_err());
+        assert!(monthly_usd(&Holding::Instance("x9.mega".into()), &FixedPrices).is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! REPORT lines from CloudWatch Logs: the cross-check of those that came back
-//! with each invocation's answer.
+//! REPORT lines from CloudWatch Logs: the cross-check of those in the invocations'
+//! answers.
 //!
-//! Logs are delivered late, sometimes twice, and sometimes not at all. So they
-//! are read again until every request is found or patience ends, and what is
-//! missing is part of the result.
+//! Logs are delivered late, sometimes twice, and sometimes not at all. So they are polled
+//! until every request is found or the time is over, and missing lines are part of the
+//! result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,26 +13,25 @@ use tokio::time::{Instant, sleep};
 
 use crate::{AwsError, Clients};
 
-/// What every REPORT line begins with.
+/// Prefix of every REPORT line.
 const HEAD: &str = "REPORT RequestId: ";
 
-/// REPORT lines of the requests that were waited for.
+/// REPORT lines of the expected requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reports {
-    /// The different lines of each request, in the order of their times. More
-    /// than one says that Lambda ran the same request again.
+    /// Distinct lines of each request, in the order of their times. More than one means
+    /// that Lambda ran the same request again.
     pub lines: BTreeMap<String, Vec<String>>,
     /// Requests without a line.
     pub missing: BTreeSet<String>,
-    /// Lines that were delivered once more, the same to the letter.
+    /// Number of lines that were delivered again, letter for letter.
     pub repeated: u64,
-    /// Requests with a line that nobody waited for: work that this harness
-    /// does not know of.
+    /// Unexpected requests with a line: work that this harness does not know of.
     pub unexpected: BTreeSet<String>,
 }
 
 impl Reports {
-    /// Nothing is found yet of `expected`.
+    /// Creates a result in which all of `expected` is missing.
     fn waiting_for(expected: &BTreeSet<String>) -> Self {
         Self {
             missing: expected.clone(),
@@ -40,7 +39,7 @@ impl Reports {
         }
     }
 
-    /// The share of requests with a line; of none, all.
+    /// Returns the share of requests with a line; 1 if none are expected.
     pub fn coverage(&self) -> f64 {
         match self.lines.len() + self.missing.len() {
             0 => 1.0,
@@ -48,7 +47,7 @@ impl Reports {
         }
     }
 
-    /// Takes one line of a log; others than REPORT lines are skipped.
+    /// Adds a line of a log if it is a REPORT line.
     fn take(&mut self, line: &str, expected: &BTreeSet<String>) {
         let line = line.trim_end();
         let Some(id) = line
@@ -62,31 +61,32 @@ impl Reports {
             return;
         }
         self.missing.remove(id);
-        let known = self.lines.entry(id.to_owned()).or_default();
-        match known.iter().any(|known| known == line) {
-            true => self.repeated += 1,
-            false => known.push(line.to_owned()),
+        let lines = self.lines.entry(id.to_owned()).or_default();
+        if lines.iter().any(|known| known == line) {
+            self.repeated += 1;
+        } else {
+            lines.push(line.to_owned());
         }
     }
 }
 
-/// Where, since when, and for how long to look.
+/// Scope and duration of a search.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
-    /// Log groups.
+    /// Log groups by name.
     pub groups: &'a [String],
-    /// No line is older.
+    /// Time of the oldest line.
     pub since: Timestamp,
-    /// How long lines may take.
-    pub patience: Duration,
-    /// From one look to the next.
+    /// Time limit for late lines.
+    pub timeout: Duration,
+    /// Polling interval.
     pub interval: Duration,
 }
 
-/// Reads logs until every request of `expected` has its line, or patience ends.
+/// Polls logs until every request of `expected` has its line, or the time is over.
 ///
 /// # Errors
-/// When the logs cannot be read. Lines that do not come are no error.
+/// When the logs cannot be read. Missing lines are no error.
 pub async fn collect(
     clients: &Clients,
     search: &Search<'_>,
@@ -94,19 +94,20 @@ pub async fn collect(
 ) -> Result<Reports, AwsError> {
     let began = Instant::now();
     loop {
-        // From the start each time: a line may come late into any place.
+        // From the start each time: late lines appear at any position.
         let mut reports = Reports::waiting_for(expected);
         for group in search.groups {
             read(clients, group, search.since, expected, &mut reports).await?;
         }
-        let left = search.patience.saturating_sub(began.elapsed());
-        if reports.missing.is_empty() || left.is_zero() {
+        let remaining = search.timeout.saturating_sub(began.elapsed());
+        if reports.missing.is_empty() || remaining.is_zero() {
             return Ok(reports);
         }
-        sleep(search.interval.min(left)).await;
+        sleep(search.interval.min(remaining)).await;
     }
 }
 
+/// Reads the REPORT lines of one log group.
 async fn read(
     clients: &Clients,
     group: &str,

@@ -1,4 +1,4 @@
-//! A run's identity: names, tags and expiry of everything that it creates.
+//! Identity of a run: names, tags and expiry of everything that it creates.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::AwsError;
 
-/// The tag that says whose a resource is, and its value.
+/// Tag of all resources of this project, and its value.
 pub const PROJECT_TAG: (&str, &str) = ("epochcost:project", "epochcost");
-/// The tag with the run's id.
+/// Tag with the run's id.
 pub const RUN_TAG: &str = "epochcost:run";
-/// The tag with the time after which nobody needs the resource.
+/// Tag with the expiry time of a resource.
 pub const EXPIRES_TAG: &str = "epochcost:expires";
-/// The path of roles and instance profiles.
+/// Path of roles and instance profiles.
 pub const IAM_PATH: &str = "/epochcost/";
 
 const PREFIX: &str = "epochcost-";
 const ID_DIGITS: usize = 12;
 
-/// A run's id on AWS: twelve hexadecimal digits, part of every name.
+/// Id of a run on AWS: twelve hexadecimal digits, part of every name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
 
 impl RunId {
-    /// The id made of the first digits of `random`.
+    /// Creates an id from the low 48 bits of `random`.
     pub fn new(random: u64) -> Self {
         Self(format!("{:012x}", random & 0xffff_ffff_ffff))
     }
 
-    /// The run that a resource's name belongs to, if it has the form of ours.
+    /// Returns the run of a resource's name, if the name has our form.
     pub fn of_name(name: &str) -> Option<Self> {
         let rest = name.strip_prefix(PREFIX)?;
         let (id, what) = rest.split_at_checked(ID_DIGITS)?;
@@ -42,7 +42,7 @@ impl RunId {
         id.parse().ok()
     }
 
-    /// The name of `what` in this run.
+    /// Returns this run's name for `what`.
     pub fn name(&self, what: &str) -> String {
         format!("{PREFIX}{}-{what}", self.0)
     }
@@ -83,24 +83,24 @@ impl From<RunId> for String {
     }
 }
 
-/// Where a run's resources are, whose they are, and until when.
+/// Account, region and expiry of a run's resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
     /// The run.
     pub run: RunId,
-    /// The partition of the account's ARNs: `aws`, `aws-cn`, `aws-us-gov`.
+    /// Partition of the account's ARNs: `aws`, `aws-cn`, `aws-us-gov`.
     pub partition: String,
-    /// The account's number.
+    /// Number of the account.
     pub account: String,
     /// The region.
     pub region: String,
-    /// When nobody needs anything of it any more.
+    /// Expiry time of all resources.
     #[serde(with = "as_text")]
     pub expires: Timestamp,
 }
 
-/// A timestamp as RFC 3339 writes it.
+/// Serialization of a timestamp in RFC 3339's form.
 mod as_text {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer, de};
@@ -117,7 +117,7 @@ mod as_text {
 }
 
 impl Scope {
-    /// The tags of everything of this run.
+    /// Returns the tags of every resource of this run.
     pub fn tags(&self) -> [(String, String); 3] {
         [
             (PROJECT_TAG.0.to_owned(), PROJECT_TAG.1.to_owned()),
@@ -129,7 +129,7 @@ impl Scope {
         ]
     }
 
-    /// The ARN of a role of this run.
+    /// Returns the ARN of a role of this run.
     pub fn role_arn(&self, name: &str) -> String {
         format!(
             "arn:{}:iam::{}:role{IAM_PATH}{name}",
@@ -137,7 +137,7 @@ impl Scope {
         )
     }
 
-    /// The ARN of something of a regional service, such as `function:NAME` of `lambda`.
+    /// Returns the ARN of a regional service's resource, such as `function:NAME` of `lambda`.
     pub fn arn(&self, service: &str, resource: &str) -> String {
         format!(
             "arn:{}:{service}:{}:{}:{resource}",
@@ -146,36 +146,36 @@ impl Scope {
     }
 }
 
-/// What the tags of a resource say.
+/// Our tags of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// The value of the project's tag.
+pub struct OwnerTags {
+    /// Value of the project's tag.
     pub project: Option<String>,
     /// The run.
     pub run: Option<RunId>,
-    /// When it expires.
+    /// Expiry time.
     pub expires: Option<Timestamp>,
 }
 
-impl Marks {
-    /// Reads tags; those of others are skipped.
+impl OwnerTags {
+    /// Reads our tags among all tags of a resource.
     pub fn of<'a>(tags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut marks = Self::default();
+        let mut owner_tags = Self::default();
         for (key, value) in tags {
             match key {
-                _ if key == PROJECT_TAG.0 => marks.project = Some(value.to_owned()),
-                RUN_TAG => marks.run = value.parse().ok(),
-                EXPIRES_TAG => marks.expires = value.parse().ok(),
+                _ if key == PROJECT_TAG.0 => owner_tags.project = Some(value.to_owned()),
+                RUN_TAG => owner_tags.run = value.parse().ok(),
+                EXPIRES_TAG => owner_tags.expires = value.parse().ok(),
                 _ => {}
             }
         }
-        marks
+        owner_tags
     }
 
-    /// The run that a resource of this name and these tags belongs to.
+    /// Returns the run of a resource with this name and these tags.
     ///
-    /// Tags decide. A name of our form counts where no tag of ours is there,
-    /// since a process may die between the create of a resource and its tags.
+    /// Tags take precedence. A name of our form counts where our tags are absent, since a
+    /// process may die between the creation of a resource and of its tags.
     pub fn owner(&self, name: &str) -> Option<RunId> {
         match &self.project {
             Some(project) if project == PROJECT_TAG.1 => {
@@ -187,14 +187,17 @@ impl Marks {
     }
 }
 
-/// Seconds from now to `expires`, at least a minute.
+/// Returns the seconds from now to `expires`, at least 60.
+///
+/// # Errors
+/// [`AwsError::Unusable`] with less than 60 s left.
 pub(crate) fn seconds_left(expires: Timestamp) -> Result<u64, AwsError> {
     let left = expires.as_second() - Timestamp::now().as_second();
     match u64::try_from(left) {
         Ok(seconds) if seconds >= 60 => Ok(seconds),
         _ => Err(AwsError::Unusable {
             problem: format!("the run expired at {expires}"),
-            remedy: "`epochcost clean` takes away what is left; start a new run".to_owned(),
+            remedy: "`epochcost clean` removes what is left; start a new run".to_owned(),
         }),
     }
 }
@@ -232,14 +235,14 @@ mod tests {
     fn tags_decide_and_names_count_where_there_are_none() {
         let run = RunId::new(7);
         let name = run.name("x");
-        let ours = Marks::of([
+        let ours = OwnerTags::of([
             ("epochcost:project", "epochcost"),
             (RUN_TAG, "00000000000b"),
         ]);
         assert_eq!(ours.owner("anything"), Some(RunId::new(11)));
-        assert_eq!(Marks::default().owner(&name), Some(run));
-        assert_eq!(Marks::default().owner("anything"), None);
-        let another = Marks::of([("epochcost:project", "somebody")]);
+        assert_eq!(OwnerTags::default().owner(&name), Some(run));
+        assert_eq!(OwnerTags::default().owner("anything"), None);
+        let another = OwnerTags::of([("epochcost:project", "somebody")]);
         assert_eq!(another.owner(&name), None);
     }
 
@@ -253,9 +256,9 @@ mod tests {
             expires: "2026-11-21T13:00:00Z".parse().unwrap(),
         };
         let tags = scope.tags();
-        let marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
-        assert_eq!(marks.expires, Some(scope.expires));
-        assert_eq!(marks.run, Some(scope.run.clone()));
+        let owner_tags = OwnerTags::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+        assert_eq!(owner_tags.expires, Some(scope.expires));
+        assert_eq!(owner_tags.run, Some(scope.run.clone()));
         assert_eq!(
             scope.role_arn("r"),
             "arn:aws:iam::123456789012:role/epochcost/r"

@@ -1,97 +1,58 @@
-//! Hosts of services: tensor stores and the queue of a trial, each on an
-//! instance that tells its address once it answers.
+//! Hosts of services: tensor stores and the queue of a trial, each on an instance that
+//! publishes its address once the service answers.
 
-use std::fmt;
-
-use epochcost_systems::SystemError;
-
-use crate::deployment::{Place, SERVICE_INSTANCE, Training, code_bucket, objects_bucket};
-use crate::network::{self, MEMBERS};
+use crate::names::{
+    self, IMAGE, INSTANCES, MEMBERS, SERVICE_INSTANCE, TrialIndex, code_bucket, objects_bucket,
+};
 use crate::resource::{InstanceSpec, Spec};
+use crate::training::Training;
 use crate::user_data::{AMQP_PORT, Duty, REDIS_PORT, Service, script};
-use crate::workers::IMAGE;
 use crate::{AwsError, Scope};
 
-/// The module's key in the bucket of programs.
-pub const MODULE_KEY: &str = "tensor-store.so";
+pub use crate::names::{MODULE_KEY, Role};
 
-/// What a host serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// A tensor store, by the rank of its peer.
-    TensorStore(usize),
-    /// The queue.
-    Queue,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TensorStore(rank) => write!(f, "store-{rank}"),
-            Self::Queue => f.write_str("queue"),
-        }
-    }
-}
-
-/// How tensor stores are started.
+/// Settings of tensor stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreSettings {
     /// Whether the module is loaded.
     pub has_module: bool,
-    /// `MALLOC_CONF`, if it is set.
+    /// Value of `MALLOC_CONF`, if it is set.
     pub malloc_conf: Option<String>,
 }
 
-/// The hosts that a trial needs.
-///
-/// # Errors
-/// When there is no such system.
-pub fn roles(row: &Training) -> Result<Vec<Role>, SystemError> {
-    let mut roles = Vec::new();
-    if row.uses_tensor_store {
-        let hosts = row.system()?.deployment().tensor_store_hosts;
-        let hosts = hosts.count(row.job.workers);
-        roles.extend((0..hosts).map(Role::TensorStore));
-    }
-    if row.uses_queue {
-        roles.push(Role::Queue);
-    }
-    Ok(roles)
+/// Returns the name of a host.
+pub fn instance_name(scope: &Scope, row: &Training, trial_index: TrialIndex, role: Role) -> String {
+    trial_index.name(scope, &format!("{}-{role}", row.job.system))
 }
 
-/// The name of a host.
-pub fn instance_name(scope: &Scope, row: &Training, place: Place, role: Role) -> String {
-    place.name(scope, &format!("{}-{role}", row.job.system))
+/// Returns the key of a host's address in the bucket of objects.
+pub fn address_key(trial_index: TrialIndex, role: Role) -> String {
+    format!("{trial_index}/services/{role}/address.txt")
 }
 
-/// Where a host puts its address, in the bucket of objects.
-pub fn address_key(place: Place, role: Role) -> String {
-    format!("{place}/services/{role}/address.txt")
+/// Returns the key of the log of a host that ended.
+pub fn log_key(trial_index: TrialIndex, role: Role) -> String {
+    format!("{trial_index}/services/{role}/log.txt")
 }
 
-/// Where a host that ended puts its log.
-pub fn log_key(place: Place, role: Role) -> String {
-    format!("{place}/services/{role}/log.txt")
-}
-
-/// Where a service is, as workers read it; `scheme` says what is spoken to
-/// tensor stores.
+/// Returns the URL of a service for workers; `scheme` is that of tensor stores.
 pub fn endpoint(role: Role, scheme: &str, address: &str) -> String {
     match role {
         Role::TensorStore(_) => format!("{scheme}://{address}:{REDIS_PORT}"),
-        // RabbitMQ's default user, known to everybody: the security group keeps others out.
+        // RabbitMQ's well-known default user: the security group admits the run's members
+        // only.
         Role::Queue => format!("amqp://guest:guest@{address}:{AMQP_PORT}/%2f"),
     }
 }
 
-/// The instances of a trial's services; none where its system has none.
+/// Returns the instances of a trial's services; none for systems without services.
 ///
 /// # Errors
 /// When there is no such system, or the run expires too soon.
 pub fn of_trial(
     scope: &Scope,
     row: &Training,
-    place: Place,
+    trial_index: TrialIndex,
     settings: &StoreSettings,
 ) -> Result<Vec<Spec>, AwsError> {
     let (code, objects) = (code_bucket(scope), objects_bucket(scope));
@@ -100,22 +61,22 @@ pub fn of_trial(
         malloc_conf: settings.malloc_conf.clone(),
     };
     let mut specs = Vec::new();
-    for role in roles(row).map_err(AwsError::of_row)? {
+    for role in row.roles().map_err(AwsError::of_row)? {
         let duty = Duty::Host {
             service: match role {
                 Role::TensorStore(_) => store.clone(),
                 Role::Queue => Service::Queue,
             },
-            address: format!("s3://{objects}/{}", address_key(place, role)),
-            log: format!("s3://{objects}/{}", log_key(place, role)),
+            address: format!("s3://{objects}/{}", address_key(trial_index, role)),
+            log: format!("s3://{objects}/{}", log_key(trial_index, role)),
         };
         specs.push(Spec::Instance(InstanceSpec {
-            name: instance_name(scope, row, place, role),
+            name: instance_name(scope, row, trial_index, role),
             instance_type: SERVICE_INSTANCE.to_owned(),
             image: IMAGE.to_owned(),
-            profile: scope.run.name("instances"),
+            profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
-            subnet: Some(network::name(scope)),
+            subnet: Some(names::network(scope)),
             user_data: script(&duty, scope.expires)?,
         }));
     }

@@ -1,15 +1,15 @@
-//! A workflow as a state machine in Amazon States Language, exported from the
-//! states that the local interpreter runs.
+//! State machines in Amazon States Language, exported from the states that the local
+//! interpreter runs.
 
 use epochcost_systems::State;
 use serde_json::{Map, Value, json};
 
-/// The definition of a machine that runs `states` in order, for one peer and
-/// one epoch. Its input is a task; every function gets it with its own name,
-/// and one that works on a mini-batch with the batch's number.
+/// Returns the definition of a machine that runs `states` in order, for one peer and one
+/// epoch. Its input is a task. Every function receives the task with its own name, and
+/// with the batch's number if it works on a mini-batch.
 ///
-/// `arn_of` gives a function's ARN. With `retries`, an invocation that Lambda
-/// refused because too many ran is tried again; one that may have run is not.
+/// `arn_of` returns a function's ARN. With `retries`, invocations that Lambda throttled
+/// are repeated; those that may have run are not.
 pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String, retries: bool) -> String {
     let mut machine = Map::new();
     let names: Vec<String> = (states.iter().enumerate())
@@ -34,8 +34,8 @@ pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String, retries: bo
     .to_string()
 }
 
-/// Invokes a function with the machine's own input, which it hands on as it
-/// is: what a function answers is nobody's input.
+/// Returns a state that invokes a function with the machine's input, and passes that input
+/// on unchanged: the function's answer is discarded.
 fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Value> {
     let mut payload = payload(function, batch);
     payload.insert("job.$".to_owned(), json!("$.job"));
@@ -46,7 +46,7 @@ fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Va
         "ResultPath": Value::Null,
     }));
     if retries {
-        // The times that AWS recommends ("Handle transient Lambda service exceptions").
+        // Intervals that AWS recommends ("Handle transient Lambda service exceptions").
         let throttled = json!({
             "ErrorEquals": ["Lambda.TooManyRequestsException"],
             "IntervalSeconds": 2,
@@ -58,8 +58,8 @@ fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Va
     task
 }
 
-/// One invocation for each of the job's mini-batches, all at the same time; of
-/// an inline map Step Functions runs 40 at a time.
+/// Returns a state that invokes a function for each of the job's mini-batches at once; Step
+/// Functions runs at most 40 branches of an inline map at a time.
 fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
     let mut each = task(arn, function, "$.batch", retries);
     each.insert("End".to_owned(), json!(true));
@@ -72,7 +72,7 @@ fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
             "epoch.$": "$.epoch",
             "batch.$": "$$.Map.Item.Value",
         },
-        // 0 is: as many as there are.
+        // 0 means no limit.
         "MaxConcurrency": 0,
         "ItemProcessor": {
             "ProcessorConfig": { "Mode": "INLINE" },
@@ -99,8 +99,8 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// The input of an execution: the task, with the numbers of its mini-batches,
-/// which a definition cannot count itself.
+/// Returns the input of an execution: the task with the numbers of its mini-batches, which
+/// a definition cannot count itself.
 pub fn input(task: &epochcost_systems::Task) -> Value {
     json!({
         "job": task.job,

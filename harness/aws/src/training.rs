@@ -1,49 +1,49 @@
-//! A row of an experiment as AWS runs it: what it starts, how often, and how long
-//! it may take.
+//! Rows of an experiment on AWS: functions and instances of a trial, how often it invokes
+//! them, and how long it may take.
 
 use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
 
-use crate::services;
+use crate::names::Role;
 
-/// One row of an experiment, as it would be run.
+/// Row of an experiment on AWS.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Training {
-    /// The row's name.
+    /// Name of the row.
     pub row: String,
-    /// What is trained.
+    /// Training job.
     pub job: Job,
     /// Memory size of every function, MB.
     pub memory_mb: u32,
-    /// When an invocation is ended, seconds.
+    /// Time limit of an invocation, seconds.
     pub timeout_s: u64,
-    /// Type of the instances of workers that run on instances.
+    /// Type of the workers' instances.
     pub instance_type: String,
-    /// Repetitions.
+    /// Number of trials.
     pub trials: u64,
-    /// Whether its exchange goes over a tensor store.
+    /// Whether the exchange uses a tensor store.
     pub uses_tensor_store: bool,
-    /// Whether it goes over a queue.
+    /// Whether the exchange uses a queue.
     pub uses_queue: bool,
-    /// Objects that a trial writes.
+    /// Number of objects that a trial writes.
     pub puts: u64,
-    /// Bytes of them.
+    /// Bytes of these objects.
     pub bytes_up: u64,
 }
 
-/// A function and how often at most a trial invokes it.
+/// Function with the maximum number of its invocations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
-    /// The system's function.
+pub struct FunctionCalls {
+    /// Name of the system's function.
     pub function: &'static str,
-    /// Invocations of one trial at most.
+    /// Maximum number of invocations in one trial.
     pub at_most: u64,
 }
 
 impl Training {
-    /// Its system.
+    /// Returns the row's system.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no system of that name.
     pub fn system(&self) -> Result<&'static dyn System, SystemError> {
         find(&self.job.system).ok_or_else(|| SystemError::Malformed {
             what: format!("the row {}", self.row),
@@ -51,15 +51,14 @@ impl Training {
         })
     }
 
-    /// The Lambda functions that a trial invokes.
+    /// Returns the Lambda functions that a trial invokes.
     ///
-    /// A worker invokes itself again at most once an epoch; a state machine is
-    /// executed once a peer an epoch; what is called in another way is called
-    /// at most once a mini-batch.
+    /// A worker invokes itself again at most once per epoch. A state machine is executed
+    /// once per peer and epoch. All other functions are called at most once per mini-batch.
     ///
     /// # Errors
-    /// When the settings are not the system's.
-    pub fn calls(&self) -> Result<Vec<Called>, SystemError> {
+    /// When the settings are invalid for the system.
+    pub fn calls(&self) -> Result<Vec<FunctionCalls>, SystemError> {
         let system = self.system()?;
         let batches = self.job.batches_per_worker;
         let peer_epochs = (self.job.workers * self.job.epochs) as u64;
@@ -75,12 +74,12 @@ impl Training {
                 0 => peer_epochs * batches.max(1) as u64,
                 known => known,
             };
-            Called { function, at_most }
+            FunctionCalls { function, at_most }
         });
         Ok(called.collect())
     }
 
-    /// What the platform starts itself, and how often at most.
+    /// Returns the functions that the platform starts itself, and how often at most.
     fn launched(&self, system: &dyn System) -> Result<Vec<(&'static str, u64)>, SystemError> {
         let epochs = self.job.epochs as u64;
         Ok(match system.bind(&self.job)?.launch() {
@@ -92,10 +91,10 @@ impl Training {
         })
     }
 
-    /// State transitions of a trial at most.
+    /// Returns the maximum number of state transitions of a trial.
     ///
     /// # Errors
-    /// When the settings are not the system's.
+    /// When the settings are invalid for the system.
     pub fn transitions(&self) -> Result<u64, SystemError> {
         let states = self.system()?.bind(&self.job)?.states();
         let batches = self.job.batches_per_worker;
@@ -103,10 +102,10 @@ impl Training {
         Ok(once * (self.job.workers * self.job.epochs) as u64)
     }
 
-    /// Instances of workers.
+    /// Returns the number of workers' instances.
     ///
     /// # Errors
-    /// When the settings are not the system's.
+    /// When the settings are invalid for the system.
     pub fn instances(&self) -> Result<u64, SystemError> {
         let system = self.system()?;
         let on_instance = |function: &str| system.deployment().host_of(function) == Host::Instance;
@@ -119,16 +118,33 @@ impl Training {
         })
     }
 
-    /// Hosts of services.
+    /// Returns the hosts of services that a trial needs.
+    ///
+    /// # Errors
+    /// When there is no such system.
+    pub fn roles(&self) -> Result<Vec<Role>, SystemError> {
+        let mut roles = Vec::new();
+        if self.uses_tensor_store {
+            let hosts = self.system()?.deployment().tensor_store_hosts;
+            let hosts = hosts.count(self.job.workers);
+            roles.extend((0..hosts).map(Role::TensorStore));
+        }
+        if self.uses_queue {
+            roles.push(Role::Queue);
+        }
+        Ok(roles)
+    }
+
+    /// Returns the number of hosts of services.
     ///
     /// # Errors
     /// When there is no such system.
     pub fn service_hosts(&self) -> Result<u64, SystemError> {
-        Ok(services::roles(self)?.len() as u64)
+        Ok(self.roles()?.len() as u64)
     }
 
-    /// Seconds that a trial may take at most: in an epoch, a worker goes
-    /// through each of its system's functions at most once after the other.
+    /// Returns the time limit of a trial in seconds: in an epoch, a worker runs each of its
+    /// system's functions at most once, one after another.
     ///
     /// # Errors
     /// When there is no such system.

@@ -1,27 +1,23 @@
-//! Workers on instances: each fetches the worker and its task when it starts,
-//! and leaves its log in the run's bucket when it ends.
+//! Workers on instances: each fetches the worker and its task at its start, and puts its
+//! log into the run's bucket at its end.
 
 use epochcost_systems::{Device, Host, Launch};
 
-use crate::deployment::{Place, Training, code_bucket, objects_bucket};
-use crate::network::MEMBERS;
+use crate::names::{IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
+use crate::training::Training;
 use crate::user_data::{Duty, script};
 use crate::{AwsError, Scope};
 
-/// The worker's key in the bucket of programs.
-pub const WORKER_KEY: &str = "bootstrap";
-/// Amazon Linux 2023 ("Reference the latest AMIs using Systems Manager public
-/// parameters").
-pub(crate) const IMAGE: &str =
-    "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64";
-/// The same with NVIDIA's driver (AWS Deep Learning AMIs).
+pub use crate::names::WORKER_KEY;
+
+/// Amazon Linux 2023 with NVIDIA's driver (AWS Deep Learning AMIs).
 const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
 
-/// Functions and ranks that a trial starts on instances.
+/// Returns functions and ranks that a trial starts on instances.
 ///
 /// # Errors
-/// When the row's settings are not its system's.
+/// When the row's settings are invalid for its system.
 pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> {
     let system = row.system().map_err(AwsError::of_row)?;
     let launch = system.bind(&row.job).map_err(AwsError::of_row)?.launch();
@@ -33,30 +29,35 @@ pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> 
     Ok(workers)
 }
 
-/// The name of a worker's instance.
-pub fn instance_name(scope: &Scope, row: &Training, place: Place, rank: usize) -> String {
-    place.name(scope, &format!("{}-worker-{rank}", row.job.system))
+/// Returns the name of a worker's instance.
+pub fn instance_name(
+    scope: &Scope,
+    row: &Training,
+    trial_index: TrialIndex,
+    rank: usize,
+) -> String {
+    trial_index.name(scope, &format!("{}-worker-{rank}", row.job.system))
 }
 
-/// Where a worker finds its task, in the bucket of objects.
-pub fn task_key(place: Place, rank: usize) -> String {
-    format!("{place}/instances/{rank}/task.json")
+/// Returns the key of a worker's task in the bucket of objects.
+pub fn task_key(trial_index: TrialIndex, rank: usize) -> String {
+    format!("{trial_index}/instances/{rank}/task.json")
 }
 
-/// Where a worker leaves its log.
-pub fn log_key(place: Place, rank: usize) -> String {
-    format!("{place}/instances/{rank}/log.txt")
+/// Returns the key of a worker's log in the bucket of objects.
+pub fn log_key(trial_index: TrialIndex, rank: usize) -> String {
+    format!("{trial_index}/instances/{rank}/log.txt")
 }
 
-/// The instances of a trial, in the run's `subnet` if it has one; none where its
-/// system has none.
+/// Returns the instances of a trial, in the run's `subnet` if it has one; none for systems
+/// without instances.
 ///
 /// # Errors
-/// When the row's settings are not its system's, or the run expires too soon.
+/// When the row's settings are invalid for its system, or the run expires too soon.
 pub fn of_trial(
     scope: &Scope,
     row: &Training,
-    place: Place,
+    trial_index: TrialIndex,
     environment: &[(String, String)],
     subnet: Option<&str>,
 ) -> Result<Vec<Spec>, AwsError> {
@@ -69,15 +70,15 @@ pub fn of_trial(
     for (_, rank) in launched(row)? {
         let duty = Duty::Worker {
             worker: format!("s3://{code}/{WORKER_KEY}"),
-            task: format!("s3://{objects}/{}", task_key(place, rank)),
-            log: format!("s3://{objects}/{}", log_key(place, rank)),
+            task: format!("s3://{objects}/{}", task_key(trial_index, rank)),
+            log: format!("s3://{objects}/{}", log_key(trial_index, rank)),
             environment: environment.to_vec(),
         };
         specs.push(Spec::Instance(InstanceSpec {
-            name: instance_name(scope, row, place, rank),
+            name: instance_name(scope, row, trial_index, rank),
             instance_type: row.instance_type.clone(),
             image: image.to_owned(),
-            profile: scope.run.name("instances"),
+            profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
             subnet: subnet.map(str::to_owned),
             user_data: script(&duty, scope.expires)?,

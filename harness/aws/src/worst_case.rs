@@ -1,5 +1,5 @@
-//! The most that rows can cost: every invocation times out, every trial meets
-//! its deadline, and everything that waits looks as often as it can.
+//! Upper bound of the cost of rows: every invocation times out, every trial lasts until
+//! its deadline, and everything that waits polls as often as it can.
 
 use epochcost_systems::SystemError;
 use serde::Serialize;
@@ -9,87 +9,86 @@ use crate::deployment::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
 use crate::resource::EndpointService;
 use crate::{metrics, network};
 
-/// Prices of a book.
+/// Prices of a price book.
 pub trait Prices {
-    /// US dollars of one unit of a dimension, and what one unit is.
+    /// Returns US dollars per unit of a dimension, and the name of the unit.
     ///
     /// # Errors
     /// When the book has no such price.
     fn price(&self, dimension: &str) -> Result<(f64, String), String>;
 }
 
-/// Why there is no worst case.
+/// Reason why there is no worst case.
 #[derive(Debug, Error)]
 pub enum WorstCaseError {
-    /// A row is not its system's.
+    /// A row's settings are invalid for its system.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// Something has no price.
+    /// A dimension has no price.
     #[error("{0}")]
     Price(String),
 }
 
-/// Looks a second of a function that waits: one round trip to S3 takes 10 ms
-/// at the least.
-const LOOKS_A_SECOND: f64 = 100.0;
-/// Bytes of log lines of an invocation, and of each step it records.
+/// Polls per second of a waiting function: one round trip to S3 takes at least 10 ms.
+const POLLS_PER_SECOND: f64 = 100.0;
+/// Bytes of log lines per invocation, and per step that it records.
 const LOG_BYTES: f64 = 8_192.0;
-/// From an instance's start until its service or its worker runs, and from its
-/// last use until it is gone: seconds charged beside a trial's own.
+/// Seconds of an instance that are charged in addition to its trial: from its start until
+/// its service or worker runs, and from its last use until it is gone.
 const BOOT_S: u64 = 600;
-/// EC2's shortest charge, seconds.
+/// Minimum charge of EC2, seconds.
 const EC2_MINIMUM_S: u64 = 60;
 /// Objects expire after a day, and S3 removes them within another.
 const OBJECT_DAYS: f64 = 2.0;
 const MONTH_DAYS: f64 = 30.0;
-/// From the making of what all trials share until the first begins, and from
-/// the end of the last until its endpoints are gone: seconds.
+/// Seconds from the creation of shared resources until the first trial, and from the end
+/// of the last trial until its endpoints are gone.
 const AROUND_S: u64 = 3_600;
-/// Bytes of a task and of the answer to it, with room: a task is about 1 KB and
-/// some bytes a mini-batch.
+/// Upper bound of the bytes of a task and of its answer: a task is about 1 KB and some
+/// bytes per mini-batch.
 const TASK_BYTES: f64 = 16_384.0;
-/// An interface endpoint is charged for in each availability zone: a run's
-/// network has one subnet.
+/// Availability zones of an interface endpoint, each of which is charged: a run's network
+/// has one subnet.
 const ENDPOINT_ZONES: f64 = 1.0;
-/// Looks at CloudWatch's metrics after a trial: one every 15 s for 3 minutes.
-const METRIC_LOOKS: f64 = 13.0;
-/// The gigabyte of traffic.
+/// Polls of CloudWatch's metrics after a trial: one every 15 s for 3 minutes.
+const METRIC_POLLS: f64 = 13.0;
+/// Bytes of a gigabyte of traffic.
 const GB: f64 = 1e9;
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// One line of the worst case.
+/// Line of the worst case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// The row; empty of what all rows share.
+    /// Row; empty for what all rows share.
     pub row: String,
-    /// The price book's dimension.
+    /// Dimension of the price book.
     pub dimension: String,
-    /// What it is for.
+    /// Purpose.
     pub what: String,
-    /// How much.
+    /// Quantity, in units.
     pub quantity: f64,
-    /// Of what.
+    /// Unit.
     pub unit: String,
-    /// US dollars a unit.
+    /// US dollars per unit.
     pub unit_usd: f64,
     /// US dollars.
     pub usd: f64,
 }
 
-/// Every line of every row.
+/// Returns every line of every row, and those of the network.
 ///
 /// # Errors
-/// When a row is not its system's, or something has no price.
+/// When a row's settings are invalid for its system, or a dimension has no price.
 pub fn worst_case(rows: &[Training], prices: &dyn Prices) -> Result<Vec<Line>, WorstCaseError> {
     let mut lines = Vec::new();
     for row in rows {
-        of_row(row, prices, &mut lines)?;
+        row_lines(row, prices, &mut lines)?;
     }
-    of_network(rows, prices, &mut lines)?;
+    network_lines(rows, prices, &mut lines)?;
     Ok(lines)
 }
 
-/// One price times how much; nothing where there is none of it.
+/// Adds a line; none where the quantity is 0.
 fn charge(
     (row, prices): (&str, &dyn Prices),
     lines: &mut Vec<Line>,
@@ -113,8 +112,8 @@ fn charge(
     Ok(())
 }
 
-/// Interface endpoints are there as long as the run, whatever uses them.
-fn of_network(
+/// Adds the lines of the network: its interface endpoints exist as long as the run.
+fn network_lines(
     rows: &[Training],
     prices: &dyn Prices,
     lines: &mut Vec<Line>,
@@ -136,13 +135,13 @@ fn of_network(
     )?;
     charge(
         "vpc_endpoint_gb",
-        "tasks, answers and looks through endpoints",
+        "tasks, answers and polls through endpoints",
         bytes / GB,
     )
 }
 
-/// What a row sends and gets through interface endpoints: each invocation's
-/// task and answer; what starts executions and waits for them looks at them.
+/// Returns the bytes of a row through interface endpoints: task and answer of each
+/// invocation, and polls of whatever waits for executions.
 fn endpoint_bytes(
     row: &Training,
     services: &std::collections::BTreeSet<EndpointService>,
@@ -151,14 +150,15 @@ fn endpoint_bytes(
         return Ok(0.0);
     }
     let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
-    let looks = match row.transitions()? {
+    let polls = match row.transitions()? {
         0 => 0.0,
-        _ => row.instances()? as f64 * row.deadline_s()? as f64 * LOOKS_A_SECOND,
+        _ => row.instances()? as f64 * row.deadline_s()? as f64 * POLLS_PER_SECOND,
     };
-    Ok((invocations as f64 + looks) * row.trials as f64 * 2.0 * TASK_BYTES)
+    Ok((invocations as f64 + polls) * row.trials as f64 * 2.0 * TASK_BYTES)
 }
 
-fn of_row(
+/// Adds the lines of a row.
+fn row_lines(
     row: &Training,
     prices: &dyn Prices,
     lines: &mut Vec<Line>,
@@ -174,6 +174,7 @@ fn of_row(
     let instances = row.instances()?;
     let lived_s = (deadline_s + BOOT_S).max(EC2_MINIMUM_S) as f64;
     let instance_hours = instances as f64 * trials * lived_s / 3600.0;
+    // Functions and state machines.
     charge(
         "lambda_gb_second",
         "every invocation until its time-out",
@@ -182,6 +183,7 @@ fn of_row(
     charge("lambda_request", "invocations", invocations)?;
     let transitions = row.transitions()? as f64 * trials;
     charge("state_transition", "state transitions", transitions)?;
+    // Instances of workers and of services, with addresses and volumes.
     charge(
         &format!("ec2/{}", row.instance_type),
         "workers until the trial's deadline",
@@ -204,7 +206,7 @@ fn of_row(
         "root volumes of instances",
         all * ROOT_GB * trials * lived_s / (MONTH_DAYS * 86_400.0),
     )?;
-    // Gradients go up as often as the closed form says; a repeated step doubles it.
+    // Objects. The closed form counts each gradient once; a repeated step doubles it.
     charge(
         "s3_put",
         "objects written, each twice",
@@ -213,14 +215,15 @@ fn of_row(
     let waiting_s = function_s + instances as f64 * trials * deadline_s as f64;
     charge(
         "s3_get",
-        "objects read and looked for, 100 a second",
-        waiting_s * LOOKS_A_SECOND,
+        "objects read and polled for, 100 per second",
+        waiting_s * POLLS_PER_SECOND,
     )?;
     charge(
         "s3_gb_month",
         "objects until they expire",
         2.0 * row.bytes_up as f64 * trials / GIB * OBJECT_DAYS / MONTH_DAYS,
     )?;
+    // Logs and metrics.
     let steps = (row.job.workers * row.job.epochs * row.job.batches_per_worker) as f64 * trials;
     charge(
         "logs_gb",
@@ -230,14 +233,14 @@ fn of_row(
     let metrics = metrics::count(row.calls()?.len(), all as usize) as f64;
     charge(
         "metric_read",
-        "metrics read until they say what the log does",
-        metrics * METRIC_LOOKS * trials,
+        "metrics read until they agree with the log",
+        metrics * METRIC_POLLS * trials,
     )?;
     Ok(())
 }
 
-/// Gigabytes of an instance's root volume: the largest of the images used,
-/// that with NVIDIA's drivers, and room for the data.
+/// Gigabytes of an instance's root volume: the largest image, which has NVIDIA's drivers,
+/// and room for the data.
 const ROOT_GB: f64 = 75.0;
 
 #[cfg(test)]

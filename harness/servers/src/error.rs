@@ -1,51 +1,51 @@
-//! Why a server is not there.
+//! Errors of starting a server.
 
 use std::process::ExitStatus;
 use std::{fmt, io};
 
-/// What kept a server from running.
+/// Reason why a server does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The program is not on this machine.
+    /// The program is not installed.
     #[error("{program} is not installed: {remedy}")]
     Missing {
-        /// What was looked for.
+        /// Name of the program.
         program: &'static str,
-        /// A command that installs it.
+        /// Command that installs it.
         remedy: &'static str,
     },
-    /// A file or a process could not be had.
-    #[error("failed to {doing}: {source}")]
+    /// A file operation or the start of a process failed.
+    #[error("failed to {doing}")]
     Io {
-        /// What was being done.
+        /// Attempted operation; follows "failed to".
         doing: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It ended before it answered.
+    /// The server ended before it answered.
     #[error("{server} ended while it started, {status}; the end of its log:\n{log}")]
     Ended {
-        /// Which server.
+        /// Name of the server.
         server: &'static str,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
-        /// Its last lines.
+        /// Last lines of the log.
         log: String,
     },
-    /// It runs, and does not answer.
+    /// The server runs and does not answer.
     #[error("{server} did not answer within {seconds} s; the end of its log:\n{log}")]
     Silent {
-        /// Which server.
+        /// Name of the server.
         server: &'static str,
-        /// How long it was waited for.
+        /// Time limit, seconds.
         seconds: u64,
-        /// Its last lines.
+        /// Last lines of the log.
         log: String,
     },
 }
 
 impl ServerError {
-    /// Wraps what the system said.
+    /// Wraps an error of the operating system.
     pub(crate) fn io(doing: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             doing: doing.to_string(),

@@ -1,4 +1,4 @@
-//! Where the programs are, and how to get those that are missing.
+//! Paths of the servers' programs, and how to install missing ones.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -6,30 +6,30 @@ use std::{env, process};
 
 use crate::ServerError;
 
-/// Installs what this crate starts, on Debian and Ubuntu.
+/// Commands that install programs, on Debian and Ubuntu.
 const REDIS_REMEDY: &str = "apt-get install redis-server";
 const RABBITMQ_REMEDY: &str = "apt-get install rabbitmq-server";
 const S3_REMEDY: &str = "cargo build --release -p epochcost-s3-server, in a checkout, \
      or name its program in EPOCHCOST_S3_SERVER";
 
-/// Names another S3-compatible server's program, which must take the arguments
-/// of `epochcost-s3`.
+/// Variable with the path of another S3-compatible server, which must take the
+/// arguments of `epochcost-s3`.
 pub const S3_VARIABLE: &str = epochcost_environment::user::S3_SERVER;
-/// The S3-compatible server's program.
+/// Name of the S3-compatible server's program.
 pub const S3_PROGRAM: &str = "epochcost-s3";
 
-/// Names the tensor store's Redis module.
+/// Variable with the path of the tensor store's Redis module.
 pub const MODULE_VARIABLE: &str = epochcost_environment::user::TENSORDB;
-/// The module's file.
+/// File name of the module.
 pub const MODULE: &str = "libepochcost_tensordb.so";
 const MODULE_REMEDY: &str = "apt-get install libclang-dev and, in a checkout, \
      cargo build --release -p epochcost-tensordb, or name it in EPOCHCOST_TENSORDB";
 
-/// Distributions put RabbitMQ's own scripts here, and on the path wrappers that
-/// change the user and the directory.
+/// Directory of RabbitMQ's own scripts; those on the path are wrappers that change the
+/// user and the directory.
 const RABBITMQ_SCRIPTS: &str = "/usr/lib/rabbitmq/bin";
 
-/// The program `redis-server`.
+/// Finds the program `redis-server`.
 ///
 /// # Errors
 /// [`ServerError::Missing`].
@@ -40,7 +40,7 @@ pub fn redis() -> Result<PathBuf, ServerError> {
     })
 }
 
-/// The script `rabbitmq-server`.
+/// Finds the script `rabbitmq-server`.
 ///
 /// # Errors
 /// [`ServerError::Missing`].
@@ -56,7 +56,7 @@ pub fn rabbitmq() -> Result<PathBuf, ServerError> {
         })
 }
 
-/// The S3-compatible server: the one that [`S3_VARIABLE`] names, else the one
+/// Finds the S3-compatible server: the one that [`S3_VARIABLE`] names, else the one
 /// that cargo built beside this program, else one on the path.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn s3() -> Result<PathBuf, ServerError> {
         })
 }
 
-/// The tensor store's Redis module: the one that [`MODULE_VARIABLE`] names, else
+/// Finds the tensor store's Redis module: the one that [`MODULE_VARIABLE`] names, else
 /// the one that cargo built beside this program.
 ///
 /// # Errors
@@ -89,8 +89,8 @@ pub fn module() -> Result<PathBuf, ServerError> {
         })
 }
 
-/// The file that cargo put beside this program, or beside the directory of this
-/// test.
+/// Finds a file beside this program, or beside the directory of a test: where cargo
+/// puts it.
 #[must_use]
 pub fn beside(name: &str) -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
@@ -101,7 +101,7 @@ pub fn beside(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// What Redis says of its version, such as `7.0.15`.
+/// Returns Redis' version, such as `7.0.15`.
 #[must_use]
 pub fn redis_version(program: &Path) -> Option<String> {
     let said = output(process::Command::new(program).arg("--version"))?;
@@ -109,8 +109,8 @@ pub fn redis_version(program: &Path) -> Option<String> {
     after.split_whitespace().next().map(str::to_owned)
 }
 
-/// RabbitMQ's version, such as `3.10.8`, by the directory that it is installed
-/// in. Asking it would start Erlang, and with it a port mapper that stays.
+/// Returns RabbitMQ's version, such as `3.10.8`, from the directory of its installation:
+/// asking the program would start Erlang and a port mapper that stays.
 #[must_use]
 pub fn rabbitmq_version(script: &Path) -> Option<String> {
     let script = script.canonicalize().ok()?;
@@ -120,18 +120,20 @@ pub fn rabbitmq_version(script: &Path) -> Option<String> {
     })
 }
 
-/// What the S3-compatible server says of itself.
+/// Returns the name and version that the S3-compatible server prints.
 #[must_use]
 pub fn s3_version(program: &Path) -> Option<String> {
     let said = output(process::Command::new(program).arg("--version"))?;
     said.lines().next().map(str::to_owned)
 }
 
+/// Runs a command and returns its standard output.
 fn output(command: &mut process::Command) -> Option<String> {
     let output = command.stdin(process::Stdio::null()).output().ok()?;
     String::from_utf8(output.stdout).ok()
 }
 
+/// Finds a program on the path.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -139,7 +141,7 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
         .find(|program| is_program(program))
 }
 
-/// Whether it is a file that somebody may execute.
+/// Returns whether a path is an executable file.
 fn is_program(path: &Path) -> bool {
     let metadata = path.metadata();
     metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)

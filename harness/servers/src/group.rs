@@ -1,4 +1,4 @@
-//! A server's processes, ended together.
+//! Process groups that end together.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,17 +8,15 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What the watcher runs, with the server's directory as its argument. Its
-/// standard input is a pipe whose other end this process holds. A line on it
-/// asks for the end of all processes of the group, the watcher among them; the
-/// pipe's end says that this process is no more, and then nobody else removes
-/// the directory.
-const WATCH: &str = r#"read -r line || rm -rf -- "$1"; kill -KILL 0"#;
-/// How long killed processes may take to go.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// Script of the watcher, with the server's directory as its argument. Standard input
+/// is a pipe whose other end this process holds. A line on it asks for the end of all
+/// processes of the group, the watcher among them. The end of the pipe means that this
+/// process has ended: then the watcher removes the directory, too.
+const WATCHER: &str = r#"read -r line || rm -rf -- "$1"; kill -KILL 0"#;
+/// Time limit for the end of killed processes.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A process group that ends with this value, and with this process however
-/// that ends.
+/// Process group that ends with this value, and with this process however it ends.
 ///
 /// The group is led by a watcher, a shell that waits for the end of a pipe from
 /// this process and then kills the group that it is in. The kernel's parent
@@ -31,11 +29,11 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group without servers yet, whose directory is removed if this process
-    /// ends before the group.
+    /// Creates a group without servers. Its directory is removed if this process ends
+    /// before the group.
     pub(crate) fn new(directory: &Path) -> io::Result<Self> {
         let mut watcher = Command::new("/bin/sh")
-            .args(["-c", WATCH, "epochcost-watcher"])
+            .args(["-c", WATCHER, "epochcost-watcher"])
             .arg(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -59,27 +57,27 @@ impl Group {
         Ok(())
     }
 
-    /// The process that was started last: the server.
+    /// Returns the id of the process started last: the server.
     pub(crate) fn server(&self) -> u32 {
         self.members.last().map_or(0, Child::id)
     }
 
-    /// How the process that was started last ended, or `None` while it runs.
+    /// Returns the exit status of the process started last, or `None` while it runs.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.members.last_mut()?.try_wait().ok()?
     }
 
-    /// Waits for the server's own end.
+    /// Waits until the server ends on its own.
     pub(crate) fn wait(&mut self) {
         if let Some(server) = self.members.last_mut() {
-            // Fails only where it was waited for already.
+            // Fails only after an earlier wait.
             let _ = server.wait();
         }
     }
 
-    /// Ends all processes at once; their end can be waited for.
+    /// Kills all processes, without waiting for their end.
     pub(crate) fn kill(&mut self) {
-        // A group that cannot be told so has ended already.
+        // A write fails only where the group has ended already.
         if let Some(mut lifeline) = self.lifeline.take() {
             let _ = lifeline.write_all(b"end\n");
         }
@@ -96,18 +94,18 @@ impl Drop for Group {
         // Every failure here means that the process in question has ended.
         let _ = self.watcher.wait();
         for member in &mut self.members {
-            // The watcher has killed it, unless someone killed the watcher.
+            // The watcher has killed it, unless the watcher was killed itself.
             let _ = member.kill();
             let _ = member.wait();
         }
         let started = Instant::now();
-        while has_members(self.id()) && started.elapsed() < GONE_WITHIN {
+        while has_members(self.id()) && started.elapsed() < END_TIMEOUT {
             sleep(Duration::from_millis(2));
         }
     }
 }
 
-/// Whether a process of the group still runs.
+/// Returns whether a process of the group still runs.
 fn has_members(group: u32) -> bool {
     let Ok(processes) = fs::read_dir("/proc") else {
         return false;

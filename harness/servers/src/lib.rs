@@ -1,5 +1,5 @@
-//! Real servers for a run or a test: [`Redis`], with the tensor store's module
-//! or without, [`RabbitMq`] and an S3-compatible [`ObjectServer`].
+//! Real servers for a run or a test: [`Redis`], with or without the tensor store's
+//! module, [`RabbitMq`] and an S3-compatible [`ObjectServer`].
 //!
 //! Each listens on loopback alone, on a port that was free, with a random
 //! password and a directory of its own. Each is up when `start` returns, and
@@ -14,6 +14,7 @@ mod error;
 pub mod find;
 mod group;
 mod port;
+mod process;
 mod rabbitmq;
 mod redis;
 mod s3;

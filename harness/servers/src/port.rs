@@ -3,21 +3,21 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
-/// As many ports of loopback as are asked for, all different, which were free
-/// when looked at. Another process may take one before a server does: see
+/// Returns `N` different ports of the loopback interface that are free now. Another
+/// process may take one before a server does: see
 /// [`crate::start::with_ports`].
 pub(crate) fn free<const N: usize>() -> io::Result<[u16; N]> {
-    let mut held = Vec::with_capacity(N);
+    let mut listeners = Vec::with_capacity(N);
     let mut ports = [0; N];
     for port in &mut ports {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         *port = listener.local_addr()?.port();
-        held.push(listener);
+        listeners.push(listener);
     }
     Ok(ports)
 }
 
-/// A port's address on loopback.
+/// Returns a port's address on the loopback interface.
 pub(crate) fn address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }

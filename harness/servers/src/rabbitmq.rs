@@ -7,38 +7,35 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use tempfile::TempDir;
-
-use crate::group::Group;
+use crate::process::ServerProcess;
 use crate::{ServerError, find, port, secret, start};
 
-/// A busy machine takes 40 s to start it.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long one question may take.
-const ANSWER: Duration = Duration::from_secs(1);
+/// Time limit of a start; a busy machine takes 40 s.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit of one question to the server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const NAME: &str = "RabbitMQ";
-/// The one user.
+/// Name of the only user.
 const USER: &str = "epochcost";
-/// Longest first frame that is read.
+/// Size limit of the first frame, bytes.
 const LONGEST_FRAME: usize = 1 << 16;
 
-/// A running RabbitMQ server, with an Erlang port mapper of its own.
+/// Running RabbitMQ server, with an Erlang port mapper of its own.
 pub struct RabbitMq {
-    // Ends before the directory is removed.
-    group: Group,
+    process: ServerProcess,
     port: u16,
     password: String,
     version: Option<String>,
-    directory: TempDir,
 }
 
-/// What it listens on.
+/// Ports of a server.
 #[derive(Clone, Copy)]
 struct Ports {
+    /// Port for clients.
     amqp: u16,
-    /// Erlang's own protocol between nodes, which RabbitMQ's tools use.
+    /// Port of Erlang's protocol between nodes, which RabbitMQ's tools use.
     distribution: u16,
-    /// The port mapper.
+    /// Port of Erlang's port mapper.
     mapper: u16,
 }
 
@@ -61,75 +58,69 @@ impl RabbitMq {
             mapper,
         };
         let password = secret::random();
-        let directory = start::directory()?;
-        let mut group = Group::new(directory.path()).map_err(ServerError::io("run /bin/sh"))?;
-        start_mapper(&mut group, directory.path(), ports)?;
-        let mut command = server(&script, directory.path(), ports, &password)?;
-        group
-            .start(&mut command)
-            .map_err(ServerError::io(format!("run {}", script.display())))?;
-        let greeting = start::wait_for(NAME, directory.path(), PATIENCE, &mut group, || {
-            greeting(amqp)
-        })?;
+        let mut process = ServerProcess::new(start::directory()?)?;
+        start_mapper(&mut process, ports)?;
+        let command = server(&process, &script, ports, &password)?;
+        process.start(command)?;
+        let greeting = process.wait_for(NAME, START_TIMEOUT, || greeting(amqp))?;
         Ok(Self {
-            group,
+            process,
             port: amqp,
             password,
             version: version(&greeting),
-            directory,
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         port::address(self.port)
     }
 
-    /// The user's name.
+    /// Returns the user's name.
     #[must_use]
     pub fn user(&self) -> &str {
         USER
     }
 
-    /// The user's password.
+    /// Returns the user's password.
     #[must_use]
     pub fn password(&self) -> &str {
         &self.password
     }
 
-    /// `amqp://USER:PASSWORD@ADDRESS:PORT/%2f`, the default virtual host.
+    /// Returns `amqp://USER:PASSWORD@ADDRESS:PORT/%2f`, the default virtual host.
     #[must_use]
     pub fn url(&self) -> String {
         format!("amqp://{USER}:{}@{}/%2f", self.password, self.address())
     }
 
-    /// The version that it said it is, such as `3.10.8`.
+    /// Returns the version from the server's greeting, such as `3.10.8`.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// Its process.
+    /// Returns the process id.
     #[must_use]
     pub fn process(&self) -> u32 {
-        self.group.server()
+        self.process.id()
     }
 
-    /// How it ended, or `None` while it runs.
+    /// Returns the exit status, or `None` while the server runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.group.ended()
+        self.process.ended()
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the server, as a crash would end it.
     pub fn kill(&mut self) {
-        self.group.kill();
+        self.process.kill();
     }
 
-    /// What it wrote.
+    /// Returns the log so far.
     #[must_use]
     pub fn log(&self) -> String {
-        start::log(self.directory.path())
+        self.process.log()
     }
 }
 
@@ -139,32 +130,32 @@ impl fmt::Debug for RabbitMq {
     }
 }
 
-/// Erlang starts a port mapper where it finds none, and leaves it behind. So
-/// one is started first, in the group.
-fn start_mapper(group: &mut Group, directory: &Path, ports: Ports) -> Result<(), ServerError> {
+/// Starts Erlang's port mapper in the group: otherwise Erlang starts one itself, and
+/// leaves it behind.
+fn start_mapper(process: &mut ServerProcess, ports: Ports) -> Result<(), ServerError> {
     let program = find::on_path("epmd").ok_or(ServerError::Missing {
         program: "epmd, Erlang's port mapper",
         remedy: "apt-get install rabbitmq-server",
     })?;
-    let mut command = start::command(&program, directory)?;
+    let mut command = process.command(&program)?;
     command
         .args(["-address", "127.0.0.1", "-port"])
         .arg(ports.mapper.to_string());
-    group
-        .start(&mut command)
-        .map_err(ServerError::io(format!("run {}", program.display())))?;
-    start::wait_for("Erlang's port mapper", directory, PATIENCE, group, || {
-        TcpStream::connect_timeout(&port::address(ports.mapper), ANSWER).ok()
+    process.start(command)?;
+    process.wait_for("Erlang's port mapper", START_TIMEOUT, || {
+        TcpStream::connect_timeout(&port::address(ports.mapper), ANSWER_TIMEOUT).ok()
     })?;
     Ok(())
 }
 
+/// Writes RabbitMQ's configuration, and returns the command that starts it.
 fn server(
+    process: &ServerProcess,
     script: &Path,
-    directory: &Path,
     ports: Ports,
     password: &str,
 ) -> Result<Command, ServerError> {
+    let directory = process.directory();
     start::write_private(
         &directory.join("rabbitmq.conf"),
         &format!(
@@ -174,10 +165,10 @@ fn server(
         ),
     )?;
     start::write_private(&directory.join("plugins"), "[].\n")?;
-    let mut command = start::command(script, directory)?;
+    let mut command = process.command(script)?;
     command
         .env("RABBITMQ_NODENAME", "epochcost@localhost")
-        // Its suffix is added by RabbitMQ.
+        // RabbitMQ adds the suffix.
         .env("RABBITMQ_CONFIG_FILE", directory.join("rabbitmq"))
         .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
         .env("RABBITMQ_ENABLED_PLUGINS_FILE", directory.join("plugins"))
@@ -194,11 +185,11 @@ fn server(
     Ok(command)
 }
 
-/// The frame that RabbitMQ greets AMQP 0-9-1 clients with. It listens when all
-/// else has started, so that this is the sign that it is up.
+/// Returns the frame that greets AMQP 0-9-1 clients. RabbitMQ listens once everything
+/// else has started, so that the frame shows that it is up.
 fn greeting(port: u16) -> Option<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&port::address(port), ANSWER).ok()?;
-    stream.set_read_timeout(Some(ANSWER)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&port::address(port), ANSWER_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     stream.write_all(b"AMQP\x00\x00\x09\x01").ok()?;
     // AMQP 0-9-1, 4.2.3: type, channel and size; connection.start is method 10
     // of class 10.
@@ -210,8 +201,8 @@ fn greeting(port: u16) -> Option<Vec<u8>> {
     (head[0] == 1 && frame.starts_with(&[0, 10, 0, 10])).then_some(frame)
 }
 
-/// The value of the greeting's server property `version`: in a field table a
-/// name with its length, `S`, and a text with its length.
+/// Returns the server property `version` of the greeting. In a field table it is a name
+/// with its length, `S`, and a text with its length.
 fn version(greeting: &[u8]) -> Option<String> {
     const NAME: &[u8] = b"\x07versionS";
     let at = greeting.windows(NAME.len()).position(|part| part == NAME)?;

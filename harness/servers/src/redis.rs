@@ -10,20 +10,20 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::group::Group;
+use crate::process::ServerProcess;
 use crate::{ServerError, find, port, secret, start};
 
-/// Longer than it takes to start on any machine, its files included.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long one question may take.
-const ANSWER: Duration = Duration::from_secs(1);
+/// Time limit of a start, files included; longer than any machine takes.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time limit of one question to the server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const NAME: &str = "Redis";
 
-/// How Redis' allocator (jemalloc) treats freed memory.
+/// Treatment of freed memory by Redis' allocator (jemalloc).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Allocator {
-    /// As it comes: freed pages go back to the system after ten seconds.
+    /// Default: freed pages go back to the system after ten seconds.
     #[default]
     Stock,
     /// Freed pages are kept, so that large values do not fault them in again.
@@ -31,7 +31,7 @@ pub enum Allocator {
 }
 
 impl Allocator {
-    /// The value of `MALLOC_CONF`, if any.
+    /// Returns the value of `MALLOC_CONF`, if there is one.
     #[must_use]
     pub fn malloc_conf(self) -> Option<&'static str> {
         match self {
@@ -41,24 +41,22 @@ impl Allocator {
     }
 }
 
-/// How a server is started.
+/// Settings of a server.
 #[derive(Clone, Debug, Default)]
 pub struct RedisSettings {
-    /// The tensor store's module, if it is to be loaded.
+    /// Path of the tensor store's module, if it is loaded.
     pub module: Option<PathBuf>,
-    /// What it does with freed memory.
+    /// Treatment of freed memory.
     pub allocator: Allocator,
-    /// Further lines of `redis.conf`. Without any, nothing is written to disk.
+    /// Further lines of `redis.conf`; without them, Redis writes nothing to disk.
     pub configuration: String,
 }
 
-/// A running Redis server.
+/// Running Redis server.
 pub struct Redis {
-    // Ends before the directory is removed.
-    group: Group,
+    process: ServerProcess,
     port: u16,
     password: String,
-    directory: TempDir,
 }
 
 impl Redis {
@@ -82,53 +80,46 @@ impl Redis {
         let program = find::redis()?;
         let [port] = port::free().map_err(ServerError::io("find a free port"))?;
         let password = secret::random();
-        let file = directory.path().join("redis.conf");
-        start::write_private(
-            &file,
-            &configuration(directory.path(), port, &password, settings),
-        )?;
-        let mut command = start::command(&program, directory.path())?;
+        let mut process = ServerProcess::new(directory)?;
+        let file = process.directory().join("redis.conf");
+        let text = configuration(process.directory(), port, &password, settings);
+        start::write_private(&file, &text)?;
+        let mut command = process.command(&program)?;
         command.arg(&file);
         if let Some(value) = settings.allocator.malloc_conf() {
-            // Debian's Redis reads one name, one built from Redis' own sources the other.
+            // Debian's Redis reads the first name, a build of Redis' own sources the second.
             command
                 .env("MALLOC_CONF", value)
                 .env("JE_MALLOC_CONF", value);
         }
-        let mut group = Group::new(directory.path()).map_err(ServerError::io("run /bin/sh"))?;
-        group
-            .start(&mut command)
-            .map_err(ServerError::io(format!("run {}", program.display())))?;
-        start::wait_for(NAME, directory.path(), PATIENCE, &mut group, || {
-            answers(port, &password)
-        })?;
+        process.start(command)?;
+        process.wait_for(NAME, START_TIMEOUT, || answers(port, &password))?;
         Ok(Self {
-            group,
+            process,
             port,
             password,
-            directory,
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         port::address(self.port)
     }
 
-    /// What clients authenticate with.
+    /// Returns the password of clients.
     #[must_use]
     pub fn password(&self) -> &str {
         &self.password
     }
 
-    /// `redis://:PASSWORD@ADDRESS:PORT`.
+    /// Returns `redis://:PASSWORD@ADDRESS:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://:{}@{}", self.password, self.address())
     }
 
-    /// The lines of configuration that make another server its replica.
+    /// Returns the configuration lines that make another server a replica of this one.
     #[must_use]
     pub fn as_primary(&self) -> String {
         format!(
@@ -137,36 +128,36 @@ impl Redis {
         )
     }
 
-    /// Its process.
+    /// Returns the process id.
     #[must_use]
     pub fn process(&self) -> u32 {
-        self.group.server()
+        self.process.id()
     }
 
-    /// How it ended, or `None` while it runs.
+    /// Returns the exit status, or `None` while the server runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.group.ended()
+        self.process.ended()
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the server, as a crash would end it.
     pub fn kill(&mut self) {
-        self.group.kill();
+        self.process.kill();
     }
 
-    /// What it wrote.
+    /// Returns the log so far.
     #[must_use]
     pub fn log(&self) -> String {
-        start::log(self.directory.path())
+        self.process.log()
     }
 
-    /// Lets it write the files that its configuration asks for and end; its
-    /// directory stays.
+    /// Shuts the server down after it has written the files of its configuration;
+    /// returns its directory, which stays.
     #[must_use]
     pub fn shut_down(mut self) -> TempDir {
-        // It closes the connection without a reply.
+        // Redis closes the connection without a reply.
         let _ = ask(self.port, &self.password, "SHUTDOWN");
-        self.group.wait();
-        self.directory
+        self.process.wait();
+        self.process.into_directory()
     }
 }
 
@@ -176,6 +167,7 @@ impl fmt::Debug for Redis {
     }
 }
 
+/// Returns the text of `redis.conf`.
 fn configuration(directory: &Path, port: u16, password: &str, settings: &RedisSettings) -> String {
     let mut lines = format!(
         "bind 127.0.0.1\nport {port}\ndir \"{}\"\nrequirepass {password}\nsave \"\"\nappendonly no\n",
@@ -189,18 +181,17 @@ fn configuration(directory: &Path, port: u16, password: &str, settings: &RedisSe
     lines
 }
 
-/// Whether the server with our password is up. While it loads its files it
-/// answers PING with an error.
+/// Returns `Some` once the server with our password is up: while it loads its files,
+/// it answers PING with an error.
 fn answers(port: u16, password: &str) -> Option<()> {
     let reply = ask(port, password, "PING")?;
     (reply == "+OK\r\n+PONG\r\n").then_some(())
 }
 
-/// Sends one command as the line that Redis takes from people, and returns what
-/// came until it closed the connection.
+/// Sends one inline command, and returns everything up to the end of the connection.
 fn ask(port: u16, password: &str, command: &str) -> Option<String> {
-    let mut stream = TcpStream::connect_timeout(&port::address(port), ANSWER).ok()?;
-    stream.set_read_timeout(Some(ANSWER)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&port::address(port), ANSWER_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     let lines = format!("AUTH {password}\r\n{command}\r\nQUIT\r\n");
     stream.write_all(lines.as_bytes()).ok()?;
     let mut reply = String::new();

@@ -8,25 +8,22 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use epochcost_environment::s3_server;
-use tempfile::TempDir;
 
-use crate::group::Group;
+use crate::process::ServerProcess;
 use crate::{ServerError, find, secret, start};
 
-/// Longer than it takes to start on any machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long one question may take.
-const ANSWER: Duration = Duration::from_secs(1);
+/// Time limit of a start; longer than any machine takes.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time limit of one question to the server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const NAME: &str = "the S3 server";
 
-/// A running S3-compatible server without buckets, which checks signatures.
+/// Running S3-compatible server, which starts without buckets and checks signatures.
 pub struct ObjectServer {
-    // Ends before the directory is removed.
-    group: Group,
+    process: ServerProcess,
     address: SocketAddr,
     access_key: String,
     secret_key: String,
-    directory: TempDir,
 }
 
 impl ObjectServer {
@@ -38,52 +35,49 @@ impl ObjectServer {
         Self::run(&find::s3()?)
     }
 
-    /// Starts an empty server by its program.
+    /// Starts an empty server from a given program.
     ///
     /// # Errors
     /// When it cannot be run, ends at once or does not answer.
     pub fn run(program: &Path) -> Result<Self, ServerError> {
-        let directory = start::directory()?;
+        let mut process = ServerProcess::new(start::directory()?)?;
         let (access_key, secret_key) = (secret::random(), secret::random());
-        let mut command = start::command(program, directory.path())?;
+        let mut command = process.command(program)?;
         command
             .env(s3_server::ACCESS_KEY, &access_key)
             .env(s3_server::SECRET_KEY, &secret_key);
-        let mut group = Group::new(directory.path()).map_err(ServerError::io("run /bin/sh"))?;
-        group
-            .start(&mut command)
-            .map_err(ServerError::io(format!("run {}", program.display())))?;
-        let address = start::wait_for(NAME, directory.path(), PATIENCE, &mut group, || {
-            announced(&start::log(directory.path())).filter(|address| answers(*address))
+        process.start(command)?;
+        let directory = process.directory().to_owned();
+        let address = process.wait_for(NAME, START_TIMEOUT, || {
+            announced(&start::log(&directory)).filter(|address| answers(*address))
         })?;
         Ok(Self {
-            group,
+            process,
             address,
             access_key,
             secret_key,
-            directory,
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The key that clients name.
+    /// Returns the access key of clients.
     #[must_use]
     pub fn access_key(&self) -> &str {
         &self.access_key
     }
 
-    /// The key that clients sign with.
+    /// Returns the secret key with which clients sign.
     #[must_use]
     pub fn secret_key(&self) -> &str {
         &self.secret_key
     }
 
-    /// `http://ACCESS_KEY:SECRET_KEY@ADDRESS:PORT`; buckets are in the path.
+    /// Returns `http://ACCESS_KEY:SECRET_KEY@ADDRESS:PORT`; buckets are in the path.
     #[must_use]
     pub fn url(&self) -> String {
         format!(
@@ -92,26 +86,26 @@ impl ObjectServer {
         )
     }
 
-    /// Its process.
+    /// Returns the process id.
     #[must_use]
     pub fn process(&self) -> u32 {
-        self.group.server()
+        self.process.id()
     }
 
-    /// How it ended, or `None` while it runs.
+    /// Returns the exit status, or `None` while the server runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.group.ended()
+        self.process.ended()
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the server, as a crash would end it.
     pub fn kill(&mut self) {
-        self.group.kill();
+        self.process.kill();
     }
 
-    /// What it wrote.
+    /// Returns the log so far.
     #[must_use]
     pub fn log(&self) -> String {
-        start::log(self.directory.path())
+        self.process.log()
     }
 }
 
@@ -121,17 +115,17 @@ impl fmt::Debug for ObjectServer {
     }
 }
 
-/// The address in the server's first line.
+/// Returns the address in the first line of the log, once that line is complete.
 fn announced(log: &str) -> Option<SocketAddr> {
     let (first, _) = log.split_once('\n')?;
     first.strip_prefix("listening on ")?.parse().ok()
 }
 
-/// Whether it speaks HTTP: it refuses a request without a signature.
+/// Returns whether the server answers: it refuses a request without a signature.
 fn answers(address: SocketAddr) -> bool {
     let ask = || {
-        let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
-        stream.set_read_timeout(Some(ANSWER))?;
+        let mut stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
         let mut status = [0; 12];
         stream.read_exact(&mut status)?;

@@ -1,4 +1,4 @@
-//! What all servers' starts have in common.
+//! Starting a server: its directory, its log, and the wait until it answers.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use crate::ServerError;
 use crate::group::Group;
 
-/// How often a starting server is asked.
-const ASK: Duration = Duration::from_millis(20);
-/// Another process may take a port between our look and the server's.
+/// Interval between probes of a starting server.
+const PROBE_INTERVAL: Duration = Duration::from_millis(20);
+/// Attempts of a start: another process may take a port before the server does.
 const ATTEMPTS: usize = 5;
-/// Lines of a log that an error quotes.
+/// Lines of a log in an error message.
 const LAST_LINES: usize = 20;
-/// Where servers write what they say, in their directory.
+/// Name of the log in a server's directory.
 const LOG: &str = "server.log";
 
-/// Tries again where a server ended because its port was taken.
+/// Repeats a start that failed because another process took a port.
 pub(crate) fn with_ports<T>(
     mut start: impl FnMut() -> Result<T, ServerError>,
 ) -> Result<T, ServerError> {
@@ -32,24 +32,24 @@ pub(crate) fn with_ports<T>(
     start()
 }
 
-/// In the words of Redis and of Erlang.
+/// Returns whether a log has the message of Redis or of Erlang for a taken port.
 fn is_port_taken(log: &str) -> bool {
     log.contains("Address already in use") || log.contains("eaddrinuse")
 }
 
-/// Asks until `probe` gets an answer, the server ends, or patience does.
+/// Probes until there is an answer, the server ends, or `timeout` is over.
 pub(crate) fn wait_for<T>(
     server: &'static str,
     directory: &Path,
-    patience: Duration,
+    timeout: Duration,
     group: &mut Group,
     mut probe: impl FnMut() -> Option<T>,
 ) -> Result<T, ServerError> {
     let started = Instant::now();
-    while started.elapsed() < patience {
+    while started.elapsed() < timeout {
         let answer = probe();
-        // After the probe: what answers on the port of a server that has ended
-        // is somebody else.
+        // After the probe: an answer on the port of a server that has ended comes from
+        // another program.
         if let Some(status) = group.ended() {
             let log = last_lines(directory);
             return Err(ServerError::Ended {
@@ -61,17 +61,17 @@ pub(crate) fn wait_for<T>(
         if let Some(answer) = answer {
             return Ok(answer);
         }
-        sleep(ASK);
+        sleep(PROBE_INTERVAL);
     }
     Err(ServerError::Silent {
         server,
-        seconds: patience.as_secs(),
+        seconds: timeout.as_secs(),
         log: last_lines(directory),
     })
 }
 
-/// A command with nothing of our environment but the path, whose output goes to
-/// the log in `directory`, where it also runs.
+/// Returns a command that runs in `directory`, writes to the log there, and has no
+/// variable of our environment but the path.
 pub(crate) fn command(program: &Path, directory: &Path) -> Result<Command, ServerError> {
     let log = directory.join(LOG);
     let doing = || ServerError::io(format!("write {}", log.display()));
@@ -103,7 +103,7 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), ServerError> 
     write().map_err(ServerError::io(format!("write {}", file.display())))
 }
 
-/// A new directory that only its owner may enter.
+/// Creates a directory that only its owner may enter.
 pub(crate) fn directory() -> Result<tempfile::TempDir, ServerError> {
     tempfile::Builder::new()
         .prefix("epochcost-")
@@ -111,13 +111,13 @@ pub(crate) fn directory() -> Result<tempfile::TempDir, ServerError> {
         .map_err(ServerError::io("make a server's directory"))
 }
 
-/// All that a server said.
+/// Returns a server's log.
 pub(crate) fn log(directory: &Path) -> String {
     let bytes = fs::read(directory.join(LOG)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The last that a server said.
+/// Returns the last lines of a server's log.
 pub(crate) fn last_lines(directory: &Path) -> String {
     let log = log(directory);
     let lines: Vec<&str> = log.lines().collect();
@@ -169,11 +169,11 @@ mod tests {
     #[test]
     fn a_server_that_ends_or_says_nothing_is_reported_with_its_last_words() {
         let directory = directory().unwrap();
-        let start = |script: &str, patience| {
+        let start = |script: &str, timeout| {
             let mut group = Group::new(directory.path()).unwrap();
             let mut shell = command(Path::new("/bin/sh"), directory.path()).unwrap();
             group.start(shell.args(["-c", script])).unwrap();
-            wait_for("it", directory.path(), patience, &mut group, || None::<()>)
+            wait_for("it", directory.path(), timeout, &mut group, || None::<()>)
                 .unwrap_err()
                 .to_string()
         };

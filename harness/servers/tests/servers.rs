@@ -1,7 +1,7 @@
-//! Real servers are up when they say so, and gone afterwards.
+//! Real servers answer once they are started, and are gone afterwards.
 //!
-//! What is not installed is skipped with a message; with
-//! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, its absence is a failure.
+//! Servers that are not installed are skipped with a message; with
+//! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, they are a failure.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ fn assert_gone(address: SocketAddr, process: u32, directory: &Path) {
     assert!(!directory.exists());
 }
 
-/// The working directory of a process, which its server was given.
+/// Returns the working directory of a process, which is its server's directory.
 fn directory_of(process: u32) -> std::path::PathBuf {
     std::fs::read_link(format!("/proc/{process}/cwd")).unwrap()
 }
@@ -122,7 +122,7 @@ fn rabbitmq_starts_and_leaves_nothing_of_erlang_behind() {
     assert_ne!(processes_in(&directory), Vec::<String>::new());
     drop(rabbitmq);
     assert_gone(address, process, &directory);
-    // Erlang's helpers leave the group, and end when they find their pipe closed.
+    // Erlang's helpers leave the group, and end once their pipe is closed.
     let waited = Instant::now();
     while !processes_in(&directory).is_empty() && waited.elapsed() < Duration::from_secs(5) {
         sleep(Duration::from_millis(10));
@@ -149,8 +149,7 @@ fn an_s3_server_refuses_strangers_and_is_gone_afterwards() {
     assert_gone(address, process, &directory);
 }
 
-/// Processes that a server's environment names the directory in, and have not
-/// ended.
+/// Returns the running processes whose environment names the directory.
 fn processes_in(directory: &Path) -> Vec<String> {
     let home = format!("HOME={}\0", directory.display());
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

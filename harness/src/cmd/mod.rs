@@ -6,7 +6,6 @@ pub mod clean;
 pub mod compare;
 pub mod data;
 pub mod doctor;
-pub mod emulate;
 pub mod list;
 pub mod plan;
 pub mod prices;

@@ -1,11 +1,12 @@
-//! The verbs on AWS: without the feature they say how to get it, and with it
-//! they work without an account as far as they can.
+//! Verbs on AWS: without the feature they report how to get it, and with it they work
+//! without an account as far as possible.
+
 use std::path::Path;
 use std::process::Output;
 
 use crate::support::program;
 
-/// Five systems, one of each way to be deployed.
+/// Five systems, one per kind of deployment.
 const EXPERIMENT: &str = "\
 schema: 1
 name: planned
@@ -20,7 +21,7 @@ memory_mb: 3008
 systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 ";
 
-/// Runs the program without any configuration of AWS but `environment`.
+/// Runs the program with no configuration of AWS except for `environment`.
 fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = program();
     let names = std::env::vars().map(|(name, _)| name);
@@ -31,7 +32,7 @@ fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)])
         .args(arguments)
         .current_dir(directory)
         .env("HOME", directory)
-        // Nobody asks the instance that this may run on.
+        // No request to the metadata of an instance that this may run on.
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .envs(environment.iter().copied())
         .output()
@@ -55,7 +56,7 @@ fn refused(arguments: &[&str], exit: i32, says: &str) {
     assert_eq!(left, 1, "{arguments:?} wrote something");
 }
 
-/// What AWS cannot do is said before anything happens.
+/// A setting that AWS does not support is refused before anything happens.
 #[cfg(feature = "aws")]
 #[test]
 fn a_run_that_shapes_the_network_is_refused_before_anything_happens() {
@@ -102,7 +103,7 @@ mod with_clients {
         plan["worst_case_usd"].as_f64().unwrap()
     }
 
-    /// Needs neither an account nor a network, and is no less than any estimate.
+    /// A plan needs neither an account nor a network, and is no less than any estimate.
     #[test]
     fn a_plan_lists_what_would_be_made_and_bounds_what_it_costs() {
         let plan = plan(&[]);
@@ -128,7 +129,7 @@ mod with_clients {
         // SPIRT's hosts need a network, and its functions the ways out of it.
         let network = ["vpc", "internet_gateway", "subnet", "endpoint"];
         assert_eq!(network.map(count), [1, 1, 1, 3]);
-        // Four workers with GPUs beside whatever hosts the services.
+        // Four workers with GPUs in addition to the hosts of services.
         assert!(count("instance") > 4 + 4, "{resources:?}");
     }
 
@@ -145,7 +146,7 @@ mod with_clients {
         assert!(usd(&two) < 2.0 * usd(&one) && usd(&two) > 2.0 * of_rows(&one));
     }
 
-    /// A price that is missing is named, and is not 0.
+    /// A missing price is named, and is not 0.
     #[test]
     fn a_book_without_a_price_is_no_book_to_plan_with() {
         let directory = directory();

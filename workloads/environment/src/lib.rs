@@ -90,6 +90,12 @@ pub mod test {
     /// `required` fails the tests of report pages where no browser is installed;
     /// else they report that they did not run.
     pub const BROWSER: &str = "EPOCHCOST_BROWSER";
+    /// `1` fails the test of start scripts where `shellcheck` is missing, which else
+    /// reports that it did not run.
+    pub const REQUIRE_SHELLCHECK: &str = "EPOCHCOST_REQUIRE_SHELLCHECK";
+    /// Program `epochcost` with the feature `aws`, which tests of whole runs start;
+    /// without it, the one beside the emulator.
+    pub const BIN: &str = "EPOCHCOST_BIN";
     /// Program of moto's server, which stands in for AWS.
     pub const MOTO_SERVER: &str = "EPOCHCOST_MOTO_SERVER";
     /// Seed of the fuzzer of the Redis module.

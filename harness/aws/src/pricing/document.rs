@@ -1,5 +1,4 @@
-//! A product of the Pricing API (`GetProducts`, format `aws_v1`), and the price
-//! in it.
+//! Products of the Pricing API (`GetProducts`, format `aws_v1`) and their prices.
 
 use std::collections::BTreeMap;
 
@@ -8,53 +7,53 @@ use thiserror::Error;
 
 use super::Query;
 
-/// A price as the Pricing API has it today.
+/// Current price from the Pricing API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refreshed {
-    /// The dimension's name in price books.
+    /// Name of the dimension in price books.
     pub dimension: String,
-    /// The price book's unit.
+    /// Unit in price books.
     pub unit: String,
-    /// US dollars a unit, of the first tier that costs anything.
+    /// US dollars per unit, of the first tier that is not free.
     pub usd: f64,
-    /// What it is, in words, with its other tiers.
+    /// Description, with the other tiers.
     pub about: String,
-    /// The product's SKU and since when it costs that.
+    /// SKU of the product and effective date of the price.
     pub source: String,
 }
 
-/// Why there is no price.
+/// Reason why there is no price.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PriceError {
     /// The region does not have the product.
     #[error("{region} has no {dimension}: the Pricing API has no product for {asked}")]
     NotOffered {
-        /// The dimension.
+        /// Dimension.
         dimension: String,
-        /// The region.
+        /// Region.
         region: String,
-        /// What was asked for.
+        /// Service and attributes of the query.
         asked: String,
     },
-    /// More than one product answers, and they cost differently.
+    /// Several products match, with different prices.
     #[error("{dimension} is ambiguous: the Pricing API has {skus} at different prices")]
     Ambiguous {
-        /// The dimension.
+        /// Dimension.
         dimension: String,
-        /// Their SKUs.
+        /// SKUs of the products.
         skus: String,
     },
-    /// A product is not in the shape that this program knows.
+    /// A product does not have the expected form.
     #[error("the price of {dimension} cannot be read: {reason}")]
     Unreadable {
-        /// The dimension.
+        /// Dimension.
         dimension: String,
-        /// Why.
+        /// Problem.
         reason: String,
     },
 }
 
-/// The parts of a product that a price needs; there are many others.
+/// Parts of a product that this program reads.
 #[derive(Deserialize)]
 struct Document {
     product: Product,
@@ -88,7 +87,7 @@ struct Dimension {
     price_per_unit: BTreeMap<String, String>,
 }
 
-/// From how many units on a price holds, and to how many.
+/// Price of a range of units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tier {
     from: f64,
@@ -96,10 +95,10 @@ struct Tier {
     usd: f64,
 }
 
-/// The price that `products` have for `query` in `region`.
+/// Returns the price that `products` have for `query` in `region`.
 ///
 /// # Errors
-/// Whatever makes the price uncertain: it is never taken as 0.
+/// The reason why the price is uncertain; an uncertain price is never 0.
 pub fn read(query: &Query, region: &str, products: &[String]) -> Result<Refreshed, PriceError> {
     let mut prices = Vec::new();
     for text in products {
@@ -112,10 +111,10 @@ pub fn read(query: &Query, region: &str, products: &[String]) -> Result<Refreshe
         return Err(PriceError::NotOffered {
             dimension: query.dimension.clone(),
             region: region.to_owned(),
-            asked: asked(query),
+            asked: described(query),
         });
     };
-    // One thing may be listed under several SKUs; that is no matter at one price.
+    // A product may have several SKUs, which is harmless at one price.
     if others.iter().any(|other| other.tiers != first.tiers) {
         let skus: Vec<&str> = prices.iter().map(|price| price.sku.as_str()).collect();
         return Err(PriceError::Ambiguous {
@@ -138,10 +137,11 @@ pub fn read(query: &Query, region: &str, products: &[String]) -> Result<Refreshe
 struct Price {
     sku: String,
     effective: String,
-    /// Those that cost something; at least one.
+    /// Tiers that are not free; at least one.
     tiers: Vec<Tier>,
 }
 
+/// Reads the price of one product.
 fn one(query: &Query, text: &str) -> Result<Price, String> {
     let document: Document = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let sku = document.product.sku;
@@ -155,7 +155,7 @@ fn one(query: &Query, text: &str) -> Result<Price, String> {
     }
     tiers.sort_by(|a, b| a.from.total_cmp(&b.from));
     is_whole(&sku, &tiers)?;
-    // What an account has for nothing at first is in no price book.
+    // Free tiers of an account are in no price book.
     tiers.retain(|tier| tier.usd > 0.0);
     if tiers.is_empty() {
         return Err(format!("{sku} costs nothing in any tier"));
@@ -167,6 +167,7 @@ fn one(query: &Query, text: &str) -> Result<Price, String> {
     })
 }
 
+/// Reads one tier.
 fn tier(query: &Query, sku: &str, dimension: &Dimension) -> Result<Tier, String> {
     if !query.units.contains(&dimension.unit.as_str()) {
         return Err(format!(
@@ -194,7 +195,7 @@ fn tier(query: &Query, sku: &str, dimension: &Dimension) -> Result<Tier, String>
     })
 }
 
-/// Tiers that leave something without a price are no price.
+/// Checks that the tiers cover every quantity exactly once.
 fn is_whole(sku: &str, tiers: &[Tier]) -> Result<(), String> {
     let mut reached = 0.0;
     for tier in tiers {
@@ -211,6 +212,7 @@ fn is_whole(sku: &str, tiers: &[Tier]) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the description with all tiers after the first.
 fn about(query: &Query, tiers: &[Tier]) -> String {
     let mut about = query.about.clone();
     for tier in &tiers[1..] {
@@ -222,7 +224,8 @@ fn about(query: &Query, tiers: &[Tier]) -> String {
     about
 }
 
-fn asked(query: &Query) -> String {
+/// Returns the service and the attributes of a query as text.
+fn described(query: &Query) -> String {
     let attributes = query.attributes.iter();
     let usage = query.usage.map(|usage| format!("usagetype with {usage}"));
     let attributes: Vec<String> = attributes

@@ -1,4 +1,4 @@
-//! Asks the Pricing API.
+//! Requests to the Pricing API.
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_pricing::types::{Filter, FilterType};
@@ -8,14 +8,15 @@ use super::{PriceError, Query, Refreshed, read};
 use crate::resource::built;
 use crate::{AwsError, configuration};
 
-/// Where the API is; it knows the prices of every region.
+/// Region of the API, which has the prices of all regions.
 const HOME: &str = "us-east-1";
-const AT_A_TIME: usize = 4;
+/// Number of requests at once.
+const CONCURRENCY: usize = 4;
 
-/// Each query's price in `region`, or why it has none.
+/// Returns each query's price in `region`, or the reason why it has none.
 ///
 /// # Errors
-/// When the API could not be asked.
+/// When the API refuses or cannot be reached.
 pub async fn fetch(
     config: &SdkConfig,
     region: &str,
@@ -25,7 +26,7 @@ pub async fn fetch(
     let client = aws_sdk_pricing::Client::new(&config);
     let answers: Vec<_> = stream::iter(queries)
         .map(|query| one(&client, region, query))
-        .buffered(AT_A_TIME)
+        .buffered(CONCURRENCY)
         .collect()
         .await;
     let mut prices = Vec::with_capacity(queries.len());
@@ -35,10 +36,10 @@ pub async fn fetch(
     Ok(prices)
 }
 
-/// The same by the SDK's own configuration; no region needs to be configured.
+/// Does the same with the SDK's own configuration, which needs no region.
 ///
 /// # Errors
-/// When the API could not be asked.
+/// When the API refuses or cannot be reached.
 pub async fn fetch_as_configured(
     region: &str,
     queries: &[Query],
@@ -47,6 +48,7 @@ pub async fn fetch_as_configured(
     fetch(&config, region, queries).await
 }
 
+/// Returns the products that match a query.
 async fn one(
     client: &aws_sdk_pricing::Client,
     region: &str,

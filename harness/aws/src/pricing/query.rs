@@ -1,26 +1,27 @@
-//! Which product of the Pricing API each dimension of a price book is.
+//! Products of the Pricing API for the dimensions of a price book.
 
-/// How a dimension is asked for.
+/// Query for the price of a dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// The dimension's name in price books.
+    /// Name of the dimension in price books.
     pub dimension: String,
-    /// The service's code in the Pricing API.
+    /// Code of the service in the Pricing API.
     pub service: &'static str,
-    /// Attributes that single its product out, beside the region.
+    /// Attributes that, with the region, identify the product.
     pub attributes: Vec<(&'static str, String)>,
-    /// What its usage type contains, where nothing else singles it out: usage
-    /// types begin with a region's own prefix.
+    /// Part of the usage type, where no attribute identifies the product: usage types
+    /// begin with a prefix of the region.
     pub usage: Option<&'static str>,
-    /// The price book's unit.
+    /// Unit in price books.
     pub unit: &'static str,
-    /// Names of that unit in the Pricing API. Any other is an error: nobody
-    /// knows how to convert it.
+    /// Names of that unit in the Pricing API. Other units are an error, since there is no
+    /// conversion.
     pub units: &'static [&'static str],
-    /// What it is, in words.
+    /// Description.
     pub about: String,
 }
 
+/// Returns a query without a usage type.
 fn query(
     dimension: &str,
     service: &'static str,
@@ -41,7 +42,7 @@ fn query(
     }
 }
 
-/// A dimension of Amazon VPC, known by its usage type.
+/// Returns the query for a dimension of Amazon VPC, identified by its usage type.
 fn of_vpc(
     dimension: &str,
     usage: &'static str,
@@ -62,11 +63,12 @@ const TRANSITION: (&str, &[&str]) = ("transition", &["StateTransitions", "StateT
 const METRIC: (&str, &[&str]) = ("metric", &["Metrics", "Metric"]);
 const GB: (&str, &[&str]) = ("GB", &["GB", "GigaBytes"]);
 
-/// Every dimension that AWS has a price for: instances of `instance_types`,
-/// and everything else that a run is billed for.
+/// Returns the queries for every dimension with a price at AWS: instances of
+/// `instance_types`, and everything else that a run is billed for.
 pub fn queries(instance_types: &[&str]) -> Vec<Query> {
     let lambda = |group: &'static str| [("group", group)];
     let mut queries = vec![
+        // Functions and workflows.
         query(
             "lambda_gb_second",
             "AWSLambda",
@@ -95,6 +97,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             TRANSITION,
             "Step Functions standard workflows",
         ),
+        // Objects.
         query(
             "s3_put",
             "AmazonS3",
@@ -126,6 +129,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             GB_MONTH,
             "S3 Standard storage",
         ),
+        // Queues.
         query(
             "sqs_request",
             "AWSQueueService",
@@ -144,6 +148,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
             HOUR,
             "Amazon MQ for RabbitMQ, one mq.m5.large broker, without its storage",
         ),
+        // Volumes, logs and metrics.
         query(
             "ebs_gp3_gb_month",
             "AmazonEC2",
@@ -168,6 +173,7 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
                 "CloudWatch metrics read by GetMetricData",
             )
         },
+        // Network.
         of_vpc(
             "vpc_endpoint_hour",
             "VpcEndpoint-Hours",
@@ -191,7 +197,8 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
     queries
 }
 
-/// Linux, on demand, on shared hardware, without licences.
+/// Returns the query for an instance type: Linux, on demand, on shared hardware, without
+/// licences.
 fn instance(kind: &str) -> Query {
     query(
         &format!("ec2/{kind}"),

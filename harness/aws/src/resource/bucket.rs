@@ -1,4 +1,4 @@
-//! S3 buckets: closed to the public, their objects gone after a day.
+//! S3 buckets: closed to the public, with objects that expire after a day.
 
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{
@@ -9,40 +9,41 @@ use aws_sdk_s3::types::{
 
 use super::{Found, Holding, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
-use crate::run::Marks;
+use crate::run::OwnerTags;
 use crate::{AwsError, Clients, Scope};
 
-/// Names of this program's buckets begin so.
+/// Prefix of our buckets' names.
 const PREFIX: &str = "epochcost-";
-/// The smallest expiry that S3 knows.
+/// Expiry of objects: the shortest that S3 has.
 const EXPIRY_DAYS: i32 = 1;
 
-/// A bucket.
+/// Specification of a bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BucketSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What lies in it from the start.
+    /// Objects that the bucket is created with.
     pub objects: Vec<ObjectSpec>,
 }
 
-/// An object.
+/// Object of a new bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectSpec {
-    /// Its key.
+    /// Key.
     pub key: String,
-    /// Its content.
+    /// Content.
     pub body: bytes::Bytes,
 }
 
+/// Creates the bucket if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &BucketSpec,
     clients: &Clients,
     scope: &Scope,
 ) -> Result<String, AwsError> {
     let (s3, name) = (&clients.buckets, spec.name.as_str());
-    // us-east-1 is the one region that must not be named.
-    let place = (scope.region != "us-east-1").then(|| {
+    // us-east-1 is the only region that must not be named.
+    let location = (scope.region != "us-east-1").then(|| {
         CreateBucketConfiguration::builder()
             .location_constraint(BucketLocationConstraint::from(scope.region.as_str()))
             .build()
@@ -50,10 +51,11 @@ pub(super) async fn ensure(
     let create = s3
         .create_bucket()
         .bucket(name)
-        .set_create_bucket_configuration(place);
+        .set_create_bucket_configuration(location);
     let created = call!(format!("create the bucket {name}"), create).map(drop);
     unless(created, Cause::Exists)?;
     let doing = format!("set up the bucket {name}");
+    // Tags.
     let tags: Result<Vec<Tag>, _> = (scope.tags().into_iter())
         .map(|(key, value)| Tag::builder().key(key).value(value).build())
         .collect();
@@ -63,6 +65,7 @@ pub(super) async fn ensure(
         .bucket(name)
         .tagging(built(&doing, tags.build())?);
     call!(&doing, tagging)?;
+    // No public access.
     let closed = PublicAccessBlockConfiguration::builder()
         .block_public_acls(true)
         .ignore_public_acls(true)
@@ -74,6 +77,7 @@ pub(super) async fn ensure(
         .bucket(name)
         .public_access_block_configuration(closed);
     call!(&doing, closing)?;
+    // Expiry of objects and of unfinished uploads.
     let rule = LifecycleRule::builder()
         .id("expire")
         .status(ExpirationStatus::Enabled)
@@ -90,6 +94,7 @@ pub(super) async fn ensure(
         .bucket(name)
         .lifecycle_configuration(built(&doing, rules.build())?);
     call!(&doing, expiry)?;
+    // Content.
     for object in &spec.objects {
         let put = s3
             .put_object()
@@ -101,6 +106,7 @@ pub(super) async fn ensure(
     Ok(name.to_owned())
 }
 
+/// Lists our buckets in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let mut found = Vec::new();
     let mut pages = clients
@@ -119,7 +125,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         {
             // Emulators and older endpoints ignore the prefix.
             if name.starts_with(PREFIX)
-                && let Some(bucket) = look(&name, clients).await?
+                && let Some(bucket) = describe(&name, clients).await?
             {
                 found.push(bucket);
             }
@@ -128,26 +134,27 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(found)
 }
 
-/// A bucket's region, tags and size, if it is ours.
-async fn look(name: &str, clients: &Clients) -> Result<Option<Found>, AwsError> {
-    let doing = format!("look at the bucket {name}");
-    let place = call!(&doing, clients.buckets.get_bucket_location().bucket(name));
-    let Some(place) = if_there(place)? else {
+/// Returns a bucket with its region, tags and size, if it is ours.
+async fn describe(name: &str, clients: &Clients) -> Result<Option<Found>, AwsError> {
+    let doing = format!("describe the bucket {name}");
+    let location = call!(&doing, clients.buckets.get_bucket_location().bucket(name));
+    let Some(location) = if_there(location)? else {
         return Ok(None);
     };
-    let region = match place.location_constraint {
+    let region = match location.location_constraint {
         None => "us-east-1".to_owned(),
-        Some(place) if place.as_str().is_empty() => "us-east-1".to_owned(),
+        Some(name) if name.as_str().is_empty() => "us-east-1".to_owned(),
         Some(BucketLocationConstraint::Eu) => "eu-west-1".to_owned(),
-        Some(place) => place.as_str().to_owned(),
+        Some(name) => name.as_str().to_owned(),
     };
     let there = clients.in_region(&region);
     let tags = call!(&doing, there.buckets.get_bucket_tagging().bucket(name));
     let tags = if_there(tags)?.map(|tags| tags.tag_set).unwrap_or_default();
-    let marks = Marks::of(tags.iter().map(|tag| (tag.key(), tag.value())));
-    let Some(found) = Found::of(Kind::Bucket, name, name, &region, marks) else {
+    let owner_tags = OwnerTags::of(tags.iter().map(|tag| (tag.key(), tag.value())));
+    let Some(found) = Found::of(Kind::Bucket, name, name, &region, owner_tags) else {
         return Ok(None);
     };
+    // The size of all objects decides the price.
     let mut bytes = 0;
     let mut pages = there
         .buckets
@@ -164,12 +171,14 @@ async fn look(name: &str, clients: &Clients) -> Result<Option<Found>, AwsError> 
     Ok(Some(found.holding(Holding::ObjectBytes(bytes))))
 }
 
+/// Removes the bucket, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let (name, there) = (
         found.address.name.as_str(),
         clients.in_region(&found.region),
     );
     let doing = format!("remove the bucket {name}");
+    // S3 removes empty buckets only.
     loop {
         let page = call!(&doing, there.buckets.list_objects_v2().bucket(name));
         let Some(page) = if_there(page)? else {
@@ -192,6 +201,7 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             .delete_objects()
             .bucket(name)
             .delete(built(&doing, delete)?);
+        // The call succeeds even where objects could not be deleted.
         let deleted = call!(&doing, deleting)?;
         if let Some(error) = deleted.errors().first() {
             return Err(AwsError::Call {

@@ -1,12 +1,12 @@
-//! What resources of EC2 have in common: tags, names, and lists by the page.
+//! Tags, names and paged lists of EC2's resources.
 
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 
 use super::{Found, Kind};
-use crate::run::{Marks, PROJECT_TAG};
+use crate::run::{OwnerTags, PROJECT_TAG};
 use crate::{AwsError, Clients, Scope};
 
-/// The run's tags and the name, as EC2 takes them for a new resource.
+/// Returns the run's tags and the name in EC2's form for a new resource.
 pub(super) fn tag_specification(kind: ResourceType, name: &str, scope: &Scope) -> TagSpecification {
     let named = ("Name".to_owned(), name.to_owned());
     let tags = (scope.tags().into_iter().chain([named]))
@@ -18,8 +18,8 @@ pub(super) fn tag_specification(kind: ResourceType, name: &str, scope: &Scope) -
         .build()
 }
 
-/// What tags of EC2 say, and the name among them.
-pub(super) fn marks(tags: &[Tag]) -> (Marks, Option<&str>) {
+/// Returns our tags among EC2's, and the name.
+pub(super) fn owner_tags(tags: &[Tag]) -> (OwnerTags, Option<&str>) {
     let pairs = || {
         tags.iter()
             .filter_map(|tag| Some((tag.key()?, tag.value()?)))
@@ -27,15 +27,15 @@ pub(super) fn marks(tags: &[Tag]) -> (Marks, Option<&str>) {
     let name = pairs()
         .find(|(key, _)| *key == "Name")
         .map(|(_, value)| value);
-    (Marks::of(pairs()), name)
+    (OwnerTags::of(pairs()), name)
 }
 
-/// What has that name.
+/// Returns a filter for resources with this name.
 pub(super) fn named(name: &str) -> Filter {
     Filter::builder().name("tag:Name").values(name).build()
 }
 
-/// What has this project's tag.
+/// Returns a filter for resources with this project's tag.
 pub(super) fn tagged() -> Filter {
     Filter::builder()
         .name(format!("tag:{}", PROJECT_TAG.0))
@@ -43,19 +43,19 @@ pub(super) fn tagged() -> Filter {
         .build()
 }
 
-/// What the tags make of a resource that was listed: ours, or nothing. One
-/// without a name goes by its id.
+/// Returns a listed resource if its tags say that it is ours. Its id replaces a missing
+/// name.
 pub(super) fn found_by_tags(
     kind: Kind,
     id: Option<&str>,
     tags: &[Tag],
     clients: &Clients,
 ) -> Option<Found> {
-    let (id, (marks, name)) = (id?, marks(tags));
-    Found::of(kind, name.unwrap_or(id), id, clients.region(), marks)
+    let (id, (owner_tags, name)) = (id?, owner_tags(tags));
+    Found::of(kind, name.unwrap_or(id), id, clients.region(), owner_tags)
 }
 
-/// The id of something that another thing is to be in.
+/// Returns the id of a resource that must exist for another one.
 pub(super) fn needed(
     id: Option<String>,
     doing: &str,
@@ -67,7 +67,7 @@ pub(super) fn needed(
     })
 }
 
-/// All items of a list that comes by the page.
+/// Returns all items of a paged list.
 macro_rules! pages {
     ($listing:expr, $doing:expr, $items:ident) => {{
         let mut pages = $listing.into_paginator().send();

@@ -1,37 +1,38 @@
-//! VPC endpoints: how functions in a run's network, which have no way to the
-//! internet, reach AWS's services.
+//! VPC endpoints, through which functions in a run's network reach AWS' services without
+//! access to the internet.
 
 use std::time::Duration;
 
 use aws_sdk_ec2::types::{ResourceType, VpcEndpoint, VpcEndpointType};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
-use super::patience::{once_known, until};
+use super::retry::{once_known, until};
 use super::{Found, Holding, Kind, call, security_group, subnet, vpc};
 use crate::error::{Cause, if_there};
 use crate::{AwsError, Clients, Scope};
 
-/// An interface endpoint takes minutes to come and to go.
-const PATIENCE: Duration = Duration::from_secs(900);
+/// Time limit for the creation and the removal of an interface endpoint, which take
+/// minutes.
+const TIMEOUT: Duration = Duration::from_secs(900);
 
-/// What an endpoint leads to.
+/// Service of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointService {
-    /// S3, by a gateway endpoint: a route, which costs nothing.
+    /// S3, through a gateway endpoint: a route, which is free.
     Objects,
-    /// Lambda, by an interface endpoint.
+    /// Lambda, through an interface endpoint.
     Functions,
-    /// Step Functions, by an interface endpoint.
+    /// Step Functions, through an interface endpoint.
     Workflows,
 }
 
 impl EndpointService {
-    /// Whether it is charged for by the hour and the gigabyte.
+    /// Returns whether the endpoint is charged per hour and per gigabyte.
     pub fn is_interface(self) -> bool {
         self != Self::Objects
     }
 
-    /// The last part of the service's name.
+    /// Returns the last part of the service's name.
     fn service(self) -> &'static str {
         match self {
             Self::Objects => "s3",
@@ -41,21 +42,22 @@ impl EndpointService {
     }
 }
 
-/// An endpoint.
+/// Specification of a VPC endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its VPC.
+    /// Name of its VPC.
     pub vpc: String,
-    /// The name of the subnet that an interface endpoint is in.
+    /// Name of the subnet of an interface endpoint.
     pub subnet: String,
-    /// The name of the security group of an interface endpoint.
+    /// Name of the security group of an interface endpoint.
     pub security_group: String,
-    /// What it leads to.
+    /// Service.
     pub service: EndpointService,
 }
 
+/// Creates the VPC endpoint if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &EndpointSpec,
     clients: &Clients,
@@ -71,12 +73,13 @@ pub(super) async fn ensure(
         doing: doing.clone(),
         what: "the endpoint's id",
     })?;
-    // Before, the service's name leads to its public addresses.
+    // Until it is available, the service's name resolves to public addresses.
     let what = format!("the VPC endpoint {name}");
-    until(&what, PATIENCE, || is_available(name, clients)).await?;
+    until(&what, TIMEOUT, || is_available(name, clients)).await?;
     Ok(id)
 }
 
+/// Creates the endpoint.
 async fn create(
     spec: &EndpointSpec,
     clients: &Clients,
@@ -88,7 +91,7 @@ async fn create(
     let create = clients
         .instances
         .create_vpc_endpoint()
-        // A call that is sent again makes no second endpoint.
+        // A repeated call creates no second endpoint.
         .client_token(name)
         .vpc_id(&vpc)
         .service_name(format!(
@@ -100,7 +103,7 @@ async fn create(
     let create = if spec.service.is_interface() {
         create
             .vpc_endpoint_type(VpcEndpointType::Interface)
-            // The service's own name leads to the endpoint.
+            // The service's own name resolves to the endpoint.
             .private_dns_enabled(true)
             .subnet_ids(subnet::required(&spec.subnet, clients, doing).await?)
             .security_group_ids(
@@ -119,24 +122,28 @@ async fn create(
     })
 }
 
-/// The state in lower case: EC2 writes it otherwise than its description says.
+/// Returns the state in lower case: EC2's spelling differs from its documentation.
 fn state(endpoint: &VpcEndpoint) -> String {
     let state = endpoint.state().map_or("", |state| state.as_str());
     state.to_ascii_lowercase()
 }
 
-/// The endpoint of that name that is not on its way out.
+/// Returns the endpoint of that name that is not being deleted.
 async fn find(name: &str, clients: &Clients) -> Result<Option<VpcEndpoint>, AwsError> {
     let listing = clients
         .instances
         .describe_vpc_endpoints()
         .filters(named(name));
-    let listed = call!(format!("look for the VPC endpoint {name}"), listing)?;
+    let listed = call!(format!("find the VPC endpoint {name}"), listing)?;
     let listed = listed.vpc_endpoints.unwrap_or_default();
     let mut alive = listed.into_iter();
     Ok(alive.find(|one| !matches!(state(one).as_str(), "deleting" | "deleted")))
 }
 
+/// Returns whether the endpoint is available.
+///
+/// # Errors
+/// When it has failed for good.
 async fn is_available(name: &str, clients: &Clients) -> Result<bool, AwsError> {
     let Some(endpoint) = find(name, clients).await? else {
         return Ok(false);
@@ -151,16 +158,17 @@ async fn is_available(name: &str, clients: &Clients) -> Result<bool, AwsError> {
                     .and_then(|error| error.message())
                     .unwrap_or("EC2 does not say why")
             ),
-            remedy: "look whether the region's availability zones have the service".to_owned(),
+            remedy: "check whether the region's availability zones have the service".to_owned(),
         }),
         _ => Ok(false),
     }
 }
 
+/// Lists our VPC endpoints in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients.instances.describe_vpc_endpoints().filters(tagged());
     let endpoints = pages!(listing, "list VPC endpoints", vpc_endpoints);
-    // One that is being removed still holds its subnet and its group.
+    // An endpoint that is being deleted still blocks its subnet and its group.
     let there = endpoints.iter().filter(|one| state(one) != "deleted");
     let ours = there.filter_map(|endpoint| {
         let holding = match endpoint.vpc_endpoint_type() {
@@ -174,6 +182,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(ours.collect())
 }
 
+/// Removes the VPC endpoint, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let id = found.id.as_str();
     let doing = format!("remove the VPC endpoint {}", found.address.name);
@@ -184,7 +193,7 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
     let Some(answer) = if_there(call!(&doing, delete))? else {
         return Ok(());
     };
-    // What could not be removed is not the call's error.
+    // The call succeeds even where an endpoint could not be removed.
     for refused in answer.unsuccessful.unwrap_or_default() {
         let Some(error) = refused.error else { continue };
         let code = error.code.unwrap_or_else(|| "unnamed error".to_owned());
@@ -194,17 +203,18 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             return Err(error);
         }
     }
-    // Its network interface holds its subnet and its group.
+    // Its network interface blocks its subnet and its group.
     let what = format!("the end of the VPC endpoint {id}");
-    until(&what, PATIENCE, || is_gone(id, clients)).await
+    until(&what, TIMEOUT, || is_gone(id, clients)).await
 }
 
+/// Returns whether the endpoint is deleted.
 async fn is_gone(id: &str, clients: &Clients) -> Result<bool, AwsError> {
     let describe = clients
         .instances
         .describe_vpc_endpoints()
         .vpc_endpoint_ids(id);
-    let found = if_there(call!(format!("look at the VPC endpoint {id}"), describe))?;
+    let found = if_there(call!(format!("describe the VPC endpoint {id}"), describe))?;
     let found = found.and_then(|found| found.vpc_endpoints);
     let found = found.unwrap_or_default().into_iter().next();
     Ok(found.is_none_or(|endpoint| state(&endpoint) == "deleted"))

@@ -9,16 +9,17 @@ use tokio::time::{Instant, sleep};
 
 use super::{Found, Kind, call, security_group, subnet};
 use crate::error::{Cause, if_there, unless};
-use crate::run::{Marks, RunId};
+use crate::run::{OwnerTags, RunId};
 use crate::{AwsError, Clients, Scope};
 
-/// A new role can be used some seconds after its create was answered.
-const PROPAGATION: Duration = Duration::from_secs(60);
-/// A function in a VPC waits for its network interface.
-const INTERFACE: Duration = Duration::from_secs(600);
-const LOOK: Duration = Duration::from_secs(2);
+/// Time limit until Lambda accepts a new role, which takes seconds.
+const ROLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit until a function in a VPC has its network interface.
+const INTERFACE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Polling interval.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What a function's processor is.
+/// Processor architecture of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Architecture {
@@ -28,41 +29,43 @@ pub enum Architecture {
     Arm64,
 }
 
-/// Where a function in a VPC is.
+/// Network of a function in a VPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionNetwork {
-    /// The name of its subnet.
+    /// Name of its subnet.
     pub subnet: String,
-    /// The name of its security group.
+    /// Name of its security group.
     pub security_group: String,
 }
 
-/// A function.
+/// Specification of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its role.
+    /// Name of its role.
     pub role: String,
     /// Memory size, MB.
     pub memory_mb: u32,
-    /// When an invocation is ended, seconds; at most 900.
+    /// Time limit of an invocation, seconds; at most 900.
     pub timeout_s: u32,
-    /// Size of its `/tmp`, MB; from 512 to 10,240.
+    /// Size of `/tmp`, MB; from 512 to 10,240.
     pub storage_mb: u32,
-    /// What it runs on.
+    /// Processor architecture.
     pub architecture: Architecture,
-    /// The bucket of its package.
+    /// Bucket of the package.
     pub code_bucket: String,
-    /// The key of its package.
+    /// Key of the package.
     pub code_key: String,
-    /// Its environment; never a secret: whoever may look at a function sees it.
+    /// Environment variables; never secrets, since every user who may read the
+    /// configuration sees them.
     pub environment: BTreeMap<String, String>,
-    /// The run's own network; nothing is Lambda's, which reaches the internet
-    /// and no instance.
+    /// The run's own network; `None` for Lambda's default, which reaches the internet and
+    /// no instance.
     pub network: Option<FunctionNetwork>,
 }
 
+/// Creates the function if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &FunctionSpec,
     clients: &Clients,
@@ -74,33 +77,35 @@ pub(super) async fn ensure(
         Some(network) => Some(placed(network, clients, &doing).await?),
         None => None,
     };
+    // A new role may not be usable yet.
     let create = create(spec, clients, scope).set_vpc_config(network);
     let since = Instant::now();
     loop {
         let created = call!(&doing, create.clone()).map(drop);
         match unless(created, Cause::Exists) {
             Ok(()) => break,
-            Err(error) if is_too_early(&error) && since.elapsed() < PROPAGATION => {
-                sleep(LOOK).await;
+            Err(error) if is_too_early(&error) && since.elapsed() < ROLE_TIMEOUT => {
+                sleep(POLL_INTERVAL).await;
             }
             Err(error) => return Err(error),
         }
     }
-    // Lambda would repeat an asynchronous invocation that failed twice.
+    // By default, Lambda would repeat a failed asynchronous invocation twice.
     let once = clients
         .functions
         .put_function_event_invoke_config()
         .function_name(name)
         .maximum_retry_attempts(0);
     call!(format!("keep Lambda from repeating {name}"), once)?;
-    let patience = match spec.network {
-        Some(_) => INTERFACE,
-        None => PROPAGATION,
+    let timeout = match spec.network {
+        Some(_) => INTERFACE_TIMEOUT,
+        None => ROLE_TIMEOUT,
     };
-    active(name, clients, patience).await?;
+    active(name, clients, timeout).await?;
     Ok(scope.arn("lambda", &format!("function:{name}")))
 }
 
+/// Returns the network in Lambda's form.
 async fn placed(
     network: &FunctionNetwork,
     clients: &Clients,
@@ -114,19 +119,19 @@ async fn placed(
         .build())
 }
 
-/// A function can be invoked once Lambda has unpacked it, and given it its
-/// network interface.
-async fn active(name: &str, clients: &Clients, patience: Duration) -> Result<(), AwsError> {
-    let doing = format!("look at the function {name}");
+/// Waits until the function can be invoked: Lambda has unpacked its package and attached
+/// its network interface.
+async fn active(name: &str, clients: &Clients, timeout: Duration) -> Result<(), AwsError> {
+    let doing = format!("describe the function {name}");
     let since = Instant::now();
     loop {
-        let look = clients
+        let describe = clients
             .functions
             .get_function_configuration()
             .function_name(name);
-        let found = call!(&doing, look)?;
+        let found = call!(&doing, describe)?;
         match found.state() {
-            // Where a state is not told, there is none to wait for.
+            // Without a reported state there is nothing to wait for.
             None | Some(lambda::State::Active | lambda::State::Inactive) => return Ok(()),
             Some(lambda::State::Failed) => {
                 return Err(AwsError::Unusable {
@@ -134,14 +139,14 @@ async fn active(name: &str, clients: &Clients, patience: Duration) -> Result<(),
                         "the function {name} cannot be started: {}",
                         found.state_reason().unwrap_or("Lambda does not say why")
                     ),
-                    remedy: "look at its package and its role".to_owned(),
+                    remedy: "check its package and its role".to_owned(),
                 });
             }
-            Some(_) if since.elapsed() < patience => sleep(LOOK / 4).await,
+            Some(_) if since.elapsed() < timeout => sleep(POLL_INTERVAL / 4).await,
             Some(_) => {
                 return Err(AwsError::Deadline {
                     what: format!("the unpacking of the function {name}"),
-                    seconds: patience.as_secs(),
+                    seconds: timeout.as_secs(),
                     remedy: "run it again later".to_owned(),
                 });
             }
@@ -149,6 +154,7 @@ async fn active(name: &str, clients: &Clients, patience: Duration) -> Result<(),
     }
 }
 
+/// Returns the request that creates the function.
 fn create(
     spec: &FunctionSpec,
     clients: &Clients,
@@ -158,7 +164,7 @@ fn create(
         .s3_bucket(&spec.code_bucket)
         .s3_key(&spec.code_key)
         .build();
-    // The smallest is what a function has by default.
+    // The smallest size is the default.
     let storage = (spec.storage_mb > 512)
         .then(|| i32::try_from(spec.storage_mb).unwrap_or(i32::MAX))
         .and_then(|mb| lambda::EphemeralStorage::builder().size(mb).build().ok());
@@ -184,9 +190,9 @@ fn create(
         .set_tags(Some(scope.tags().into_iter().collect()))
 }
 
-/// "The role defined for the function cannot be assumed by Lambda", and "The
-/// provided execution role does not have permissions to call
-/// CreateNetworkInterface on EC2".
+/// Returns whether Lambda does not accept a new role yet: "The role defined for the
+/// function cannot be assumed by Lambda" or "The provided execution role does not have
+/// permissions to call CreateNetworkInterface on EC2".
 fn is_too_early(error: &AwsError) -> bool {
     let known = ["cannot be assumed", "does not have permissions to call"];
     matches!(error, AwsError::Call { code, message, .. }
@@ -194,6 +200,7 @@ fn is_too_early(error: &AwsError) -> bool {
             && known.iter().any(|known| message.contains(known)))
 }
 
+/// Lists our functions in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let mut pages = clients.functions.list_functions().into_paginator().send();
     let mut found = Vec::new();
@@ -204,7 +211,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             else {
                 continue;
             };
-            // Others' tags are not ours to read: the call may not be allowed.
+            // Reading tags of other projects' functions may not be allowed.
             if RunId::of_name(name).is_none() {
                 continue;
             }
@@ -213,19 +220,20 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             let tags = if_there(tags)?
                 .and_then(|tags| tags.tags)
                 .unwrap_or_default();
-            let marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+            let owner_tags = OwnerTags::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
             found.extend(Found::of(
                 Kind::Function,
                 name,
                 arn,
                 clients.region(),
-                marks,
+                owner_tags,
             ));
         }
     }
     Ok(found)
 }
 
+/// Removes the function, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let name = found.address.name.as_str();
     let delete = clients.functions.delete_function().function_name(name);

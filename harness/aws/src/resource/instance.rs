@@ -1,5 +1,5 @@
-//! EC2 instances: Redis and queue hosts, and workers with a GPU. Each ends
-//! itself at the run's expiry, whether or not the harness is still there.
+//! EC2 instances: hosts of Redis and the queue, and workers with a GPU. Each instance ends
+//! itself at the run's expiry, whether or not the harness still runs.
 
 use std::time::Duration;
 
@@ -13,35 +13,37 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::time::{Instant, sleep};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
-use super::patience::once_known;
+use super::retry::once_known;
 use super::security_group::required;
 use super::{Found, Holding, Kind, call, subnet};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
 
-/// How long a termination may take.
-const PATIENCE: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_secs(2);
+/// Time limit of a termination.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Polling interval.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// An instance.
+/// Specification of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstanceSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type, such as `g4dn.xlarge`.
+    /// Type, such as `g4dn.xlarge`.
     pub instance_type: String,
-    /// Its image: an id, or `resolve:ssm:` and a public parameter.
+    /// Image: an id, or `resolve:ssm:` and a public parameter.
     pub image: String,
-    /// The name of its instance profile.
+    /// Name of its instance profile.
     pub profile: String,
-    /// The name of its security group.
+    /// Name of its security group.
     pub security_group: String,
-    /// The name of its subnet, where its security group is in a run's own VPC.
+    /// Name of its subnet, where its security group is in a run's own VPC.
     pub subnet: Option<String>,
-    /// What it runs when it starts.
+    /// Start script.
     pub user_data: String,
 }
 
+/// Creates the instance if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &InstanceSpec,
     clients: &Clients,
@@ -58,14 +60,15 @@ pub(super) async fn ensure(
         None => None,
     };
     let profile = IamInstanceProfileSpecification::builder().name(&spec.profile);
-    // Credentials of the role only to who can answer a PUT first.
+    // IMDSv2: credentials of the role require a PUT first, which other sites' requests
+    // cannot send.
     let metadata = InstanceMetadataOptionsRequest::builder().http_tokens(HttpTokensState::Required);
     let run = clients
         .instances
         .run_instances()
         .min_count(1)
         .max_count(1)
-        // A call that is sent again starts no second instance.
+        // A repeated call starts no second instance.
         .client_token(name)
         .image_id(&spec.image)
         .instance_type(InstanceType::from(spec.instance_type.as_str()))
@@ -77,7 +80,7 @@ pub(super) async fn ensure(
         .user_data(STANDARD.encode(&spec.user_data))
         .tag_specifications(tag_specification(ResourceType::Instance, name, scope))
         .tag_specifications(tag_specification(ResourceType::Volume, name, scope));
-    // A profile that was just made is unknown for some seconds.
+    // A new profile is unknown to EC2 for some seconds.
     let started = once_known(|| async { call!(&doing, run.clone()) }).await?;
     let started = started.instances.unwrap_or_default();
     let instance = started.into_iter().next();
@@ -85,7 +88,7 @@ pub(super) async fn ensure(
         .as_ref()
         .and_then(|instance| instance.state()?.name());
     if let Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated) = state {
-        // The name is the token of the call: EC2 answers with what it started then.
+        // The name is the call's token: EC2 answers with the instance of the first call.
         return Err(AwsError::Unusable {
             problem: format!("the instance {name} has ended"),
             remedy: "a run cannot go on without it: start a new one".to_owned(),
@@ -97,32 +100,32 @@ pub(super) async fn ensure(
     })
 }
 
-/// Whether there is an instance of that name that is not on its way out.
+/// Returns whether an instance of that name exists and is not being terminated.
 ///
 /// # Errors
-/// When EC2 cannot be asked.
+/// When EC2 refuses or cannot be reached.
 pub async fn is_alive(clients: &Clients, name: &str) -> Result<bool, AwsError> {
     Ok(running(name, clients).await?.is_some())
 }
 
-/// When an instance was launched, from which on it is charged for: seconds since
-/// the Unix epoch. Nothing of one that is on its way out.
+/// Returns the launch time of an instance, from which it is charged, in seconds since the
+/// Unix epoch; `None` if it is being terminated.
 ///
 /// # Errors
-/// When EC2 cannot be asked.
+/// When EC2 refuses or cannot be reached.
 pub async fn launched_s(clients: &Clients, name: &str) -> Result<Option<f64>, AwsError> {
     let found = all(clients, named(name)).await?;
     let launched = found.iter().find_map(Instance::launch_time);
     Ok(launched.map(aws_smithy_types::DateTime::as_secs_f64))
 }
 
-/// The id of the instance of that name, if it is not on its way out.
+/// Returns the id of the instance of that name, unless it is being terminated.
 async fn running(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     let found = all(clients, named(name)).await?;
     Ok(found.into_iter().find_map(|instance| instance.instance_id))
 }
 
-/// Instances that are charged for or may be again.
+/// Returns instances that are charged, or may be charged again.
 async fn all(clients: &Clients, filter: Filter) -> Result<Vec<Instance>, AwsError> {
     let alive = Filter::builder()
         .name("instance-state-name")
@@ -141,6 +144,7 @@ async fn all(clients: &Clients, filter: Filter) -> Result<Vec<Instance>, AwsErro
     Ok(instances.flatten().collect())
 }
 
+/// Lists our instances in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let instances = all(clients, tagged()).await?;
     let ours = instances.iter().filter_map(|instance| {
@@ -154,6 +158,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(ours.collect())
 }
 
+/// Removes the instance, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let id = found.id.as_str();
     let doing = format!("terminate the instance {id}");
@@ -161,24 +166,24 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
     if if_there(call!(&doing, terminate))?.is_none() {
         return Ok(());
     }
-    // Its security group cannot go before it has.
+    // Its security group cannot be removed before it is gone.
     let since = Instant::now();
     while !is_gone(id, clients).await? {
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > TIMEOUT {
             return Err(AwsError::Deadline {
                 what: format!("the end of the instance {id}"),
-                seconds: PATIENCE.as_secs(),
+                seconds: TIMEOUT.as_secs(),
                 remedy: "`epochcost clean` again later: its termination was accepted".to_owned(),
             });
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
 async fn is_gone(id: &str, clients: &Clients) -> Result<bool, AwsError> {
     let describe = clients.instances.describe_instances().instance_ids(id);
-    let Some(found) = if_there(call!(format!("look at the instance {id}"), describe))? else {
+    let Some(found) = if_there(call!(format!("describe the instance {id}"), describe))? else {
         return Ok(true);
     };
     let mut instances = found

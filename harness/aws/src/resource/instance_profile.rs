@@ -1,19 +1,20 @@
-//! IAM instance profiles: what hands an instance its role.
+//! IAM instance profiles, which give an instance its role.
 
 use super::{Found, Kind, call, role};
 use crate::error::{Cause, if_there, unless};
 use crate::run::IAM_PATH;
 use crate::{AwsError, Clients, Scope};
 
-/// An instance profile.
+/// Specification of an instance profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstanceProfileSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of the role that it holds.
+    /// Name of its role.
     pub role: String,
 }
 
+/// Creates the instance profile if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &InstanceProfileSpec,
     clients: &Clients,
@@ -38,7 +39,7 @@ pub(super) async fn ensure(
             what: "the instance profile",
         });
     };
-    // A profile holds one role, and refuses a second, also the same.
+    // A profile has one role, and refuses a second one even if it is the same.
     if !profile
         .roles()
         .iter()
@@ -53,6 +54,7 @@ pub(super) async fn ensure(
     Ok(profile.arn)
 }
 
+/// Lists our instance profiles in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let mut found = Vec::new();
     let listing = clients.roles.list_instance_profiles().path_prefix(IAM_PATH);
@@ -62,27 +64,28 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         for profile in page.instance_profiles {
             let name = profile.instance_profile_name();
             let whole = call!(
-                format!("look at the instance profile {name}"),
+                format!("describe the instance profile {name}"),
                 clients
                     .roles
                     .get_instance_profile()
                     .instance_profile_name(name)
             );
             let whole = if_there(whole)?.and_then(|whole| whole.instance_profile);
-            let marks = role::marks(whole.as_ref().map_or(&[], |whole| whole.tags()));
+            let owner_tags = role::owner_tags(whole.as_ref().map_or(&[], |whole| whole.tags()));
             let region = clients.region();
             found.extend(Found::of(
                 Kind::InstanceProfile,
                 name,
                 profile.arn(),
                 region,
-                marks,
+                owner_tags,
             ));
         }
     }
     Ok(found)
 }
 
+/// Removes the instance profile, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let name = found.address.name.as_str();
     let doing = format!("remove the instance profile {name}");

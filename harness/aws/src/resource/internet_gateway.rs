@@ -1,30 +1,32 @@
-//! Internet gateways: what instances in a run's network install packages
-//! through. Functions in it have no public address and cannot use them.
+//! Internet gateways, through which instances in a run's network install packages.
+//! Functions in the network have no public address and cannot use them.
 
 use std::time::Duration;
 
 use aws_sdk_ec2::types::{InternetGateway, ResourceType};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
-use super::patience::{once_known, once_unused};
+use super::retry::{once_known, once_unused};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
 
-/// Everywhere.
+/// Destination of the route: all addresses.
 const ANYWHERE: &str = "0.0.0.0/0";
-/// Public addresses of instances that were terminated hold it for a while.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time limit of the removal: public addresses of terminated instances block it for a
+/// while.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// An internet gateway, and the route to it.
+/// Specification of an internet gateway with the route to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InternetGatewaySpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of the VPC that it belongs to.
+    /// Name of its VPC.
     pub vpc: String,
 }
 
+/// Creates the internet gateway if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &InternetGatewaySpec,
     clients: &Clients,
@@ -34,6 +36,7 @@ pub(super) async fn ensure(
     let doing = format!("create the internet gateway {name}");
     let ec2 = &clients.instances;
     let vpc = vpc::required(&spec.vpc, clients, &doing).await?;
+    // The gateway, attached to the VPC.
     let gateway = match find(name, clients).await? {
         Some(gateway) => gateway,
         None => {
@@ -58,6 +61,7 @@ pub(super) async fn ensure(
         };
         unless(once_known(attach).await, Cause::Exists)?;
     }
+    // The route to it.
     let table = vpc::main_route_table(&vpc, clients, &doing).await?;
     let route = || async {
         let route = ec2.create_route().route_table_id(&table);
@@ -80,7 +84,7 @@ async fn find(name: &str, clients: &Clients) -> Result<Option<InternetGateway>, 
         .instances
         .describe_internet_gateways()
         .filters(named(name));
-    let listed = call!(format!("look for the internet gateway {name}"), listing)?;
+    let listed = call!(format!("find the internet gateway {name}"), listing)?;
     Ok(listed
         .internet_gateways
         .unwrap_or_default()
@@ -88,6 +92,7 @@ async fn find(name: &str, clients: &Clients) -> Result<Option<InternetGateway>, 
         .next())
 }
 
+/// Lists our internet gateways in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients
         .instances
@@ -101,6 +106,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(gateways.iter().filter_map(ours).collect())
 }
 
+/// Removes the internet gateway, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let id = found.id.as_str();
     let doing = format!("remove the internet gateway {}", found.address.name);
@@ -116,11 +122,11 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             let detach = ec2.detach_internet_gateway().internet_gateway_id(id);
             if_there(call!(&doing, detach.vpc_id(vpc)))
         };
-        once_unused(PATIENCE, detach).await?;
+        once_unused(TIMEOUT, detach).await?;
     }
     let delete = || async {
         let delete = ec2.delete_internet_gateway().internet_gateway_id(id);
         if_there(call!(&doing, delete))
     };
-    once_unused(PATIENCE, delete).await.map(drop)
+    once_unused(TIMEOUT, delete).await.map(drop)
 }

@@ -1,25 +1,26 @@
-//! CloudWatch log groups. They are made before their functions, with a
-//! retention; the functions' role may not make them.
+//! CloudWatch log groups. They are created before their functions, with a retention; the
+//! functions' role may not create them.
 
 use super::{Found, Holding, Kind, call};
 use crate::error::{Cause, if_there, unless};
-use crate::run::Marks;
+use crate::run::OwnerTags;
 use crate::{AwsError, Clients, RunId, Scope};
 
-/// Where Lambda writes a function's log, before the function's name.
+/// Prefix of a function's log group, before the function's name.
 pub const LAMBDA: &str = "/aws/lambda/";
-/// Names of this program's functions begin so.
+/// Prefix of our functions' names.
 const PREFIX: &str = "/aws/lambda/epochcost-";
 
-/// A log group.
+/// Specification of a log group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogGroupSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Days that its lines are kept; one of those that CloudWatch knows.
+    /// Retention of its lines, days; one of CloudWatch's values.
     pub retention_days: i32,
 }
 
+/// Creates the log group if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &LogGroupSpec,
     clients: &Clients,
@@ -42,6 +43,7 @@ pub(super) async fn ensure(
     Ok(scope.arn("logs", &format!("log-group:{name}")))
 }
 
+/// Lists our log groups in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients
         .logs
@@ -55,7 +57,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             let (Some(name), Some(arn)) = (group.log_group_name(), group.arn()) else {
                 continue;
             };
-            // The listed ARN ends in ":*", and tags hang on the one without.
+            // The listed ARN ends in ":*"; tags belong to the ARN without it.
             let arn = arn.strip_suffix(":*").unwrap_or(arn);
             let doing = format!("read the tags of the log group {name}");
             let tags = call!(
@@ -65,19 +67,20 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             let tags = if_there(tags)?
                 .and_then(|tags| tags.tags)
                 .unwrap_or_default();
-            let mut marks = Marks::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
-            if marks.project.is_none() {
-                marks.run = name.strip_prefix(LAMBDA).and_then(RunId::of_name);
-                marks.project = marks.run.as_ref().map(|_| "epochcost".to_owned());
+            let mut owner_tags = OwnerTags::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+            if owner_tags.project.is_none() {
+                owner_tags.run = name.strip_prefix(LAMBDA).and_then(RunId::of_name);
+                owner_tags.project = owner_tags.run.as_ref().map(|_| "epochcost".to_owned());
             }
             let bytes = u64::try_from(group.stored_bytes().unwrap_or(0)).unwrap_or(0);
-            let ours = Found::of(Kind::LogGroup, name, arn, clients.region(), marks);
+            let ours = Found::of(Kind::LogGroup, name, arn, clients.region(), owner_tags);
             found.extend(ours.map(|ours| ours.holding(Holding::LogBytes(bytes))));
         }
     }
     Ok(found)
 }
 
+/// Removes the log group, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let name = found.address.name.as_str();
     let delete = clients.logs.delete_log_group().log_group_name(name);

@@ -1,5 +1,5 @@
-//! Everything that a run keeps on AWS, each kind with how it is made complete,
-//! found and removed. Nothing else in this crate creates.
+//! Resources of a run on AWS: each kind with its creation, listing and removal. No other
+//! module of this crate creates resources.
 
 mod bucket;
 mod ec2;
@@ -9,7 +9,7 @@ mod instance;
 mod instance_profile;
 mod internet_gateway;
 mod log_group;
-mod patience;
+mod retry;
 mod role;
 mod security_group;
 mod state_machine;
@@ -35,10 +35,10 @@ pub use subnet::SubnetSpec;
 pub use vpc::VpcSpec;
 pub(crate) use vpc::count as vpcs;
 
-use crate::run::Marks;
+use crate::run::OwnerTags;
 use crate::{AwsError, Clients, RunId, Scope};
 
-/// A kind of resource, in the order in which they are made.
+/// Kind of resource; the order is that of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -64,14 +64,14 @@ pub enum Kind {
     Function,
     /// A Step Functions state machine.
     StateMachine,
-    /// An EBS volume: never made by itself, but an instance may leave one.
+    /// An EBS volume: never created by itself, but an instance may leave one behind.
     Volume,
     /// An EC2 instance.
     Instance,
 }
 
 impl Kind {
-    /// Every kind, in the order in which they are made.
+    /// All kinds in the order of creation.
     pub const ALL: [Self; 13] = [
         Self::Bucket,
         Self::Role,
@@ -88,7 +88,7 @@ impl Kind {
         Self::Instance,
     ];
 
-    /// Whether the account has one set of them, whatever the region.
+    /// Returns whether resources of this kind belong to no region.
     pub fn is_global(self) -> bool {
         matches!(self, Self::Bucket | Self::Role | Self::InstanceProfile)
     }
@@ -114,13 +114,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a resource is known by before it exists.
+/// Kind and name of a resource, which identify it before it exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Address {
-    /// What it is.
+    /// Kind of the resource.
     pub kind: Kind,
-    /// Its name, unique among its kind.
+    /// Name, unique within its kind.
     pub name: String,
 }
 
@@ -130,7 +130,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A resource that is to be.
+/// Specification of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spec {
     /// An S3 bucket.
@@ -160,7 +160,7 @@ pub enum Spec {
 }
 
 impl Spec {
-    /// What it will be known by.
+    /// Returns the kind and name of the resource.
     pub fn address(&self) -> Address {
         let (kind, name) = match self {
             Self::Bucket(spec) => (Kind::Bucket, &spec.name),
@@ -182,8 +182,8 @@ impl Spec {
         }
     }
 
-    /// Makes the resource if it is not there, and completes it. May be
-    /// repeated. Returns the service's own id of it.
+    /// Creates the resource if it does not exist, and completes it. May be repeated.
+    /// Returns the service's id of it.
     pub(crate) async fn ensure(
         &self,
         clients: &Clients,
@@ -206,46 +206,46 @@ impl Spec {
     }
 }
 
-/// What a resource that exists is charged for while nobody uses it.
+/// Charge of an existing resource that is not used.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Holding {
-    /// Nothing.
+    /// No charge.
     Free,
-    /// Bytes in a bucket.
+    /// Objects of a bucket, bytes.
     ObjectBytes(u64),
-    /// Bytes of logs.
+    /// Logs, bytes.
     LogBytes(u64),
-    /// Gigabytes of a volume.
+    /// Volume, GB.
     VolumeGb(u64),
-    /// A running instance of this type.
+    /// Running instance of this type.
     Instance(String),
     /// An interface endpoint.
     Endpoint,
 }
 
-/// A resource that exists and is ours.
+/// Existing resource of this project.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// What it is.
+    /// Kind and name.
     pub address: Address,
-    /// Its region; of what the account has once, the region asked.
+    /// Region; for kinds without one, the region of the request.
     pub region: String,
-    /// The service's own id.
+    /// Id from the service.
     pub id: String,
-    /// The run it belongs to.
+    /// Run of the resource.
     pub run: RunId,
-    /// When nobody needs it any more, if its tags say so.
+    /// Expiry time from the `epochcost:expires` tag, if the resource has one.
     pub expires: Option<jiff::Timestamp>,
-    /// What it is charged for as it is.
+    /// Charge while it is not used.
     pub holding: Holding,
 }
 
 impl Found {
-    /// What the tags and the name make of a resource: ours, or nothing.
-    fn of(kind: Kind, name: &str, id: &str, region: &str, marks: Marks) -> Option<Self> {
+    /// Returns the resource if its tags or its name say that it is ours.
+    fn of(kind: Kind, name: &str, id: &str, region: &str, owner_tags: OwnerTags) -> Option<Self> {
         Some(Self {
-            run: marks.owner(name)?,
-            expires: marks.expires,
+            run: owner_tags.owner(name)?,
+            expires: owner_tags.expires,
             address: Address {
                 kind,
                 name: name.to_owned(),
@@ -256,12 +256,13 @@ impl Found {
         })
     }
 
+    /// Returns the same resource with its charge.
     fn holding(self, holding: Holding) -> Self {
         Self { holding, ..self }
     }
 }
 
-/// Everything of one kind in the clients' region that is ours.
+/// Lists our resources of one kind in the clients' region.
 pub(crate) async fn list(kind: Kind, clients: &Clients) -> Result<Vec<Found>, AwsError> {
     match kind {
         Kind::Bucket => bucket::list(clients).await,
@@ -280,8 +281,7 @@ pub(crate) async fn list(kind: Kind, clients: &Clients) -> Result<Vec<Found>, Aw
     }
 }
 
-/// Removes what was found, and waits until it is gone. Nothing happens where
-/// it is gone already.
+/// Removes a resource, and waits until it is gone. A missing resource is no error.
 pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     match found.address.kind {
         Kind::Bucket => bucket::remove(found, clients).await,
@@ -300,7 +300,7 @@ pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
     }
 }
 
-/// Turns an SDK's answer into ours; `doing` follows "failed to".
+/// Sends a request and converts its error; `doing` follows "failed to".
 macro_rules! call {
     ($doing:expr, $request:expr) => {
         $request
@@ -311,7 +311,7 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// Builds a tag or the like; what is missing is a fault of this program's.
+/// Converts the error of a builder of the SDK, which is a fault of this program.
 pub(crate) fn built<T, E: fmt::Display>(doing: &str, built: Result<T, E>) -> Result<T, AwsError> {
     built.map_err(|error| AwsError::Unusable {
         problem: format!("failed to {doing}: {error}"),

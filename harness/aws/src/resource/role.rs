@@ -1,27 +1,28 @@
-//! IAM roles with one policy of their own each, under the path `/epochcost/`.
+//! IAM roles under the path `/epochcost/`, each with one inline policy.
 
 use aws_sdk_iam::types::Tag;
 
 use super::{Found, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
 use crate::policy::Policy;
-use crate::run::{IAM_PATH, Marks};
+use crate::run::{IAM_PATH, OwnerTags};
 use crate::{AwsError, Clients, Scope};
 
-/// The name of the one policy that a role has.
+/// Name of a role's inline policy.
 const POLICY: &str = "run";
 
-/// A role.
+/// Specification of a role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The service that may take it on, such as `lambda.amazonaws.com`.
+    /// Service that may assume the role, such as `lambda.amazonaws.com`.
     pub service: &'static str,
-    /// What it may do.
+    /// Permissions.
     pub policy: Policy,
 }
 
+/// Creates the role if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &RoleSpec,
     clients: &Clients,
@@ -48,7 +49,7 @@ pub(super) async fn ensure(
     Ok(scope.role_arn(name))
 }
 
-/// The run's tags, as IAM takes them.
+/// Returns the run's tags in IAM's form.
 pub(super) fn tags(scope: &Scope) -> Result<Vec<Tag>, AwsError> {
     let tags: Result<_, _> = (scope.tags().into_iter())
         .map(|(key, value)| Tag::builder().key(key).value(value).build())
@@ -56,11 +57,12 @@ pub(super) fn tags(scope: &Scope) -> Result<Vec<Tag>, AwsError> {
     built("write tags", tags)
 }
 
-/// What tags of IAM say.
-pub(super) fn marks(tags: &[Tag]) -> Marks {
-    Marks::of(tags.iter().map(|tag| (tag.key(), tag.value())))
+/// Returns our tags among IAM's.
+pub(super) fn owner_tags(tags: &[Tag]) -> OwnerTags {
+    OwnerTags::of(tags.iter().map(|tag| (tag.key(), tag.value())))
 }
 
+/// Lists our roles in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let mut found = Vec::new();
     let mut pages = clients
@@ -84,13 +86,14 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
                 name,
                 role.arn(),
                 region,
-                marks(&tags),
+                owner_tags(&tags),
             ));
         }
     }
     Ok(found)
 }
 
+/// Removes the role, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let name = found.address.name.as_str();
     let doing = format!("remove the role {name}");

@@ -1,22 +1,23 @@
-//! Security groups that admit their own members and nobody else.
+//! Security groups that admit their own members only.
 
 use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup, UserIdGroupPair};
 
 use super::ec2::{found_by_tags, needed, pages, tag_specification, tagged};
-use super::patience::{INTERFACES, once_known, once_unused};
+use super::retry::{INTERFACE_TIMEOUT, once_known, once_unused};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
 
-/// A security group.
+/// Specification of a security group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecurityGroupSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its VPC; nothing is the account's default one.
+    /// Name of its VPC; `None` for the account's default VPC.
     pub vpc: Option<String>,
 }
 
+/// Creates the security group if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &SecurityGroupSpec,
     clients: &Clients,
@@ -27,6 +28,7 @@ pub(super) async fn ensure(
     let id = match id_of(name, clients).await? {
         Some(id) => id,
         None => {
+            // Without a VPC, the account's default one.
             let vpc = match &spec.vpc {
                 Some(vpc) => Some(vpc::required(vpc, clients, &doing).await?),
                 None => None,
@@ -45,6 +47,7 @@ pub(super) async fn ensure(
             })?
         }
     };
+    // Members reach each other on every port.
     let members = IpPermission::builder()
         .ip_protocol("-1")
         .user_id_group_pairs(UserIdGroupPair::builder().group_id(&id).build())
@@ -60,14 +63,14 @@ pub(super) async fn ensure(
     Ok(id)
 }
 
-/// The id of the group of that name.
+/// Returns the id of the group of that name, if there is one.
 pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     let by_name = Filter::builder().name("group-name").values(name).build();
     let listing = clients
         .instances
         .describe_security_groups()
         .filters(by_name);
-    let listed = call!(format!("look for the security group {name}"), listing)?;
+    let listed = call!(format!("find the security group {name}"), listing)?;
     let group = listed
         .security_groups
         .unwrap_or_default()
@@ -76,7 +79,7 @@ pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String
     Ok(group.and_then(|group| group.group_id))
 }
 
-/// The id of the group of that name, for something that is to be in it.
+/// Returns the id of the group of that name, which must exist.
 pub(super) async fn required(
     name: &str,
     clients: &Clients,
@@ -85,6 +88,7 @@ pub(super) async fn required(
     needed(id_of(name, clients).await?, doing, "its security group")
 }
 
+/// Lists our security groups in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients
         .instances
@@ -97,6 +101,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(groups.iter().filter_map(ours).collect())
 }
 
+/// Removes the security group, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let doing = format!("remove the security group {}", found.address.name);
     let delete = || async {
@@ -106,5 +111,5 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             .group_id(&found.id);
         if_there(call!(&doing, delete))
     };
-    once_unused(INTERFACES, delete).await.map(drop)
+    once_unused(INTERFACE_TIMEOUT, delete).await.map(drop)
 }

@@ -4,20 +4,21 @@ use aws_sdk_sfn::types::{StateMachineType, Tag};
 
 use super::{Found, Kind, call};
 use crate::error::{Cause, if_there, unless};
-use crate::run::{Marks, RunId};
+use crate::run::{OwnerTags, RunId};
 use crate::{AwsError, Clients, Scope};
 
-/// A standard state machine.
+/// Specification of a standard state machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateMachineSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of the role that it runs under.
+    /// Name of its role.
     pub role: String,
-    /// Its definition in Amazon States Language.
+    /// Definition in Amazon States Language.
     pub definition: String,
 }
 
+/// Creates the state machine if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &StateMachineSpec,
     clients: &Clients,
@@ -48,6 +49,7 @@ pub(super) async fn ensure(
     Ok(arn)
 }
 
+/// Lists our state machines in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let mut pages = clients.states.list_state_machines().into_paginator().send();
     let mut found = Vec::new();
@@ -55,7 +57,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         let page = page.map_err(|error| AwsError::of("list state machines", error))?;
         for machine in page.state_machines {
             let (name, arn) = (machine.name(), machine.state_machine_arn());
-            // Others' tags are not ours to read: the call may not be allowed.
+            // Reading tags of other projects' machines may not be allowed.
             if RunId::of_name(name).is_none() {
                 continue;
             }
@@ -70,19 +72,20 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
             let pairs = tags
                 .iter()
                 .filter_map(|tag| Some((tag.key()?, tag.value()?)));
-            let marks = Marks::of(pairs);
+            let owner_tags = OwnerTags::of(pairs);
             found.extend(Found::of(
                 Kind::StateMachine,
                 name,
                 arn,
                 clients.region(),
-                marks,
+                owner_tags,
             ));
         }
     }
     Ok(found)
 }
 
+/// Removes the state machine, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let delete = clients
         .states

@@ -1,31 +1,32 @@
-//! Subnets: the one that all of a run's hosts and functions are in.
+//! Subnets: a run has one, with all of its hosts and functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, LocationType, ResourceType, Subnet};
 
 use super::ec2::{found_by_tags, named, needed, pages, tag_specification, tagged};
-use super::patience::{INTERFACES, once_known, once_unused};
+use super::retry::{INTERFACE_TIMEOUT, once_known, once_unused};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there};
 use crate::{AwsError, Clients, Scope};
 
-/// Some 4,000 addresses. Functions share network interfaces (one for each pair
-/// of subnet and security group, and more for many connections), so that a
-/// thousand workers do not take a thousand.
+/// Addresses of the subnet, some 4,000. Functions share network interfaces (one for each
+/// pair of subnet and security group, and more for many connections), so that a thousand
+/// workers need fewer than a thousand.
 const ADDRESSES: &str = "10.0.0.0/20";
 
-/// A subnet whose instances get public addresses.
+/// Specification of a subnet whose instances get public addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubnetSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The name of its VPC.
+    /// Name of its VPC.
     pub vpc: String,
-    /// Types of instances that its availability zone must have.
+    /// Instance types that its availability zone must offer.
     pub instance_types: Vec<String>,
 }
 
+/// Creates the subnet if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &SubnetSpec,
     clients: &Clients,
@@ -71,14 +72,14 @@ async fn create(
     };
     match once_known(create).await {
         Ok(created) => created.subnet.and_then(|subnet| subnet.subnet_id),
-        // A process that died made it, and nobody was told of it before now.
+        // A process that died created the subnet; the journal has no id of it.
         Err(error) if error.cause() == Some(Cause::Exists) => id_of(name, clients).await?,
         Err(error) => return Err(error),
     }
     .ok_or_else(incomplete)
 }
 
-/// The first availability zone that has instances of all types.
+/// Returns the first availability zone that offers all instance types.
 async fn zone(instance_types: &[String], clients: &Clients) -> Result<String, AwsError> {
     let wanted: BTreeSet<&str> = instance_types.iter().map(String::as_str).collect();
     let types = Filter::builder()
@@ -89,6 +90,7 @@ async fn zone(instance_types: &[String], clients: &Clients) -> Result<String, Aw
         .describe_instance_type_offerings()
         .location_type(LocationType::AvailabilityZone)
         .filters(types.build());
+    // Instance types that each zone offers.
     let mut pages = listing.into_paginator().send();
     let mut offered: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     while let Some(page) = pages.next().await {
@@ -104,6 +106,7 @@ async fn zone(instance_types: &[String], clients: &Clients) -> Result<String, Aw
             }
         }
     }
+    // The first zone with all of them.
     let with_all = offered
         .into_iter()
         .find(|(_, kinds)| kinds.len() == wanted.len());
@@ -119,15 +122,15 @@ async fn zone(instance_types: &[String], clients: &Clients) -> Result<String, Aw
         })
 }
 
-/// The id of the subnet of that name.
+/// Returns the id of the subnet of that name, if there is one.
 pub(super) async fn id_of(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     let listing = clients.instances.describe_subnets().filters(named(name));
-    let listed = call!(format!("look for the subnet {name}"), listing)?;
+    let listed = call!(format!("find the subnet {name}"), listing)?;
     let subnet = listed.subnets.unwrap_or_default().into_iter().next();
     Ok(subnet.and_then(|subnet| subnet.subnet_id))
 }
 
-/// The id of the subnet of that name, for something that is to be in it.
+/// Returns the id of the subnet of that name, which must exist.
 pub(super) async fn required(
     name: &str,
     clients: &Clients,
@@ -136,6 +139,7 @@ pub(super) async fn required(
     needed(id_of(name, clients).await?, doing, "its subnet")
 }
 
+/// Lists our subnets in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients.instances.describe_subnets().filters(tagged());
     let subnets = pages!(listing, "list subnets", subnets);
@@ -144,11 +148,12 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(subnets.iter().filter_map(ours).collect())
 }
 
+/// Removes the subnet, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let doing = format!("remove the subnet {}", found.address.name);
     let delete = || async {
         let delete = clients.instances.delete_subnet().subnet_id(&found.id);
         if_there(call!(&doing, delete))
     };
-    once_unused(INTERFACES, delete).await.map(drop)
+    once_unused(INTERFACE_TIMEOUT, delete).await.map(drop)
 }

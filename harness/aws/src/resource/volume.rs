@@ -1,5 +1,5 @@
-//! EBS volumes that an instance left. They are made with instances, and go
-//! with them unless something went wrong.
+//! EBS volumes that an instance left behind. They are created and removed with their
+//! instance unless something went wrong.
 
 use aws_sdk_ec2::types::{Filter, VolumeState};
 
@@ -8,8 +8,9 @@ use super::{Found, Holding, Kind, call};
 use crate::error::{Cause, unless};
 use crate::{AwsError, Clients};
 
+/// Lists our volumes in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
-    // One that is attached belongs to an instance, which is found by itself.
+    // An attached volume belongs to an instance, which is listed itself.
     let left = Filter::builder()
         .name("status")
         .values(VolumeState::Available.as_str())
@@ -30,6 +31,7 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(ours.collect())
 }
 
+/// Removes the volume, and waits until it is gone where others depend on that.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let delete = clients.instances.delete_volume().volume_id(&found.id);
     let removed = call!(format!("remove the volume {}", found.id), delete).map(drop);

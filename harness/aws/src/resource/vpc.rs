@@ -1,28 +1,30 @@
-//! VPCs: a run's own network, never the account's default one, whose routes an
-//! endpoint would change for everybody in it.
+//! VPCs: the network of a run. The account's default VPC is never used: an endpoint would
+//! change routes of everything else in it.
 
 use std::time::Duration;
 
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc, VpcState};
 
 use super::ec2::{found_by_tags, named, needed, pages, tag_specification, tagged};
-use super::patience::{once_known, once_unused, until};
+use super::retry::{once_known, once_unused, until};
 use super::{Found, Kind, call};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
 
 /// Addresses of a run's network (RFC 1918).
 const ADDRESSES: &str = "10.0.0.0/16";
-/// A VPC is there within seconds, and can go when what was in it has.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time limit for creation and removal: a VPC exists within seconds, and can be removed
+/// once its resources are gone.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A VPC.
+/// Specification of a VPC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VpcSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
+/// Creates the VPC if there is none of its name, and completes it; returns its id.
 pub(super) async fn ensure(
     spec: &VpcSpec,
     clients: &Clients,
@@ -48,8 +50,8 @@ pub(super) async fn ensure(
         }
     };
     let what = format!("the VPC {name}");
-    until(&what, PATIENCE, || is_available(name, clients)).await?;
-    // Names of endpoints lead to them only with both; one call takes one.
+    until(&what, TIMEOUT, || is_available(name, clients)).await?;
+    // Names of endpoints resolve to them only with both attributes; a call takes one.
     let on = || AttributeBooleanValue::builder().value(true).build();
     let modify = || clients.instances.modify_vpc_attribute().vpc_id(&id);
     once_known(|| async { call!(&doing, modify().enable_dns_support(on())) }).await?;
@@ -59,7 +61,7 @@ pub(super) async fn ensure(
 
 async fn find(name: &str, clients: &Clients) -> Result<Option<Vpc>, AwsError> {
     let listing = clients.instances.describe_vpcs().filters(named(name));
-    let listed = call!(format!("look for the VPC {name}"), listing)?;
+    let listed = call!(format!("find the VPC {name}"), listing)?;
     Ok(listed.vpcs.unwrap_or_default().into_iter().next())
 }
 
@@ -68,12 +70,12 @@ async fn is_available(name: &str, clients: &Clients) -> Result<bool, AwsError> {
     Ok(found.is_some_and(|vpc| vpc.state == Some(VpcState::Available)))
 }
 
-/// The id of the VPC of that name.
+/// Returns the id of the VPC of that name, if there is one.
 async fn id_of(name: &str, clients: &Clients) -> Result<Option<String>, AwsError> {
     Ok(find(name, clients).await?.and_then(|vpc| vpc.vpc_id))
 }
 
-/// The id of the VPC of that name, for something that is to be in it.
+/// Returns the id of the VPC of that name, which must exist.
 pub(super) async fn required(
     name: &str,
     clients: &Clients,
@@ -82,7 +84,7 @@ pub(super) async fn required(
     needed(id_of(name, clients).await?, doing, "its VPC")
 }
 
-/// How many VPCs there are in the region, whosever they are.
+/// Returns the number of all VPCs in the region.
 pub(crate) async fn count(clients: &Clients) -> Result<usize, AwsError> {
     let mut pages = clients.instances.describe_vpcs().into_paginator().send();
     let mut count = 0;
@@ -93,7 +95,7 @@ pub(crate) async fn count(clients: &Clients) -> Result<usize, AwsError> {
     Ok(count)
 }
 
-/// The id of the route table of a VPC's subnets that have none of their own.
+/// Returns the id of a VPC's main route table: that of subnets without their own.
 pub(super) async fn main_route_table(
     vpc: &str,
     clients: &Clients,
@@ -113,6 +115,7 @@ pub(super) async fn main_route_table(
     })
 }
 
+/// Lists our VPCs in the clients' region.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let listing = clients.instances.describe_vpcs().filters(tagged());
     let vpcs = pages!(listing, "list VPCs", vpcs);
@@ -120,12 +123,12 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     Ok(vpcs.iter().filter_map(ours).collect())
 }
 
-/// Its main route table and its default security group go with it.
+/// Removes the VPC with its main route table and its default security group.
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let doing = format!("remove the VPC {}", found.address.name);
     let delete = || async {
         let delete = clients.instances.delete_vpc().vpc_id(&found.id);
         if_there(call!(&doing, delete))
     };
-    once_unused(PATIENCE, delete).await.map(drop)
+    once_unused(TIMEOUT, delete).await.map(drop)
 }

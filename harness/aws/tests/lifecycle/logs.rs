@@ -40,11 +40,11 @@ fn report(id: usize) -> String {
     format!("REPORT RequestId: id-{id:03}\tDuration: {id}.00 ms\tBilled Duration: {id} ms\t")
 }
 
-async fn search(clients: &Clients, expected: &BTreeSet<String>, patience_ms: u64) -> Reports {
+async fn search(clients: &Clients, expected: &BTreeSet<String>, timeout_ms: u64) -> Reports {
     let search = Search {
         groups: &[GROUP.to_owned()],
         since: Timestamp::now() - Duration::from_secs(3600),
-        patience: Duration::from_millis(patience_ms),
+        timeout: Duration::from_millis(timeout_ms),
         interval: Duration::from_millis(50),
     };
     collect(clients, &search, expected).await.unwrap()
@@ -62,7 +62,7 @@ async fn lines_are_waited_for_until_all_are_there_and_no_longer_than_agreed() {
         .await
         .unwrap();
     let expected: BTreeSet<String> = (0..150).map(|id| format!("id-{id:03}")).collect();
-    // Many streams, other lines between, one delivered twice.
+    // Many streams, with other lines between, one of them delivered twice.
     let mut first: Vec<String> = (0..100).map(report).collect();
     first.push("START RequestId: id-100 Version: $LATEST".into());
     first.push(report(7));
@@ -70,7 +70,7 @@ async fn lines_are_waited_for_until_all_are_there_and_no_longer_than_agreed() {
     let partial = search(&clients, &expected, 0).await;
     assert_eq!((partial.lines.len(), partial.missing.len()), (100, 50));
     assert_eq!(partial.repeated, 1);
-    // The rest comes while they are waited for.
+    // The rest appears during the wait.
     let late: Vec<String> = (100..150).map(report).collect();
     let deliver = async {
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -1,5 +1,5 @@
-//! A run's life on an emulated account: made, gone on with, taken away, and
-//! killed after every single step.
+//! Life of a run on an emulated account: created, resumed, removed, and killed after every
+//! single step.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,15 +15,15 @@ use epochcost_aws::calls::CALLS;
 use epochcost_aws::reports::{Search, collect};
 use epochcost_aws::resource::{Kind, Spec};
 use epochcost_aws::{
-    Call, Clients, Journal, Observer, RunId, Whose, provision, remove_all, survey, tear_down,
+    Call, Clients, Journal, Observer, RunFilter, RunId, provision, remove_all, survey, tear_down,
 };
 
-/// What the run that is killed has.
+/// Number of resources of the run that is killed.
 const RESOURCES: usize = 16;
 
 use run::{REGION, RUN, approval, provision_and_kill, specs};
 
-/// Not a test: the process that the others start and kill.
+/// Process that the other tests start and kill; not a test itself.
 #[tokio::test]
 #[ignore = "started by other tests"]
 async fn a_process_that_dies() {
@@ -38,8 +38,8 @@ fn regions() -> Vec<String> {
     ["us-east-1", REGION].map(str::to_owned).into()
 }
 
-/// Kills a process after its first, second, third … step, until one comes to
-/// its end; after each, `then` must leave nothing behind.
+/// Kills a process after its first, second, third … step, until one completes; after each,
+/// `then` must leave nothing behind.
 async fn kill_everywhere<F, T>(then: F)
 where
     F: Fn(Clients, std::path::PathBuf) -> T,
@@ -58,7 +58,7 @@ where
         let left = moto::everything(&config).await;
         assert!(left.is_empty(), "killed after step {at}: {left:?}");
         if ended {
-            // Each resource takes two events and a call at least.
+            // Each resource takes at least two events and a call.
             assert!(at > 3 * RESOURCES, "a whole run took {at} steps");
             assert!(most >= RESOURCES, "at most {most} resources were there");
             return;
@@ -74,9 +74,9 @@ async fn after_a_kill_at_any_step_the_journal_leaves_nothing() {
             return;
         };
         let removed = tear_down(&clients, &mut journal).await.unwrap();
-        assert!(removed.left.is_empty(), "{:?}", removed.left);
-        assert!(journal.held().is_empty());
-        assert!(Journal::resume(&path).unwrap().held().is_empty());
+        assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+        assert!(journal.outstanding().is_empty());
+        assert!(Journal::resume(&path).unwrap().outstanding().is_empty());
     })
     .await;
 }
@@ -84,11 +84,15 @@ async fn after_a_kill_at_any_step_the_journal_leaves_nothing() {
 #[tokio::test]
 async fn after_a_kill_at_any_step_tags_and_names_alone_leave_nothing() {
     kill_everywhere(|clients, _| async move {
-        let found = survey(&clients, &regions(), &Whose::AllRuns).await.unwrap();
+        let found = survey(&clients, &regions(), &RunFilter::AllRuns)
+            .await
+            .unwrap();
         let removed = remove_all(found, &clients).await;
-        assert!(removed.left.is_empty(), "{:?}", removed.left);
-        // Once more does no harm.
-        let found = survey(&clients, &regions(), &Whose::AllRuns).await.unwrap();
+        assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+        // A repetition is harmless.
+        let found = survey(&clients, &regions(), &RunFilter::AllRuns)
+            .await
+            .unwrap();
         assert_eq!(found, []);
     })
     .await;
@@ -105,10 +109,10 @@ async fn after_a_kill_at_any_step_a_run_can_be_gone_on_with() {
             .await
             .unwrap();
         let wanted: BTreeSet<_> = specs.iter().map(Spec::address).collect();
-        let found = survey(&clients, &regions(), &Whose::Run(RunId::new(RUN)))
+        let found = survey(&clients, &regions(), &RunFilter::Run(RunId::new(RUN)))
             .await
             .unwrap();
-        // Nothing is missing, and nothing is there twice.
+        // Nothing is missing, and nothing exists twice.
         assert_eq!(found.len(), wanted.len(), "{found:?}");
         assert_eq!(
             found
@@ -154,21 +158,21 @@ async fn what_is_not_ours_stays() {
         "unused"
     ));
     let clients = clients(&moto.url).await;
-    let other = Whose::Run(RunId::new(RUN + 1));
+    let other = RunFilter::Run(RunId::new(RUN + 1));
     assert_eq!(survey(&clients, &regions(), &other).await.unwrap(), []);
-    let not_yet = Whose::ExpiredAt("2098-12-31T00:00:00Z".parse().unwrap());
+    let not_yet = RunFilter::ExpiredAt("2098-12-31T00:00:00Z".parse().unwrap());
     assert_eq!(survey(&clients, &regions(), &not_yet).await.unwrap(), []);
-    let then = Whose::ExpiredAt("2099-01-02T00:00:00Z".parse().unwrap());
+    let then = RunFilter::ExpiredAt("2099-01-02T00:00:00Z".parse().unwrap());
     let found = survey(&clients, &regions(), &then).await.unwrap();
     assert_eq!(found.len(), RESOURCES);
     assert_eq!(found.first().unwrap().address.kind, Kind::Instance);
     let removed = remove_all(found, &clients).await;
-    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
     assert_eq!(moto::everything(&config).await, before);
 }
 
-/// What functions reach their hosts by, and hosts the internet, as an emulator
-/// has it after a whole provisioning.
+/// The network of functions and hosts, as the emulator has it after a complete
+/// provisioning.
 #[tokio::test]
 async fn a_runs_network_leads_where_it_must() {
     let Some(moto) = moto::start() else { return };
@@ -244,7 +248,7 @@ async fn a_runs_network_leads_where_it_must() {
     assert_eq!(placed.security_group_ids().len(), 1);
 }
 
-/// Remembers every call.
+/// Observer that records every call.
 #[derive(Default)]
 struct Calls(Mutex<BTreeSet<Call>>);
 
@@ -277,11 +281,11 @@ async fn the_table_of_calls_is_the_calls_that_are_made() {
     let search = Search {
         groups: &groups,
         since: jiff::Timestamp::UNIX_EPOCH,
-        patience: Duration::ZERO,
+        timeout: Duration::ZERO,
         interval: Duration::ZERO,
     };
     collect(&clients, &search, &BTreeSet::new()).await.unwrap();
-    let left = tear_down(&clients, &mut journal).await.unwrap().left;
+    let left = tear_down(&clients, &mut journal).await.unwrap().leftovers;
     assert!(left.is_empty(), "{left:?}");
     clients.regions().await.unwrap();
     let made: BTreeSet<(String, String)> = (calls.0.lock().unwrap().iter())
@@ -336,7 +340,7 @@ async fn no_secret_is_written_anywhere() {
     let function = lambda.get_function().function_name(name("worker-2048"));
     let function = function.send().await.unwrap();
     let environment = function.configuration().unwrap().environment().unwrap();
-    // Printed whole, it would be redacted.
+    // Printed as a whole, it would be redacted.
     written += &format!("{:?} {:?}", function.tags(), environment.variables());
     let iam = aws_sdk_iam::Client::new(&config);
     let policy = iam

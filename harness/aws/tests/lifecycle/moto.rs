@@ -1,5 +1,4 @@
-//! A moto server of one's own, and a look at everything in it that does not
-//! depend on tags.
+//! A moto server for one test, and a list of everything in it that does not depend on tags.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::Credentials;
 
-/// Names the program, where it is not on the path.
+/// Variable with the path of the program, where it is not on the path.
 const VARIABLE: &str = "EPOCHCOST_MOTO_SERVER";
 
 pub struct Moto {
@@ -25,10 +24,10 @@ impl Drop for Moto {
     }
 }
 
-/// A server, or nothing where moto is not installed.
+/// Starts a server; returns nothing where moto is not installed.
 ///
-/// Without it tests say that they did not run; under
-/// EPOCHCOST_REQUIRE_SERVERS=1 they fail.
+/// Tests without it report that they did not run; under EPOCHCOST_REQUIRE_SERVERS=1 they
+/// fail.
 pub fn start() -> Option<Moto> {
     let program = std::env::var_os(VARIABLE).map_or_else(|| "moto_server".into(), PathBuf::from);
     let port = TcpListener::bind("127.0.0.1:0")
@@ -82,7 +81,7 @@ pub async fn config(url: &str, region: &str) -> SdkConfig {
         .await
 }
 
-/// Forgets everything.
+/// Resets the server.
 pub async fn reset(url: &str) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let address = url.strip_prefix("http://").unwrap();
@@ -96,8 +95,8 @@ pub async fn reset(url: &str) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// Everything in the account and region, whosever it is and whatever its tags,
-/// but what a new account has.
+/// Returns everything in the account and region, whatever its tags, except for what a new
+/// account has.
 pub async fn everything(config: &SdkConfig) -> Vec<String> {
     let mut all = Vec::new();
     let s3 = aws_sdk_s3::Client::new(config);
@@ -177,7 +176,7 @@ pub async fn everything(config: &SdkConfig) -> Vec<String> {
     all
 }
 
-/// What is in no default VPC.
+/// Returns resources outside of default VPCs.
 async fn everything_of_networks(ec2: &aws_sdk_ec2::Client, all: &mut Vec<String>) {
     let vpcs = ec2.describe_vpcs().send().await.unwrap();
     let theirs: Vec<_> = (vpcs.vpcs().iter())
@@ -201,7 +200,7 @@ async fn everything_of_networks(ec2: &aws_sdk_ec2::Client, all: &mut Vec<String>
     }
     let endpoints = ec2.describe_vpc_endpoints().send().await.unwrap();
     for endpoint in endpoints.vpc_endpoints() {
-        // moto keeps those that were removed.
+        // moto keeps removed instances.
         if endpoint.state().unwrap().as_str() != "deleted" {
             all.push(format!("endpoint {}", endpoint.vpc_endpoint_id().unwrap()));
         }

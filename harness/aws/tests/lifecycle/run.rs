@@ -1,5 +1,5 @@
-//! A run with at least one resource of every kind that is made, and processes
-//! that die in the middle of making it.
+//! A run with at least one resource of every kind, and processes that die while they create
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,14 +12,14 @@ use epochcost_aws::resource::{
     SecurityGroupSpec, Spec, StateMachineSpec, SubnetSpec, VpcSpec,
 };
 use epochcost_aws::{
-    Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, configuration, policy,
+    Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, configuration, permissions,
     provision,
 };
 
 pub const RUN: u64 = 0x00c0_ffee;
 pub const REGION: &str = "eu-west-1";
 
-/// Everything that a run of functions, machines and instances makes.
+/// Returns everything that a run of functions, machines and instances creates.
 pub fn specs(scope: &Scope) -> Vec<Spec> {
     let name = |what: &str| scope.run.name(what);
     let bucket = |what: &str, objects| {
@@ -54,17 +54,17 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
         role(
             "functions",
             "lambda.amazonaws.com",
-            policy::of_functions(scope, true),
+            permissions::functions(scope, true),
         ),
         role(
             "machines",
             "states.amazonaws.com",
-            policy::of_state_machines(scope),
+            permissions::state_machines(scope),
         ),
         role(
             "instances",
             "ec2.amazonaws.com",
-            policy::of_instances(scope, true),
+            permissions::instances(scope, true),
         ),
         Spec::InstanceProfile(InstanceProfileSpec {
             name: name("instances"),
@@ -130,7 +130,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
     ]
 }
 
-/// The end record of a ZIP archive without entries.
+/// End record of a ZIP archive without entries.
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 pub fn approval(specs: &[Spec]) -> Approval {
@@ -144,8 +144,8 @@ pub fn approval(specs: &[Spec]) -> Approval {
     .unwrap()
 }
 
-/// Ends the process after so many steps: calls that were answered, and events
-/// on the disk.
+/// Hook that ends the process after a number of steps: answered calls, and events on the
+/// disk.
 struct Killer {
     steps: AtomicUsize,
     at: usize,
@@ -165,8 +165,7 @@ impl Observer for Killer {
     }
 }
 
-/// What a process that is to die does: a whole run's provisioning, configured
-/// by the environment alone.
+/// Provisions a whole run, configured by the environment alone, in the process that dies.
 pub async fn provision_until_killed() {
     let at = std::env::var("TEST_KILL_AT").unwrap().parse().unwrap();
     let path = PathBuf::from(std::env::var_os("TEST_JOURNAL").unwrap());
@@ -180,14 +179,14 @@ pub async fn provision_until_killed() {
     let scope = clients.scope(RunId::new(RUN), expires).await.unwrap();
     let mut journal = Journal::begin(&path, scope.clone()).unwrap();
     let events = killer.clone();
-    journal.set_written(Box::new(move |_| events.step()));
+    journal.on_write(Box::new(move |_| events.step()));
     let specs = specs(&scope);
     provision(&specs, &clients, &mut journal, &approval(&specs))
         .await
         .unwrap();
 }
 
-/// Runs the above in a process of its own; whether it came to its end.
+/// Runs the provisioning in a process of its own; returns whether it completed.
 pub fn provision_and_kill(url: &str, journal: &Path, at: usize, secret: &str) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "a_process_that_dies"])

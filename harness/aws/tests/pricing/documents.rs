@@ -1,8 +1,8 @@
-//! Products in the shape of the Pricing API, made by hand.
+//! Products in the form of the Pricing API, written by hand.
 
 use serde_json::{Value, json};
 
-/// A product as `GetProducts` has it in its `PriceList`: JSON in a string.
+/// Returns a product in the form of `PriceList` in `GetProducts`: JSON in a string.
 /// `tiers` are pairs of a range's begin and its price; each ends where the
 /// next begins.
 pub fn product(sku: &str, service: &str, unit: &str, tiers: &[(&str, &str)]) -> Value {

@@ -88,7 +88,7 @@ fn a_region_without_the_product_is_an_error_that_names_both() {
     );
 }
 
-/// Whatever is not understood is an error, and never 0.
+/// A document that is not understood is an error, and never 0.
 #[test]
 fn what_is_not_understood_is_never_a_price() {
     let term = "/terms/OnDemand/G4DNXLARGESKU001.JRTCKXETXF";
@@ -171,7 +171,7 @@ async fn config(url: &str) -> SdkConfig {
         .await
 }
 
-/// Answers as the API: by service and filters, a page of one product at a time.
+/// Answers like the API: by service and filters, with one product per page.
 fn answer(asked: &Value) -> Value {
     let filter = |field: &str| {
         let filters = asked["Filters"].as_array().unwrap();
@@ -182,7 +182,7 @@ fn answer(asked: &Value) -> Value {
     let products: Vec<Value> = match asked["ServiceCode"].as_str().unwrap() {
         "AWSLambda" => vec![documents::lambda_duration(), documents::lambda_duration()],
         "AmazonVPC" => {
-            // Usage types begin with a prefix of the region's.
+            // Usage types begin with the region's prefix.
             let filters = asked["Filters"].as_array().unwrap();
             let usage = json!({
                 "Type": "CONTAINS", "Field": "usagetype", "Value": "VpcEndpoint-Hours",
@@ -229,6 +229,6 @@ async fn prices_come_over_the_wire() {
     assert_eq!(prices[0].as_ref().unwrap().usd, 0.0000166667);
     assert!(matches!(prices[1], Err(PriceError::NotOffered { .. })));
     assert_eq!(prices[2].as_ref().unwrap().usd, 0.01);
-    // Two pages of one, and one of each other.
+    // Two pages of one product, and one of each other.
     assert_eq!(requests.load(Ordering::SeqCst), 4);
 }

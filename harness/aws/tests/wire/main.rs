@@ -1,5 +1,5 @@
-//! Refusals and looks over AWS's wire formats, from documents made by hand:
-//! what no emulator can be brought to say.
+//! Refusals and checks over AWS' wire formats, from documents written by hand: answers that
+//! no emulator gives.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,12 +7,11 @@ mod metrics;
 mod network;
 mod service;
 
-use epochcost_aws::doctor::{Look, Needs, look};
-use epochcost_aws::{AwsError, Cause, Whose, survey};
+use epochcost_aws::doctor::{Check, Needs, check};
+use epochcost_aws::{AwsError, Cause, RunFilter, survey};
 use service::{Service, ec2_error, identity, regions};
 
-/// The cause that a refusal of `DescribeRegions` is known by, and how often it
-/// was asked.
+/// Returns the cause of a refused `DescribeRegions`, and the number of requests.
 async fn refused(answer: service::Answerer) -> (AwsError, usize) {
     let service = Service::start(answer).await;
     let error = service.clients().await.regions().await.unwrap_err();
@@ -83,7 +82,7 @@ async fn refusals_are_told_apart_and_say_what_to_do() {
     }
 }
 
-/// No capacity is a shortage of AWS's, whatever the status: no quota helps.
+/// A lack of capacity is AWS' shortage, whatever the status: no quota helps.
 #[tokio::test]
 async fn no_capacity_is_no_quota() {
     let answer: service::Answerer = |_| (500, ec2_error("InsufficientInstanceCapacity"));
@@ -102,21 +101,21 @@ async fn nobody_at_the_other_end_is_no_refusal() {
             "a", "b", None, None, "test",
         ))
         .retry_config(aws_config::retry::RetryConfig::disabled())
-        // The discard port of the loopback, where nobody listens.
+        // The discard port of the loopback interface, which is closed.
         .endpoint_url("http://127.0.0.1:9");
     clients = epochcost_aws::Clients::new(config.load().await, None).unwrap_or(clients);
     let error = clients.regions().await.unwrap_err();
     assert_eq!(error.cause(), Some(Cause::Unreachable), "{error}");
 }
 
-/// A survey that could not ask everybody must not read as "nothing is left".
+/// An incomplete survey must not read as "nothing is left".
 #[tokio::test]
 async fn a_survey_with_a_gap_is_an_error() {
     let service = Service::start(|_| (403, ec2_error("UnauthorizedOperation"))).await;
     let all = survey(
         &service.clients().await,
         &["eu-west-1".to_owned()],
-        &Whose::AllRuns,
+        &RunFilter::AllRuns,
     )
     .await;
     assert!(all.is_err());
@@ -131,7 +130,7 @@ fn vpcs(count: usize) -> String {
     network::ec2("DescribeVpcs", &format!("<vpcSet>{items}</vpcSet>"))
 }
 
-/// A decision for each of two actions.
+/// Returns a decision for each of two actions.
 fn decisions(second: &str) -> String {
     let one = |action: &str, decision: &str| {
         format!(
@@ -148,22 +147,22 @@ fn decisions(second: &str) -> String {
     )
 }
 
-async fn looks(answer: service::Answerer) -> Vec<Look> {
+async fn checks(answer: service::Answerer) -> Vec<Check> {
     let service = Service::start(answer).await;
     let needs = Needs {
         concurrency: 12,
         gpu_workers: 4,
     };
-    look(&service.clients().await, needs).await
+    check(&service.clients().await, needs).await
 }
 
-fn one<'a>(looks: &'a [Look], what: &str) -> &'a Look {
-    looks.iter().find(|look| look.what == what).unwrap()
+fn one<'a>(checks: &'a [Check], what: &str) -> &'a Check {
+    checks.iter().find(|check| check.what == what).unwrap()
 }
 
 #[tokio::test]
 async fn an_account_with_everything_is_fine() {
-    let looks = looks(|operation| match operation {
+    let checks = checks(|operation| match operation {
         "GetCallerIdentity" => (200, identity()),
         "DescribeRegions" => (200, regions()),
         "GetServiceQuota" => (200, quota(1000.0)),
@@ -173,13 +172,13 @@ async fn an_account_with_everything_is_fine() {
         other => panic!("nobody should ask for {other}"),
     })
     .await;
-    assert!(looks.iter().all(|look| look.found.is_ok()), "{looks:?}");
-    assert_eq!(looks.len(), 7);
+    assert!(checks.iter().all(|check| check.found.is_ok()), "{checks:?}");
+    assert_eq!(checks.len(), 7);
 }
 
 #[tokio::test]
 async fn what_is_missing_is_named_with_what_to_ask_for() {
-    let looks = looks(|operation| match operation {
+    let checks = checks(|operation| match operation {
         "GetCallerIdentity" => (200, identity()),
         "DescribeRegions" => (200, regions().replace("eu-west-1", "us-east-1")),
         "GetServiceQuota" => (200, quota(8.0)),
@@ -189,37 +188,37 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
         other => panic!("nobody should ask for {other}"),
     })
     .await;
-    assert!(one(&looks, "AWS region").found.is_err());
+    assert!(one(&checks, "AWS region").found.is_err());
     assert!(
-        one(&looks, "Lambda concurrency")
+        one(&checks, "Lambda concurrency")
             .remedy
             .contains("at least 12")
     );
     // Four workers of four vCPUs.
     assert!(
-        one(&looks, "G instances")
+        one(&checks, "G instances")
             .remedy
             .contains("at least 16 of L-DB2E81BA")
     );
-    // The run's beside the eight that are there.
+    // The run's VPC in addition to eight existing ones.
     assert!(
-        one(&looks, "VPCs")
+        one(&checks, "VPCs")
             .remedy
             .contains("at least 9 of L-F678F1CE")
     );
-    assert!(one(&looks, "EC2 dry run").found.is_err());
-    let permissions = one(&looks, "permissions").found.as_ref().unwrap_err();
+    assert!(one(&checks, "EC2 dry run").found.is_err());
+    let permissions = one(&checks, "permissions").found.as_ref().unwrap_err();
     assert_eq!(permissions, "not allowed: iam:CreateRole");
 }
 
 #[tokio::test]
 async fn without_an_identity_nothing_else_is_asked() {
-    let looks = looks(|_| {
+    let checks = checks(|_| {
         let error = "<ErrorResponse><Error><Type>Sender</Type><Code>ExpiredToken</Code>\
                      <Message>told to</Message></Error></ErrorResponse>";
         (403, error.to_owned())
     })
     .await;
-    assert_eq!(looks.len(), 1);
-    assert!(looks[0].remedy.contains("aws sso login"), "{looks:?}");
+    assert_eq!(checks.len(), 1);
+    assert!(checks[0].remedy.contains("aws sso login"), "{checks:?}");
 }

@@ -1,5 +1,5 @@
-//! CloudWatch's metrics in the service's own format (Smithy RPC v2 CBOR), by
-//! hand: moto does not speak it.
+//! CloudWatch's metrics in the service's own format (Smithy RPC v2 CBOR), written by hand:
+//! moto does not support it.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,13 +11,13 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use ciborium::{Value, cbor};
-use epochcost_aws::metrics::{Asked, Measured, read};
+use epochcost_aws::metrics::{Measured, MetricsRequest, read};
 use epochcost_aws::{AwsError, Cause, Clients};
 use tokio::net::TcpListener;
 
 const PATH: &str = "/service/GraniteServiceVersion20100801/operation/GetMetricData";
 
-/// A query's values, as one page has them.
+/// Returns a query's values on one page.
 fn result(id: &str, status: &str, values: &[f64]) -> Value {
     let none: [Value; 0] = [];
     let result = cbor!({
@@ -38,7 +38,7 @@ fn page(results: Vec<Value>, next: Option<&str>) -> Value {
     page.unwrap()
 }
 
-/// What is answered, by how often was asked before.
+/// Answer, by the number of earlier requests.
 type Answers = fn(usize) -> (u16, Value);
 
 struct CloudWatch {
@@ -88,7 +88,7 @@ impl CloudWatch {
             .endpoint_url(&self.url);
         let clients = Clients::new(config.load().await, None).unwrap();
         let functions: Vec<String> = functions.iter().map(|name| (*name).to_owned()).collect();
-        let asked = Asked {
+        let asked = MetricsRequest {
             functions: &functions,
             instances: &[("epochcost-worker-0".to_owned(), "i-0123".to_owned())],
             since: "2026-11-21T10:02:00Z".parse().unwrap(),
@@ -97,8 +97,8 @@ impl CloudWatch {
         read(&clients, &asked).await
     }
 
-    /// Whether a request held these bytes.
-    fn held(&self, request: usize, text: &str) -> bool {
+    /// Returns whether a request contained these bytes.
+    fn contained(&self, request: usize, text: &str) -> bool {
         let asked = self.asked.lock().unwrap();
         let mut windows = asked[request].windows(text.len());
         windows.any(|window| window == text.as_bytes())
@@ -115,7 +115,7 @@ fn value(measured: &[Measured], of: &str, metric: &str) -> Option<f64> {
 #[tokio::test]
 async fn metrics_come_over_several_pages_and_periods() {
     let cloud = CloudWatch::start(|before| match before {
-        // Of the first function: invocations of a period, and then of another.
+        // The first function: invocations of one period, and then of another.
         0 => {
             let results = vec![
                 result("m0", "PartialData", &[3.0, 1.0]),
@@ -136,13 +136,13 @@ async fn metrics_come_over_several_pages_and_periods() {
     })
     .await;
     let measured = cloud.read(&["f", "g"]).await.unwrap();
-    // Seven of each function, and the instance's one.
+    // Seven metrics per function, and one of the instance.
     assert_eq!(measured.len(), 15);
     assert_eq!(value(&measured, "f", "Invocations"), Some(6.0));
     assert_eq!(value(&measured, "f", "Duration"), Some(250.5));
     assert_eq!(value(&measured, "f", "Throttles"), Some(5.0));
     assert_eq!(value(&measured, "f", "ConcurrentExecutions"), Some(4.0));
-    // What it knows nothing of is not 0.
+    // Unknown metrics are not 0.
     assert_eq!(value(&measured, "f", "Errors"), None);
     assert_eq!(value(&measured, "g", "Invocations"), None);
     assert_eq!(
@@ -156,12 +156,12 @@ async fn metrics_come_over_several_pages_and_periods() {
         "AWS/EC2",
         "i-0123",
     ] {
-        assert!(cloud.held(0, text), "{text}");
+        assert!(cloud.contained(0, text), "{text}");
     }
-    assert!(!cloud.held(0, "NextToken") && cloud.held(1, "more"));
+    assert!(!cloud.contained(0, "NextToken") && cloud.contained(1, "more"));
 }
 
-/// One call takes 500 queries.
+/// A call takes 500 queries.
 #[tokio::test]
 async fn many_functions_are_asked_for_in_several_calls() {
     let cloud = CloudWatch::start(|before| {
@@ -192,7 +192,7 @@ async fn a_refusal_is_an_error_and_no_metric() {
     let error = throttled.read(&["f"]).await.unwrap_err();
     assert_eq!(error.cause(), Some(Cause::Throttled), "{error}");
     assert_eq!(throttled.asked.lock().unwrap().len(), 3);
-    // Of one metric, in an answer that is none itself.
+    // The refusal of one metric, in a successful answer.
     let partly =
         CloudWatch::start(|_| (200, page(vec![result("m0", "InternalError", &[])], None))).await;
     let error = partly.read(&["f"]).await.unwrap_err();

@@ -1,17 +1,17 @@
-//! A run's network where AWS takes its time, which an emulator does not:
-//! endpoints that are not there at once, interfaces that hold what is removed.
+//! Delays of AWS that an emulator does not have: endpoints that are not available at once,
+//! and interfaces that block the removal of their network.
 
 use epochcost_aws::resource::{
     Address, Architecture, EndpointService, EndpointSpec, Found, FunctionNetwork, FunctionSpec,
     Holding, InstanceSpec, Kind, Spec, SubnetSpec,
 };
 use epochcost_aws::{
-    Approval, AwsError, Clients, Consent, Journal, Removed, RunId, provision, remove_all,
+    Approval, AwsError, Clients, Consent, Journal, Removal, RunId, provision, remove_all,
 };
 
 use super::service::{Service, ec2_error, identity};
 
-/// An answer of EC2.
+/// Returns an answer of EC2.
 pub fn ec2(operation: &str, content: &str) -> String {
     format!(
         "<{operation}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
@@ -27,7 +27,7 @@ async fn clients(service: &Service) -> Clients {
     service.clients().await
 }
 
-/// Makes one thing.
+/// Provisions one resource.
 async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
     let clients = clients(service).await;
     let expires = "2099-01-01T00:00:00Z".parse().unwrap();
@@ -41,7 +41,7 @@ async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
     Ok(made[0].1.clone())
 }
 
-async fn remove(service: &Service, found: Vec<Found>) -> Removed {
+async fn remove(service: &Service, found: Vec<Found>) -> Removal {
     remove_all(found, &clients(service).await).await
 }
 
@@ -80,7 +80,7 @@ fn endpoints(state: &str) -> String {
     )
 }
 
-/// Where the network is there.
+/// Answers where the network exists.
 fn network(operation: &str) -> (u16, String) {
     let text = match operation {
         "GetCallerIdentity" => identity(),
@@ -104,7 +104,7 @@ fn network(operation: &str) -> (u16, String) {
 #[tokio::test]
 async fn an_endpoint_is_waited_for_until_it_answers() {
     let service = Service::start_counting(|operation, before| match (operation, before) {
-        // Nothing is there; the VPC is not known at once; then it comes.
+        // The endpoint does not exist; EC2 does not know the VPC at once; then it does.
         ("DescribeVpcEndpoints", 0) => (200, ec2(operation, "<vpcEndpointSet></vpcEndpointSet>")),
         ("CreateVpcEndpoint", 0) => (400, ec2_error("InvalidVpcId.NotFound")),
         ("CreateVpcEndpoint", _) => (
@@ -146,11 +146,11 @@ async fn an_endpoint_is_removed_when_its_interface_is() {
     })
     .await;
     let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
-    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
     assert_eq!(service.asked("DescribeVpcEndpoints"), 2);
 }
 
-/// The refusal stands in an answer with status 200.
+/// The refusal is in an answer with status 200.
 #[tokio::test]
 async fn an_endpoint_that_refuses_to_go_is_left_and_named() {
     let service = Service::start(|operation| match operation {
@@ -164,7 +164,7 @@ async fn an_endpoint_that_refuses_to_go_is_left_and_named() {
     })
     .await;
     let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
-    let (_, error) = &removed.left[0];
+    let (_, error) = &removed.leftovers[0];
     assert!(error.to_string().contains("docs/aws.md"), "{error}");
 }
 
@@ -187,7 +187,7 @@ async fn interfaces_of_functions_are_waited_for() {
         found(Kind::Vpc, "vpc-1"),
     ];
     let removed = remove(&service, all).await;
-    assert!(removed.left.is_empty(), "{:?}", removed.left);
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
     for operation in ["DeleteSecurityGroup", "DeleteSubnet", "DeleteVpc"] {
         assert_eq!(service.asked(operation), 2);
     }
@@ -206,11 +206,16 @@ async fn roles_stay_as_long_as_what_interfaces_hold() {
         found(Kind::Role, "arn:aws:iam::123456789012:role/x"),
     ];
     let removed = remove(&service, all).await;
-    let left: Vec<Kind> = (removed.left.iter())
+    let left: Vec<Kind> = (removed.leftovers.iter())
         .map(|(found, _)| found.address.kind)
         .collect();
     assert_eq!(left, [Kind::SecurityGroup, Kind::Role]);
-    assert!(removed.left[1].1.to_string().contains("network interfaces"));
+    assert!(
+        removed.leftovers[1]
+            .1
+            .to_string()
+            .contains("network interfaces")
+    );
     assert_eq!(service.asked("DeleteRole"), 0);
 }
 
@@ -255,7 +260,7 @@ async fn a_region_where_no_zone_has_all_types_is_named() {
     assert_eq!(service.asked("CreateSubnet"), 0);
 }
 
-/// A process that died made it, and EC2 did not know of it when first asked.
+/// A process that died created it, and EC2 did not know of it at the first request.
 #[tokio::test]
 async fn a_subnet_that_was_made_before_is_taken() {
     let service = Service::start_counting(|operation, before| match (operation, before) {
@@ -272,8 +277,8 @@ async fn a_subnet_that_was_made_before_is_taken() {
     assert_eq!(make(&service, subnet()).await.unwrap(), "subnet-1");
 }
 
-/// Lambda wants the role's permissions, which come late, and then takes its
-/// time to give the function its interface.
+/// Lambda needs the role's permissions, which arrive late, and then takes time to attach
+/// the function's interface.
 #[tokio::test]
 async fn a_function_in_a_network_is_waited_for() {
     let service = Service::start_counting(|operation, before| {
@@ -312,7 +317,7 @@ async fn a_function_in_a_network_is_waited_for() {
     assert_eq!(service.asked("POST /2015-03-31/functions"), 2);
 }
 
-/// EC2 learns of an instance profile some seconds after IAM made it.
+/// EC2 knows of an instance profile some seconds after IAM has created it.
 #[tokio::test]
 async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
     let service = Service::start_counting(|operation, before| match (operation, before) {

@@ -1,4 +1,4 @@
-//! A service that answers as it is told, in AWS's own wire formats.
+//! Service with prepared answers in AWS' own wire formats.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,10 +12,9 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use epochcost_aws::Clients;
 use tokio::net::TcpListener;
 
-/// What was asked: the operation, by header or by the form's `Action`, or else
-/// method and path.
+/// Operation of a request: from a header or the form's `Action`, or else method and path.
 pub type Answerer = fn(&str) -> (u16, String);
-/// The same, and how often it was asked before.
+/// Operation with the number of its earlier requests.
 type Counting = dyn Fn(&str, usize) -> (u16, String) + Send + Sync;
 
 #[derive(Clone)]
@@ -34,7 +33,7 @@ impl Service {
         Self::start_counting(move |operation, _| answer(operation)).await
     }
 
-    /// Answers by how often the same was asked before.
+    /// Starts a service that answers by the number of earlier requests of an operation.
     pub async fn start_counting(
         answer: impl Fn(&str, usize) -> (u16, String) + Send + Sync + 'static,
     ) -> Self {
@@ -96,7 +95,7 @@ async fn serve(
     (StatusCode::from_u16(status).unwrap(), text)
 }
 
-/// EC2's form of an error.
+/// Returns an error in EC2's form.
 pub fn ec2_error(code: &str) -> String {
     format!(
         "<Response><Errors><Error><Code>{code}</Code><Message>told to</Message></Error></Errors>\

@@ -2,11 +2,14 @@
 //! most, and today's prices.
 
 use async_trait::async_trait;
-use epochcost_aws::deployment::{Training, planned};
-use epochcost_aws::doctor::{Needs, look};
+use epochcost_aws::deployment::Training;
+use epochcost_aws::doctor::{Needs, check};
+use epochcost_aws::planned::planned;
 use epochcost_aws::pricing::{PriceError, fetch_as_configured, queries};
 use epochcost_aws::resource::Found;
-use epochcost_aws::{Clients, RunId, Scope, Whose, monthly_usd, remove_all, survey, worst_case};
+use epochcost_aws::{
+    Clients, RunFilter, RunId, Scope, monthly_usd, remove_all, survey, worst_case,
+};
 use jiff::Timestamp;
 
 use super::prices::Book;
@@ -30,10 +33,10 @@ const NEEDS: Needs = Needs {
 /// When no region is configured.
 pub(super) async fn doctor() -> Result<Vec<Finding>, PlatformError> {
     let clients = Clients::load(None).await?;
-    let looks = look(&clients, NEEDS).await;
-    let findings = looks.into_iter().map(|look| match look.found {
-        Ok(found) => Finding::there(look.what, found),
-        Err(found) => Finding::lacking(look.what, found, look.remedy),
+    let checks = check(&clients, NEEDS).await;
+    let findings = checks.into_iter().map(|check| match check.found {
+        Ok(found) => Finding::there(check.what, found),
+        Err(found) => Finding::lacking(check.what, found, check.remedy),
     });
     Ok(findings.collect())
 }
@@ -179,16 +182,16 @@ fn wire_name(kind: &epochcost_aws::resource::Kind) -> String {
     }
 }
 
-fn whose(filter: &SurveyFilter) -> Result<Whose, PlatformError> {
+fn whose(filter: &SurveyFilter) -> Result<RunFilter, PlatformError> {
     match &filter.run {
-        Some(run) => run.parse().map(Whose::Run).map_err(|problem: String| {
+        Some(run) => run.parse().map(RunFilter::Run).map_err(|problem: String| {
             PlatformError::usage(
                 problem,
                 "`epochcost clean --dry-run` lists the runs that left something",
             )
         }),
-        None if filter.expired => Ok(Whose::ExpiredAt(Timestamp::now())),
-        None => Ok(Whose::AllRuns),
+        None if filter.expired => Ok(RunFilter::ExpiredAt(Timestamp::now())),
+        None => Ok(RunFilter::AllRuns),
     }
 }
 
@@ -216,8 +219,8 @@ impl Survey for InAccount {
         let removed = remove_all(found, &clients).await;
         let resource = |found: &Found| resource(found, Some(&prices));
         Removal {
-            removed: removed.gone.iter().map(resource).collect(),
-            leftovers: (removed.left.iter())
+            removed: removed.removed.iter().map(resource).collect(),
+            leftovers: (removed.leftovers.iter())
                 .map(|(found, error)| Leftover {
                     resource: resource(found),
                     refusal: Some(error.to_string()),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use epochcost_aws::AwsError;
-use epochcost_aws::deployment::{self, Place, Training};
+use epochcost_aws::deployment::{self, Training, TrialIndex};
 use epochcost_aws::logs::LogReader;
 use epochcost_systems::{Job, System, Task, find};
 use jiff::Timestamp;
@@ -42,7 +42,7 @@ pub(super) struct Trial<'a> {
     pub(super) row: &'a Row,
     pub(super) system: &'static dyn System,
     pub(super) training: Training,
-    pub(super) place: Place,
+    pub(super) place: TrialIndex,
     /// When anything of it may have begun to cost.
     since: std::time::Instant,
     /// Names and ids of its instances, as they were made.
@@ -72,7 +72,7 @@ impl<'a> Trial<'a> {
                 job: row.job.clone(),
                 ..aws.rows[index].clone()
             },
-            place: Place {
+            place: TrialIndex {
                 row: index,
                 trial: plan.trial,
             },

@@ -68,7 +68,7 @@ pub(super) async fn follow(
     }
     let mut transitions = 0;
     while let Some((task, arn)) = running.pop() {
-        match invoke::look_at_execution(clients, &arn).await? {
+        match invoke::describe_execution(clients, &arn).await? {
             Execution::Succeeded => {
                 transitions += invoke::transitions(clients, &arn).await?;
                 watch.known += machine.invocations as usize;
@@ -107,7 +107,7 @@ async fn next(
         return Ok(None);
     }
     let (arn, since) = (machine.execution(trial, &next), Instant::now());
-    while invoke::look_at_execution(&trial.aws.clients, &arn).await? == Execution::Absent {
+    while invoke::describe_execution(&trial.aws.clients, &arn).await? == Execution::Absent {
         if since.elapsed() > PATIENCE {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ pub(super) async fn count(trial: &Trial<'_>, watch: &mut Watch) -> Result<u64, P
                 ..trial.task(function, rank)
             };
             let arn = machine.execution(trial, &task);
-            let execution = invoke::look_at_execution(clients, &arn).await?;
+            let execution = invoke::describe_execution(clients, &arn).await?;
             if execution != Execution::Absent {
                 transitions += invoke::transitions(clients, &arn).await?;
             }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use epochcost_aws::metrics::{Asked, Measured, read};
+use epochcost_aws::metrics::{Measured, MetricsRequest, read};
 use epochcost_systems::Host;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
@@ -45,13 +45,13 @@ pub(super) async fn cross_check(
     }
     let began = Instant::now();
     let measured = loop {
-        let asked = Asked {
+        let request = MetricsRequest {
             functions: &functions,
             instances: &instances,
             since,
             until: Timestamp::now(),
         };
-        match read(&trial.aws.clients, &asked).await {
+        match read(&trial.aws.clients, &request).await {
             Ok(measured) => {
                 // Of a trial that failed, the log need not know everything.
                 let is_enough = outcome.failure.is_some() || agrees(&logged, &measured);

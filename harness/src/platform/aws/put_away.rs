@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epochcost_aws::resource::{Found, Kind};
-use epochcost_aws::{AwsError, Clients, Journal, Whose, survey, tear_down};
+use epochcost_aws::{AwsError, Clients, Journal, RunFilter, survey, tear_down};
 
 use super::JOURNAL_PREFIX;
 
@@ -32,10 +32,14 @@ pub async fn put_away(
             continue;
         }
         let mut journal = Journal::resume(&path)?;
-        if journal.held().is_empty() {
+        if journal.outstanding().is_empty() {
             continue;
         }
-        if journal.held().iter().any(|held| held.kind == Kind::Vpc) {
+        if journal
+            .outstanding()
+            .iter()
+            .any(|held| held.kind == Kind::Vpc)
+        {
             say(
                 "removing the run's network last: network interfaces of functions can hold it for \
                  up to 40 minutes, and cost nothing",
@@ -44,12 +48,12 @@ pub async fn put_away(
         let scope = journal.scope().clone();
         let clients = Clients::load(Some(&scope.region)).await?;
         let removed = tear_down(&clients, &mut journal).await?;
-        left.extend(removed.left.into_iter().map(|(found, error)| Left {
+        left.extend(removed.leftovers.into_iter().map(|(found, error)| Left {
             found,
             refusal: Some(error),
         }));
         // By tags and names, whatever the journal says.
-        let still = survey(&clients, &[scope.region], &Whose::Run(scope.run)).await?;
+        let still = survey(&clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
         for found in still {
             if !left.iter().any(|known| known.found.id == found.id) {
                 left.push(Left {

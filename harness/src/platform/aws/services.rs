@@ -57,7 +57,7 @@ pub(super) fn store_settings(row: &Row) -> StoreSettings {
 /// [`AwsError::Deadline`] where it says nothing, [`AwsError::Spent`] over the
 /// limit.
 pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
-    let roles = services::roles(&trial.training).map_err(unusable)?;
+    let roles = trial.training.roles().map_err(unusable)?;
     let clients = &trial.aws.clients;
     let bucket = deployment::objects_bucket(&trial.aws.scope);
     let scheme = trial.row.tensor_store.unwrap_or_default().kind.scheme();

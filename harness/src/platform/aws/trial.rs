@@ -198,7 +198,7 @@ impl Trial<'_> {
     async fn put_away(&self, made: &BTreeSet<Address>) -> Result<Vec<String>, PlatformError> {
         let mut journal = self.aws.journal.lock().await;
         let removed = remove(&self.aws.clients, &mut journal, made).await?;
-        let left = removed.left.iter();
+        let left = removed.leftovers.iter();
         Ok(left
             .map(|(found, error)| format!("{} is still there: {error}", found.address))
             .collect())

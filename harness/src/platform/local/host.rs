@@ -14,21 +14,20 @@ use super::process::{self, Exit, Launch, LineSink, Process};
 /// How long a killed process may take to be gone.
 const GONE: Duration = Duration::from_secs(5);
 
-/// What the log stream of a sandbox says of one invocation.
-#[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "kept with AWS only"))]
-pub(super) struct InvocationLines {
-    /// The stream.
-    pub(super) stream: String,
-    /// When the invocation began, seconds since the Unix epoch.
-    pub(super) started_s: f64,
-    /// When it ended.
-    pub(super) ended_s: f64,
-    /// From its START line to its REPORT line.
-    pub(super) lines: Vec<String>,
+/// Log lines of one invocation, as a sandbox's log stream has them.
+pub struct InvocationLines {
+    /// Name of the log stream.
+    pub stream: String,
+    /// Start of the invocation, seconds since the Unix epoch.
+    pub started_s: f64,
+    /// End of the invocation, seconds since the Unix epoch.
+    pub ended_s: f64,
+    /// Lines from START to REPORT, both included.
+    pub lines: Vec<String>,
 }
 
-/// Takes the log lines of invocations that ended.
-pub(super) type LogSink = Arc<dyn Fn(InvocationLines) + Send + Sync>;
+/// Receiver of the log lines of each invocation that ends.
+pub type LogSink = Arc<dyn Fn(InvocationLines) + Send + Sync>;
 
 /// Starts the processes of one trial and sees to it that they end.
 pub(super) struct Host {
@@ -40,7 +39,7 @@ pub(super) struct Host {
     pub(super) limits: Arc<Limits>,
     /// What the trial collects.
     pub(super) collector: Arc<Collector>,
-    /// Told what the log of each invocation says, where somebody keeps logs.
+    /// Receiver of each invocation's log lines, where logs are kept.
     pub(super) logs: Option<LogSink>,
     /// The ends of every process started.
     pub(super) ends: Mutex<Vec<watch::Receiver<Option<Exit>>>>,

@@ -9,20 +9,23 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 /// A running server; stops when dropped.
-pub(super) struct Server {
+pub struct Server {
     address: SocketAddr,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Server {
-    /// `http://HOST:PORT`.
-    pub(super) fn endpoint(&self) -> String {
+    /// Returns the endpoint, `http://HOST:PORT`.
+    pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
 /// Serves `routes` on a free port of 127.0.0.1.
-pub(super) async fn serve(routes: Router) -> io::Result<Server> {
+///
+/// # Errors
+/// When there is no free port.
+pub async fn serve(routes: Router) -> io::Result<Server> {
     serve_with(|_| routes).await
 }
 

@@ -10,11 +10,10 @@ mod checkout;
 mod collector;
 mod control;
 mod doctor;
-#[cfg(feature = "aws")]
-pub mod emulator;
 pub(crate) mod environment;
+mod function;
 mod host;
-mod http;
+pub mod http;
 mod instance;
 mod lambda;
 mod life_cycle;
@@ -30,6 +29,8 @@ mod trial;
 mod usage;
 pub mod worker;
 
+pub use function::{FunctionConfig, FunctionLimits, LocalFunction};
+pub use host::{InvocationLines, LogSink};
 pub use life_cycle::LocalFactory;
 pub use limits::{Enforced, Enforcement};
 pub use measure::{MeasuredLimit, measure_limits};

@@ -1,5 +1,5 @@
-//! An emulated cloud for tests: the emulator of this program is Lambda and Step
-//! Functions, and runs the instances of moto's EC2; moto is everything else.
+//! Emulated cloud for tests: this crate's emulator serves Lambda, Step Functions and
+//! CloudWatch and runs the instances of moto's EC2; moto serves everything else.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub const REGION: &str = "eu-west-1";
 
-/// A process that ends with its test.
+/// Process that ends with its test.
 pub struct Server {
     child: Child,
     pub url: String,
@@ -28,8 +28,8 @@ impl Drop for Server {
     }
 }
 
-/// Nothing, because of something that is not installed; under
-/// EPOCHCOST_REQUIRE_SERVERS=1 that fails.
+/// Returns nothing because a program is not installed; under EPOCHCOST_REQUIRE_SERVERS=1,
+/// fails instead.
 fn skip<T>(why: &str) -> Option<T> {
     let required = std::env::var("EPOCHCOST_REQUIRE_SERVERS").is_ok_and(|v| v == "1");
     assert!(!required, "not run: {why}");
@@ -37,7 +37,7 @@ fn skip<T>(why: &str) -> Option<T> {
     None
 }
 
-/// A moto server, or nothing where it is not installed.
+/// Starts a moto server; nothing where it is not installed.
 fn moto() -> Option<Server> {
     let program = std::env::var_os("EPOCHCOST_MOTO_SERVER")
         .map_or_else(|| PathBuf::from("moto_server"), PathBuf::from);
@@ -69,19 +69,34 @@ fn moto() -> Option<Server> {
     Some(server)
 }
 
-/// The emulated cloud.
+/// Path of the program under test: `EPOCHCOST_BIN`, or `epochcost` beside the emulator.
+/// It must have been built with the feature `aws`.
+fn epochcost() -> PathBuf {
+    let beside =
+        || Path::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator")).with_file_name("epochcost");
+    let program = std::env::var_os("EPOCHCOST_BIN").map_or_else(beside, PathBuf::from);
+    assert!(
+        program.is_file(),
+        "there is no {}: build it with `cargo build --release -p epochcost --features \
+         epochcost/aws`, or set EPOCHCOST_BIN",
+        program.display()
+    );
+    program
+}
+
+/// Emulated cloud.
 pub struct Cloud {
     pub moto: Server,
     pub emulator: Server,
-    /// The emulator's S3.
+    /// Endpoint of the emulator's S3.
     pub objects: String,
 }
 
 impl Cloud {
     pub fn start() -> Option<Self> {
         let moto = moto()?;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_epochcost"))
-            .args(["emulate", "--backend", &moto.url, "--region", REGION])
+        let mut child = Command::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator"))
+            .args(["--backend", &moto.url, "--region", REGION])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -105,7 +120,7 @@ impl Cloud {
         })
     }
 
-    /// Nothing where something that hosts of services run is not installed.
+    /// Returns nothing where a program of the hosts of services is not installed.
     pub fn start_with_services() -> Option<Self> {
         let missing = [
             find::redis().err(),
@@ -119,7 +134,7 @@ impl Cloud {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
+        let mut command = Command::new(epochcost());
         command
             .args(arguments)
             .stdin(Stdio::null())
@@ -136,13 +151,13 @@ impl Cloud {
         command
     }
 
-    /// Runs the program in `directory`, beside which generated data lies.
+    /// Runs the program in `directory`, with generated data beside it.
     pub fn run(&self, directory: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
         command.current_dir(directory).output().unwrap()
     }
 
-    /// By tags and names; and by what moto lists, whatever its tags and names.
+    /// Checks that nothing is left by tags and names, and in moto's own lists.
     pub fn assert_empty(&self) {
         let arguments = ["clean", "--dry-run", "--json", "--region", REGION];
         let left = self.run(Path::new("."), &arguments);
@@ -195,7 +210,8 @@ fn ask(url: &str, method: &str, service: &str, content: &str, body: &str) -> Str
     ask_at(url, method, "/", service, content, body)
 }
 
-/// A request to a server on this machine that checks no signature; the whole answer.
+/// Sends a request to a server on this machine that checks no signature; returns the whole
+/// answer.
 fn ask_at(url: &str, method: &str, path: &str, service: &str, content: &str, body: &str) -> String {
     let address = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
@@ -217,7 +233,7 @@ pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A small experiment of systems on functions and buckets alone.
+/// Writes a small experiment of systems that use only functions and buckets.
 pub fn experiment(directory: &Path, more: &str) -> String {
     let path = directory.join("x.yaml");
     let text = format!(
@@ -230,7 +246,7 @@ pub fn experiment(directory: &Path, more: &str) -> String {
     path.display().to_string()
 }
 
-/// The digest of the parameters after each step of each worker.
+/// Returns the digest of the parameters after each step of each worker.
 pub fn digests(run: &Path) -> BTreeMap<String, String> {
     let run = RunDirectory::open_whole(run).unwrap();
     let mut digests = BTreeMap::new();
@@ -245,8 +261,8 @@ pub fn digests(run: &Path) -> BTreeMap<String, String> {
     digests
 }
 
-/// CloudWatch's metrics of each trial count what its REPORT lines say, and nothing that
-/// was refused; of how many trials with functions.
+/// Checks that CloudWatch's metrics of each trial agree with its REPORT lines and count no
+/// throttles; returns the number of trials with functions.
 pub fn assert_metrics_agree(run: &Path) -> usize {
     let run = RunDirectory::open_whole(run).unwrap();
     let (trials, invocations) = (run.trials().unwrap(), run.invocations().unwrap());
@@ -269,7 +285,7 @@ pub fn assert_metrics_agree(run: &Path) -> usize {
     of_functions.count()
 }
 
-/// Everything written under a directory.
+/// Returns all text of the files under a directory.
 pub fn written(directory: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(directory).unwrap() {

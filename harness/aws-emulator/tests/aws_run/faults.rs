@@ -1,5 +1,5 @@
-//! What AWS may answer that is no success: each is borne, or fails with a row or
-//! an exit code that names it, and nothing is left behind.
+//! Failures that AWS may answer: the run survives each, or reports it in a row or by its
+//! exit code, and leaves nothing behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,29 +12,29 @@ use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, experiment, said};
 
-/// A request on its way to AWS.
-struct Asked<'a> {
+/// Request on its way to AWS.
+struct ProxiedRequest<'a> {
     path: &'a str,
-    /// The operation, of services that name it in a header.
+    /// Operation, for services that name it in a header.
     target: &'a str,
     body: &'a str,
 }
 
-/// What becomes of a request.
+/// Treatment of a request.
 enum Fate {
-    /// It goes through.
+    /// Forwarded.
     Through,
-    /// It is answered so instead: status, and an error's code.
+    /// Answered with an error: status and code.
     Refused(u16, &'static str),
-    /// It goes through, and the answer is changed.
+    /// Forwarded, with a changed answer.
     Changed(fn(Value) -> Value),
-    /// Lambda's queue delivers it twice.
+    /// Delivered twice by Lambda's queue.
     Twice,
 }
 
-/// Whether a request is one that a rule is about.
-type IsIt = fn(&Asked<'_>) -> bool;
-type Rule = Arc<dyn Fn(&Asked<'_>) -> Fate + Send + Sync>;
+/// Predicate for the requests that a rule applies to.
+type IsIt = fn(&ProxiedRequest<'_>) -> bool;
+type Rule = Arc<dyn Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync>;
 
 #[derive(Clone)]
 struct Proxy {
@@ -43,7 +43,7 @@ struct Proxy {
     rule: Rule,
 }
 
-/// A server in front of `upstream`; it lives as long as the tests do.
+/// Starts a server in front of `upstream`, which runs as long as the tests.
 fn proxy(upstream: &str, rule: Rule) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -68,7 +68,7 @@ async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
     let text = String::from_utf8_lossy(&body).into_owned();
-    let asked = Asked {
+    let request = ProxiedRequest {
         path: head.uri.path(),
         target: head
             .headers
@@ -76,7 +76,7 @@ async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
             .map_or("", |value| value.to_str().unwrap()),
         body: &text,
     };
-    let fate = (proxy.rule)(&asked);
+    let fate = (proxy.rule)(&request);
     if let Fate::Refused(status, code) = fate {
         let says = json!({ "__type": code, "message": "planned", "Message": "planned" });
         return Response::builder()
@@ -113,7 +113,7 @@ async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
     response.body(Body::from(body)).unwrap()
 }
 
-/// The same in the words of services that answer in XML.
+/// Returns an error in the form of services that answer in XML.
 fn refusal(headers: &axum::http::HeaderMap, body: &str, code: &str) -> Option<String> {
     let is_query = headers
         .get("content-type")?
@@ -127,15 +127,17 @@ fn refusal(headers: &axum::http::HeaderMap, body: &str, code: &str) -> Option<St
     })
 }
 
-/// Runs a small experiment on functions under a rule; exit code, messages and
+/// Runs a small experiment on functions under a rule; returns exit code, messages and
 /// `trials.jsonl`.
-fn run(rule: impl Fn(&Asked<'_>) -> Fate + Send + Sync + 'static) -> Option<(i32, String, String)> {
+fn run(
+    rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
+) -> Option<(i32, String, String)> {
     run_system("scatterreduce", rule)
 }
 
 fn run_system(
     system: &str,
-    rule: impl Fn(&Asked<'_>) -> Fate + Send + Sync + 'static,
+    rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
 ) -> Option<(i32, String, String)> {
     let cloud = Cloud::start()?;
     let rule: Rule = Arc::new(rule);
@@ -169,23 +171,23 @@ fn run_system(
     Some((output.status.code().unwrap(), said(&output), trials))
 }
 
-fn is_invocation(asked: &Asked<'_>) -> bool {
-    asked.path.ends_with("/invocations")
+fn is_invocation(request: &ProxiedRequest<'_>) -> bool {
+    request.path.ends_with("/invocations")
 }
 
-fn is_log_read(asked: &Asked<'_>) -> bool {
-    asked.target.ends_with(".FilterLogEvents")
+fn is_log_read(request: &ProxiedRequest<'_>) -> bool {
+    request.target.ends_with(".FilterLogEvents")
 }
 
-/// Refuses the first `times` of the requests that `is_it`.
+/// Refuses the first `times` requests for which `is_it` holds.
 fn first(
     times: usize,
     is_it: IsIt,
     status: u16,
     code: &'static str,
-) -> impl Fn(&Asked<'_>) -> Fate + Send + Sync {
+) -> impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync {
     let count = AtomicUsize::new(0);
-    move |asked| match is_it(asked) && count.fetch_add(1, Ordering::SeqCst) < times {
+    move |request| match is_it(request) && count.fetch_add(1, Ordering::SeqCst) < times {
         true => Fate::Refused(status, code),
         false => Fate::Through,
     }
@@ -214,7 +216,7 @@ fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
 
 #[test]
 fn expired_credentials_and_missing_permissions_end_the_run() {
-    let is_role = |asked: &Asked<'_>| asked.body.contains("Action=CreateRole");
+    let is_role = |request: &ProxiedRequest<'_>| request.body.contains("Action=CreateRole");
     let rules: [(IsIt, &'static str, &str); 2] = [
         (is_invocation, "ExpiredTokenException", "aws sso login"),
         (is_role, "AccessDenied", "docs/aws.md"),
@@ -230,9 +232,9 @@ fn expired_credentials_and_missing_permissions_end_the_run() {
 
 #[test]
 fn a_log_that_comes_late_is_waited_for() {
-    let looks = AtomicUsize::new(0);
-    let late = move |asked: &Asked<'_>| match is_log_read(asked)
-        && looks.fetch_add(1, Ordering::SeqCst) < 3
+    let polls = AtomicUsize::new(0);
+    let late = move |request: &ProxiedRequest<'_>| match is_log_read(request)
+        && polls.fetch_add(1, Ordering::SeqCst) < 3
     {
         true => Fate::Changed(|_| json!({ "events": [] })),
         false => Fate::Through,
@@ -254,7 +256,7 @@ fn without_reports(mut answer: Value) -> Value {
 
 #[test]
 fn a_log_that_stays_partial_fails_the_trial() {
-    let partial = |asked: &Asked<'_>| match is_log_read(asked) {
+    let partial = |request: &ProxiedRequest<'_>| match is_log_read(request) {
         true => Fate::Changed(without_reports),
         false => Fate::Through,
     };
@@ -267,7 +269,7 @@ fn a_log_that_stays_partial_fails_the_trial() {
 
 #[test]
 fn lines_that_come_twice_count_once() {
-    let twice = |asked: &Asked<'_>| match is_log_read(asked) {
+    let twice = |request: &ProxiedRequest<'_>| match is_log_read(request) {
         true => Fate::Changed(|mut answer| {
             if let Some(events) = answer["events"].as_array_mut() {
                 let again = events.clone();
@@ -288,7 +290,7 @@ fn lines_that_come_twice_count_once() {
 /// Every worker is started twice under one request: one of the two does nothing.
 #[test]
 fn an_event_that_is_delivered_twice_counts_once() {
-    let twice = |asked: &Asked<'_>| match is_invocation(asked) {
+    let twice = |request: &ProxiedRequest<'_>| match is_invocation(request) {
         true => Fate::Twice,
         false => Fate::Through,
     };
@@ -304,7 +306,7 @@ fn an_event_that_is_delivered_twice_counts_once() {
 
 #[test]
 fn no_capacity_and_a_quota_too_small_are_named_in_the_trials_row() {
-    let is_start = |asked: &Asked<'_>| asked.body.contains("Action=RunInstances");
+    let is_start = |request: &ProxiedRequest<'_>| request.body.contains("Action=RunInstances");
     for code in ["InsufficientInstanceCapacity", "VcpuLimitExceeded"] {
         let rule = first(usize::MAX, is_start, 400, code);
         let Some((exit, said, trials)) = run_system("gpu_baseline", rule) else {
@@ -317,7 +319,7 @@ fn no_capacity_and_a_quota_too_small_are_named_in_the_trials_row() {
 
 #[test]
 fn an_instance_that_never_reports_is_named_in_the_trials_row() {
-    let is_log = |asked: &Asked<'_>| asked.path.ends_with("/log.txt");
+    let is_log = |request: &ProxiedRequest<'_>| request.path.ends_with("/log.txt");
     let rule = first(usize::MAX, is_log, 404, "NoSuchKey");
     let Some((exit, said, trials)) = run_system("gpu_baseline", rule) else {
         return;

@@ -1,5 +1,5 @@
-//! Whole runs on AWS without an account.
-#![cfg(feature = "aws")]
+//! Whole runs on AWS without an account: the program under test is `epochcost`, built with
+//! the feature `aws`, against this crate's emulator and moto.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -7,9 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-#[path = "aws_run/cloud.rs"]
 mod cloud;
-#[path = "aws_run/faults.rs"]
 mod faults;
 
 use epochcost_servers::find;
@@ -46,21 +44,20 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     assert_eq!(trials.matches("REPORT lines of all").count(), 3, "{trials}");
     assert_eq!(assert_metrics_agree(&aws), 3);
     cloud.assert_empty();
-    // Nothing of the keys that the harness was given is anywhere.
+    // The harness's keys appear in no file and no message.
     assert!(!written(&aws).contains("c4n4ry"));
     assert!(!said(&ran).contains("c4n4ry"));
 }
 
-/// The experiment that everybody runs first, whole: tensor stores and the queue on
-/// hosts of their own, workflows as state machines, peers on instances that call
-/// functions.
+/// The whole smoke experiment: tensor stores and the queue on hosts of their own, workflows
+/// as state machines, peers on instances that call functions.
 #[test]
 fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
     let Some(cloud) = Cloud::start_with_services() else {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/smoke.yaml");
     let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
     for (platform, out) in [("local", &local), ("aws", &aws)] {
         let out = out.display().to_string();
@@ -71,7 +68,7 @@ fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
     }
     cloud.assert_empty();
     assert!(!written(&aws).contains("c4n4ry"));
-    // What trains asynchronously goes on with whatever came first.
+    // Asynchronous training depends on the order of arrival.
     let is_synchronous = |at: &String| !at.contains("lambdaml-async");
     let of = |run: &Path| -> BTreeMap<String, String> {
         let digests = digests(run).into_iter();
@@ -84,12 +81,12 @@ fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
     let differing: Vec<_> = expected.iter().filter(differs).collect();
     assert!(differing.is_empty(), "{differing:?}");
     let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
-    // All but the two whose workers are instances that call nobody, and P2P.
+    // All but P2P and the two systems whose workers are instances that call no function.
     assert_eq!(trials.matches("REPORT lines of all").count(), 9, "{trials}");
     assert_eq!(assert_metrics_agree(&aws), 9);
 }
 
-/// A host that cannot serve says why, in the row of the trial that needed it.
+/// The row of a trial has the reason why one of its hosts cannot serve.
 #[test]
 fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
     let Some(cloud) = Cloud::start_with_services() else {
@@ -99,7 +96,7 @@ fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
     let file = experiment(directory.path(), "systems: [spirt, allreduce]\n");
     let out = directory.path().join("run").display().to_string();
     let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes", "--out", &out]);
-    // A module that Redis cannot find the beginning of.
+    // A module in which Redis does not find the entry point.
     let mut module = std::fs::read(find::module().unwrap()).unwrap();
     let entry = b"RedisModule_OnLoad";
     while let Some(at) = module.windows(entry.len()).position(|part| part == entry) {

@@ -1,5 +1,5 @@
-//! The part of Amazon States Language that this program's state machines are
-//! written in: tasks that invoke functions, maps of one, and what follows what.
+//! The part of Amazon States Language that this project's state machines use: tasks
+//! that invoke functions, maps over one processor, and the order of states.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::functions::FunctionStore;
+use crate::functions::FunctionStore;
 
-/// A state machine.
+/// Definition of a state machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     start_at: String,
     states: BTreeMap<String, State>,
 }
@@ -43,15 +43,15 @@ struct Parameters {
     payload: Map<String, Value>,
 }
 
-/// Told of every state that is entered, by the type of its event in a history.
-pub(super) type Note<'a> = &'a (dyn Fn(&'static str) + Send + Sync);
+/// Observer of every state that is entered: receives the type of its event in the history.
+pub(crate) type OnState<'a> = &'a (dyn Fn(&'static str) + Send + Sync);
 
-/// Runs a machine. Every state has its input, since results go nowhere.
-pub(super) fn run<'a>(
+/// Runs a machine. Every state has the machine's input, since results are discarded.
+pub(crate) fn run<'a>(
     machine: &'a Machine,
     input: &'a Value,
     functions: &'a FunctionStore,
-    note: Note<'a>,
+    on_state: OnState<'a>,
 ) -> BoxFuture<'a, Result<(), String>> {
     Box::pin(async move {
         let mut at = Some(&machine.start_at);
@@ -60,7 +60,7 @@ pub(super) fn run<'a>(
             let state = state.ok_or_else(|| format!("there is no state {name:?}"))?;
             at = match state {
                 State::Task { parameters, next } => {
-                    note("TaskStateEntered");
+                    on_state("TaskStateEntered");
                     invoke(parameters, input, functions)
                         .await
                         .map_err(|reason| format!("{name}: {reason}"))?;
@@ -72,7 +72,8 @@ pub(super) fn run<'a>(
                     item_processor,
                     next,
                 } => {
-                    note("MapStateEntered");
+                    on_state("MapStateEntered");
+                    // One branch per item, all at once.
                     let items = at_path(input, items_path)?;
                     let items = items
                         .as_array()
@@ -80,9 +81,12 @@ pub(super) fn run<'a>(
                     let inputs: Vec<Value> = (items.iter())
                         .map(|item| filled(item_selector, input, Some(item)).map(Value::Object))
                         .collect::<Result<_, _>>()?;
+                    // The first failure ends the map.
                     let branches = inputs.iter();
-                    try_join_all(branches.map(|input| run(item_processor, input, functions, note)))
-                        .await?;
+                    try_join_all(
+                        branches.map(|input| run(item_processor, input, functions, on_state)),
+                    )
+                    .await?;
                     next.as_ref()
                 }
             };
@@ -91,6 +95,7 @@ pub(super) fn run<'a>(
     })
 }
 
+/// Invokes a task's function and waits for its end.
 async fn invoke(
     parameters: &Parameters,
     input: &Value,
@@ -104,7 +109,8 @@ async fn invoke(
     function.run(&task, Uuid::new_v4()).await.map(drop)
 }
 
-/// A template with the values of its paths: of a field whose name ends in `.$`.
+/// Fills a template: replaces each path, the value of a field whose name ends in `.$`,
+/// with the value at it.
 fn filled(
     template: &Map<String, Value>,
     input: &Value,
@@ -129,7 +135,7 @@ fn filled(
     Ok(filled)
 }
 
-/// The value at `$.NAME`.
+/// Returns the value at `$.NAME` of an input.
 fn at_path<'a>(input: &'a Value, path: &str) -> Result<&'a Value, String> {
     let found = path.strip_prefix("$.").and_then(|name| input.get(name));
     found.ok_or_else(|| format!("there is nothing at {path:?} of the input"))

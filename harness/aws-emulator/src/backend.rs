@@ -1,29 +1,28 @@
-//! The emulated S3 and CloudWatch Logs behind the emulator.
+//! Client of the backend: the emulator of S3, CloudWatch Logs and EC2.
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use bytes::Bytes;
+use epochcost::platform::local::InvocationLines;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::platform::local::host::InvocationLines;
-
-/// An emulator that asks for no valid signature.
+/// Backend, which accepts requests without a valid signature.
 #[derive(Clone)]
-pub(super) struct Backend {
+pub(crate) struct Backend {
     endpoint: String,
     client: Client,
 }
 
 impl Backend {
-    pub(super) fn new(endpoint: &str) -> Self {
+    pub(crate) fn new(endpoint: &str) -> Self {
         Self {
             endpoint: endpoint.trim_end_matches('/').to_owned(),
             client: Client::new(),
         }
     }
 
-    /// Its endpoint.
-    pub(super) fn endpoint(&self) -> &str {
+    /// Returns the endpoint, without a slash at its end.
+    pub(crate) fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
@@ -32,14 +31,14 @@ impl Backend {
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
         let body = response.bytes().await.map_err(failed)?;
-        match status.is_success() {
-            true => Ok(body),
-            false => Err(format!("{status}: {}", String::from_utf8_lossy(&body))),
+        if !status.is_success() {
+            return Err(format!("{status}: {}", String::from_utf8_lossy(&body)));
         }
+        Ok(body)
     }
 
-    /// The answer to somebody else's request.
-    pub(super) async fn pass(
+    /// Forwards a client's request and returns the answer.
+    pub(crate) async fn pass(
         &self,
         method: Method,
         uri: &Uri,
@@ -58,22 +57,22 @@ impl Backend {
         Ok((status, without_framing(headers), body))
     }
 
-    /// An object.
-    pub(super) async fn object(&self, bucket: &str, key: &str) -> Result<Bytes, String> {
+    /// Fetches an object.
+    pub(crate) async fn object(&self, bucket: &str, key: &str) -> Result<Bytes, String> {
         let url = format!("{}/{bucket}/{key}", self.endpoint);
         let request = self.client.get(url);
         Self::send(request.header("authorization", authorization("s3", "us-east-1"))).await
     }
 
-    /// Puts the log of one invocation, which has ended, into its stream.
-    pub(super) async fn put_lines(
+    /// Puts the log of an ended invocation into its stream.
+    pub(crate) async fn put_lines(
         &self,
         region: &str,
         group: &str,
         lines: &InvocationLines,
     ) -> Result<(), String> {
         let (first, last) = (milliseconds(lines.started_s), milliseconds(lines.ended_s));
-        // What it wrote between its START and its END has the time of its end.
+        // Lines up to START have the invocation's start as their time, all others its end.
         let start = lines
             .lines
             .iter()
@@ -118,16 +117,16 @@ impl Backend {
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    /// Ids of the instances that run.
-    pub(super) async fn running_instances(&self, region: &str) -> Result<Vec<String>, String> {
+    /// Returns the ids of running instances.
+    pub(crate) async fn running_instances(&self, region: &str) -> Result<Vec<String>, String> {
         let query = "Action=DescribeInstances&Filter.1.Name=instance-state-name&\
                      Filter.1.Value.1=running";
         let answer = self.ec2(region, query).await?;
         Ok(elements(&answer, "instanceId").map(str::to_owned).collect())
     }
 
-    /// What an instance runs when it starts, encoded.
-    pub(super) async fn user_data(&self, region: &str, id: &str) -> Result<String, String> {
+    /// Returns an instance's user data, encoded in Base64.
+    pub(crate) async fn user_data(&self, region: &str, id: &str) -> Result<String, String> {
         let query = format!("Action=DescribeInstanceAttribute&Attribute=userData&InstanceId={id}");
         let answer = self.ec2(region, &query).await?;
         Ok(elements(&answer, "value")
@@ -136,14 +135,14 @@ impl Backend {
             .to_owned())
     }
 
-    /// Ends an instance.
-    pub(super) async fn terminate(&self, region: &str, id: &str) -> Result<(), String> {
+    /// Terminates an instance.
+    pub(crate) async fn terminate(&self, region: &str, id: &str) -> Result<(), String> {
         let query = format!("Action=TerminateInstances&InstanceId.1={id}");
         self.ec2(region, &query).await.map(drop)
     }
 }
 
-/// Headers but those that say how one connection carries a message.
+/// Removes headers that apply to a single connection.
 fn without_framing(mut headers: HeaderMap) -> HeaderMap {
     for name in [
         header::HOST,
@@ -157,9 +156,9 @@ fn without_framing(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// A signature that nobody checks: the emulator reads service and region from
-/// its scope.
-pub(super) fn authorization(service: &str, region: &str) -> String {
+/// Returns an authorization header with an invalid signature: emulators read service
+/// and region from its scope, and do not check it.
+pub(crate) fn authorization(service: &str, region: &str) -> String {
     let scope = format!("emulator/20260101/{region}/{service}/aws4_request");
     format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0")
 }
@@ -168,7 +167,7 @@ fn milliseconds(seconds: f64) -> i64 {
     (seconds * 1e3).round() as i64
 }
 
-/// The texts of the elements of that name, which hold nothing but text.
+/// Returns the texts of all XML elements with that name, which must contain text alone.
 fn elements<'a>(document: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     let parts: Vec<&str> = document.split(open.as_str()).skip(1).collect();

@@ -1,8 +1,9 @@
-//! Instances of an emulated EC2, as processes of this machine: their user data
-//! runs when they do, and they are terminated when it ends, as by a shutdown.
+//! Instances of an emulated EC2, as processes of this machine. Their user data
+//! starts with the instance, and the instance is terminated when it ends, as by a
+//! shutdown.
 //!
-//! Each has a loopback address of its own, so that all can listen on the same
-//! ports. Programs that only their image has are stood in for by scripts.
+//! Each instance has a loopback address of its own, so that all can listen on the
+//! same ports. Scripts replace the programs that only an instance's image has.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, TcpListener};
@@ -19,56 +20,28 @@ use tokio::process::{Child, Command};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Endpoints;
-use super::backend::{Backend, authorization};
+use crate::backend::{Backend, authorization};
+use crate::endpoints::Endpoints;
 
-/// From one look at the emulated EC2 to the next.
-const LOOK: Duration = Duration::from_millis(200);
-/// Where scripts work, and what stands for it here.
+/// Polling interval of the emulated EC2.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Working directory of start scripts; replaced by a temporary one.
 const HOME: &str = "/opt/epochcost";
 
-/// Fetches and puts objects as the AWS CLI does: `aws s3 cp --quiet FROM TO`.
-const AWS: &str = r#"#!/bin/bash
-signed=(-fsS -H "authorization: $EMULATOR_AUTHORIZATION")
-case "$4" in
-s3://*) exec curl "${signed[@]}" -o "$5" "$AWS_ENDPOINT_URL_S3/${4#s3://}" ;;
-esac
-exec curl "${signed[@]}" -T "$4" "$AWS_ENDPOINT_URL_S3/${5#s3://}"
-"#;
-/// The end of the script is the instance's end.
+/// AWS CLI, as far as it fetches and puts objects: `aws s3 cp --quiet FROM TO`.
+const AWS: &str = include_str!("programs/aws.sh");
+/// Shutdown: nothing to do, since the end of the script ends the instance.
 const SHUTDOWN: &str = "#!/bin/bash\nexit 0\n";
-/// What is to be installed is here already.
+/// Package and service managers: everything is installed already.
 const INSTALLED: &str = "#!/bin/bash\nexit 0\n";
-/// The address that others reach this instance at.
+/// Address at which others reach the instance.
 const HOSTNAME: &str = "#!/bin/bash\necho \"$EMULATOR_ADDRESS\"\n";
-/// Redis under the name that Amazon Linux gives it.
+/// Redis under its name on Amazon Linux.
 const REDIS: &str = "#!/bin/bash\nexec redis-server \"$@\"\n";
-/// The one container that is run: RabbitMQ, on the host's network, whose image
-/// lets its default user in from anywhere.
-const DOCKER: &str = r#"#!/bin/bash
-set -euo pipefail
-here=$HOME/rabbitmq
-mkdir -p "$here"
-cat > "$here/rabbitmq.conf" <<CONF
-listeners.tcp.1 = $EMULATOR_ADDRESS:5672
-loopback_users = none
-log.console = true
-log.file = false
-CONF
-echo '[].' > "$here/plugins"
-export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT=$EMULATOR_PORT_MAPPER
-export RABBITMQ_NODENAME=emulated@localhost RABBITMQ_CONFIG_FILE=$here/rabbitmq
-export RABBITMQ_CONF_ENV_FILE=/dev/null RABBITMQ_ENABLED_PLUGINS_FILE=$here/plugins
-export RABBITMQ_MNESIA_BASE=$here/mnesia RABBITMQ_LOG_BASE=$here/log RABBITMQ_LOGS=-
-export RABBITMQ_DIST_PORT=$EMULATOR_PORT_NODES
-export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='-kernel inet_dist_use_interface {127,0,0,1}'
-# RabbitMQ starts one where there is none, and leaves it behind.
-epmd -address 127.0.0.1 -port "$ERL_EPMD_PORT" &
-trap "kill $!" EXIT
-until (exec 3<>"/dev/tcp/127.0.0.1/$ERL_EPMD_PORT") 2>/dev/null; do sleep 0.1; done
-"$EMULATOR_RABBITMQ"
-"#;
-/// Programs of an instance, by their names.
+/// Docker, as far as it runs one container: RabbitMQ on the host's network, which
+/// admits its default user from anywhere.
+const DOCKER: &str = include_str!("programs/docker.sh");
+/// Programs of an instance: name and script.
 const PROGRAMS: [(&str, &str); 7] = [
     ("aws", AWS),
     ("shutdown", SHUTDOWN),
@@ -79,28 +52,28 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("docker", DOCKER),
 ];
 
-/// What instances reach.
-pub(super) struct Surroundings {
-    /// S3, EC2 and the rest.
-    pub(super) backend: Backend,
-    /// Where all of it is.
-    pub(super) endpoints: Endpoints,
-    /// The region whose instances run here.
-    pub(super) region: String,
+/// Services that instances reach.
+pub(crate) struct Surroundings {
+    /// Emulator of EC2, S3 and the rest.
+    pub(crate) backend: Backend,
+    /// Endpoints of all services.
+    pub(crate) endpoints: Endpoints,
+    /// Region whose instances run here.
+    pub(crate) region: String,
 }
 
-/// An instance that runs.
-struct Machine {
+/// Running instance.
+struct Instance {
     process: Child,
     _directory: TempDir,
 }
 
-impl Drop for Machine {
-    /// With everything that it started.
+impl Drop for Instance {
+    /// Ends the instance with everything that it started.
     fn drop(&mut self) {
         if let Some(id) = self.process.id() {
             let group = format!("-{id}");
-            // It may have ended meanwhile.
+            // The process may have ended already.
             let _ = std::process::Command::new("kill")
                 .args(["-KILL", "--", &group])
                 .stderr(Stdio::null())
@@ -109,45 +82,48 @@ impl Drop for Machine {
     }
 }
 
-/// The instances of a region, by their ids.
+/// Instances of a region.
 #[derive(Default)]
-struct Machines {
-    running: HashMap<String, Machine>,
-    /// How many were started.
+struct Instances {
+    /// Running instances by id.
+    running: HashMap<String, Instance>,
+    /// Number of instances started so far.
     started: u32,
 }
 
-/// Follows the instances of a region until it is dropped.
-pub(super) fn follow(cloud: Surroundings) -> AbortOnDropHandle<()> {
+/// Runs the instances of a region until the handle is dropped.
+pub(crate) fn follow(cloud: Surroundings) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
-        let mut machines = Machines::default();
+        let mut instances = Instances::default();
         loop {
-            if let Err(error) = look(&cloud, &mut machines).await {
+            if let Err(error) = poll(&cloud, &mut instances).await {
                 eprintln!("failed to follow the instances: {error}");
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }))
 }
 
-async fn look(cloud: &Surroundings, machines: &mut Machines) -> Result<(), String> {
+/// Starts what the emulated EC2 runs and this machine does not yet, and terminates
+/// what has ended here.
+async fn poll(cloud: &Surroundings, instances: &mut Instances) -> Result<(), String> {
     let (backend, region) = (&cloud.backend, cloud.region.as_str());
     let running = backend.running_instances(region).await?;
-    machines.running.retain(|id, _| running.contains(id));
+    instances.running.retain(|id, _| running.contains(id));
     for id in running {
-        match machines.running.get_mut(&id) {
+        match instances.running.get_mut(&id) {
             None => {
                 let script = backend.user_data(region, &id).await?;
-                machines.started += 1;
-                let machine = start(&script, cloud, address(machines.started));
-                let machine = machine.map_err(|error| error.to_string())?;
-                machines.running.insert(id, machine);
+                instances.started += 1;
+                let instance = start(&script, cloud, address(instances.started));
+                let instance = instance.map_err(|error| error.to_string())?;
+                instances.running.insert(id, instance);
             }
-            Some(machine) => {
-                let ended = machine.process.try_wait();
+            Some(instance) => {
+                let ended = instance.process.try_wait();
                 if ended.map_err(|error| error.to_string())?.is_some() {
                     backend.terminate(region, &id).await?;
-                    machines.running.remove(&id);
+                    instances.running.remove(&id);
                 }
             }
         }
@@ -155,18 +131,19 @@ async fn look(cloud: &Surroundings, machines: &mut Machines) -> Result<(), Strin
     Ok(())
 }
 
-/// The loopback address of an instance: by this process, so that several
-/// emulators get on, and by its number.
+/// Returns the loopback address of an instance: derived from this process's id, so
+/// that several emulators can run at once, and from the instance's number.
 fn address(number: u32) -> Ipv4Addr {
     let [.., high, low] = std::process::id().to_be_bytes();
-    // 127.0.0.x is everybody's, and 0 and 255 are nobody's.
+    // 127.0.0.x is used by other programs; last bytes 0 and 255 are not host addresses.
     Ipv4Addr::new(127, high | 1, low, (1 + number % 253) as u8)
 }
 
-/// Runs encoded user data.
-fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::Result<Machine> {
+/// Starts an instance with its encoded user data.
+fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::Result<Instance> {
     let script = STANDARD.decode(user_data).map_err(std::io::Error::other)?;
     let script = String::from_utf8(script).map_err(std::io::Error::other)?;
+    // A directory with the programs of its image, in front of the path.
     let directory = TempDir::with_prefix("epochcost-instance-")?;
     for (name, text) in PROGRAMS {
         write(directory.path(), name, text)?;
@@ -181,7 +158,7 @@ fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::R
         .env("PATH", format!("{path}:/usr/local/bin:/usr/bin:/bin"))
         .env("HOME", directory.path())
         .env("AWS_REGION", &cloud.region)
-        // The keys of the instance's role.
+        // Keys of the instance's role.
         .env("AWS_ACCESS_KEY_ID", "emulator")
         .env("AWS_SECRET_ACCESS_KEY", "emulator")
         .env("AWS_SESSION_TOKEN", "emulator")
@@ -193,25 +170,27 @@ fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::R
     if let Ok(rabbitmq) = find::rabbitmq() {
         command.env("EMULATOR_RABBITMQ", rabbitmq);
     }
+    // A process group, so that everything ends with the instance.
     let process = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0)
         .spawn()?;
-    Ok(Machine {
+    Ok(Instance {
         process,
         _directory: directory,
     })
 }
 
-/// Two ports of loopback that nobody listens on.
+/// Returns two free ports of the loopback interface.
 fn free_ports() -> std::io::Result<[u16; 2]> {
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let (one, other) = (listen()?, listen()?);
     Ok([one.local_addr()?.port(), other.local_addr()?.port()])
 }
 
+/// Writes an executable script.
 fn write(directory: &Path, name: &str, text: &str) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new()
         .write(true)

@@ -6,12 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::functions::FunctionStore;
-use super::workflow::{self, Machine};
-use super::{ACCOUNT, Refusal};
+use crate::api::{ACCOUNT, Refusal};
+use crate::functions::FunctionStore;
+use crate::workflow::{self, Machine};
 
 type Answer = Result<Value, Refusal>;
 
+/// Deployed state machine.
 struct Deployed {
     name: String,
     definition: String,
@@ -19,18 +20,19 @@ struct Deployed {
     tags: Value,
 }
 
+/// Execution of a state machine.
 #[derive(Clone)]
 struct Execution {
     input: String,
     /// `RUNNING`, `SUCCEEDED` or `FAILED`.
     status: &'static str,
     cause: Option<String>,
-    /// States entered, in order: of each its type.
+    /// Type of each state's event in the history, in the order of entry.
     entered: Vec<&'static str>,
 }
 
-/// Every state machine and every execution of one.
-pub(super) struct MachineStore {
+/// All state machines and their executions.
+pub(crate) struct MachineStore {
     functions: Arc<FunctionStore>,
     machines: Mutex<BTreeMap<String, Deployed>>,
     executions: Arc<Mutex<BTreeMap<String, Execution>>>,
@@ -45,6 +47,7 @@ fn now() -> f64 {
     now.unwrap_or_default().as_secs_f64()
 }
 
+/// Returns a request's field, which must be a string.
 fn text<'a>(request: &'a Value, field: &str) -> Result<&'a str, Refusal> {
     request[field]
         .as_str()
@@ -52,7 +55,7 @@ fn text<'a>(request: &'a Value, field: &str) -> Result<&'a str, Refusal> {
 }
 
 impl MachineStore {
-    pub(super) fn new(functions: Arc<FunctionStore>) -> Self {
+    pub(crate) fn new(functions: Arc<FunctionStore>) -> Self {
         Self {
             functions,
             machines: Mutex::default(),
@@ -60,7 +63,7 @@ impl MachineStore {
         }
     }
 
-    pub(super) fn create(&self, request: &Value, region: &str) -> Answer {
+    pub(crate) fn create(&self, request: &Value, region: &str) -> Answer {
         let (name, definition) = (text(request, "name")?, text(request, "definition")?);
         let machine: Machine = serde_json::from_str(definition)
             .map_err(|error| Refusal::new("InvalidDefinition", error.to_string()))?;
@@ -82,7 +85,7 @@ impl MachineStore {
         )
     }
 
-    pub(super) fn describe(&self, request: &Value) -> Answer {
+    pub(crate) fn describe(&self, request: &Value) -> Answer {
         let arn = text(request, "stateMachineArn")?;
         let machines = locked(&self.machines);
         let deployed = machines.get(arn).ok_or_else(|| Self::absent(arn))?;
@@ -97,7 +100,7 @@ impl MachineStore {
         }))
     }
 
-    pub(super) fn list(&self, region: &str) -> Value {
+    pub(crate) fn list(&self, region: &str) -> Value {
         let in_region = format!(":{region}:");
         let machines = locked(&self.machines);
         let listed: Vec<Value> = (machines.iter())
@@ -114,7 +117,7 @@ impl MachineStore {
         json!({ "stateMachines": listed })
     }
 
-    pub(super) fn tags(&self, request: &Value) -> Answer {
+    pub(crate) fn tags(&self, request: &Value) -> Answer {
         let arn = text(request, "resourceArn")?;
         let machines = locked(&self.machines);
         let deployed = machines.get(arn);
@@ -122,14 +125,14 @@ impl MachineStore {
         Ok(json!({ "tags": deployed.tags }))
     }
 
-    pub(super) fn remove(&self, request: &Value) -> Value {
+    pub(crate) fn remove(&self, request: &Value) -> Value {
         if let Ok(arn) = text(request, "stateMachineArn") {
             locked(&self.machines).remove(arn);
         }
         json!({})
     }
 
-    pub(super) fn start(&self, request: &Value) -> Answer {
+    pub(crate) fn start(&self, request: &Value) -> Answer {
         let (arn, name) = (text(request, "stateMachineArn")?, text(request, "name")?);
         let input = text(request, "input")?;
         let machine = locked(&self.machines)
@@ -139,6 +142,7 @@ impl MachineStore {
         let execution = arn.replacen(":stateMachine:", ":execution:", 1) + ":" + name;
         let value: Value = serde_json::from_str(input)
             .map_err(|error| Refusal::new("InvalidExecutionInput", error.to_string()))?;
+        // A repeated start with the same input is the same execution.
         let mut executions = locked(&self.executions);
         match executions.get(&execution) {
             Some(known) if known.input == input && known.status == "RUNNING" => {}
@@ -148,6 +152,7 @@ impl MachineStore {
                     format!("Execution Already Exists: '{execution}'"),
                 ));
             }
+            // A new one runs in the background.
             None => {
                 let begun = Execution {
                     input: input.to_owned(),
@@ -180,7 +185,7 @@ impl MachineStore {
         Ok((arn.to_owned(), found))
     }
 
-    pub(super) fn describe_execution(&self, request: &Value) -> Answer {
+    pub(crate) fn describe_execution(&self, request: &Value) -> Answer {
         let (arn, execution) = self.execution(request)?;
         Ok(json!({
             "executionArn": arn,
@@ -192,7 +197,7 @@ impl MachineStore {
         }))
     }
 
-    pub(super) fn history(&self, request: &Value) -> Answer {
+    pub(crate) fn history(&self, request: &Value) -> Answer {
         let (_, execution) = self.execution(request)?;
         let events: Vec<Value> = (execution.entered.iter().enumerate())
             .map(|(index, kind)| json!({ "id": index + 1, "type": kind, "timestamp": now() }))
@@ -201,6 +206,7 @@ impl MachineStore {
     }
 }
 
+/// Runs an execution to its end and notes its states.
 async fn run(
     functions: Arc<FunctionStore>,
     executions: Arc<Mutex<BTreeMap<String, Execution>>>,

@@ -1,5 +1,5 @@
-//! CloudWatch's metrics of the functions here, in the format of its API (Smithy
-//! RPC v2 CBOR): what ran is counted as it ends, whatever becomes of its log.
+//! CloudWatch's metrics of the emulated functions, in the format of its API (Smithy
+//! RPC v2 CBOR). Invocations are counted as they end, independently of their logs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,22 +9,23 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use ciborium::tag::Required;
+use epochcost::metering::report_line::{Report, Status};
 use serde::{Deserialize, Serialize};
 
-use super::region;
-use crate::metering::report_line::{Report, Status};
+use crate::api::region;
 
-/// Where the SDK asks for metrics.
-pub(super) const PATH: &str = "/service/GraniteServiceVersion20100801/operation/GetMetricData";
+/// Path of `GetMetricData`.
+pub(crate) const PATH: &str = "/service/GraniteServiceVersion20100801/operation/GetMetricData";
+/// Headers of an answer.
 const FORMAT: [(&str, &str); 2] = [
     ("content-type", "application/cbor"),
     ("smithy-protocol", "rpc-v2-cbor"),
 ];
 
-/// Seconds since the Unix epoch, as CBOR tags them (RFC 8949, 3.4.2).
+/// Seconds since the Unix epoch, with CBOR's tag (RFC 8949, 3.4.2).
 type Time = Required<f64, 1>;
 
-/// The parts of GetMetricData's request that matter here.
+/// Parts of GetMetricData's request that this emulator reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Request {
@@ -81,7 +82,7 @@ struct Series {
     status_code: &'static str,
 }
 
-/// An invocation that has ended.
+/// Ended invocation.
 struct Ran {
     started_s: f64,
     ended_s: f64,
@@ -89,15 +90,14 @@ struct Ran {
     has_failed: bool,
 }
 
-/// What CloudWatch knows of the functions of this emulator, by region and name;
-/// also of those that are no more.
+/// Ended invocations by region and function, deleted functions included.
 #[derive(Default)]
-pub(super) struct MetricStore(Mutex<BTreeMap<(String, String), Vec<Ran>>>);
+pub(crate) struct MetricStore(Mutex<BTreeMap<(String, String), Vec<Ran>>>);
 
 impl MetricStore {
-    /// An invocation of `function` from `started_s` to `ended_s` (seconds since
-    /// the Unix epoch), of which Lambda measured `report`.
-    pub(super) fn ran(
+    /// Counts an invocation of `function` from `started_s` to `ended_s` (seconds since
+    /// the Unix epoch) with Lambda's REPORT line.
+    pub(crate) fn add(
         &self,
         region: &str,
         function: &str,
@@ -115,18 +115,20 @@ impl MetricStore {
         known.entry(of).or_default().push(ran);
     }
 
-    /// One query's values, a period each; none of what is not known here.
+    /// Returns one query's values, one per period; none for unknown functions and metrics.
     fn series(&self, region: &str, query: Query, from_s: f64, to_s: f64) -> Series {
         let MetricStat {
             metric,
             period,
             stat,
         } = query.metric_stat;
+        // Invocations of the query's function.
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let function = (metric.dimensions.into_iter())
             .find(|dimension| dimension.name == "FunctionName")
             .filter(|_| metric.namespace == "AWS/Lambda")
             .and_then(|dimension| known.get(&(region.to_owned(), dimension.value)));
+        // Samples by the period in which the invocation began.
         let mut periods: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for ran in function.into_iter().flatten() {
             let at = (ran.started_s / f64::from(period)).floor() * f64::from(period);
@@ -153,14 +155,15 @@ impl MetricStore {
     }
 }
 
-/// What one of a function's invocations, `all`, adds to a metric.
+/// Returns the sample of one invocation for a metric; `all` are the function's
+/// invocations.
 fn sample(metric: &str, ran: &Ran, all: &[Ran]) -> Option<f64> {
     let runs_then =
         |other: &&Ran| other.started_s <= ran.started_s && ran.started_s < other.ended_s;
     match metric {
         "Invocations" => Some(1.0),
         "Errors" => Some(f64::from(u8::from(ran.has_failed))),
-        // Nobody is refused here.
+        // This emulator never throttles.
         "Throttles" => Some(0.0),
         "Duration" => Some(ran.duration_ms),
         "ConcurrentExecutions" => Some(all.iter().filter(runs_then).count().max(1) as f64),
@@ -168,7 +171,7 @@ fn sample(metric: &str, ran: &Ran, all: &[Ran]) -> Option<f64> {
     }
 }
 
-/// Of a period's samples, of which there is one.
+/// Returns a statistic of a period's samples, of which there is at least one.
 fn statistic(name: &str, samples: &[f64]) -> f64 {
     let total: f64 = samples.iter().sum();
     match name {
@@ -178,7 +181,8 @@ fn statistic(name: &str, samples: &[f64]) -> f64 {
     }
 }
 
-pub(super) async fn get(
+/// Answers `GetMetricData`.
+pub(crate) async fn get(
     State(store): State<Arc<MetricStore>>,
     headers: HeaderMap,
     body: Bytes,
@@ -231,7 +235,7 @@ mod tests {
                 init_ms: None,
                 status: status.clone(),
             };
-            store.ran("eu-west-1", "f", (*started_s, *ended_s), &report);
+            store.add("eu-west-1", "f", (*started_s, *ended_s), &report);
         }
         store
     }

@@ -1,6 +1,6 @@
-//! S3 in front of an emulator that does not bear several clients at a time:
-//! moto answers a read with nothing, and a write with an error, while another
-//! writes. Writes are made one at a time here, and no read meanwhile.
+//! Proxy of S3 in front of a backend that does not support concurrent clients: moto
+//! answers reads with nothing, and writes with errors, while another client writes.
+//! The proxy forwards one write at a time, and no read during it.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::RwLock;
 
-use super::backend::Backend;
+use crate::backend::Backend;
 
-/// The emulator behind, and whose turn it is.
+/// Backend and the lock that orders requests to it.
 struct Objects {
     backend: Backend,
-    turn: RwLock<()>,
+    lock: RwLock<()>,
 }
 
-/// Every request of S3.
-pub(super) fn routes(backend: Backend) -> Router {
+/// Returns a route for every request of S3.
+pub(crate) fn routes(backend: Backend) -> Router {
     let objects = Objects {
         backend,
-        turn: RwLock::default(),
+        lock: RwLock::default(),
     };
     Router::new()
         .fallback(pass)
@@ -40,8 +40,8 @@ async fn pass(
 ) -> Response {
     let (_reading, _writing);
     match method {
-        Method::GET | Method::HEAD => _reading = objects.turn.read().await,
-        _ => _writing = objects.turn.write().await,
+        Method::GET | Method::HEAD => _reading = objects.lock.read().await,
+        _ => _writing = objects.lock.write().await,
     }
     match objects.backend.pass(method, &uri, headers, body).await {
         Ok((status, headers, body)) => (status, headers, body).into_response(),

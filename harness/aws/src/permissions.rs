@@ -1,0 +1,297 @@
+//! Permissions of a run's roles, and the check that they reach nothing beyond the run.
+
+use crate::policy::{Condition, Effect, Policy, Statement};
+use crate::resource::{Kind, Spec};
+use crate::{RunId, Scope};
+
+/// Returns the policy of a run's functions: they write their logs, use the run's buckets,
+/// invoke each other and start the run's state machines. In the run's network, Lambda may
+/// handle network interfaces for them, and their own code may not.
+pub fn functions(scope: &Scope, in_network: bool) -> Policy {
+    let groups = scope.arn(
+        "logs",
+        &format!("log-group:/aws/lambda/{}", scope.run.name("*")),
+    );
+    let mut statements = vec![Statement::allow(
+        &["logs:CreateLogStream", "logs:PutLogEvents"],
+        vec![groups],
+    )];
+    statements.extend(objects(scope));
+    statements.push(invocations(scope));
+    statements.push(executions(scope));
+    if in_network {
+        statements.extend(interfaces(scope));
+    }
+    Policy::new(statements)
+}
+
+/// Returns the policy of a run's state machines: they invoke its functions.
+pub fn state_machines(scope: &Scope) -> Policy {
+    Policy::new(vec![invocations(scope)])
+}
+
+/// Returns the policy of a run's instances: they use the run's buckets, and, as workers
+/// that `invoke`, its functions and its state machines.
+pub fn instances(scope: &Scope, invoke: bool) -> Policy {
+    let mut statements = objects(scope);
+    if invoke {
+        statements.push(invocations(scope));
+        statements.push(executions(scope));
+        let executions = format!("execution:{}:*", scope.run.name("*"));
+        statements.push(Statement::allow(
+            &["states:DescribeExecution"],
+            vec![scope.arn("states", &executions)],
+        ));
+    }
+    Policy::new(statements)
+}
+
+/// Returns the permission to invoke the run's functions.
+fn invocations(scope: &Scope) -> Statement {
+    let functions = format!("function:{}", scope.run.name("*"));
+    Statement::allow(
+        &["lambda:InvokeFunction"],
+        vec![scope.arn("lambda", &functions)],
+    )
+}
+
+/// Returns the permission to start the run's state machines.
+fn executions(scope: &Scope) -> Statement {
+    let machines = format!("stateMachine:{}", scope.run.name("*"));
+    Statement::allow(
+        &["states:StartExecution"],
+        vec![scope.arn("states", &machines)],
+    )
+}
+
+/// Actions of Lambda on behalf of a function in a VPC ("Giving Lambda functions access to
+/// resources in an Amazon VPC"). New interfaces have no names that a policy could list.
+const INTERFACE_ACTIONS: [&str; 6] = [
+    "ec2:CreateNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeSubnets",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:UnassignPrivateIpAddresses",
+];
+
+/// Returns two statements: Lambda may handle interfaces, and the functions' own code, whose
+/// requests carry the ARN of their function, may not.
+fn interfaces(scope: &Scope) -> [Statement; 2] {
+    let functions = format!("function:{}", scope.run.name("*"));
+    let allowed = Statement::allow(&INTERFACE_ACTIONS, vec!["*".to_owned()]);
+    let denied = Statement {
+        effect: Effect::Deny,
+        condition: Some(Condition {
+            operator: "ArnLike",
+            key: "lambda:SourceFunctionArn",
+            values: vec![scope.arn("lambda", &functions)],
+        }),
+        ..allowed.clone()
+    };
+    [allowed, denied]
+}
+
+/// Returns the permissions on the run's buckets and their objects.
+fn objects(scope: &Scope) -> Vec<Statement> {
+    let buckets = format!("arn:{}:s3:::{}", scope.partition, scope.run.name("*"));
+    vec![
+        Statement::allow(&["s3:ListBucket"], vec![buckets.clone()]),
+        Statement::allow(
+            &["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+            vec![format!("{buckets}/*")],
+        ),
+    ]
+}
+
+/// Returns whether a resource's name can only be one of this run's.
+fn is_own(resource: &str, run: &RunId) -> bool {
+    resource.contains(&run.name(""))
+}
+
+/// Returns the statements of roles among `specs` that reach beyond the run. The pair of
+/// statements for functions in a VPC is exempt: what Lambda needs, with its denial to
+/// the functions themselves.
+pub fn too_wide(specs: &[Spec], scope: &Scope) -> Vec<String> {
+    let pair = interfaces(scope);
+    let mut wide = Vec::new();
+    for spec in specs {
+        let Spec::Role(role) = spec else { continue };
+        let statements = role.policy.statements();
+        let has_pair = pair.iter().all(|one| statements.contains(one));
+        for statement in statements {
+            if has_pair && pair.contains(statement) {
+                continue;
+            }
+            let is_beyond = |arn: &String| !is_own(arn, &scope.run);
+            let beyond = statement.resources.iter().any(is_beyond);
+            if beyond || statement.actions.iter().any(|action| action.contains('*')) {
+                wide.push(format!("{} {}: {:?}", Kind::Role, role.name, statement));
+            }
+        }
+    }
+    wide
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn scope() -> Scope {
+        Scope {
+            run: RunId::new(0xab),
+            partition: "aws".into(),
+            account: "123456789012".into(),
+            region: "eu-west-1".into(),
+            expires: "2026-11-21T13:00:00Z".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn functions_reach_their_own_run_and_nothing_else() {
+        let policy = functions(&scope(), false);
+        let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
+        let others = "arn:aws:s3:::epochcost-0000000000ac-exchange";
+        assert!(policy.allows("s3:ListBucket", own));
+        assert!(!policy.allows("s3:ListBucket", others));
+        assert!(policy.allows("s3:PutObject", &format!("{own}/gradients/0")));
+        assert!(!policy.allows("s3:PutObject", &format!("{others}/gradients/0")));
+        assert!(!policy.allows("s3:DeleteBucket", own));
+        let function = "arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-w";
+        assert!(policy.allows("lambda:InvokeFunction", function));
+        assert!(!policy.allows("lambda:InvokeFunction", &function.replace("ab-w", "ac-w")));
+        assert!(!policy.allows("lambda:UpdateFunctionCode", function));
+        // Only the harness creates log groups: a removed one is not created again.
+        let logs =
+            "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/lambda/epochcost-0000000000ab-w";
+        assert!(policy.allows("logs:CreateLogStream", logs));
+        assert!(!policy.allows("logs:CreateLogGroup", logs));
+    }
+
+    fn role(policy: Policy) -> [Spec; 1] {
+        [Spec::Role(crate::resource::RoleSpec {
+            name: scope().run.name("functions"),
+            service: "lambda.amazonaws.com",
+            policy,
+        })]
+    }
+
+    /// Lambda handles interfaces in the functions' name; their own code may not.
+    #[test]
+    fn functions_in_a_network_may_not_what_lambda_may() {
+        let (inside, outside) = (functions(&scope(), true), functions(&scope(), false));
+        let interface = "arn:aws:ec2:eu-west-1:123456789012:network-interface/eni-1";
+        for action in INTERFACE_ACTIONS {
+            assert!(!inside.allows(action, interface), "{action}");
+            assert!(!outside.allows(action, interface), "{action}");
+            let of = (inside.statements().iter()).filter(|s| s.covers(action, interface));
+            let effects: Vec<_> = of.map(|s| (s.effect, s.condition.is_some())).collect();
+            // Without a condition, the denial would hold for Lambda, too.
+            assert_eq!(effects, [(Effect::Allow, false), (Effect::Deny, true)]);
+        }
+        let document: Value = serde_json::from_str(&inside.to_json()).unwrap();
+        let last = document["Statement"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["Effect"], "Deny");
+        assert_eq!(
+            last["Condition"],
+            json!({ "ArnLike": { "lambda:SourceFunctionArn":
+                ["arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-*"] } })
+        );
+        let with = "s3:ListBucket";
+        let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
+        assert!(inside.allows(with, own) && outside.allows(with, own));
+    }
+
+    #[test]
+    fn nothing_but_the_pair_for_interfaces_reaches_beyond_the_run() {
+        let whole = functions(&scope(), true);
+        assert!(too_wide(&role(whole.clone()), &scope()).is_empty());
+        // Either alone, or another's denial, is too wide.
+        let [allowed, denied] = interfaces(&scope());
+        for missing in [&allowed, &denied] {
+            let mut statements = whole.statements().to_vec();
+            statements.retain(|statement| statement != missing);
+            let left = too_wide(&role(Policy::new(statements)), &scope());
+            assert_eq!(left.len(), 1, "{missing:?}");
+        }
+        let others = Scope {
+            run: RunId::new(0xac),
+            ..scope()
+        };
+        let [_, theirs] = interfaces(&others);
+        let mixed = Policy::new(vec![allowed.clone(), theirs]);
+        assert_eq!(too_wide(&role(mixed), &scope()).len(), 2);
+        let mut more = allowed.clone();
+        more.actions.push("ec2:TerminateInstances");
+        let more = Policy::new(vec![allowed, denied, more]);
+        assert_eq!(too_wide(&role(more), &scope()).len(), 1);
+    }
+
+    #[test]
+    fn only_instances_that_invoke_may_invoke() {
+        let (invoking, others) = (instances(&scope(), true), instances(&scope(), false));
+        let arn = |service: &str, what: &str| {
+            scope().arn(
+                service,
+                &format!("{what}:epochcost-0000000000ab-p2p_lambda"),
+            )
+        };
+        for (action, resource) in [
+            ("lambda:InvokeFunction", arn("lambda", "function")),
+            ("states:StartExecution", arn("states", "stateMachine")),
+            (
+                "states:DescribeExecution",
+                format!("{}:run-1", arn("states", "execution")),
+            ),
+        ] {
+            assert!(invoking.allows(action, &resource), "{action}");
+            assert!(!others.allows(action, &resource), "{action}");
+            let another = resource.replace("0000ab", "0000ac");
+            assert!(!invoking.allows(action, &another), "{action}");
+        }
+    }
+
+    #[test]
+    fn machines_and_instances_may_less_than_functions() {
+        let scope = scope();
+        let functions = functions(&scope, false);
+        for policy in [state_machines(&scope), instances(&scope, false)] {
+            for statement in policy.statements() {
+                for (action, resource) in statement
+                    .actions
+                    .iter()
+                    .flat_map(|a| statement.resources.iter().map(move |r| (a, r)))
+                {
+                    assert!(functions.allows(action, resource), "{action} on {resource}");
+                }
+            }
+            assert!(policy.statements().len() < functions.statements().len());
+        }
+    }
+
+    #[test]
+    fn documents_are_as_iam_reads_them() {
+        let value: Value = serde_json::from_str(&state_machines(&scope()).to_json()).unwrap();
+        assert_eq!(
+            value,
+            json!({"Version": "2012-10-17", "Statement": [{
+                "Effect": "Allow",
+                "Action": ["lambda:InvokeFunction"],
+                "Resource": ["arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-*"],
+            }]})
+        );
+        let trust: Value =
+            serde_json::from_str(&Policy::trust("lambda.amazonaws.com", "1").to_json()).unwrap();
+        assert_eq!(
+            trust["Statement"][0]["Principal"]["Service"],
+            "lambda.amazonaws.com"
+        );
+        assert_eq!(
+            trust["Statement"][0]["Condition"]["StringEquals"]["aws:SourceAccount"],
+            "1"
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! Retries of calls that EC2 refuses for a while: new resources become visible, and
+//! removed ones disappear, only after some time ("Eventual consistency in the Amazon EC2
+//! API").
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::AwsError;
+use crate::error::Cause;
+
+/// Time limit for the removal of functions' network interfaces: in a VPC they disappear
+/// up to 40 minutes after their functions ("Giving Lambda functions access to resources
+/// in an Amazon VPC"), and block their subnet and their security group until then.
+pub(super) const INTERFACE_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+/// Time limit until other calls know of a new resource.
+const VISIBLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Interval between attempts.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Repeats an attempt while it is refused for `cause`, until `timeout`.
+async fn while_refused<T, F>(
+    cause: Cause,
+    timeout: Duration,
+    attempt: impl Fn() -> F,
+) -> Result<T, AwsError>
+where
+    F: Future<Output = Result<T, AwsError>>,
+{
+    let since = Instant::now();
+    loop {
+        match attempt().await {
+            Err(error) if error.cause() == Some(cause) && since.elapsed() < timeout => {
+                sleep(POLL_INTERVAL).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Repeats an attempt on a new resource until EC2 knows of it.
+pub(super) async fn once_known<T, F>(attempt: impl Fn() -> F) -> Result<T, AwsError>
+where
+    F: Future<Output = Result<T, AwsError>>,
+{
+    while_refused(Cause::NotFound, VISIBLE_TIMEOUT, attempt).await
+}
+
+/// Repeats a removal while the resource is in use, until `timeout`.
+pub(super) async fn once_unused<T, F>(
+    timeout: Duration,
+    attempt: impl Fn() -> F,
+) -> Result<T, AwsError>
+where
+    F: Future<Output = Result<T, AwsError>>,
+{
+    while_refused(Cause::InUse, timeout, attempt).await
+}
+
+/// Polls `condition` until it holds.
+///
+/// # Errors
+/// [`AwsError::Deadline`] after `timeout`.
+pub(super) async fn until<F>(
+    what: &str,
+    timeout: Duration,
+    condition: impl Fn() -> F,
+) -> Result<(), AwsError>
+where
+    F: Future<Output = Result<bool, AwsError>>,
+{
+    let since = Instant::now();
+    while !condition().await? {
+        if since.elapsed() > timeout {
+            return Err(AwsError::Deadline {
+                what: what.to_owned(),
+                seconds: timeout.as_secs(),
+                remedy: "give the command again later; `epochcost clean` removes what there is"
+                    .to_owned(),
+            });
+        }
+        sleep(POLL_INTERVAL).await;
+    }
+    Ok(())
+}

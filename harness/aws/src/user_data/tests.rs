@@ -1,0 +1,231 @@
+#![allow(clippy::unwrap_used)]
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+fn in_an_hour() -> Timestamp {
+    Timestamp::from_second(Timestamp::now().as_second() + 3600).unwrap()
+}
+
+fn worker() -> Duty {
+    Duty::Worker {
+        worker: "s3://code/it's here".into(),
+        task: "s3://code/task.json".into(),
+        log: "s3://exchange/log.txt".into(),
+        environment: vec![("GREETING".into(), "it's $HOME `id`".into())],
+    }
+}
+
+/// Writes programs that record how they were called, in place of the instance's.
+fn stand_ins(directory: &Path) {
+    let put = |name: &str, text: &str| {
+        let path = directory.join(name);
+        std::fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
+        let chmod = Command::new("chmod").arg("+x").arg(path).status();
+        assert!(chmod.unwrap().success());
+    };
+    let calls = directory.join("calls");
+    let say = |name: &str| format!("echo {name} \"$@\" >> {}", calls.display());
+    put("shutdown", &say("shutdown"));
+    put("dnf", &say("dnf"));
+    put(
+        "redis6-server",
+        &format!("echo this is Redis; {}", say("redis6-server")),
+    );
+    put("hostname", "echo 127.9.9.9 172.17.0.1");
+    // A worker that prints its input, and a log that is copied to a file.
+    let worker = "read task; echo \"$1 $task $GREETING\"; exit ${FAILS:-0}";
+    let fetch = format!(
+        "{}\ncase \"$5\" in\n bootstrap) printf '#!/bin/bash\\n%s\\n' '{worker}' > bootstrap;;\n \
+         task.json) echo '{{\"a\": 1}}' > task.json;;\n module.so) touch module.so;;\n s3:*) cp log.txt {}/log;;\nesac",
+        say("aws"),
+        directory.display()
+    );
+    put("aws", &fetch);
+}
+
+/// Runs a script as its instance would, in a temporary directory; returns the calls and
+/// the log.
+fn run(script: &str, fails: bool) -> (String, String) {
+    let directory = tempfile::tempdir().unwrap();
+    stand_ins(directory.path());
+    let here = directory.path().join("opt");
+    let script = script.replace("/opt/epochcost", &here.display().to_string());
+    let path = format!("{}:/usr/bin:/bin", directory.path().display());
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).env("PATH", path);
+    if fails {
+        bash.env("FAILS", "3");
+    }
+    bash.status().unwrap();
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name));
+    (read("calls").unwrap(), read("log").unwrap_or_default())
+}
+
+#[test]
+fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
+    for fails in [false, true] {
+        let (calls, log) = run(&script(&worker(), in_an_hour()).unwrap(), fails);
+        let lines: Vec<&str> = log.lines().collect();
+        assert!(lines[0].starts_with("EPOCHCOST-CLOCK started 1"), "{log}");
+        assert_eq!(lines[1], "--instance {\"a\": 1} it's $HOME `id`");
+        assert!(lines[2].starts_with("EPOCHCOST-CLOCK ended 1"), "{log}");
+        let calls: Vec<&str> = calls.lines().collect();
+        assert_eq!(calls.first(), Some(&"shutdown -h +60"));
+        assert_eq!(calls.last(), Some(&"shutdown -h now"));
+        assert!(
+            calls.contains(&"aws s3 cp --quiet s3://code/it's here bootstrap"),
+            "{calls:?}"
+        );
+    }
+}
+
+fn host(service: Service) -> Duty {
+    Duty::Host {
+        service,
+        address: "s3://objects/address.txt".into(),
+        log: "s3://objects/log.txt".into(),
+    }
+}
+
+fn store(module: Option<&str>) -> Duty {
+    host(Service::TensorStore {
+        module: module.map(str::to_owned),
+        malloc_conf: Some("dirty_decay_ms:-1".into()),
+    })
+}
+
+/// The replaced server ends at once: the log is published, and no address is.
+#[test]
+fn a_tensor_store_that_does_not_come_up_hands_in_its_log_and_ends_its_instance() {
+    let (calls, log) = run(
+        &script(&store(Some("s3://code/module.so")), in_an_hour()).unwrap(),
+        false,
+    );
+    let lines: Vec<&str> = calls.lines().collect();
+    assert_eq!(lines.first(), Some(&"shutdown -h +60"));
+    assert_eq!(lines.last(), Some(&"shutdown -h now"));
+    assert!(
+        lines.contains(&"aws s3 cp --quiet s3://code/module.so module.so"),
+        "{calls}"
+    );
+    assert!(
+        calls.contains("redis6-server --port 6379 --bind 127.9.9.9"),
+        "{calls}"
+    );
+    assert!(calls.contains("--loadmodule"), "{calls}");
+    assert!(!calls.contains("address.txt"), "{calls}");
+    // The output of the server.
+    assert!(log.contains("this is Redis"), "{log}");
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_loaded() {
+    let (calls, _) = run(&script(&store(None), in_an_hour()).unwrap(), false);
+    assert!(calls.contains("redis6-server"), "{calls}");
+    assert!(!calls.contains("module"), "{calls}");
+    let text = script(&host(Service::Queue), in_an_hour()).unwrap();
+    assert!(!text.contains("redis"), "{text}");
+    assert!(text.contains("rabbitmq:3.13 &"), "{text}");
+    assert!(text.contains("$address/5672"), "{text}");
+}
+
+#[test]
+fn no_instance_is_started_for_a_run_that_is_over() {
+    let past = Timestamp::from_second(Timestamp::now().as_second() - 1).unwrap();
+    assert!(script(&worker(), past).is_err());
+}
+
+#[test]
+fn what_cannot_be_a_word_is_refused() {
+    let mut duty = worker();
+    if let Duty::Worker { environment, .. } = &mut duty {
+        environment[0] = ("A;B".into(), "x".into());
+    }
+    assert!(script(&duty, in_an_hour()).is_err());
+    assert!(script(&store(Some("s3://a\nreboot")), in_an_hour()).is_err());
+}
+
+/// Scripts of every duty, with and without what is optional.
+fn representative() -> Vec<String> {
+    let without = Duty::Worker {
+        worker: "s3://code/bootstrap".into(),
+        task: "s3://objects/task.json".into(),
+        log: "s3://objects/log.txt".into(),
+        environment: Vec::new(),
+    };
+    let duties = [
+        worker(),
+        without,
+        store(Some("s3://code/it's @PORT@ $(here).so")),
+        store(None),
+        host(Service::TensorStore {
+            module: None,
+            malloc_conf: None,
+        }),
+        host(Service::Queue),
+    ];
+    let scripts = duties
+        .iter()
+        .map(|duty| script(duty, in_an_hour()).unwrap());
+    scripts.collect()
+}
+
+/// Runs a program that reads a script from its standard input, and expects success;
+/// `false` where the program is not installed.
+fn accepts(program: &str, arguments: &[&str], script: &str) -> bool {
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else { return false };
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(script.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{script}");
+    true
+}
+
+#[test]
+fn every_script_is_filled_and_parses() {
+    for script in representative() {
+        assert!(accepts("bash", &["-n"], &script));
+        let quoted = script.replace("@PORT@ $(here)", "");
+        assert!(
+            !quoted.contains("@PORT@") && !quoted.contains("_URL@"),
+            "{script}"
+        );
+    }
+}
+
+/// Under EPOCHCOST_REQUIRE_SHELLCHECK=1, a missing `shellcheck` fails the test.
+#[test]
+fn shellcheck_has_nothing_to_say() {
+    let required = std::env::var("EPOCHCOST_REQUIRE_SHELLCHECK").is_ok_and(|value| value == "1");
+    for script in representative() {
+        // In single quotes on purpose: values that look like expansions.
+        let arguments = ["--shell=bash", "--exclude=SC2016", "-"];
+        if !accepts("shellcheck", &arguments, &script) {
+            assert!(!required, "not run: shellcheck is not installed");
+            eprintln!("not run: shellcheck is not installed");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_template_takes_its_own_values_once_and_no_others() {
+    let filled = fill(
+        "a @ONE@ \"${b[@]}\" @TWO@ @ONE@",
+        &[("ONE", "@TWO@"), ("TWO", "2")],
+    );
+    assert_eq!(filled.unwrap(), "a @TWO@ \"${b[@]}\" 2 @TWO@");
+    assert!(fill("@ONE@", &[]).is_err());
+    assert!(fill("", &[("ONE", "1")]).is_err());
+}
