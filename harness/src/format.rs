@@ -136,9 +136,10 @@ pub fn estimate(estimate: Estimate) -> String {
     match (estimate.ci95, estimate.half_width()) {
         (Some([low, high]), Some(half)) => {
             let is_centred = (f64::midpoint(low, high) - mean).abs() <= 1e-6 * mean.abs();
-            match is_centred {
-                true => format!("{} ± {}", number(mean), number_like(half)),
-                false => format!("{} ({} to {})", number(mean), number(low), number(high)),
+            if is_centred {
+                format!("{} ± {}", number(mean), number_like(half))
+            } else {
+                format!("{} ({} to {})", number(mean), number(low), number(high))
             }
         }
         _ => number(mean),

@@ -117,9 +117,10 @@ impl RowAnalysis {
     }
 
     fn of_values(&self, values: &[f64]) -> Estimate {
-        match self.is_sampled {
-            true => Estimate::of_samples(values),
-            false => Estimate::of(values),
+        if self.is_sampled {
+            Estimate::of_samples(values)
+        } else {
+            Estimate::of(values)
         }
     }
 
@@ -139,9 +140,10 @@ impl RowAnalysis {
                 value(self, trial).zip(value(other, same))
             })
             .collect();
-        match self.is_sampled {
-            true => ratio::of_draws(&pairs),
-            false => ratio::paired(&pairs),
+        if self.is_sampled {
+            ratio::of_draws(&pairs)
+        } else {
+            ratio::paired(&pairs)
         }
     }
 

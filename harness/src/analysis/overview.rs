@@ -166,9 +166,10 @@ impl Counts {
             unexpected: 0,
         };
         for claim in claims {
-            let of_kind = match claim.verdict.ranking {
-                true => &mut counts.rankings,
-                false => &mut counts.values,
+            let of_kind = if claim.verdict.ranking {
+                &mut counts.rankings
+            } else {
+                &mut counts.values
             };
             *of_kind.entry(claim.verdict.verdict).or_default() += 1;
             counts.unexpected += usize::from(claim.unexpected);

@@ -214,13 +214,16 @@ fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
     let states_bytes = find(&job.system)
         .and_then(|system| system.bind(job).ok())
         .is_none_or(|bound| bound.states_bytes());
-    let comparable = |traffic: Traffic| match states_bytes {
-        true => traffic.untimed(),
-        false => Traffic {
-            bytes_up: 0,
-            bytes_down: 0,
-            ..traffic.untimed()
-        },
+    let comparable = |traffic: Traffic| {
+        if states_bytes {
+            traffic.untimed()
+        } else {
+            Traffic {
+                bytes_up: 0,
+                bytes_down: 0,
+                ..traffic.untimed()
+            }
+        }
     };
     comparable(form) == comparable(metered)
 }

@@ -174,9 +174,10 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     let odd: Vec<usize> = (0..values.len())
         .filter(|place| distances[*place] > 0.0 && is_odd(distances[*place]))
         .collect();
-    match odd.len() * MOST_OUTLIERS <= values.len() {
-        true => odd,
-        false => Vec::new(),
+    if odd.len() * MOST_OUTLIERS <= values.len() {
+        odd
+    } else {
+        Vec::new()
     }
 }
 

@@ -269,9 +269,10 @@ fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (VerdictKind,
     if let Some([low, high]) = observed.ci95
         && (band.contains(low) != inside || band.contains(high) != inside)
     {
-        let reason = match is_sampled {
-            true => "the ranges of the profile's constants reach across an edge of the band",
-            false => "the 95 % interval crosses an edge of the band: more trials would decide",
+        let reason = if is_sampled {
+            "the ranges of the profile's constants reach across an edge of the band"
+        } else {
+            "the 95 % interval crosses an edge of the band: more trials would decide"
         };
         return (VerdictKind::Undecided, reason.into());
     }

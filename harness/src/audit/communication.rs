@@ -177,20 +177,21 @@ pub(super) fn caption(sources: Sources<'_>) -> Findings {
         let finding = check
             .unchecked(model, inputs)
             .with_computed(channel.latency_s);
-        findings.push(match is_possible {
-            true => finding
+        findings.push(if is_possible {
+            finding
                 .with_outcome(Outcome::Agrees)
-                .explained(format!("with a stream of {bandwidth}")),
-            false => finding
+                .explained(format!("with a stream of {bandwidth}"))
+        } else {
+            finding
                 .with_outcome(Outcome::Differs)
                 .explained(format!(
                     "a request cannot take less than no time (with a stream of {bandwidth}): \
-                     the larger model is not this one",
+             the larger model is not this one",
                 ))
                 .concluding(
                     "the crossing of AllReduce and ScatterReduce lies between MobileNet and \
-                     ResNet-50, as the text says",
-                ),
+             ResNet-50, as the text says",
+                )
         });
     }
     Ok(findings)

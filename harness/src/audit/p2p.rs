@@ -45,9 +45,10 @@ pub(super) fn cpu(sources: Sources<'_>) -> Findings {
         return Ok(Vec::new());
     };
     let limit = VCPUS * PERCENT_PER_VCPU;
-    let outcome = match used <= limit {
-        true => Outcome::Agrees,
-        false => Outcome::Differs,
+    let outcome = if used <= limit {
+        Outcome::Agrees
+    } else {
+        Outcome::Differs
     };
     let inputs = vec![Input::from("vCPUs", VCPUS, "AWS, t2.medium and t2.large")];
     let name = format!("highest: {}, {}", row.text("model")?, row.text("stage")?);
@@ -85,16 +86,17 @@ pub(super) fn updates(sources: Sources<'_>) -> Findings {
             .with_printed(&mnist);
         // Alike within a factor, or one of them is odd.
         let is_like = (1.0 / LIKE_FACTOR..=LIKE_FACTOR).contains(&factor);
-        findings.push(match is_like {
-            true => finding.with_outcome(Outcome::Agrees),
-            false => finding
+        findings.push(if is_like {
+            finding.with_outcome(Outcome::Agrees)
+        } else {
+            finding
                 .with_outcome(Outcome::Differs)
                 .explained(format!(
                     "a factor of {} for the same arithmetic: one of the two is misprinted or \
-                     was disturbed",
+             was disturbed",
                     format::number(factor)
                 ))
-                .concluding("no conclusion of the paper stands on it: gradients take longest"),
+                .concluding("no conclusion of the paper stands on it: gradients take longest")
         });
     }
     Ok(findings)
@@ -130,9 +132,10 @@ pub(super) fn batch_times(sources: Sources<'_>) -> Findings {
         ];
         let computed = seconds.value * batches.value;
         let finding = check.finding(format!("batch size {size}"), inputs, computed, &printed);
-        findings.push(match finding.differs() {
-            true => compared(finding, times(sources, size)?, computed),
-            false => finding,
+        findings.push(if finding.differs() {
+            compared(finding, times(sources, size)?, computed)
+        } else {
+            finding
         });
     }
     Ok(findings)
@@ -229,20 +232,19 @@ pub(super) fn time_saved(sources: Sources<'_>) -> Findings {
         let size = setting.rsplit_once("batch ").map_or("", |(_, size)| size);
         let inputs = times(sources, size)?;
         let percent = saved(&inputs);
-        findings.push(match setting.contains("4 workers") {
-            true => {
-                let finding = check.finding(setting, inputs, percent, &printed);
-                let largest = largest_saving(sources)?;
-                finding.concluding(largest)
-            }
-            false => check
+        findings.push(if setting.contains("4 workers") {
+            let finding = check.finding(setting, inputs, percent, &printed);
+            let largest = largest_saving(sources)?;
+            finding.concluding(largest)
+        } else {
+            check
                 .unchecked(setting, Vec::new())
                 .with_printed(&printed)
                 .explained(format!(
                     "the tables are of 4 peers, where this batch size saves {} %; no time of \
-                     this setting is printed",
+             this setting is printed",
                     format::number(percent)
-                )),
+                ))
         });
     }
     Ok(findings)

@@ -92,9 +92,10 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
         own.push((name, serverless_cost(row)?.1));
     }
     let (printed, own) = (Ranking::new(printed), Ranking::new(own));
-    let survives = match printed.agrees_with(&own) {
-        true => "the order of batch sizes by cost survives",
-        false => "the order of batch sizes by cost does not survive",
+    let survives = if printed.agrees_with(&own) {
+        "the order of batch sizes by cost survives"
+    } else {
+        "the order of batch sizes by cost does not survive"
     };
     let mut findings = Vec::new();
     for row in table.rows() {
@@ -102,18 +103,17 @@ pub(super) fn serverless(sources: Sources<'_>) -> Findings {
         let name = format!("batch size {}", row.text("batch_size")?);
         // Each cost, with what a wrong one does to the order.
         let finding = check.finding(name, inputs, computed, &row.number("cost_per_peer_usd")?);
-        findings.push(match finding.differs() {
-            true => {
-                let instance = instance_row(sources, row.text("batch_size")?)?;
-                let on_instances = instance.number("cost_per_peer_usd")?.value;
-                finding.concluding(format!(
-                    "{survives}: recomputed {}; Lambda costs {} times the instance's {}",
-                    own.text(),
-                    format::number(computed / on_instances),
-                    format::number(on_instances)
-                ))
-            }
-            false => finding,
+        findings.push(if finding.differs() {
+            let instance = instance_row(sources, row.text("batch_size")?)?;
+            let on_instances = instance.number("cost_per_peer_usd")?.value;
+            finding.concluding(format!(
+                "{survives}: recomputed {}; Lambda costs {} times the instance's {}",
+                own.text(),
+                format::number(computed / on_instances),
+                format::number(on_instances)
+            ))
+        } else {
+            finding
         });
     }
     Ok(findings)

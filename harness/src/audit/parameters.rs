@@ -89,17 +89,18 @@ fn held(paper: Paper, model: &str, heads: [&Layers; 2], stated: &Quantity) -> Fi
         return finding;
     }
     let ratio = thousand / ten;
-    let explanation = match is_thousand {
-        true => format!(
+    let explanation = if is_thousand {
+        format!(
             "the stated count is that of the head for ImageNet's 1000 classes ({}), whose \
-             gradient has {} times the bytes",
+         gradient has {} times the bytes",
             format::count(thousand),
             format::number(ratio),
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "with a head of 1000 classes it would be {}",
             format::count(thousand)
-        ),
+        )
     };
     finding.explained(explanation)
 }

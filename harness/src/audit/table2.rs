@@ -130,20 +130,22 @@ pub(super) fn parallel(sources: Sources<'_>) -> Findings {
         let printed = spirt.number("total_seconds")?;
         // The printed time, if it is a sum.
         let is_summed = (printed.value / wall - 1.0).abs() > super::TOLERANCE;
-        let outcome = match is_summed {
-            true => Outcome::Differs,
-            false => Outcome::Agrees,
+        let outcome = if is_summed {
+            Outcome::Differs
+        } else {
+            Outcome::Agrees
         };
         let finding = check
             .unchecked(format!("{model}, SPIRT"), inputs)
             .with_computed(wall)
             .with_printed(&printed)
             .with_outcome(outcome);
-        findings.push(match is_summed {
-            true => finding
+        findings.push(if is_summed {
+            finding
                 .explained(lower_bound(model))
-                .concluding(order_of_times(&rows, wall)?),
-            false => finding,
+                .concluding(order_of_times(&rows, wall)?)
+        } else {
+            finding
         });
     }
     Ok(findings)

@@ -108,9 +108,10 @@ pub(super) fn functions(sources: Sources<'_>) -> Findings {
                 function.finding(name, inputs, prices.function(*row)?, &printed)
             };
             // A wrong cost, with what could explain it.
-            findings.push(match finding.differs() {
-                true => judged(finding, *row, &rows, &prices)?,
-                false => finding,
+            findings.push(if finding.differs() {
+                judged(finding, *row, &rows, &prices)?
+            } else {
+                finding
             });
         }
     }
@@ -270,9 +271,10 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
             let (inputs, charge) = charges(sources, model, system)?;
             with.push(((*framework).to_owned(), total + charge));
             // The total with requests, beside the one without.
-            let outcome = match charge / total > super::TOLERANCE {
-                true => Outcome::Differs,
-                false => Outcome::Agrees,
+            let outcome = if charge / total > super::TOLERANCE {
+                Outcome::Differs
+            } else {
+                Outcome::Agrees
             };
             let cost = Input::from("recomputed total cost", total, "times, memory and prices");
             let inputs = [vec![cost], inputs].concat();
@@ -291,18 +293,22 @@ pub(super) fn requests(sources: Sources<'_>) -> Findings {
         }
         // What requests do to the order of totals.
         let (own, with) = (prices.totals(&rows)?, Ranking::new(with));
-        let survives = match own.agrees_with(&with) {
-            true => "requests do not change the order of total costs",
-            false => "the order of total costs does not survive",
+        let survives = if own.agrees_with(&with) {
+            "requests do not change the order of total costs"
+        } else {
+            "the order of total costs does not survive"
         };
         let consequence = format!(
             "{survives}: recomputed {}; with requests {}",
             own.text(),
             with.text()
         );
-        findings.extend(found.into_iter().map(|finding| match finding.differs() {
-            true => finding.concluding(consequence.clone()),
-            false => finding,
+        findings.extend(found.into_iter().map(|finding| {
+            if finding.differs() {
+                finding.concluding(consequence.clone())
+            } else {
+                finding
+            }
         }));
     }
     Ok(findings)

@@ -73,9 +73,10 @@ pub(super) fn header(sources: Sources<'_>) -> Findings {
         ];
         let is_same = (column.value - text.value).abs() <= column.half_digit;
         let contradicts = is_same && reached.value > HEADING_PERCENT;
-        let outcome = match contradicts {
-            true => Outcome::Differs,
-            false => Outcome::Agrees,
+        let outcome = if contradicts {
+            Outcome::Differs
+        } else {
+            Outcome::Agrees
         };
         let finding = check
             .unchecked(*framework, inputs)
@@ -226,9 +227,10 @@ fn cost_to_accuracy(all: &[Epochs<'_>]) -> String {
         Ranking::new(items.map(|epochs| (epochs.framework.to_owned(), figure(epochs))))
     };
     let (an_epoch, in_all) = (named(|one| one.usd), named(|one| one.usd * one.count));
-    let survives = match an_epoch.agrees_with(&in_all) {
-        true => "is also the order of costs to accuracy",
-        false => "is not that of costs to accuracy",
+    let survives = if an_epoch.agrees_with(&in_all) {
+        "is also the order of costs to accuracy"
+    } else {
+        "is not that of costs to accuracy"
     };
     format!(
         "the order of costs per epoch ({} USD) {survives}, epochs × cost of an epoch ({} USD)",

@@ -54,9 +54,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     papers.sort_unstable();
     papers.dedup();
     let findings = audit::audit(&papers, &published, &prices)?;
-    output.text(match args.markdown {
-        true => audit::text::markdown(&findings),
-        false => audit::text::plain(&findings, output.verbosity > 0),
+    output.text(if args.markdown {
+        audit::text::markdown(&findings)
+    } else {
+        audit::text::plain(&findings, output.verbosity > 0)
     });
     output.json(&Audited {
         schema_version: AUDIT_VERSION,

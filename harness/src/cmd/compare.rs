@@ -145,9 +145,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         let mut named = args.fail_on.iter();
         named.any(|named| named.as_str() == *word)
     };
-    match comparison.counts().iter().any(is_named) {
-        true => Ok(Exit::Failed),
-        false => Ok(Exit::Done),
+    if comparison.counts().iter().any(is_named) {
+        Ok(Exit::Failed)
+    } else {
+        Ok(Exit::Done)
     }
 }
 

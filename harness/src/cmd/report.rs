@@ -108,9 +108,10 @@ fn record(
                 id: format!("{}/{}", manifest.experiment, manifest.run_id),
                 description: String::new(),
                 platform: Some(manifest.platform.clone()),
-                state: match ended == planned {
-                    true => ItemState::Done,
-                    false => ItemState::Incomplete,
+                state: if ended == planned {
+                    ItemState::Done
+                } else {
+                    ItemState::Incomplete
                 },
                 why: (ended != planned).then(|| format!("{ended} of {planned} trials were run")),
                 run: Some(relative(out, path)?),

@@ -122,9 +122,10 @@ impl Checker<'_> {
         let Some(simulation) = self.simulation else {
             let problem = "constants are of a simulated platform, and this one is real";
             let remedy = "leave `constants` out, or run it with --platform sim";
-            return match stated.is_empty() {
-                true => Ok(stated),
-                false => Err(self.error(fields, "constants", problem.to_owned(), remedy)),
+            return if stated.is_empty() {
+                Ok(stated)
+            } else {
+                Err(self.error(fields, "constants", problem.to_owned(), remedy))
             };
         };
         simulation::check_constants(self.document, fields, &simulation.profile, &stated)?;
@@ -322,9 +323,10 @@ impl Checker<'_> {
             precision: Precision::default(),
         };
         // Where a system has functions, they are what computes.
-        let host = match system.deployment().runs_on(Host::Function) {
-            true => Host::Function,
-            false => Host::Instance,
+        let host = if system.deployment().runs_on(Host::Function) {
+            Host::Function
+        } else {
+            Host::Instance
         };
         match (host, row.device) {
             (

@@ -135,9 +135,10 @@ impl Experiment {
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let claims = claims::claims(&document, &header.models)?;
-        let rows = match claims::need_no_rows(&document, &claims) {
-            true => Vec::new(),
-            false => rows(&checker)?,
+        let rows = if claims::need_no_rows(&document, &claims) {
+            Vec::new()
+        } else {
+            rows(&checker)?
         };
         claims::check_causes(&document, &claims, &rows)?;
         Ok(Self {

@@ -106,16 +106,14 @@ fn largest(
     let (mut yes, mut no) = (0, most.saturating_add(1));
     while yes < most && no > most {
         let next = (2 * yes).clamp(1, most);
-        match holds(next)? {
-            true => yes = next,
-            false => no = next,
-        }
+        if holds(next)? { yes = next } else { no = next }
     }
     while no - yes > 1 {
         let middle = yes + (no - yes) / 2;
-        match holds(middle)? {
-            true => yes = middle,
-            false => no = middle,
+        if holds(middle)? {
+            yes = middle
+        } else {
+            no = middle
         }
     }
     Ok(yes)

@@ -58,9 +58,10 @@ pub(super) fn smallest(
     let (mut fails, mut works_at) = (least, largest);
     while works_at - fails > 1 {
         let middle = fails + (works_at - fails) / 2;
-        match works(middle)? {
-            true => works_at = middle,
-            false => fails = middle,
+        if works(middle)? {
+            works_at = middle
+        } else {
+            fails = middle
         }
     }
     Ok(Some(works_at))

@@ -87,9 +87,10 @@ pub(super) fn plan(
         Outcome::Infeasible(limit) => infeasible = Some(limit),
         Outcome::Failed(reason) => failure = Some(reason),
     }
-    let smallest_memory_mb = match on_functions {
-        true => memory::smallest(simulation, known.as_ref().map(|e| e.peak_memory_mb))?,
-        false => None,
+    let smallest_memory_mb = if on_functions {
+        memory::smallest(simulation, known.as_ref().map(|e| e.peak_memory_mb))?
+    } else {
+        None
     };
     let job = &row.job;
     Ok(PlannedRow {

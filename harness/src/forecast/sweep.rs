@@ -21,9 +21,10 @@ pub(super) fn lay(document: &mut Document, sweep: &str) -> Result<(), Experiment
     };
     let path = format!("sweep.{field}");
     let bracketed = values.starts_with('[');
-    let list = match bracketed {
-        true => values.to_owned(),
-        false => format!("[{values}]"),
+    let list = if bracketed {
+        values.to_owned()
+    } else {
+        format!("[{values}]")
     };
     let values = document.option_value(&option, &path, &list)?;
     let mut sweep = document.root.get("sweep").cloned().unwrap_or(Node {

@@ -148,9 +148,12 @@ fn bills(rows: &[PlannedRow], verbose: bool) -> String {
     let estimated = rows
         .iter()
         .filter_map(|row| Some((row, row.estimate.as_ref()?)));
-    let of = |(row, estimate): (&PlannedRow, &Estimate)| match verbose {
-        true => itemised(row, estimate),
-        false => compact(row, estimate),
+    let of = |(row, estimate): (&PlannedRow, &Estimate)| {
+        if verbose {
+            itemised(row, estimate)
+        } else {
+            compact(row, estimate)
+        }
     };
     estimated.map(of).collect::<Vec<_>>().join("\n")
 }

@@ -141,9 +141,10 @@ impl FromStr for Report {
             billed_ms: fields.whole("Billed Duration", "ms")?,
             memory_mb: fields.whole("Memory Size", "MB")?,
             peak_memory_mb: fields.whole("Max Memory Used", "MB")?,
-            init_ms: match fields.next_is("Init Duration") {
-                true => Some(fields.milliseconds("Init Duration")?),
-                false => None,
+            init_ms: if fields.next_is("Init Duration") {
+                Some(fields.milliseconds("Init Duration")?)
+            } else {
+                None
             },
             status: fields.status()?,
         })

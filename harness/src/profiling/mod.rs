@@ -98,9 +98,10 @@ async fn measurements(
 }
 
 fn bar(processes: usize, output: Output) -> ProgressBar {
-    let target = match output.draws_progress() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
+    let target = if output.draws_progress() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(processes as u64), target);
     if let Ok(style) =

@@ -68,9 +68,10 @@ impl Plan {
             device,
             models: known_models(request.models)?,
             batches: rising(request.batches),
-            threads: match request.threads.is_empty() {
-                true => sorted(default_threads.into()),
-                false => rising(request.threads),
+            threads: if request.threads.is_empty() {
+                sorted(default_threads.into())
+            } else {
+                rising(request.threads)
             },
             steps: request.steps.get(),
             rounds: request.rounds.get(),

@@ -187,9 +187,10 @@ fn parallel(own: &[&Point], single: &Point) -> Option<f64> {
 }
 
 fn source(plan: &Plan, points: &[Point]) -> String {
-    let host = match plan.busy().is_some() || shared_cores(points).is_some() {
-        true => "on a BUSY host, so the times are too long",
-        false => "on an idle host",
+    let host = if plan.busy().is_some() || shared_cores(points).is_some() {
+        "on a BUSY host, so the times are too long"
+    } else {
+        "on an idle host"
     };
     let spread = points.iter().map(|point| point.spread).fold(0.0, f64::max);
     format!(

@@ -71,9 +71,10 @@ fn measured(plan: &Plan, slow: f64) -> Vec<Measurement> {
     let measurement = |(index, setting): (usize, &Setting)| {
         let (batch, threads) = (setting.batch_size as f64, setting.threads as f64);
         let round = index / a_round;
-        let factor = match round == 0 || round + 1 == plan.rounds {
-            true => 1.0,
-            false => slow,
+        let factor = if round == 0 || round + 1 == plan.rounds {
+            1.0
+        } else {
+            slow
         };
         let step_s = factor * (0.1 + 0.01 * batch) * (0.2 + 0.8 / threads);
         Measurement {

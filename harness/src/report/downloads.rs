@@ -42,9 +42,10 @@ const FILES: [(&str, &str); 14] = [
 pub(super) fn downloads(run: &RunDirectory) -> Vec<Download> {
     let download = |(name, what)| {
         let found = fs::metadata(run.path().join(name)).ok()?;
-        let size = match found.is_dir() {
-            true => String::new(),
-            false => format::bytes(found.len() as f64),
+        let size = if found.is_dir() {
+            String::new()
+        } else {
+            format::bytes(found.len() as f64)
         };
         Some(Download { name, what, size })
     };

@@ -91,9 +91,10 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         fact("seeds", seeds),
         fact(
             "data",
-            match manifest.datasets.is_empty() && manifest.simulation.is_some() {
-                true => "none was read: only their sizes count".into(),
-                false => datasets.collect::<Vec<_>>().join("; "),
+            if manifest.datasets.is_empty() && manifest.simulation.is_some() {
+                "none was read: only their sizes count".into()
+            } else {
+                datasets.collect::<Vec<_>>().join("; ")
             },
         ),
         fact(
@@ -135,11 +136,12 @@ fn servers(servers: &[Server]) -> String {
         let version = server.version.as_deref().unwrap_or("of an unknown version");
         format!("{} {version} ({})", server.name, server.settings)
     };
-    match servers.is_empty() {
-        true => String::new(),
-        false => format!(
+    if servers.is_empty() {
+        String::new()
+    } else {
+        format!(
             ": {}",
             servers.iter().map(one).collect::<Vec<_>>().join("; ")
-        ),
+        )
     }
 }

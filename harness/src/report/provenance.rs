@@ -74,13 +74,15 @@ fn simulated(record: &SimulationRecord) -> String {
         .iter()
         .map(|known| known.name.as_str())
         .collect();
-    let compute = match compute.is_empty() {
-        true => String::new(),
-        false => format!(" and the compute profile {}", compute.join(", ")),
+    let compute = if compute.is_empty() {
+        String::new()
+    } else {
+        format!(" and the compute profile {}", compute.join(", "))
     };
-    let learned = match record.real_compute {
-        true => "Losses and accuracies alone are of models that really trained.",
-        false => "No model was trained: only sizes and durations exist.",
+    let learned = if record.real_compute {
+        "Losses and accuracies alone are of models that really trained."
+    } else {
+        "No model was trained: only sizes and durations exist."
     };
     format!(
         "Every figure here is simulated: computed in virtual time from the platform profile \
@@ -108,15 +110,14 @@ pub(super) fn money(manifest: &Manifest) -> &'static str {
 
 /// Returns the note on the interval behind a mean in tables.
 pub(super) fn interval(manifest: &Manifest) -> &'static str {
-    match manifest
+    if manifest
         .simulation
         .as_ref()
         .is_some_and(|record| record.sample)
     {
-        true => {
-            "behind a mean stand the 2.5th and 97.5th percentiles of the trials, which sample the \
-             ranges of the profile's constants."
-        }
-        false => "± is half a 95 % interval (Student's t), left out with fewer than two trials.",
+        "behind a mean stand the 2.5th and 97.5th percentiles of the trials, which sample the \
+         ranges of the profile's constants."
+    } else {
+        "± is half a 95 % interval (Student's t), left out with fewer than two trials."
     }
 }

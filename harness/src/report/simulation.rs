@@ -160,9 +160,10 @@ fn line(fixed: f64, sample: f64, unit: &str) -> String {
     let parts: Vec<String> = parts
         .map(|(part, times)| format!("{} {unit}{times}", format::number(*part)))
         .collect();
-    match parts.is_empty() {
-        true => format::UNKNOWN.into(),
-        false => parts.join(" + "),
+    if parts.is_empty() {
+        format::UNKNOWN.into()
+    } else {
+        parts.join(" + ")
     }
 }
 

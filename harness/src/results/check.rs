@@ -8,15 +8,16 @@ use super::{InvocationRow, Manifest, PlannedRow, ResultsError, TrialId, TrialRow
 
 /// Refuses a line that was cut off.
 pub(super) fn whole(path: &Path, lines: usize, is_cut: bool) -> Result<(), ResultsError> {
-    match is_cut {
-        false => Ok(()),
-        true => Err(damaged(
+    if !is_cut {
+        Ok(())
+    } else {
+        Err(damaged(
             path,
             lines + 1,
             "the file ends in the middle of it, as when the program is killed while it writes: \
-             going on with the run (`epochcost run EXPERIMENT --out DIR --resume`) drops it"
+         going on with the run (`epochcost run EXPERIMENT --out DIR --resume`) drops it"
                 .to_owned(),
-        )),
+        ))
     }
 }
 

@@ -80,25 +80,24 @@ impl<B: LayerOps> Reads<B> {
     }
 
     pub(crate) fn push<const D: usize>(&mut self, tensor: Tensor<B, D>) -> Result<(), ModelError> {
-        self.slots.push(match B::READS_WAIT {
-            false => Slot::Read(values(tensor)?),
-            true => {
-                let awaited = std::mem::take(&mut self.awaited);
-                self.awaited = awaited.register(tensor);
-                Slot::Awaited
-            }
+        self.slots.push(if !B::READS_WAIT {
+            Slot::Read(values(tensor)?)
+        } else {
+            let awaited = std::mem::take(&mut self.awaited);
+            self.awaited = awaited.register(tensor);
+            Slot::Awaited
         });
         Ok(())
     }
 
     /// Everything pushed, in its order.
     pub(crate) fn finish(self) -> Result<impl Iterator<Item = Vec<f32>>, ModelError> {
-        let data = match B::READS_WAIT {
-            false => vec![],
-            true => self
-                .awaited
+        let data = if !B::READS_WAIT {
+            vec![]
+        } else {
+            self.awaited
                 .try_execute()
-                .map_err(|error| ModelError::Backend(format!("{error:?}")))?,
+                .map_err(|error| ModelError::Backend(format!("{error:?}")))?
         };
         let awaited: Result<Vec<_>, _> = data.into_iter().map(of).collect();
         let mut awaited = awaited?.into_iter();

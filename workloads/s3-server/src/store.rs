@@ -78,9 +78,10 @@ impl S3 for Store {
         &self,
         request: S3Request<HeadBucketInput>,
     ) -> S3Result<S3Response<HeadBucketOutput>> {
-        match self.read()?.contains_key(&request.input.bucket) {
-            true => Ok(S3Response::new(HeadBucketOutput::default())),
-            false => Err(s3_error!(NoSuchBucket)),
+        if self.read()?.contains_key(&request.input.bucket) {
+            Ok(S3Response::new(HeadBucketOutput::default()))
+        } else {
+            Err(s3_error!(NoSuchBucket))
         }
     }
 

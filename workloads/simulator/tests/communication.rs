@@ -136,9 +136,10 @@ fn crossing(workers: usize) -> f64 {
     assert!(!allreduce_is_slower(below) && allreduce_is_slower(above));
     while above > 1.005 * below {
         let middle = (below * above).sqrt();
-        match allreduce_is_slower(middle) {
-            true => above = middle,
-            false => below = middle,
+        if allreduce_is_slower(middle) {
+            above = middle
+        } else {
+            below = middle
         }
     }
     above

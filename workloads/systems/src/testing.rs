@@ -287,18 +287,20 @@ impl Compute for Formula {
 
     async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
         let len = SIZES.parameters;
-        Ok(match self.is_phantom {
-            true => Vector::Phantom { len },
-            false => Vector::Real((0..len).map(|index| draw(seed, index)).collect()),
+        Ok(if self.is_phantom {
+            Vector::Phantom { len }
+        } else {
+            Vector::Real((0..len).map(|index| draw(seed, index)).collect())
         })
     }
 
     fn initial_statistics(&self) -> Vector {
-        match self.is_phantom {
-            true => Vector::Phantom {
+        if self.is_phantom {
+            Vector::Phantom {
                 len: SIZES.statistics,
-            },
-            false => Vector::Real(vec![0.0; SIZES.statistics]),
+            }
+        } else {
+            Vector::Real(vec![0.0; SIZES.statistics])
         }
     }
 
@@ -407,9 +409,10 @@ impl Clock for Since {
     }
 
     async fn sleep(&self, duration: Duration) {
-        match duration.is_zero() {
-            true => tokio::task::yield_now().await,
-            false => tokio::time::sleep(duration).await,
+        if duration.is_zero() {
+            tokio::task::yield_now().await
+        } else {
+            tokio::time::sleep(duration).await
         }
     }
 }

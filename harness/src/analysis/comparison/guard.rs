@@ -117,9 +117,10 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     if before.cpu != after.cpu || before.cores != after.cores || gpus_differ {
         let described_as = |machine: &Machine| {
             let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
-            let gpus = match gpus_differ {
-                true => format!(" and GPUs [{}]", machine.gpus.join(", ")),
-                false => String::new(),
+            let gpus = if gpus_differ {
+                format!(" and GPUs [{}]", machine.gpus.join(", "))
+            } else {
+                String::new()
             };
             format!("{cpu} with {} CPUs{gpus}", machine.cores)
         };

@@ -130,12 +130,13 @@ fn exactly(metric: Metric, values: [&[Value]; 2]) -> Option<Judgement> {
     let [Some(before), Some(after)] = values.map(constant) else {
         return None;
     };
-    match metric.is_learned() {
-        true => None,
-        false => Some(Judgement::known(
+    if metric.is_learned() {
+        None
+    } else {
+        Some(Judgement::known(
             direction(before, after),
             "the same in every trial of a run: a difference is no chance",
-        )),
+        ))
     }
 }
 

@@ -201,9 +201,10 @@ impl Checker<'_> {
         })?;
         let profile = profile.values();
         let memory_mb = u32::try_from(row.memory_mb).unwrap_or(u32::MAX);
-        let bytes_per_s = match system.deployment().runs_on(Host::Function) {
-            true => profile.function.bytes_per_s(memory_mb),
-            false => profile.instance.bytes_per_s,
+        let bytes_per_s = if system.deployment().runs_on(Host::Function) {
+            profile.function.bytes_per_s(memory_mb)
+        } else {
+            profile.instance.bytes_per_s
         };
         Ok(Network {
             shape: NetworkShape {

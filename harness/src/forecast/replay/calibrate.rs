@@ -89,9 +89,10 @@ impl Observed {
         // functions compute them, whose own steps name theirs.
         let is_of_batches = computed.iter().any(|step| step.batch.is_some());
         computed.retain(|step| step.batch.is_some() || !is_of_batches);
-        let batches = match is_of_batches {
-            true => 1,
-            false => job.batches_per_worker,
+        let batches = if is_of_batches {
+            1
+        } else {
+            job.batches_per_worker
         };
         // One process that plays all workers computes their gradients in one step.
         let players = computed.iter().map(|step| step.rank + 1).max();
@@ -150,9 +151,10 @@ impl Observed {
     fn cost(&self, plan: &Replay, row: &RowAnalysis) -> ModelCost {
         let (planned, job) = (&row.planned.row, &row.planned.row.job);
         let profile = plan.recorded_on.values();
-        let vcpus = match row.on_functions() {
-            true => profile.function.vcpus(planned.memory_mb).min(1.0),
-            false => 1.0,
+        let vcpus = if row.on_functions() {
+            profile.function.vcpus(planned.memory_mb).min(1.0)
+        } else {
+            1.0
         };
         let sample_s = self.step_s.unwrap_or(0.0) * vcpus / job.batch_size as f64;
         let peaks = row.succeeded().filter_map(TrialAnalysis::peak_memory_mb);

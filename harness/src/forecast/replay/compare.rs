@@ -137,9 +137,10 @@ impl Comparison {
         let Some(within) = self.within else {
             return Exit::Done;
         };
-        match self.rows.iter().any(|row| row.is_off(within)) {
-            true => Exit::Failed,
-            false => Exit::Done,
+        if self.rows.iter().any(|row| row.is_off(within)) {
+            Exit::Failed
+        } else {
+            Exit::Done
         }
     }
 }

@@ -71,9 +71,10 @@ pub fn text(comparison: &Comparison) -> String {
         Some(compute) => format!("steps of the compute profile {compute}"),
         None => "steps as the run recorded them".into(),
     };
-    let machine = match replay.is_same_machine {
-        true => "the run's machine",
-        false => "another platform",
+    let machine = if replay.is_same_machine {
+        "the run's machine"
+    } else {
+        "another platform"
     };
     let mut text = format!(
         "{} replayed on {} ({machine}), {steps}; stages are seconds a worker\n\n",
@@ -90,12 +91,13 @@ pub fn text(comparison: &Comparison) -> String {
         let off = comparison.rows.iter().filter(|row| row.is_off(within));
         let off: Vec<&str> = off.map(|row| row.id.as_str()).collect();
         let share = format::percent(within);
-        text.push_str(&match off.is_empty() {
-            true => format!("\nevery simulated wall time is within {share} of the recorded one"),
-            false => format!(
+        text.push_str(&if off.is_empty() {
+            format!("\nevery simulated wall time is within {share} of the recorded one")
+        } else {
+            format!(
                 "\noff by more than {share} of the recorded wall time: {}",
                 off.join(", ")
-            ),
+            )
         });
     }
     text
@@ -134,9 +136,10 @@ fn ratios(id: &str, recorded: &Figures, simulated: &Figures) -> [String; 14] {
     let ratio = |index: usize| {
         let (simulated, recorded) = (simulated_s[index], recorded_s[index]);
         let is_stage = index < 9;
-        match is_stage && simulated.max(recorded) < least || recorded == 0.0 {
-            true => "-".to_owned(),
-            false => format!("{:.2}", simulated / recorded),
+        if is_stage && simulated.max(recorded) < least || recorded == 0.0 {
+            "-".to_owned()
+        } else {
+            format!("{:.2}", simulated / recorded)
         }
     };
     let total = format!("{:.3}", wall(simulated) / wall(recorded));

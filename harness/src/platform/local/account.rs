@@ -115,12 +115,13 @@ impl Admission {
         };
         let mut state = self.state();
         let bucket = state.gained.entry(function.to_owned());
-        match bucket.or_insert_with(full).take(now, per_10_s.into()) {
-            true => Ok(()),
-            false => Err(Throttle::Scaling {
+        if bucket.or_insert_with(full).take(now, per_10_s.into()) {
+            Ok(())
+        } else {
+            Err(Throttle::Scaling {
                 function: function.to_owned(),
                 per_10_s,
-            }),
+            })
         }
     }
 

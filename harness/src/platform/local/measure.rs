@@ -128,9 +128,10 @@ impl Probe<'_> {
             asked: MEMORY_MB.into(),
             measured: out_of_memory.then_some(peak_mb.into()),
             holds: out_of_memory,
-            found: match out_of_memory {
-                true => format!("ended when it took more ({peak_mb} MB were seen)"),
-                false => said(&lines),
+            found: if out_of_memory {
+                format!("ended when it took more ({peak_mb} MB were seen)")
+            } else {
+                said(&lines)
             },
         })
     }
@@ -149,9 +150,10 @@ impl Probe<'_> {
             asked: STORAGE_MB.into(),
             measured: written_mb,
             holds: watched || full,
-            found: match watched {
-                true => "ended when it wrote more".to_owned(),
-                false => said,
+            found: if watched {
+                "ended when it wrote more".to_owned()
+            } else {
+                said
             },
         })
     }

@@ -166,9 +166,10 @@ impl fmt::Display for Exit {
             (None, Some(signal)) => write!(f, "signal: {signal}"),
             (None, None) => f.write_str("unknown status"),
         }?;
-        match self.out_of_storage {
-            true => f.write_str(" (no space left in its directory for temporary files)"),
-            false => Ok(()),
+        if self.out_of_storage {
+            f.write_str(" (no space left in its directory for temporary files)")
+        } else {
+            Ok(())
         }
     }
 }

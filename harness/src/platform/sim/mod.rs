@@ -52,9 +52,10 @@ impl Sim {
     /// [`PlatformError::Lacks`] when no compute profile knows the model.
     pub fn describe(&self, plan: &TrialPlan) -> Result<Simulation, PlatformError> {
         let row = &plan.row;
-        let profile = match self.simulation.sample && plan.trial > 0 {
-            true => self.simulation.profile_of(row).sampled(row.job.seed),
-            false => self.simulation.profile_of(row).values(),
+        let profile = if self.simulation.sample && plan.trial > 0 {
+            self.simulation.profile_of(row).sampled(row.job.seed)
+        } else {
+            self.simulation.profile_of(row).values()
         };
         Ok(Simulation {
             job: row.job.clone(),

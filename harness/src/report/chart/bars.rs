@@ -145,9 +145,12 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, y: f64, left: f64, x: impl F
 
 /// Returns the bars' sums in words.
 fn description(chart: &Bars<'_>) -> String {
-    let sums = chart.bars.iter().map(|bar| match bar.segments.is_empty() {
-        true => format!("{}: unknown", bar.name),
-        false => format!("{}: {}", bar.name, (chart.format)(total(bar))),
+    let sums = chart.bars.iter().map(|bar| {
+        if bar.segments.is_empty() {
+            format!("{}: unknown", bar.name)
+        } else {
+            format!("{}: {}", bar.name, (chart.format)(total(bar)))
+        }
     });
     super::listed(sums)
 }

@@ -70,9 +70,10 @@ struct Frame {
 impl Frame {
     fn x(&self, value: f64) -> f64 {
         let [low, high] = self.x;
-        let share = match self.is_log {
-            true => (value / low).ln() / (high / low).ln(),
-            false => (value - low) / (high - low),
+        let share = if self.is_log {
+            (value / low).ln() / (high / low).ln()
+        } else {
+            (value - low) / (high - low)
         };
         LEFT + 12.0 + share * (self.right - LEFT - 24.0)
     }
@@ -181,9 +182,10 @@ fn whole_axis(low: f64, high: f64) -> ([f64; 2], Vec<f64>) {
     let (first, last) = (low.round() as usize, high.round() as usize);
     let step = (last - first).div_ceil(12).max(1);
     let ticks = (first..=last).step_by(step).map(|value| value as f64);
-    let ends = match first == last {
-        true => [low - 1.0, high + 1.0],
-        false => [low, high],
+    let ends = if first == last {
+        [low - 1.0, high + 1.0]
+    } else {
+        [low, high]
     };
     (ends, ticks.collect())
 }
@@ -197,9 +199,10 @@ fn draw(svg: &mut Svg, chart: &Lines<'_>, line: &Line, frame: &Frame, label_y: f
     for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {
         if i == last || last < MARKED {
             let data = [("x", point[0]), ("y", point[1])];
-            let class = match i == last && line.end != End::Complete {
-                true => format!("point hollow s{series}"),
-                false => format!("point {}", colour(line.series)),
+            let class = if i == last && line.end != End::Complete {
+                format!("point hollow s{series}")
+            } else {
+                format!("point {}", colour(line.series))
             };
             svg.circle(*at, 3.5, &class, &data, &at_point(chart, line, *point));
         }

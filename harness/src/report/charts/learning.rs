@@ -139,9 +139,10 @@ fn accuracy(
 fn accuracy_lines(labelled: &Labelled<'_>, taken: Taken, target: Option<f64>) -> Vec<Line> {
     let points = mean_points(labelled.row.succeeded(), taken, |epoch| epoch.accuracy);
     let reached = |target: f64| points.iter().any(|[_, accuracy]| *accuracy >= target);
-    let end = match target.is_some_and(|target| !reached(target)) {
-        true => End::Censored,
-        false => End::Complete,
+    let end = if target.is_some_and(|target| !reached(target)) {
+        End::Censored
+    } else {
+        End::Complete
     };
     let mut lines = vec![Line {
         points,

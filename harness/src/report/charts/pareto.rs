@@ -188,9 +188,10 @@ impl<'a> Work<'a> {
     fn of(labelled: &Labelled<'a>) -> Self {
         let job = &labelled.row.planned.row.job;
         Self {
-            host: match labelled.row.on_functions() {
-                true => Host::Function,
-                false => Host::Instance,
+            host: if labelled.row.on_functions() {
+                Host::Function
+            } else {
+                Host::Instance
             },
             model: &job.model,
             workers: job.workers,

@@ -98,9 +98,10 @@ impl Window {
             .min_by(f64::total_cmp)?;
         let to = of_epoch().map(ended_s).max_by(f64::total_cmp)?;
         let length = to - first;
-        let from = match first - start > length {
-            true => first - 0.1 * length,
-            false => start,
+        let from = if first - start > length {
+            first - 0.1 * length
+        } else {
+            start
         };
         (to > from).then_some(Self {
             epoch,
@@ -212,9 +213,10 @@ fn caption(
     window: &Window,
     [shown, workers]: [&[Worker<'_>]; 2],
 ) -> String {
-    let what = match labelled.row.on_functions() {
-        true => "invocations",
-        false => "instances",
+    let what = if labelled.row.on_functions() {
+        "invocations"
+    } else {
+        "instances"
     };
     let calls = || {
         let calls = shown

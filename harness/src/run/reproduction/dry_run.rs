@@ -163,9 +163,10 @@ fn cells(line: &Line) -> [String; 6] {
         Some(why) => format!("{}: {why}", line.action.as_str()),
         None => line.action.as_str().to_owned(),
     };
-    let reduced = match line.reduced.is_empty() {
-        true => String::new(),
-        false => format!(", reduced by {}", line.reduced.join(", ")),
+    let reduced = if line.reduced.is_empty() {
+        String::new()
+    } else {
+        format!(", reduced by {}", line.reduced.join(", "))
     };
     [
         line.id.clone(),

@@ -199,9 +199,10 @@ impl Piece {
         let (tap, channel) = ((first + column) / inputs, (first + column) % inputs);
         let pixel = tap / kernel * frame.columns() + tap % kernel;
         // Pixels without a gap between them lie together along a row of the window.
-        let row = match frame.pitch == inputs {
-            true => (kernel - tap % kernel) * inputs - channel,
-            false => inputs - channel,
+        let row = if frame.pitch == inputs {
+            (kernel - tap % kernel) * inputs - channel
+        } else {
+            inputs - channel
         };
         Self {
             column,
@@ -311,9 +312,10 @@ impl Gradient<'_> {
                 for pixel in 0..pixels {
                     let (from, to) = (from.add(pixel * outputs + row), to.add(pixel * L::ROWS));
                     // A constant length is a vector or two.
-                    match held == L::ROWS {
-                        true => to.copy_from_nonoverlapping(from, L::ROWS),
-                        false => to.copy_from_nonoverlapping(from, held),
+                    if held == L::ROWS {
+                        to.copy_from_nonoverlapping(from, L::ROWS)
+                    } else {
+                        to.copy_from_nonoverlapping(from, held)
                     }
                 }
             }

@@ -90,9 +90,10 @@ pub(crate) unsafe fn tile<L: Lanes, const R: usize, const C: usize>(
                 let output = rows.output[row];
                 for (column, &sum) in sums.iter().enumerate() {
                     let output = output.add(column * L::WIDTH);
-                    let sum = match operands.accumulate {
-                        true => L::add(sum, L::load(output)),
-                        false => sum,
+                    let sum = if operands.accumulate {
+                        L::add(sum, L::load(output))
+                    } else {
+                        sum
                     };
                     L::store(output, sum);
                 }
@@ -157,9 +158,10 @@ unsafe fn store_some<L: Lanes, const R: usize, const C: usize>(
             }
             for (column, value) in values.iter().enumerate().take(operands.columns) {
                 let output = rows.output[row].add(column);
-                *output = match operands.accumulate {
-                    true => *output + value,
-                    false => *value,
+                *output = if operands.accumulate {
+                    *output + value
+                } else {
+                    *value
                 };
             }
         }

@@ -134,9 +134,10 @@ impl<B: LayerOps> Convolution<B> {
     }
 
     fn kept(&self, output: Features<B>) -> Features<B> {
-        match self.made_again {
-            true => output,
-            false => output.kept(),
+        if self.made_again {
+            output
+        } else {
+            output.kept()
         }
     }
 }

@@ -88,9 +88,12 @@ impl Draws {
         let start = (self.first * values) as u64;
         let kept = 1.0 / (1.0 - share);
         (start..start + (images * values) as u64)
-            .map(|index| match unit_f32(mix(seed, index)) < share {
-                true => 0.0,
-                false => kept,
+            .map(|index| {
+                if unit_f32(mix(seed, index)) < share {
+                    0.0
+                } else {
+                    kept
+                }
             })
             .collect()
     }

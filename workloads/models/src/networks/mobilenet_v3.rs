@@ -127,9 +127,10 @@ impl<B: LayerOps> Block<B> {
     fn forward(&self, input: Features<B>, pass: &mut Pass<B>) -> Features<B> {
         let then = self.then;
         // Read twice: by the block and by its sum.
-        let input = match self.keeps_shape && input.norm.is_some() {
-            true => B::activation(input, None, false),
-            false => input,
+        let input = if self.keeps_shape && input.norm.is_some() {
+            B::activation(input, None, false)
+        } else {
+            input
         };
         let mut features = input.clone();
         if let Some(expand) = &self.expand {
@@ -140,9 +141,10 @@ impl<B: LayerOps> Block<B> {
             features = excite.forward(features);
         }
         let features = self.project.forward(features, pass);
-        match self.keeps_shape {
-            true => B::activation(features, Some(input), false),
-            false => features,
+        if self.keeps_shape {
+            B::activation(features, Some(input), false)
+        } else {
+            features
         }
     }
 }

@@ -89,9 +89,10 @@ fn dense_backward<B: LayerOps>(
 
 /// Returns the images of a part: no copy where it is all of them.
 fn within<B: Backend>(images: &Tensor<B, 4>, (start, length): (usize, usize)) -> Tensor<B, 4> {
-    match length == images.dims()[0] {
-        true => images.clone(),
-        false => images.clone().narrow(0, start, length),
+    if length == images.dims()[0] {
+        images.clone()
+    } else {
+        images.clone().narrow(0, start, length)
     }
 }
 

@@ -148,9 +148,10 @@ pub(super) fn activation_backward<B: LayerOps>(
     rectified: bool,
     output_gradient: Tensor<B, 4>,
 ) -> (FeatureGradients<B>, Option<FeatureGradients<B>>) {
-    let gradient = match rectified {
-        true => passed(output_gradient, sum(features.clone(), shortcut.clone())),
-        false => output_gradient,
+    let gradient = if rectified {
+        passed(output_gradient, sum(features.clone(), shortcut.clone()))
+    } else {
+        output_gradient
     };
     let shortcut = shortcut.map(|shortcut| B::value_backward(shortcut, gradient.clone()));
     (B::value_backward(features, gradient), shortcut)

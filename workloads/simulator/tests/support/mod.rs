@@ -47,9 +47,10 @@ pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job
         seed: 1,
         optimizer: found.optimizer(Fidelity::Paper),
         evaluate: Evaluate::Never,
-        device: match found.deployment().runs_on(Host::Function) {
-            true => Device::Cpu,
-            false => Device::Cuda,
+        device: if found.deployment().runs_on(Host::Function) {
+            Device::Cpu
+        } else {
+            Device::Cuda
         },
     }
 }

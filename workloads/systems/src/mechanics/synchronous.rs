@@ -31,15 +31,16 @@ pub(crate) struct Iteration {
 impl Iteration {
     /// Returns the next iteration of a job of `batches` mini-batches per epoch.
     fn next(self, batches: usize) -> Self {
-        match self.batch + 1 < batches {
-            true => Self {
+        if self.batch + 1 < batches {
+            Self {
                 batch: self.batch + 1,
                 ..self
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 epoch: self.epoch + 1,
                 batch: 0,
-            },
+            }
         }
     }
 

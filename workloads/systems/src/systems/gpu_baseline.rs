@@ -126,11 +126,12 @@ async fn put_as_ready(
         .buffer_unordered(at_once.max(1))
         .try_fold(0, |sum, put| async move { Ok::<_, SystemError>(sum + put) })
         .await?;
-    match put == awaited {
-        true => Ok(()),
-        false => Err(SystemError::Compute(format!(
+    if put == awaited {
+        Ok(())
+    } else {
+        Err(SystemError::Compute(format!(
             "{put} of a gradient's {awaited} parts were computed"
-        ))),
+        )))
     }
 }
 

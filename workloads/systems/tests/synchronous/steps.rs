@@ -19,9 +19,10 @@ async fn reference(job: &Job, single_process: bool) -> Vec<String> {
         for index in 0..job.batches_per_worker {
             let mut gradients = Vec::new();
             for rank in 0..job.workers {
-                let records = match single_process {
-                    true => whole_batch(job, epoch, index * job.workers + rank),
-                    false => shard_batch(job, rank, epoch, index),
+                let records = if single_process {
+                    whole_batch(job, epoch, index * job.workers + rank)
+                } else {
+                    shard_batch(job, rank, epoch, index)
                 };
                 let batch = Batch {
                     rank,

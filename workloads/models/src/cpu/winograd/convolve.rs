@@ -37,9 +37,10 @@ pub(crate) fn forward(
             turned: false,
         },
     );
-    let then = match moments_wanted {
-        true => Then::Moments,
-        false => Then::Nothing,
+    let then = if moments_wanted {
+        Then::Moments
+    } else {
+        Then::Nothing
     };
     let (output, found) = convolved(input, &packed, geometry, then);
     (output, Moments::of(&found.moments))

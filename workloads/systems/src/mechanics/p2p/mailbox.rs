@@ -46,9 +46,10 @@ impl Rules {
             Mode::Asynchronous => EPOCH_BYTES,
         };
         let limit = self.message_limit_bytes.unwrap_or(u64::MAX);
-        match head + gradient > limit {
-            true => Ok((gradient, head + KEY_BYTES)),
-            false => Ok((gradient, head + gradient)),
+        if head + gradient > limit {
+            Ok((gradient, head + KEY_BYTES))
+        } else {
+            Ok((gradient, head + gradient))
         }
     }
 
@@ -141,14 +142,13 @@ impl Mailbox {
 
     async fn publish(&self, world: &World, gradient: Payload, epoch: usize) -> Result<()> {
         let (job, rank) = (&world.task.job, world.rank());
-        let body = match self.rules.is_by_reference(self.n)? {
-            false => gradient,
-            true => {
-                let key = Self::own_key(job, rank, epoch);
-                let objects = &world.exchange.objects;
-                objects.put(BUCKET, &key, gradient).await?;
-                key.into_bytes().into()
-            }
+        let body = if !self.rules.is_by_reference(self.n)? {
+            gradient
+        } else {
+            let key = Self::own_key(job, rank, epoch);
+            let objects = &world.exchange.objects;
+            objects.put(BUCKET, &key, gradient).await?;
+            key.into_bytes().into()
         };
         let message = match self.rules.mode {
             Mode::Synchronous => body,

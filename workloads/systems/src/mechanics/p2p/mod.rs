@@ -51,9 +51,10 @@ pub(crate) fn between_peers(
     received: u64,
 ) -> Result<Traffic> {
     let (gradient, message) = rules.sizes(sizes.parameters as u64)?;
-    let objects = match message < gradient {
-        true => (rounds, received, gradient),
-        false => (0, 0, 0),
+    let objects = if message < gradient {
+        (rounds, received, gradient)
+    } else {
+        (0, 0, 0)
     };
     let (puts, gets, object_bytes) = objects;
     Ok(Traffic {

@@ -25,9 +25,10 @@ fn parallelism(job: &Job, settings: &Settings, steps: &[&StepRecord]) -> Vec<usi
     for step in steps.iter().filter(|step| step.function == TRAIN) {
         ranks.entry(step.epoch).or_default().insert(step.rank);
     }
-    match ranks.is_empty() {
-        true => vec![job.workers; job.epochs],
-        false => ranks.values().map(BTreeSet::len).collect(),
+    if ranks.is_empty() {
+        vec![job.workers; job.epochs]
+    } else {
+        ranks.values().map(BTreeSet::len).collect()
     }
 }
 

@@ -27,9 +27,10 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     let batch = data::minibatch(world, rank, number).await?;
     world.enter(Stage::Get);
     let parameters = parameters(world, &job, settings, number).await?;
-    let mut statistics = match keeps_statistics(world, settings) && number == 0 {
-        true => load_statistics(world, epoch).await?,
-        false => world.compute.initial_statistics(),
+    let mut statistics = if keeps_statistics(world, settings) && number == 0 {
+        load_statistics(world, epoch).await?
+    } else {
+        world.compute.initial_statistics()
     };
     // Compute the gradient.
     world.enter(Stage::ComputeGradients);
@@ -100,9 +101,9 @@ async fn load_statistics(world: &World, epoch: usize) -> Result<Vector> {
 /// The statistics that a peer evaluates with: those that the functions of the
 /// epoch left, or where none outlive a function, the initial ones.
 pub(super) async fn statistics(world: &World, settings: &Settings) -> Result<Vector> {
-    match keeps_statistics(world, settings) {
-        // Of the epoch that is over, so never the initial ones.
-        true => load_statistics(world, 1).await,
-        false => Ok(world.compute.initial_statistics()),
+    if keeps_statistics(world, settings) {
+        load_statistics(world, 1).await
+    } else {
+        Ok(world.compute.initial_statistics())
     }
 }

@@ -70,9 +70,10 @@ async fn expect(store: &Arc<dyn TensorStore>, key: &str) -> Result<Payload> {
 /// Stores the initial parameters, and batch-norm statistics if they are kept.
 pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<()> {
     let job = &world.task.job;
-    let seed = match settings.seeded_replicas {
-        true => job.seed,
-        false => hash::mix(job.seed, world.rank() as u64 + 1),
+    let seed = if settings.seeded_replicas {
+        job.seed
+    } else {
+        hash::mix(job.seed, world.rank() as u64 + 1)
     };
     let store = store_of(&world.exchange, world.rank())?;
     let state = store_of(&world.state, world.rank())?;
@@ -121,9 +122,10 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
 
     world.enter(Stage::Get);
     let parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
-    let mut statistics = match keeps_statistics {
-        true => Vector::decode(&expect(&state, STATISTICS).await?)?,
-        false => world.compute.initial_statistics(),
+    let mut statistics = if keeps_statistics {
+        Vector::decode(&expect(&state, STATISTICS).await?)?
+    } else {
+        world.compute.initial_statistics()
     };
 
     world.enter(Stage::FetchDataset);
@@ -281,13 +283,14 @@ pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Resu
     let mut parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
     let gradient = Vector::decode(&expect(&store, &gradient_key).await?)?;
     let has_momentum = sgd.momentum != 0.0;
-    let mut velocity = match has_momentum {
-        true => store
+    let mut velocity = if has_momentum {
+        store
             .get(VELOCITY)
             .await?
             .map(|payload| Vector::decode(&payload))
-            .transpose()?,
-        false => None,
+            .transpose()?
+    } else {
+        None
     }
     .unwrap_or_else(|| Vector::Real(Vec::new()));
     match (&mut parameters, &gradient, &mut velocity) {

@@ -46,9 +46,12 @@ impl Programs {
     /// # Errors
     /// [`PlatformError::Lacks`] says what was tried and what to do.
     pub fn find_or_build(module: bool, object_server: bool) -> Result<Self, PlatformError> {
-        let wanted = |wanted: bool, artifact, name, variable| match wanted {
-            true => found_or_built(artifact, name, variable).map(Some),
-            false => Ok(None),
+        let wanted = |wanted: bool, artifact, name, variable| {
+            if wanted {
+                found_or_built(artifact, name, variable).map(Some)
+            } else {
+                Ok(None)
+            }
         };
         Ok(Self {
             module: wanted(module, &MODULE, "the Redis module", find::MODULE_VARIABLE)?,
@@ -219,12 +222,13 @@ fn object_server_obtainable() -> Result<String, Missing> {
 }
 
 fn named(variable: &str, path: &Path) -> Result<String, Missing> {
-    match path.is_file() {
-        true => Ok(path.display().to_string()),
-        false => Err(Missing::new(
+    if path.is_file() {
+        Ok(path.display().to_string())
+    } else {
+        Err(Missing::new(
             format!("{variable} names {}, where no file is", path.display()),
             format!("correct {variable}, or leave it out"),
-        )),
+        ))
     }
 }
 
@@ -232,9 +236,10 @@ fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
     match (Checkout::here(), find::beside(artifact.file)) {
         (Some(checkout), _) => {
             let path = checkout.path(artifact);
-            Ok(match path.is_file() {
-                true => path.display().to_string(),
-                false => "not built yet: a run builds it with cargo".to_owned(),
+            Ok(if path.is_file() {
+                path.display().to_string()
+            } else {
+                "not built yet: a run builds it with cargo".to_owned()
             })
         }
         (None, Some(path)) => Ok(path.display().to_string()),
