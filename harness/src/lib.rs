@@ -7,7 +7,7 @@
 //! # Floors
 //!
 //! A module imports from the floors below its own and from itself, never upwards
-//! and never from another module of its floor; `tests/floors.rs` reads this
+//! and never from another module of its floor; `tests/it/floors` reads this
 //! table and checks every import.
 //!
 //! | floor | modules | what they are |

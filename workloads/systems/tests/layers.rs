@@ -188,12 +188,15 @@ fn refused(
         .collect()
 }
 
-/// The exports of `lib.rs`, every file by its module, and their texts.
-fn library() -> (
+/// What `library` reads: modules by name, their files, and what they import.
+type Library = (
     BTreeMap<String, Module>,
     BTreeMap<Module, String>,
     Vec<(Module, String)>,
-) {
+);
+
+/// The exports of `lib.rs`, every file by its module, and their texts.
+fn library() -> Library {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut files, mut texts) = (BTreeMap::new(), Vec::new());
     for path in sources(&root) {

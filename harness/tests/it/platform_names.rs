@@ -1,6 +1,5 @@
 //! The registry alone knows platforms by their names: elsewhere in the harness
 //! no source compares a name, and no feature chooses code.
-#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
