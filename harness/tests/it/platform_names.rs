@@ -5,20 +5,9 @@ use std::path::{Path, PathBuf};
 
 use epochcost::platform::platforms;
 
-/// Files outside the platforms that may name one.
-const EXCEPTIONS: [&str; 1] = [
-    // It serves AWS' interfaces, and no trial.
-    "cmd/emulate.rs",
-];
-
-/// Files of the platforms in which the feature chooses code: declaration and
-/// stand-in of the platform, and the local parts that only an emulator uses.
-const SEAM: [&str; 4] = [
-    "platform/mod.rs",
-    "platform/registry.rs",
-    "platform/local/mod.rs",
-    "platform/local/host.rs",
-];
+/// The only files in which the feature chooses code: declaration and stand-in of
+/// the platform.
+const SEAM: [&str; 2] = ["platform/mod.rs", "platform/registry.rs"];
 
 /// Every source below `directory`, with its path from there.
 fn sources(directory: &Path) -> Vec<(String, String)> {
@@ -60,7 +49,7 @@ fn no_source_outside_the_platforms_names_one() {
     let words: Vec<String> = quoted.chain(types).collect();
     let mut found = Vec::new();
     for (path, text) in harness() {
-        if path.starts_with("platform/") || EXCEPTIONS.contains(&path.as_str()) {
+        if path.starts_with("platform/") {
             continue;
         }
         let lines = lines_with(&text, &words);
@@ -83,8 +72,7 @@ fn the_feature_of_a_platform_chooses_code_in_one_place() {
     let words = [r#"feature = "aws""#.to_owned()];
     let mut found = Vec::new();
     for (path, text) in harness() {
-        let allowed = SEAM.iter().chain(&EXCEPTIONS);
-        if !allowed.into_iter().any(|known| *known == path) {
+        if !SEAM.contains(&path.as_str()) {
             let lines = lines_with(&text, &words);
             found.extend(lines.iter().map(|line| format!("{path}:{line}")));
         }
