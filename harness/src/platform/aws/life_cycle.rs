@@ -10,7 +10,7 @@ use epochcost_aws::{Consent, Prices, worst_case};
 
 use super::account::{self, AwsCloud, training};
 use super::prices::Book;
-use super::{Agreed, Aws, Budget, Programs, RunningPrices, put_away};
+use super::{Agreed, Aws, Budget, Programs, RunningPrices, tear_down_runs};
 use crate::metering::TrialOutcome;
 use crate::platform::local::{self, worker};
 use crate::platform::{
@@ -215,8 +215,8 @@ impl Platform for OnAws {
         directory: &Path,
         output: Output,
     ) -> Result<Vec<Leftover>, PlatformError> {
-        let say = |text: &str| output.message(format_args!("{text}"));
-        let left = put_away(directory, &say).await?;
+        let report = |text: &str| output.message(format_args!("{text}"));
+        let left = tear_down_runs(directory, &report).await?;
         let prices = self.options.estimates.as_ref().map(|known| &known.prices);
         let leftover = |left: super::Left| Leftover {
             resource: account::resource(&left.found, prices),

@@ -10,9 +10,9 @@ mod log;
 mod metrics;
 mod outcome;
 mod prices;
-mod put_away;
 mod services;
 mod spending;
+mod teardown;
 mod trial;
 mod watch;
 
@@ -34,8 +34,8 @@ use super::{CloudError, PlatformError};
 use crate::exit::Exit;
 
 pub use life_cycle::AwsFactory;
-use put_away::{Left, put_away};
 use spending::RunningPrices;
+use teardown::{Left, tear_down_runs};
 
 /// What journals of a run directory begin with; the run's id follows.
 const JOURNAL_PREFIX: &str = "aws-journal-";
@@ -107,7 +107,7 @@ impl Agreed {
     ///
     /// # Errors
     /// When something could not be made. What was made is in the journal, for
-    /// [`put_away`].
+    /// [`tear_down_runs`].
     async fn begin(self, directory: &Path) -> Result<Aws, PlatformError> {
         let Self {
             clients,

@@ -44,7 +44,7 @@ pub(super) async fn run(
         }
         outcome => outcome,
     };
-    let left = trial.put_away(&made).await;
+    let left = trial.tear_down(&made).await;
     let mut outcome = outcome?;
     // Metrics outlive what they are of, which is paid for no longer.
     metrics::cross_check(&trial, began, &mut outcome).await?;
@@ -194,8 +194,9 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Removes what was made for this trial; what is still there, in words.
-    async fn put_away(&self, made: &BTreeSet<Address>) -> Result<Vec<String>, PlatformError> {
+    /// Removes what was made for this trial; returns a warning for each resource that
+    /// is still there.
+    async fn tear_down(&self, made: &BTreeSet<Address>) -> Result<Vec<String>, PlatformError> {
         let mut journal = self.aws.journal.lock().await;
         let removed = remove(&self.aws.clients, &mut journal, made).await?;
         let left = removed.leftovers.iter();

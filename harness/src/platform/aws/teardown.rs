@@ -1,4 +1,4 @@
-//! What runs made, removed, and a look whether anything is left.
+//! Removal of everything that runs created, and a check that nothing is left.
 
 use std::path::Path;
 
@@ -16,15 +16,15 @@ pub struct Left {
     pub refusal: Option<AwsError>,
 }
 
-/// Removes everything of the journals in `directory`, and looks for what is
-/// left of their runs; `say` is told of what takes long. May be repeated;
-/// nothing happens where all is gone.
+/// Removes everything that the journals in `directory` list, and returns what is
+/// left of their runs. `report` receives a message before a step that takes long.
+/// May be repeated; does nothing where everything is gone.
 ///
 /// # Errors
-/// When a journal cannot be read, or a service could not be asked.
-pub async fn put_away(
+/// When a journal cannot be read, or a request failed.
+pub async fn tear_down_runs(
     directory: &Path,
-    say: &(dyn Fn(&str) + Sync),
+    report: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Left>, AwsError> {
     let mut left = Vec::new();
     for path in journals(directory)? {
@@ -40,7 +40,7 @@ pub async fn put_away(
             .iter()
             .any(|held| held.kind == Kind::Vpc)
         {
-            say(
+            report(
                 "removing the run's network last: network interfaces of functions can hold it for \
                  up to 40 minutes, and cost nothing",
             );
@@ -52,7 +52,7 @@ pub async fn put_away(
             found,
             refusal: Some(error),
         }));
-        // By tags and names, whatever the journal says.
+        // The survey goes by tags and names, not by the journal.
         let still = survey(&clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
         for found in still {
             if !left.iter().any(|known| known.found.id == found.id) {
@@ -66,12 +66,13 @@ pub async fn put_away(
     Ok(left)
 }
 
-/// Whether the process died before the first line was whole: nothing was
-/// created under it.
+/// Returns whether the process died before it completed the journal's first line:
+/// such a journal lists nothing.
 fn is_unbegun(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| !text.contains('\n'))
 }
 
+/// Returns the paths of the journals in `directory`, sorted.
 fn journals(directory: &Path) -> Result<Vec<std::path::PathBuf>, AwsError> {
     let unreadable = |error: std::io::Error| AwsError::Journal {
         doing: "find",
