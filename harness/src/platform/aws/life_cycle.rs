@@ -216,13 +216,13 @@ impl Platform for OnAws {
         output: Output,
     ) -> Result<Vec<Leftover>, PlatformError> {
         let report = |text: &str| output.message(format_args!("{text}"));
-        let left = tear_down_runs(directory, &report).await?;
+        let leftovers = tear_down_runs(directory, &report).await?;
         let prices = self.options.estimates.as_ref().map(|known| &known.prices);
-        let leftover = |left: super::Left| Leftover {
+        let leftover = |left: super::AwsLeftover| Leftover {
             resource: account::resource(&left.found, prices),
             refusal: left.refusal.map(|error| error.to_string()),
         };
-        Ok(left.into_iter().map(leftover).collect())
+        Ok(leftovers.into_iter().map(leftover).collect())
     }
 
     async fn doctor(&self) -> Result<Vec<Finding>, PlatformError> {

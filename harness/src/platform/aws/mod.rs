@@ -35,7 +35,7 @@ use crate::exit::Exit;
 
 pub use life_cycle::AwsFactory;
 use spending::RunningPrices;
-use teardown::{Left, tear_down_runs};
+use teardown::{AwsLeftover, tear_down_runs};
 
 /// What journals of a run directory begin with; the run's id follows.
 const JOURNAL_PREFIX: &str = "aws-journal-";

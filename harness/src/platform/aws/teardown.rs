@@ -7,12 +7,12 @@ use epochcost_aws::{AwsError, Clients, Journal, RunFilter, survey, tear_down};
 
 use super::JOURNAL_PREFIX;
 
-/// Something that is still there.
+/// Resource of a run that still exists after its teardown.
 #[derive(Debug)]
-pub struct Left {
-    /// What.
+pub struct AwsLeftover {
+    /// The resource, from the survey or the failed removal.
     pub found: Found,
-    /// Why it could not be removed, where that was tried.
+    /// Error of its removal, if one was tried.
     pub refusal: Option<AwsError>,
 }
 
@@ -25,8 +25,8 @@ pub struct Left {
 pub async fn tear_down_runs(
     directory: &Path,
     report: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<Left>, AwsError> {
-    let mut left = Vec::new();
+) -> Result<Vec<AwsLeftover>, AwsError> {
+    let mut leftovers = Vec::new();
     for path in journals(directory)? {
         if is_unbegun(&path) {
             continue;
@@ -48,22 +48,27 @@ pub async fn tear_down_runs(
         let scope = journal.scope().clone();
         let clients = Clients::load(Some(&scope.region)).await?;
         let removed = tear_down(&clients, &mut journal).await?;
-        left.extend(removed.leftovers.into_iter().map(|(found, error)| Left {
-            found,
-            refusal: Some(error),
-        }));
+        leftovers.extend(
+            removed
+                .leftovers
+                .into_iter()
+                .map(|(found, error)| AwsLeftover {
+                    found,
+                    refusal: Some(error),
+                }),
+        );
         // The survey goes by tags and names, not by the journal.
         let still = survey(&clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
         for found in still {
-            if !left.iter().any(|known| known.found.id == found.id) {
-                left.push(Left {
+            if !leftovers.iter().any(|known| known.found.id == found.id) {
+                leftovers.push(AwsLeftover {
                     found,
                     refusal: None,
                 });
             }
         }
     }
-    Ok(left)
+    Ok(leftovers)
 }
 
 /// Returns whether the process died before it completed the journal's first line:
