@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep};
 
 use super::log::{Seen, read};
 use super::outcome::outcome;
+use super::progress::{Start, WorkerProgress, steps, worker_progress};
 use super::spending::{Rented, Spending};
-use super::watch::{Standing, Start, standing, steps};
 use super::{Aws, unusable};
 use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress};
@@ -204,12 +204,12 @@ impl Watch {
         trial: &Trial<'_>,
         starts: &[Start],
         progress: &dyn Progress,
-    ) -> Result<Standing, AwsError> {
+    ) -> Result<WorkerProgress, AwsError> {
         loop {
             let seen = self.look(trial, progress).await?;
-            let standing = standing(starts, &seen);
-            if standing != Standing::Running || self.is_over() {
-                return Ok(standing);
+            let reached = worker_progress(starts, &seen);
+            if reached != WorkerProgress::Running || self.is_over() {
+                return Ok(reached);
             }
             sleep(LOOK).await;
         }

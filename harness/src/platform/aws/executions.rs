@@ -8,8 +8,8 @@ use epochcost_systems::{State, Task, execution_name};
 use tokio::time::{Instant, sleep};
 
 use super::context::{LOOK, Trial, Watch};
+use super::progress::WorkerProgress;
 use super::unusable;
-use super::watch::Standing;
 use crate::platform::{PlatformError, Progress};
 
 /// How long Step Functions may deny an execution that was started: what it says
@@ -52,11 +52,11 @@ pub(super) async fn follow(
     trial: &Trial<'_>,
     watch: &mut Watch,
     progress: &dyn Progress,
-) -> Result<(Standing, u64), PlatformError> {
+) -> Result<(WorkerProgress, u64), PlatformError> {
     let machine = Machine::of(trial)?;
     let clients = &trial.aws.clients;
     let Some(function) = machine.states.first().map(State::function) else {
-        return Ok((Standing::Ended, 0));
+        return Ok((WorkerProgress::Ended, 0));
     };
     let arn = (trial.aws.scope).arn("states", &format!("stateMachine:{}", machine.name));
     let mut running = Vec::new();
@@ -77,19 +77,19 @@ pub(super) async fn follow(
             Execution::Failed(reason) => {
                 let (rank, epoch) = (task.rank, task.epoch);
                 let text = format!("the workflow of peer {rank} failed in epoch {epoch}: {reason}");
-                return Ok((Standing::Failed(text), transitions));
+                return Ok((WorkerProgress::Failed(text), transitions));
             }
             Execution::Running | Execution::Absent => {
                 running.insert(0, (task, arn));
                 if watch.is_over() {
-                    return Ok((Standing::Running, transitions));
+                    return Ok((WorkerProgress::Running, transitions));
                 }
                 sleep(LOOK / 2).await;
                 watch.look(trial, progress).await?;
             }
         }
     }
-    Ok((Standing::Ended, transitions))
+    Ok((WorkerProgress::Ended, transitions))
 }
 
 /// What the last state of a task's execution started; nothing after the last

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::context::{LOOK, Trial, Watch, unix_s};
 use super::log::{Seen, of_instance};
-use super::watch::steps_in;
+use super::progress::steps_in;
 use super::{executions, unusable};
 use crate::metering::{Invocation, TrialOutcome};
 use crate::platform::{PlatformError, Progress};

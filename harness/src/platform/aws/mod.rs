@@ -10,11 +10,11 @@ mod log;
 mod metrics;
 mod outcome;
 mod prices;
+mod progress;
 mod services;
 mod spending;
 mod teardown;
 mod trial;
-mod watch;
 
 use std::path::{Path, PathBuf};
 

@@ -13,8 +13,8 @@ use epochcost_systems::{DATASET_BUCKET, Device, Host, Launch, dataset_objects};
 use jiff::Timestamp;
 
 use super::context::Trial;
+use super::progress::{Start, WorkerProgress};
 use super::services::{self, Services, store_settings};
-use super::watch::{Standing, Start};
 use super::{Aws, executions, instances, is_the_trials, metrics, unusable};
 use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress, TrialData};
@@ -170,15 +170,15 @@ impl Trial<'_> {
             starts.push((function.to_owned(), rank, 0));
         }
         watch.known = starts.len();
-        let mut standing = watch.follow(self, &starts, progress).await?;
+        let mut reached = watch.follow(self, &starts, progress).await?;
         let mut transitions = 0;
-        if is_workflow && standing == Standing::Ended {
-            (standing, transitions) = executions::follow(self, &mut watch, progress).await?;
+        if is_workflow && reached == WorkerProgress::Ended {
+            (reached, transitions) = executions::follow(self, &mut watch, progress).await?;
         }
-        let failure = match standing {
-            Standing::Ended => None,
-            Standing::Failed(reason) => Some(reason),
-            Standing::Running => Some(format!(
+        let failure = match reached {
+            WorkerProgress::Ended => None,
+            WorkerProgress::Failed(reason) => Some(reason),
+            WorkerProgress::Running => Some(format!(
                 "the trial did not end within {} s",
                 watch.deadline_s
             )),
