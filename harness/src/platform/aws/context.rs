@@ -20,8 +20,8 @@ use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress};
 use crate::rows::{Row, TrialPlan};
 
-/// From one look at the logs to the next.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
+/// Polling interval of the logs.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the last lines of a log may take, seconds, unless
 /// [`PATIENCE_VARIABLE`] says so. CloudWatch Logs promises nothing; lines come
 /// within seconds.
@@ -185,7 +185,7 @@ impl Watch {
     ///
     /// # Errors
     /// When the logs cannot be read, or more is spent than may be.
-    pub(super) async fn look(
+    pub(super) async fn poll(
         &mut self,
         trial: &Trial<'_>,
         progress: &dyn Progress,
@@ -206,12 +206,12 @@ impl Watch {
         progress: &dyn Progress,
     ) -> Result<WorkerProgress, AwsError> {
         loop {
-            let seen = self.look(trial, progress).await?;
+            let seen = self.poll(trial, progress).await?;
             let reached = worker_progress(starts, &seen);
             if reached != WorkerProgress::Running || self.is_over() {
                 return Ok(reached);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -239,7 +239,7 @@ impl Watch {
             if is_whole || since.elapsed() > patience {
                 break seen;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         };
         *trial.aws.spent() = self.spending.check(&seen)?;
         progress.steps(steps(&seen));

@@ -7,7 +7,7 @@ use epochcost_aws::{deployment, states};
 use epochcost_systems::{State, Task, execution_name};
 use tokio::time::{Instant, sleep};
 
-use super::context::{LOOK, Trial, Watch};
+use super::context::{POLL_INTERVAL, Trial, Watch};
 use super::progress::WorkerProgress;
 use super::unusable;
 use crate::platform::{PlatformError, Progress};
@@ -84,8 +84,8 @@ pub(super) async fn follow(
                 if watch.is_over() {
                     return Ok((WorkerProgress::Running, transitions));
                 }
-                sleep(LOOK / 2).await;
-                watch.look(trial, progress).await?;
+                sleep(POLL_INTERVAL / 2).await;
+                watch.poll(trial, progress).await?;
             }
         }
     }
@@ -111,7 +111,7 @@ async fn next(
         if since.elapsed() > PATIENCE {
             return Ok(None);
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(Some((next, arn)))
 }

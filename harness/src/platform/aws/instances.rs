@@ -8,7 +8,7 @@ use epochcost_aws::{deployment, objects, resource, workers};
 use epochcost_systems::Host;
 use tokio::time::{Instant, sleep};
 
-use super::context::{LOOK, Trial, Watch, unix_s};
+use super::context::{POLL_INTERVAL, Trial, Watch, unix_s};
 use super::log::{Seen, of_instance};
 use super::progress::steps_in;
 use super::{executions, unusable};
@@ -17,10 +17,10 @@ use crate::platform::{PlatformError, Progress};
 
 /// From an instance's start until its worker runs, seconds.
 const BOOT_S: u64 = 600;
-/// Looks at the bucket for one at the instances.
-const LOOKS: u32 = 10;
+/// Polls of the bucket per check whether the instances are alive.
+const POLLS_PER_STATE_CHECK: u32 = 10;
 
-/// Puts what the workers are to do where they look for it.
+/// Uploads each worker's task under the key that it reads.
 pub(super) async fn put_tasks(trial: &Trial<'_>) -> Result<(), PlatformError> {
     let bucket = deployment::objects_bucket(&trial.aws.scope);
     for (function, rank) in workers::launched(&trial.training)? {
@@ -117,17 +117,17 @@ async fn wait(
     let clients = &trial.aws.clients;
     let bucket = deployment::objects_bucket(&trial.aws.scope);
     let limit_s = trial.training.deadline_s().map_err(unusable)? + BOOT_S;
-    let (began, mut logs, mut looks) = (Instant::now(), Logs::new(), 0);
+    let (began, mut logs, mut polls) = (Instant::now(), Logs::new(), 0);
     let spending = trial.spending()?;
     loop {
-        // Functions are looked at as often as instances.
-        let spent = match looks % LOOKS {
-            0 => spending.check(&watch.look(trial, progress).await?)?,
+        // The functions' logs are polled as often as the instances' states.
+        let spent = match polls % POLLS_PER_STATE_CHECK {
+            0 => spending.check(&watch.poll(trial, progress).await?)?,
             _ => spending.check(&[])?,
         };
         let mut silent = Vec::new();
         // In this order: an instance leaves its log before it ends.
-        let is_turn = looks % LOOKS == LOOKS - 1;
+        let is_turn = polls % POLLS_PER_STATE_CHECK == POLLS_PER_STATE_CHECK - 1;
         for (_, rank) in launched.iter().filter(|(_, rank)| !logs.contains_key(rank)) {
             if is_turn && !resource::is_alive(clients, &name(trial, *rank)).await? {
                 silent.push(*rank);
@@ -162,8 +162,8 @@ async fn wait(
             let text = format!("the instance of worker {rank} did not report within {limit_s} s");
             return Ok((logs, Some(text)));
         }
-        looks += 1;
-        sleep(LOOK).await;
+        polls += 1;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

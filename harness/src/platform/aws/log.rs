@@ -152,8 +152,9 @@ pub(super) fn of_instance(text: &str) -> Seen {
     seen
 }
 
-/// A sandbox serves one invocation at a time: what is between its START and
-/// its END is its own, whatever it looks like.
+/// Returns the invocations in a sandbox's log stream. A sandbox serves one
+/// invocation at a time: every line between its START and its END belongs to it,
+/// whatever its text.
 fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     let mut is_inside = false;

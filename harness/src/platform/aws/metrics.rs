@@ -20,8 +20,8 @@ use crate::platform::PlatformError;
 const PATIENCE_S: u64 = 180;
 /// Names another time; after 0 they are not read at all.
 const PATIENCE_VARIABLE: &str = epochcost_environment::user::METRICS_PATIENCE_S;
-/// From one look to the next; each metric of a look is charged for.
-const LOOK: Duration = Duration::from_secs(15);
+/// Polling interval; each metric of each poll is charged for.
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Reads what CloudWatch knows of a trial from `since` on, waiting until it
 /// counts the invocations that the log has, and adds it to the trial's outcome.
@@ -65,7 +65,7 @@ pub(super) async fn cross_check(
                 return Ok(());
             }
         }
-        sleep(LOOK.min(patience)).await;
+        sleep(POLL_INTERVAL.min(patience)).await;
     };
     let found = findings(&logged, &measured, began.elapsed().as_secs());
     outcome.warnings.extend(found);

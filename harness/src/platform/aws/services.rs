@@ -9,15 +9,15 @@ use epochcost_aws::{AwsError, deployment, objects, resource};
 use epochcost_environment::worker;
 use tokio::time::{Instant, sleep};
 
-use super::context::{LOOK, Trial};
+use super::context::{POLL_INTERVAL, Trial};
 use super::unusable;
 use crate::platform::PlatformError;
 use crate::rows::Row;
 
 /// From a host's start until it answers, seconds: booting and installing.
 const PATIENCE_S: u64 = 600;
-/// Looks at the bucket for one at the instances.
-const LOOKS: u32 = 10;
+/// Polls of the bucket per check whether the instances are alive.
+const POLLS_PER_STATE_CHECK: u32 = 10;
 /// Lines of a host's log in the reason of a failure.
 const TAIL: usize = 5;
 
@@ -63,14 +63,14 @@ pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
     let scheme = trial.row.tensor_store.unwrap_or_default().kind.scheme();
     let (since, spending) = (Instant::now(), trial.spending()?);
     let mut known = BTreeMap::new();
-    for looks in 1.. {
+    for polls in 1.. {
         spending.check(&[])?;
         for role in &roles {
             if known.contains_key(role) {
                 continue;
             }
             // In this order: a host leaves its log before it ends.
-            let is_gone = looks % LOOKS == 0 && !is_alive(trial, *role).await?;
+            let is_gone = polls % POLLS_PER_STATE_CHECK == 0 && !is_alive(trial, *role).await?;
             let key = services::address_key(trial.place, *role);
             match objects::get(clients, &bucket, &key).await? {
                 Some(address) => {
@@ -94,7 +94,7 @@ pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
             }
             .into());
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(Services(known))
 }

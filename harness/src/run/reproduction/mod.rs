@@ -39,7 +39,7 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// Whether only what would be run is shown.
     pub dry_run: bool,
-    /// Where papers' directories are looked for.
+    /// Directory that contains the papers' directories.
     pub directory: &'a Path,
 }
 

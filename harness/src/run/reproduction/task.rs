@@ -33,7 +33,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Reads an item's experiment, and looks at what is there of it.
+    /// Reads an item's experiment and determines what its directory holds.
     pub async fn of(entry: Entry, request: &Request<'_>, binaries: &Binaries) -> Self {
         let mut task = Self {
             run: PathBuf::from(&entry.id),

@@ -23,8 +23,8 @@ use crate::rows::Row;
 pub use self::programs::{Missing, Programs, Requirement, check, requirements};
 pub use self::servers::ServerUsed;
 
-/// How often it is looked whether a server has ended.
-const LOOK: Duration = Duration::from_millis(100);
+/// Polling interval of whether a server has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The real services of a run.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Trial {
             if let Some(which) = self.servers.ended(&self.row) {
                 return which;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -250,7 +250,8 @@ fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
     }
 }
 
-/// As `clang-sys` looks for it, which builds the module's bindings.
+/// Returns whether libclang is installed where `clang-sys`, which builds the module's
+/// bindings, searches for it.
 fn has_libclang() -> bool {
     if env::var_os("LIBCLANG_PATH").is_some() {
         return true;
