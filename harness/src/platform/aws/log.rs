@@ -1,7 +1,7 @@
-//! What the log streams of a trial's functions say of its invocations.
+//! Invocations of a trial, read from the log streams of its functions.
 //!
-//! On AWS nobody waits for a worker's answer: it may go on in an invocation
-//! that it started itself. So the log alone tells what was invoked, how it
+//! On AWS no caller waits for a worker's answer: it may continue in an invocation
+//! that it started itself. So only the log records what was invoked, how it
 //! ended and what it cost, by the platform's lines around each invocation.
 
 use epochcost_aws::logs::{Line, Streams};
@@ -21,13 +21,13 @@ pub(super) struct Seen {
     pub(super) request_id: String,
     /// The log stream, one a sandbox.
     pub(super) stream: String,
-    /// When it began, seconds since the Unix epoch.
+    /// Start time, seconds since the Unix epoch.
     pub(super) started_s: f64,
-    /// When it ended, where its own log says so: an instance's.
+    /// End time, seconds since the Unix epoch, if its own log has it: an instance's.
     pub(super) ended_s: Option<f64>,
-    /// What it worked on; none where the worker did not come to say.
+    /// Task that it worked on; `None` if the worker logged none.
     pub(super) task: Option<InvokedTask>,
-    /// How it ended, as the worker said.
+    /// Outcome that the worker logged.
     pub(super) outcome: Option<Result<Outcome, String>>,
     /// What it recorded.
     pub(super) records: Vec<Record>,
@@ -99,7 +99,7 @@ impl Seen {
         })
     }
 
-    /// Its row of the results; none before it has ended or said what it worked on.
+    /// Returns its row of the results; `None` before it has ended or logged its task.
     pub(super) fn invocation(&self) -> Option<Invocation> {
         let (task, report) = (self.task.as_ref()?, self.report.as_ref()?);
         Some(Invocation {

@@ -194,14 +194,15 @@ struct Aws {
 }
 
 impl Aws {
-    /// US dollars of an hour of an instance type; infinite where it has no price.
+    /// Returns the price of an instance type, US dollars per hour; infinite where it has
+    /// none.
     fn instance_hour_usd(&self, instance_type: &str) -> f64 {
         let hour_usd = self.budget.prices.instance_hour_usd.get(instance_type);
         hour_usd.copied().unwrap_or(f64::INFINITY)
     }
 
-    /// The watch on spending for a trial of functions of that memory size and of
-    /// those instances.
+    /// Returns the spending monitor of a trial with functions of `memory_mb` and the
+    /// instances `rented`.
     fn spending(&self, memory_mb: u32, rented: Vec<Rented>) -> Spending {
         Spending {
             prices: self.budget.prices.clone(),
@@ -270,8 +271,8 @@ fn exit(error: &AwsError) -> Exit {
     }
 }
 
-/// Whether an error is about what the trial asked for, so that its row says it
-/// and the run goes on.
+/// Returns whether an error belongs to one trial: its row records it and the run
+/// continues.
 fn is_the_trials(error: &AwsError) -> bool {
     matches!(
         error.cause(),

@@ -1,4 +1,4 @@
-//! What the log makes of a trial.
+//! Outcome of a trial, derived from its log.
 
 use std::collections::BTreeSet;
 
