@@ -19,7 +19,7 @@ pub trait Cloud: Send + Sync {
     /// When something has no price.
     fn worst_case(&self, rows: &[RowUsage], prices: &PriceBook) -> Result<WorstCase, NoWorstCase>;
 
-    /// Looks for what runs left in the account.
+    /// Searches the account for what runs left.
     ///
     /// # Errors
     /// When a service could not be asked: a list with a gap would read as
@@ -43,7 +43,7 @@ pub trait Cloud: Send + Sync {
     ) -> Result<RefreshedPrices, PlatformError>;
 }
 
-/// What a row will use, as a simulation of it says.
+/// Resources that a row will use, from a simulation of it.
 #[derive(Clone, Debug)]
 pub struct RowUsage {
     /// The row.
@@ -129,7 +129,7 @@ pub struct CostLine {
 #[error("there is no worst case: {0}")]
 pub struct NoWorstCase(pub String);
 
-/// Which resources of an account are looked for.
+/// Filter of an account's resources in a search.
 #[derive(Clone, Debug, Default)]
 pub struct SurveyFilter {
     /// Regions; all that the account has enabled, if empty.

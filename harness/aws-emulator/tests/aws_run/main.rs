@@ -206,12 +206,12 @@ fn kill_after_each(cloud: &Cloud, system: &str, resources: usize, stride: usize)
             assert!(lines > 3 * resources);
             return;
         }
-        let put_away = match lines % 2 {
+        let teardown = match lines % 2 {
             0 => cloud.run(directory.path(), &["clean", "--yes", "--region", REGION]),
             _ => cloud.run(directory.path(), &[&arguments[..], &["--resume"]].concat()),
         };
-        let said = said(&put_away);
-        assert_eq!(put_away.status.code(), Some(0), "after {lines}: {said}");
+        let said = said(&teardown);
+        assert_eq!(teardown.status.code(), Some(0), "after {lines}: {said}");
         cloud.assert_empty();
     }
 }

@@ -1,5 +1,5 @@
-//! A trial under its names, and the log that is read of it: what everything that
-//! makes, follows or measures a trial works on.
+//! A trial with its resource names, and the log tail of its functions: the context of
+//! everything that makes, follows or measures the trial.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,39 +13,38 @@ use tokio::time::{Instant, sleep};
 
 use super::log::{Seen, read};
 use super::outcome::outcome;
+use super::progress::{Start, WorkerProgress, steps, worker_progress};
 use super::spending::{Rented, Spending};
-use super::watch::{Standing, Start, standing, steps};
 use super::{Aws, unusable};
 use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress};
 use crate::rows::{Row, TrialPlan};
 
-/// From one look at the logs to the next.
-pub(super) const LOOK: Duration = Duration::from_secs(1);
-/// How long the last lines of a log may take, seconds, unless
-/// [`PATIENCE_VARIABLE`] says so. CloudWatch Logs promises nothing; lines come
-/// within seconds.
+/// Polling interval of the logs.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Default time limit of a log's last lines, seconds; [`PATIENCE_VARIABLE`]
+/// overrides it. CloudWatch Logs guarantees no time; lines arrive within seconds.
 const PATIENCE_S: u64 = 120;
-/// Names another time.
+/// Environment variable of another time limit, seconds.
 const PATIENCE_VARIABLE: &str = epochcost_environment::user::LOG_PATIENCE_S;
-/// Clocks of this machine and of AWS may differ by this.
+/// Largest tolerated difference of the clocks of this machine and of AWS.
 const SKEW_S: i64 = 300;
 
-/// Seconds since the Unix epoch.
+/// Returns the time in seconds since the Unix epoch.
 pub(super) fn unix_s() -> f64 {
     Timestamp::now().as_millisecond() as f64 / 1e3
 }
 
-/// A trial under its names.
+/// A trial with its resource names.
 pub(super) struct Trial<'a> {
     pub(super) aws: &'a Aws,
     pub(super) row: &'a Row,
     pub(super) system: &'static dyn System,
     pub(super) training: Training,
     pub(super) place: TrialIndex,
-    /// When anything of it may have begun to cost.
+    /// Time from which its resources may cost.
     since: std::time::Instant,
-    /// Names and ids of its instances, as they were made.
+    /// Names and ids of its instances, in the order of their creation.
     pub(super) instances: Mutex<Vec<(String, String)>>,
 }
 
@@ -61,7 +60,7 @@ impl<'a> Trial<'a> {
             reason,
         };
         let index = (aws.rows.iter().position(|known| known.row == row.id))
-            .ok_or_else(|| lost(format!("nobody agreed to {}", row.id)))?;
+            .ok_or_else(|| lost(format!("the user did not agree to {}", row.id)))?;
         let system = find(&row.job.system)
             .ok_or_else(|| lost(format!("there is no system {:?}", row.job.system)))?;
         Ok(Self {
@@ -81,7 +80,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// The watch on what this trial spends.
+    /// Returns the monitor of this trial's spending.
     ///
     /// # Errors
     /// When the row's settings are not its system's.
@@ -105,19 +104,19 @@ impl<'a> Trial<'a> {
         &self.row.job
     }
 
-    /// What stands before every key of this trial.
+    /// Returns the prefix of every key of this trial.
     pub(super) fn scope(&self) -> String {
         self.place.to_string()
     }
 
-    /// A watch on the logs of this trial's functions, from now on.
+    /// Returns a tail of the logs of this trial's functions, from now on.
     ///
     /// # Errors
     /// When the row's settings are not its system's.
-    pub(super) fn watch(&self) -> Result<Watch, PlatformError> {
+    pub(super) fn log_tail(&self) -> Result<LogTail, PlatformError> {
         let began = Timestamp::now();
         let since = Timestamp::from_second(began.as_second() - SKEW_S).unwrap_or(began);
-        Ok(Watch {
+        Ok(LogTail {
             reader: LogReader::default(),
             groups: self.log_groups()?,
             since,
@@ -136,13 +135,13 @@ impl<'a> Trial<'a> {
         Ok(groups.collect())
     }
 
-    /// Names and ids of the instances that were made.
+    /// Returns names and ids of the instances that were made.
     pub(super) fn instances(&self) -> Vec<(String, String)> {
         let known = self.instances.lock();
         known.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The name of a function on Lambda.
+    /// Returns the name of a function on Lambda.
     pub(super) fn function(&self, function: &str) -> String {
         let system = &self.job().system;
         deployment::function_name(&self.aws.scope, system, function, self.place)
@@ -164,28 +163,28 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The logs of a trial, read over and over.
-pub(super) struct Watch {
+/// Tail of a trial's logs, which are polled while it runs.
+pub(super) struct LogTail {
     reader: LogReader,
     groups: Vec<String>,
     since: Timestamp,
     pub(super) deadline_s: u64,
     spending: Spending,
     began: Instant,
-    /// Invocations that are known to have been made, whatever the log says.
+    /// Number of invocations known to have been made, even if no log has them.
     pub(super) known: usize,
 }
 
-impl Watch {
+impl LogTail {
     pub(super) fn is_over(&self) -> bool {
         self.began.elapsed() > Duration::from_secs(self.deadline_s)
     }
 
-    /// Everything that is there.
+    /// Reads new lines of the logs; returns every invocation so far.
     ///
     /// # Errors
     /// When the logs cannot be read, or more is spent than may be.
-    pub(super) async fn look(
+    pub(super) async fn poll(
         &mut self,
         trial: &Trial<'_>,
         progress: &dyn Progress,
@@ -198,20 +197,20 @@ impl Watch {
         Ok(seen)
     }
 
-    /// Until all that was started has ended, or the trial's time is over.
+    /// Polls until everything that was started has ended, or the trial's deadline.
     pub(super) async fn follow(
         &mut self,
         trial: &Trial<'_>,
         starts: &[Start],
         progress: &dyn Progress,
-    ) -> Result<Standing, AwsError> {
+    ) -> Result<WorkerProgress, AwsError> {
         loop {
-            let seen = self.look(trial, progress).await?;
-            let standing = standing(starts, &seen);
-            if standing != Standing::Running || self.is_over() {
-                return Ok(standing);
+            let seen = self.poll(trial, progress).await?;
+            let reached = worker_progress(starts, &seen);
+            if reached != WorkerProgress::Running || self.is_over() {
+                return Ok(reached);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -239,7 +238,7 @@ impl Watch {
             if is_whole || since.elapsed() > patience {
                 break seen;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         };
         *trial.aws.spent() = self.spending.check(&seen)?;
         progress.steps(steps(&seen));

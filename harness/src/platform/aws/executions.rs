@@ -7,20 +7,20 @@ use epochcost_aws::{deployment, states};
 use epochcost_systems::{State, Task, execution_name};
 use tokio::time::{Instant, sleep};
 
-use super::context::{LOOK, Trial, Watch};
+use super::context::{LogTail, POLL_INTERVAL, Trial};
+use super::progress::WorkerProgress;
 use super::unusable;
-use super::watch::Standing;
 use crate::platform::{PlatformError, Progress};
 
-/// How long Step Functions may deny an execution that was started: what it says
-/// of executions is eventually consistent ("DescribeExecution").
+/// Time for which Step Functions may not know an execution that was started: its
+/// answers are eventually consistent ("DescribeExecution").
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The state machine of a trial.
 struct Machine {
     name: String,
     states: Vec<State>,
-    /// Invocations of one execution.
+    /// Invocations per execution.
     invocations: u64,
 }
 
@@ -38,7 +38,7 @@ impl Machine {
         })
     }
 
-    /// The ARN of the execution for a task.
+    /// Returns the ARN of the execution for a task.
     fn execution(&self, trial: &Trial<'_>, task: &Task) -> String {
         let name = format!("execution:{}:{}", self.name, execution_name(task));
         trial.aws.scope.arn("states", &name)
@@ -46,17 +46,17 @@ impl Machine {
 }
 
 /// Starts an execution of every peer and follows those that each starts for its
-/// next epoch. State transitions of those that succeeded; `watch` is told how
-/// many invocations they made.
+/// next epoch. Returns the state transitions of those that succeeded, and adds their
+/// invocations to `tail`.
 pub(super) async fn follow(
     trial: &Trial<'_>,
-    watch: &mut Watch,
+    tail: &mut LogTail,
     progress: &dyn Progress,
-) -> Result<(Standing, u64), PlatformError> {
+) -> Result<(WorkerProgress, u64), PlatformError> {
     let machine = Machine::of(trial)?;
     let clients = &trial.aws.clients;
     let Some(function) = machine.states.first().map(State::function) else {
-        return Ok((Standing::Ended, 0));
+        return Ok((WorkerProgress::Ended, 0));
     };
     let arn = (trial.aws.scope).arn("states", &format!("stateMachine:{}", machine.name));
     let mut running = Vec::new();
@@ -71,29 +71,29 @@ pub(super) async fn follow(
         match invoke::describe_execution(clients, &arn).await? {
             Execution::Succeeded => {
                 transitions += invoke::transitions(clients, &arn).await?;
-                watch.known += machine.invocations as usize;
+                tail.known += machine.invocations as usize;
                 running.extend(next(trial, &machine, task).await?);
             }
             Execution::Failed(reason) => {
                 let (rank, epoch) = (task.rank, task.epoch);
                 let text = format!("the workflow of peer {rank} failed in epoch {epoch}: {reason}");
-                return Ok((Standing::Failed(text), transitions));
+                return Ok((WorkerProgress::Failed(text), transitions));
             }
             Execution::Running | Execution::Absent => {
                 running.insert(0, (task, arn));
-                if watch.is_over() {
-                    return Ok((Standing::Running, transitions));
+                if tail.is_over() {
+                    return Ok((WorkerProgress::Running, transitions));
                 }
-                sleep(LOOK / 2).await;
-                watch.look(trial, progress).await?;
+                sleep(POLL_INTERVAL / 2).await;
+                tail.poll(trial, progress).await?;
             }
         }
     }
-    Ok((Standing::Ended, transitions))
+    Ok((WorkerProgress::Ended, transitions))
 }
 
-/// What the last state of a task's execution started; nothing after the last
-/// epoch, or where training ended early.
+/// Returns the task and execution that the last state of a task's execution started;
+/// `None` after the last epoch, or where training ended early.
 async fn next(
     trial: &Trial<'_>,
     machine: &Machine,
@@ -111,15 +111,15 @@ async fn next(
         if since.elapsed() > PATIENCE {
             return Ok(None);
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(Some((next, arn)))
 }
 
-/// State transitions of the executions that workers on instances started, each
-/// for itself and an epoch; `watch` is told how many invocations those made that
-/// succeeded.
-pub(super) async fn count(trial: &Trial<'_>, watch: &mut Watch) -> Result<u64, PlatformError> {
+/// Returns the state transitions of the executions that workers on instances started,
+/// one per worker and epoch, and adds the invocations of those that succeeded to
+/// `tail`.
+pub(super) async fn count(trial: &Trial<'_>, tail: &mut LogTail) -> Result<u64, PlatformError> {
     let machine = Machine::of(trial)?;
     let clients = &trial.aws.clients;
     let Some(function) = machine.states.first().map(State::function) else {
@@ -138,7 +138,7 @@ pub(super) async fn count(trial: &Trial<'_>, watch: &mut Watch) -> Result<u64, P
                 transitions += invoke::transitions(clients, &arn).await?;
             }
             if execution == Execution::Succeeded {
-                watch.known += machine.invocations as usize;
+                tail.known += machine.invocations as usize;
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The work of a trial whose workers are instances: each leaves its log in the
-//! run's bucket when it ends.
+//! Work of a trial whose workers are instances: each uploads its log to the run's
+//! bucket when it ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use epochcost_aws::{deployment, objects, resource, workers};
 use epochcost_systems::Host;
 use tokio::time::{Instant, sleep};
 
-use super::context::{LOOK, Trial, Watch, unix_s};
+use super::context::{LogTail, POLL_INTERVAL, Trial, unix_s};
 use super::log::{Seen, of_instance};
-use super::watch::steps_in;
+use super::progress::steps_in;
 use super::{executions, unusable};
 use crate::metering::{Invocation, TrialOutcome};
 use crate::platform::{PlatformError, Progress};
 
-/// From an instance's start until its worker runs, seconds.
+/// Time limit from an instance's start until its worker runs, seconds.
 const BOOT_S: u64 = 600;
-/// Looks at the bucket for one at the instances.
-const LOOKS: u32 = 10;
+/// Polls of the bucket per check whether the instances are alive.
+const POLLS_PER_STATE_CHECK: u32 = 10;
 
-/// Puts what the workers are to do where they look for it.
+/// Uploads each worker's task under the key that it reads.
 pub(super) async fn put_tasks(trial: &Trial<'_>) -> Result<(), PlatformError> {
     let bucket = deployment::objects_bucket(&trial.aws.scope);
     for (function, rank) in workers::launched(&trial.training)? {
@@ -41,16 +41,16 @@ pub(super) async fn work(
     let launched = workers::launched(&trial.training)?;
     let started_s = unix_s();
     let boots = boots(trial, &launched).await?;
-    let mut watch = trial.watch()?;
-    let (logs, missing) = wait(trial, &launched, &mut watch, progress).await?;
+    let mut tail = trial.log_tail()?;
+    let (logs, missing) = wait(trial, &launched, &mut tail, progress).await?;
     // What workers invoked, where they did.
-    let transitions = executions::count(trial, &mut watch).await?;
+    let transitions = executions::count(trial, &mut tail).await?;
     let mut outcome = match trial.training.calls().map_err(unusable)?.is_empty() {
         true => TrialOutcome {
             failure: missing,
             ..TrialOutcome::default()
         },
-        false => watch.complete(trial, missing, progress).await?,
+        false => tail.complete(trial, missing, progress).await?,
     };
     outcome.transitions = transitions;
     for (rank, seen) in logs {
@@ -87,7 +87,8 @@ pub(super) async fn work(
     Ok(outcome)
 }
 
-/// When each worker's instance was launched, seconds since the Unix epoch, as far as EC2 says.
+/// Returns the launch time of each worker's instance that EC2 reports, seconds since
+/// the Unix epoch.
 async fn boots(
     trial: &Trial<'_>,
     launched: &[(&'static str, usize)],
@@ -100,34 +101,34 @@ async fn boots(
     Ok(boots)
 }
 
-/// The name of a worker's instance.
+/// Returns the name of a worker's instance.
 fn name(trial: &Trial<'_>, rank: usize) -> String {
     workers::instance_name(&trial.aws.scope, &trial.training, trial.place, rank)
 }
 
 type Logs = BTreeMap<usize, Seen>;
 
-/// The logs, and why one of them will not come, if so.
+/// Waits for the logs; returns them, and the reason if one of them is missing for good.
 async fn wait(
     trial: &Trial<'_>,
     launched: &[(&'static str, usize)],
-    watch: &mut Watch,
+    tail: &mut LogTail,
     progress: &dyn Progress,
 ) -> Result<(Logs, Option<String>), PlatformError> {
     let clients = &trial.aws.clients;
     let bucket = deployment::objects_bucket(&trial.aws.scope);
     let limit_s = trial.training.deadline_s().map_err(unusable)? + BOOT_S;
-    let (began, mut logs, mut looks) = (Instant::now(), Logs::new(), 0);
+    let (began, mut logs, mut polls) = (Instant::now(), Logs::new(), 0);
     let spending = trial.spending()?;
     loop {
-        // Functions are looked at as often as instances.
-        let spent = match looks % LOOKS {
-            0 => spending.check(&watch.look(trial, progress).await?)?,
+        // The functions' logs are polled as often as the instances' states.
+        let spent = match polls % POLLS_PER_STATE_CHECK {
+            0 => spending.check(&tail.poll(trial, progress).await?)?,
             _ => spending.check(&[])?,
         };
         let mut silent = Vec::new();
         // In this order: an instance leaves its log before it ends.
-        let is_turn = looks % LOOKS == LOOKS - 1;
+        let is_turn = polls % POLLS_PER_STATE_CHECK == POLLS_PER_STATE_CHECK - 1;
         for (_, rank) in launched.iter().filter(|(_, rank)| !logs.contains_key(rank)) {
             if is_turn && !resource::is_alive(clients, &name(trial, *rank)).await? {
                 silent.push(*rank);
@@ -153,7 +154,7 @@ async fn wait(
             return Ok((logs, None));
         }
         if logs.values().any(|seen| seen.failure().is_some()) {
-            // The others wait for one that is no more.
+            // The others wait for a worker that has failed.
             return Ok((logs, None));
         }
         if began.elapsed() > Duration::from_secs(limit_s) {
@@ -162,12 +163,12 @@ async fn wait(
             let text = format!("the instance of worker {rank} did not report within {limit_s} s");
             return Ok((logs, Some(text)));
         }
-        looks += 1;
-        sleep(LOOK).await;
+        polls += 1;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// A worker's process on its instance; booting is its init.
+/// Returns a worker's process on its instance as an invocation; booting is its init.
 fn invocation(
     trial: &Trial<'_>,
     function: &str,

@@ -1,7 +1,7 @@
-//! What the log streams of a trial's functions say of its invocations.
+//! Invocations of a trial, read from the log streams of its functions.
 //!
-//! On AWS nobody waits for a worker's answer: it may go on in an invocation
-//! that it started itself. So the log alone tells what was invoked, how it
+//! On AWS no caller waits for a worker's answer: it may continue in an invocation
+//! that it started itself. So only the log records what was invoked, how it
 //! ended and what it cost, by the platform's lines around each invocation.
 
 use epochcost_aws::logs::{Line, Streams};
@@ -14,28 +14,28 @@ use crate::metering::{Invocation, log};
 /// Lines of output in the reason of a failure.
 const TAIL: usize = 5;
 
-/// One invocation, as far as its log is there.
+/// One invocation, from the part of its log that has arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
-    /// The request.
+    /// Id of the request.
     pub(super) request_id: String,
-    /// The log stream, one a sandbox.
+    /// Log stream; each sandbox has one.
     pub(super) stream: String,
-    /// When it began, seconds since the Unix epoch.
+    /// Start time, seconds since the Unix epoch.
     pub(super) started_s: f64,
-    /// When it ended, where its own log says so: an instance's.
+    /// End time, seconds since the Unix epoch, if its own log has it: an instance's.
     pub(super) ended_s: Option<f64>,
-    /// What it worked on; none where the worker did not come to say.
+    /// Task that it worked on; `None` if the worker logged none.
     pub(super) task: Option<InvokedTask>,
-    /// How it ended, as the worker said.
+    /// Outcome that the worker logged.
     pub(super) outcome: Option<Result<Outcome, String>>,
-    /// What it recorded.
+    /// Records that it logged.
     pub(super) records: Vec<Record>,
     /// A record that cannot be read.
     pub(super) unreadable: Option<String>,
-    /// What the platform measured; none as long as it has not ended.
+    /// The platform's REPORT line; `None` before it has ended.
     pub(super) report: Option<Report>,
-    /// Its last lines for people.
+    /// Last lines of its other output.
     tail: Vec<String>,
 }
 
@@ -73,17 +73,17 @@ impl Seen {
         }
     }
 
-    /// Whether it has come to its end, by its own word or the platform's.
+    /// Returns whether it has ended: its outcome or the platform's report is in the log.
     pub(super) fn has_ended(&self) -> bool {
         self.outcome.is_some() || self.report.is_some()
     }
 
-    /// Whether it did nothing, since its request had been delivered before.
+    /// Returns whether it did nothing, since its request had been delivered before.
     pub(super) fn is_repeated(&self) -> bool {
         matches!(self.outcome, Some(Ok(Outcome::Repeated)))
     }
 
-    /// Why it failed, once it is known that it did.
+    /// Returns the reason of its failure, once one is in the log.
     pub(super) fn failure(&self) -> Option<String> {
         let status = self.report.as_ref().map(|report| &report.status);
         let reason = match (&self.outcome, status) {
@@ -99,7 +99,7 @@ impl Seen {
         })
     }
 
-    /// Its row of the results; none before it has ended or said what it worked on.
+    /// Returns its row of the results; `None` before it has ended or logged its task.
     pub(super) fn invocation(&self) -> Option<Invocation> {
         let (task, report) = (self.task.as_ref()?, self.report.as_ref()?);
         Some(Invocation {
@@ -124,7 +124,7 @@ impl Seen {
     }
 }
 
-/// Every invocation in `streams`, in the order in which they began.
+/// Returns every invocation in `streams`, ordered by start time.
 pub(super) fn read(streams: &Streams) -> Vec<Seen> {
     let mut all: Vec<Seen> = (streams.iter())
         .flat_map(|(stream, lines)| read_stream(stream, lines))
@@ -133,7 +133,7 @@ pub(super) fn read(streams: &Streams) -> Vec<Seen> {
     all
 }
 
-/// The log of a worker on an instance, which is whole.
+/// Returns the invocation in the complete log of a worker on an instance.
 pub(super) fn of_instance(text: &str) -> Seen {
     let mut seen = Seen::begin("", "", 0);
     for line in text.lines() {
@@ -152,8 +152,9 @@ pub(super) fn of_instance(text: &str) -> Seen {
     seen
 }
 
-/// A sandbox serves one invocation at a time: what is between its START and
-/// its END is its own, whatever it looks like.
+/// Returns the invocations in a sandbox's log stream. A sandbox serves one
+/// invocation at a time: every line between its START and its END belongs to it,
+/// whatever its text.
 fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     let mut is_inside = false;
@@ -179,7 +180,7 @@ fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
     seen
 }
 
-/// The request of a START line.
+/// Returns the request id of a START line.
 fn started(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("START RequestId: ")?;
     rest.split(' ').next()

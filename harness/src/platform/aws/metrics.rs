@@ -15,17 +15,17 @@ use super::unusable;
 use crate::metering::{CloudWatchMetric, TrialOutcome};
 use crate::platform::PlatformError;
 
-/// How long metrics may take after a trial, seconds, unless
-/// [`PATIENCE_VARIABLE`] says so; they come within minutes.
+/// Default time limit of metrics after a trial, seconds; [`PATIENCE_VARIABLE`]
+/// overrides it. They arrive within minutes.
 const PATIENCE_S: u64 = 180;
-/// Names another time; after 0 they are not read at all.
+/// Environment variable of another time limit, seconds; with 0 they are not read.
 const PATIENCE_VARIABLE: &str = epochcost_environment::user::METRICS_PATIENCE_S;
-/// From one look to the next; each metric of a look is charged for.
-const LOOK: Duration = Duration::from_secs(15);
+/// Polling interval; each metric of each poll is charged for.
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Reads what CloudWatch knows of a trial from `since` on, waiting until it
-/// counts the invocations that the log has, and adds it to the trial's outcome.
-/// That it cannot be read is a warning.
+/// Reads CloudWatch's metrics of a trial from `since` on, polling until they count
+/// the invocations in the log, and adds them to the trial's outcome. A failure to read
+/// them is a warning.
 ///
 /// # Errors
 /// When the row's settings are not its system's.
@@ -53,7 +53,7 @@ pub(super) async fn cross_check(
         };
         match read(&trial.aws.clients, &request).await {
             Ok(measured) => {
-                // Of a trial that failed, the log need not know everything.
+                // The log of a failed trial may be incomplete.
                 let is_enough = outcome.failure.is_some() || agrees(&logged, &measured);
                 if is_enough || began.elapsed() >= patience {
                     break measured;
@@ -65,7 +65,7 @@ pub(super) async fn cross_check(
                 return Ok(());
             }
         }
-        sleep(LOOK.min(patience)).await;
+        sleep(POLL_INTERVAL.min(patience)).await;
     };
     let found = findings(&logged, &measured, began.elapsed().as_secs());
     outcome.warnings.extend(found);
@@ -74,7 +74,7 @@ pub(super) async fn cross_check(
     Ok(())
 }
 
-/// Invocations in the log, by the function's name on Lambda.
+/// Returns the number of invocations in the log, by the function's name on Lambda.
 fn logged(
     trial: &Trial<'_>,
     outcome: &TrialOutcome,
@@ -104,7 +104,8 @@ fn value(measured: &[Measured], of: &str, metric: &str) -> Option<f64> {
     it.find(|one| one.of == of && one.metric == metric)?.value
 }
 
-/// Whether CloudWatch counts what the log has; it has nothing on what never ran.
+/// Returns whether CloudWatch counts as many invocations as the log. It has no metric
+/// of functions that never ran.
 fn agrees(logged: &BTreeMap<String, u64>, measured: &[Measured]) -> bool {
     logged.iter().all(|(function, count)| {
         value(measured, function, "Invocations").unwrap_or(0.0) == *count as f64

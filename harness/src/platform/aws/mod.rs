@@ -10,11 +10,11 @@ mod log;
 mod metrics;
 mod outcome;
 mod prices;
-mod put_away;
+mod progress;
 mod services;
 mod spending;
+mod teardown;
 mod trial;
-mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -34,15 +34,15 @@ use super::{CloudError, PlatformError};
 use crate::exit::Exit;
 
 pub use life_cycle::AwsFactory;
-use put_away::{Left, put_away};
 use spending::RunningPrices;
+use teardown::{AwsLeftover, tear_down_runs};
 
 /// What journals of a run directory begin with; the run's id follows.
 const JOURNAL_PREFIX: &str = "aws-journal-";
 /// How long everything of a run may exist beyond what its trials may take.
 const GRACE_S: i64 = 3_600;
 
-/// What a run may spend, and how the user is asked.
+/// Spending limit of a run, the way to ask for consent, and prices.
 #[derive(Clone, Debug)]
 struct Budget {
     /// Spending limit, US dollars (`--max-usd`).
@@ -55,7 +55,7 @@ struct Budget {
 
 /// A run that the user agreed to, of which nothing exists yet.
 #[derive(Debug)]
-struct Agreed {
+struct ConsentedRun {
     clients: Clients,
     scope: Scope,
     approval: Approval,
@@ -73,7 +73,7 @@ struct Programs {
     module: Option<PathBuf>,
 }
 
-impl Agreed {
+impl ConsentedRun {
     /// Asks for consent to `rows`, which cost `worst_usd` at the worst.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Agreed {
     ///
     /// # Errors
     /// When something could not be made. What was made is in the journal, for
-    /// [`put_away`].
+    /// [`tear_down_runs`].
     async fn begin(self, directory: &Path) -> Result<Aws, PlatformError> {
         let Self {
             clients,
@@ -194,14 +194,15 @@ struct Aws {
 }
 
 impl Aws {
-    /// US dollars of an hour of an instance type; infinite where it has no price.
+    /// Returns the price of an instance type, US dollars per hour; infinite where it has
+    /// none.
     fn instance_hour_usd(&self, instance_type: &str) -> f64 {
         let hour_usd = self.budget.prices.instance_hour_usd.get(instance_type);
         hour_usd.copied().unwrap_or(f64::INFINITY)
     }
 
-    /// The watch on spending for a trial of functions of that memory size and of
-    /// those instances.
+    /// Returns the spending monitor of a trial with functions of `memory_mb` and the
+    /// instances `rented`.
     fn spending(&self, memory_mb: u32, rented: Vec<Rented>) -> Spending {
         Spending {
             prices: self.budget.prices.clone(),
@@ -270,8 +271,8 @@ fn exit(error: &AwsError) -> Exit {
     }
 }
 
-/// Whether an error is about what the trial asked for, so that its row says it
-/// and the run goes on.
+/// Returns whether an error belongs to one trial: its row records it and the run
+/// continues.
 fn is_the_trials(error: &AwsError) -> bool {
     matches!(
         error.cause(),

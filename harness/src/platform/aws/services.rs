@@ -1,5 +1,5 @@
 //! Hosts of a trial's tensor stores and of its queue: started before anything
-//! that uses them, and known by the address that each tells once it answers.
+//! that uses them, and found by the address that each uploads once it answers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use epochcost_aws::{AwsError, deployment, objects, resource};
 use epochcost_environment::worker;
 use tokio::time::{Instant, sleep};
 
-use super::context::{LOOK, Trial};
+use super::context::{POLL_INTERVAL, Trial};
 use super::unusable;
 use crate::platform::PlatformError;
 use crate::rows::Row;
 
-/// From a host's start until it answers, seconds: booting and installing.
+/// Time limit from a host's start until it answers, seconds: booting and installing.
 const PATIENCE_S: u64 = 600;
-/// Looks at the bucket for one at the instances.
-const LOOKS: u32 = 10;
-/// Lines of a host's log in the reason of a failure.
+/// Polls of the bucket per check whether the instances are alive.
+const POLLS_PER_STATE_CHECK: u32 = 10;
+/// Number of lines of a host's log in the reason of a failure.
 const TAIL: usize = 5;
 
-/// The services of a trial, up and known.
+/// Addresses of a trial's services, all of which answer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Services(BTreeMap<Role, String>);
 
 impl Services {
-    /// Where workers find them, as environment variables.
+    /// Returns the environment variables in which workers find them.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         let (queue, stores): (Vec<_>, Vec<_>) =
             self.0.iter().partition(|(role, _)| **role == Role::Queue);
@@ -41,7 +41,7 @@ impl Services {
     }
 }
 
-/// How the row wants its tensor stores.
+/// Returns the row's settings of its tensor stores.
 pub(super) fn store_settings(row: &Row) -> StoreSettings {
     let choice = row.tensor_store.unwrap_or_default();
     StoreSettings {
@@ -50,12 +50,12 @@ pub(super) fn store_settings(row: &Row) -> StoreSettings {
     }
 }
 
-/// Waits until every host has told its address.
+/// Waits until every host has uploaded its address.
 ///
 /// # Errors
 /// [`AwsError::Ended`] with a host's log where it could not serve,
-/// [`AwsError::Deadline`] where it says nothing, [`AwsError::Spent`] over the
-/// limit.
+/// [`AwsError::Deadline`] where it uploads nothing in time, [`AwsError::Spent`] over
+/// the limit.
 pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
     let roles = trial.training.roles().map_err(unusable)?;
     let clients = &trial.aws.clients;
@@ -63,14 +63,14 @@ pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
     let scheme = trial.row.tensor_store.unwrap_or_default().kind.scheme();
     let (since, spending) = (Instant::now(), trial.spending()?);
     let mut known = BTreeMap::new();
-    for looks in 1.. {
+    for polls in 1.. {
         spending.check(&[])?;
         for role in &roles {
             if known.contains_key(role) {
                 continue;
             }
             // In this order: a host leaves its log before it ends.
-            let is_gone = looks % LOOKS == 0 && !is_alive(trial, *role).await?;
+            let is_gone = polls % POLLS_PER_STATE_CHECK == 0 && !is_alive(trial, *role).await?;
             let key = services::address_key(trial.place, *role);
             match objects::get(clients, &bucket, &key).await? {
                 Some(address) => {
@@ -94,7 +94,7 @@ pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
             }
             .into());
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(Services(known))
 }

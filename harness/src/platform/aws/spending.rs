@@ -11,24 +11,24 @@ use super::log::Seen;
 /// Prices of what runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningPrices {
-    /// US dollars of a GB-second.
+    /// US dollars per GB-second.
     pub gb_second_usd: f64,
-    /// US dollars of a request.
+    /// US dollars per request.
     pub request_usd: f64,
-    /// US dollars of an hour of each instance type.
+    /// US dollars per hour, by instance type.
     pub instance_hour_usd: BTreeMap<String, f64>,
 }
 
 /// Instances that exist.
 #[derive(Clone, Debug)]
 pub(super) struct Rented {
-    /// US dollars of an hour of all of them.
+    /// US dollars per hour, of all of them.
     pub(super) usd_an_hour: f64,
-    /// Since when.
+    /// Time from which they are charged for.
     pub(super) since: Instant,
 }
 
-/// A watch on what is spent.
+/// Monitor of a trial's spending, with the limit.
 #[derive(Clone, Debug)]
 pub(super) struct Spending {
     pub(super) prices: RunningPrices,
@@ -43,9 +43,9 @@ pub(super) struct Spending {
 }
 
 impl Spending {
-    /// US dollars up to now, `now_s` after the Unix epoch: of what has ended
-    /// what is billed, of what runs the time since its beginning, of instances
-    /// the time that they exist.
+    /// Returns US dollars spent up to `now_s`, seconds since the Unix epoch: the billed
+    /// time of ended invocations, the elapsed time of running ones, and the lifetime of
+    /// instances.
     pub(super) fn usd(&self, seen: &[Seen], now_s: f64) -> f64 {
         let gb = f64::from(self.memory_mb) / 1024.0;
         let seconds = seen.iter().map(|seen| match &seen.report {
@@ -62,7 +62,10 @@ impl Spending {
             + seen.len() as f64 * self.prices.request_usd
     }
 
-    /// Refuses to go on where more is spent than may be.
+    /// Returns US dollars spent.
+    ///
+    /// # Errors
+    /// [`AwsError::Spent`] over the limit.
     pub(super) fn check(&self, seen: &[Seen]) -> Result<f64, AwsError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         self.within(self.usd(seen, now.unwrap_or_default().as_secs_f64()))

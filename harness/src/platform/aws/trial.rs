@@ -13,14 +13,14 @@ use epochcost_systems::{DATASET_BUCKET, Device, Host, Launch, dataset_objects};
 use jiff::Timestamp;
 
 use super::context::Trial;
+use super::progress::{Start, WorkerProgress};
 use super::services::{self, Services, store_settings};
-use super::watch::{Standing, Start};
 use super::{Aws, executions, instances, is_the_trials, metrics, unusable};
 use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress, TrialData};
 use crate::rows::TrialPlan;
 
-/// Runs one trial; whatever happens, what was made for it is removed.
+/// Runs one trial; removes what was made for it, even after an error.
 pub(super) async fn run(
     aws: &Aws,
     plan: &TrialPlan,
@@ -44,16 +44,16 @@ pub(super) async fn run(
         }
         outcome => outcome,
     };
-    let left = trial.put_away(&made).await;
+    let left = trial.tear_down(&made).await;
     let mut outcome = outcome?;
-    // Metrics outlive what they are of, which is paid for no longer.
+    // Metrics outlive their resources, so the resources, which cost, are removed first.
     metrics::cross_check(&trial, began, &mut outcome).await?;
     outcome.warnings.extend(left?);
     Ok(outcome)
 }
 
 impl Trial<'_> {
-    /// What uses the services that there are.
+    /// Returns the functions and instances, which use `services`.
     fn specs(&self, services: &Services) -> Result<Vec<Spec>, PlatformError> {
         let scope = &self.aws.scope;
         let mut environment = self.row.sandbox.environment.clone();
@@ -76,7 +76,7 @@ impl Trial<'_> {
             let precision = self.row.precision.name();
             environment.insert(variable::PRECISION.to_owned(), precision.to_owned());
         }
-        // Functions are told where they are made.
+        // `deployment::of_trial` sets this variable of the functions.
         let names = deployment::names(scope, &self.training, self.place).map_err(unusable)?;
         let names = (variable::DEPLOYMENT.to_owned(), names);
         let of_instances: Vec<_> = environment.clone().into_iter().chain([names]).collect();
@@ -155,7 +155,7 @@ impl Trial<'_> {
         if self.system.deployment().worker_host() == Host::Instance {
             return instances::work(self, progress).await;
         }
-        let mut watch = self.watch()?;
+        let mut tail = self.log_tail()?;
         let launch = self.system.bind(self.job()).map_err(unusable)?.launch();
         let (first, is_workflow) = match launch {
             Launch::Workers(workers) => (workers, false),
@@ -169,21 +169,21 @@ impl Trial<'_> {
             self.invoke(function, rank).await?;
             starts.push((function.to_owned(), rank, 0));
         }
-        watch.known = starts.len();
-        let mut standing = watch.follow(self, &starts, progress).await?;
+        tail.known = starts.len();
+        let mut reached = tail.follow(self, &starts, progress).await?;
         let mut transitions = 0;
-        if is_workflow && standing == Standing::Ended {
-            (standing, transitions) = executions::follow(self, &mut watch, progress).await?;
+        if is_workflow && reached == WorkerProgress::Ended {
+            (reached, transitions) = executions::follow(self, &mut tail, progress).await?;
         }
-        let failure = match standing {
-            Standing::Ended => None,
-            Standing::Failed(reason) => Some(reason),
-            Standing::Running => Some(format!(
+        let failure = match reached {
+            WorkerProgress::Ended => None,
+            WorkerProgress::Failed(reason) => Some(reason),
+            WorkerProgress::Running => Some(format!(
                 "the trial did not end within {} s",
-                watch.deadline_s
+                tail.deadline_s
             )),
         };
-        let mut outcome = watch.complete(self, failure, progress).await?;
+        let mut outcome = tail.complete(self, failure, progress).await?;
         outcome.transitions = transitions;
         Ok(outcome)
     }
@@ -194,8 +194,9 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Removes what was made for this trial; what is still there, in words.
-    async fn put_away(&self, made: &BTreeSet<Address>) -> Result<Vec<String>, PlatformError> {
+    /// Removes what was made for this trial; returns a warning for each resource that
+    /// is still there.
+    async fn tear_down(&self, made: &BTreeSet<Address>) -> Result<Vec<String>, PlatformError> {
         let mut journal = self.aws.journal.lock().await;
         let removed = remove(&self.aws.clients, &mut journal, made).await?;
         let left = removed.leftovers.iter();

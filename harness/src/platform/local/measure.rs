@@ -19,9 +19,9 @@ const MEASURE: Duration = Duration::from_secs(3);
 const SETTLE: Duration = Duration::from_millis(500);
 /// How far from its share a sandbox may be found.
 const TOLERANCE: f64 = 0.1;
-/// The size whose end is looked for, MB.
+/// Memory size of the measured sandbox, MB.
 const MEMORY_MB: u32 = 256;
-/// The size of `/tmp` whose end is looked for, MB.
+/// Size of `/tmp` of the measured sandbox, MB.
 const STORAGE_MB: u32 = 512;
 /// How long a probe that ends by itself may take.
 const BOUND: Duration = Duration::from_secs(60);

@@ -16,8 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::limits::{Confinement, Limits, Size, bytes_in};
 use super::usage::{self, Usage};
 
-/// How often a process's memory, CPU time and files are looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// Polling interval of a process's memory, CPU time and files.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long the output of a process that has ended may still come.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
@@ -32,8 +32,8 @@ pub(super) struct Launch<'a> {
     pub(super) arguments: &'a [&'a str],
     /// Its whole environment.
     pub(super) environment: &'a [(String, String)],
-    /// What it reads first on its standard input, which then stays open: its
-    /// end tells the worker that the harness is no more.
+    /// First bytes on its standard input, which then stays open: the worker takes its
+    /// end as the end of the harness.
     pub(super) input: String,
     /// The size of the function that it is a sandbox of.
     pub(super) size: Option<Size>,
@@ -42,7 +42,7 @@ pub(super) struct Launch<'a> {
 /// How a process ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
-    /// What the system says.
+    /// Exit status from the operating system.
     pub(super) status: ExitStatus,
     /// Whether it was ended for its memory.
     pub(super) out_of_memory: bool,
@@ -194,14 +194,14 @@ enum Excess {
 
 impl Monitor {
     async fn watch(mut self, readers: [AbortOnDropHandle<()>; 2]) -> Option<Exit> {
-        let mut look = interval(LOOK);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut poll = interval(POLL_INTERVAL);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut excess = None;
         let status = loop {
             tokio::select! {
                 status = self.child.wait() => break status.ok()?,
                 () = self.kill.notified() => self.end(),
-                _ = look.tick() => {
+                _ = poll.tick() => {
                     if excess.is_none() {
                         excess = self.excess();
                         if excess.is_some() {
@@ -227,7 +227,7 @@ impl Monitor {
         })
     }
 
-    /// The last look may have been before the last of its growth.
+    /// Raises the peak to the limit: the process may have grown after the last poll.
     fn reached_its_limit(&self) {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         let limit_mb = self.size.map_or(0, |size| size.memory_mb);
@@ -239,7 +239,8 @@ impl Monitor {
         let _ = self.child.start_kill();
     }
 
-    /// What the process takes too much of, where nothing but a look tells.
+    /// Polls the usage; returns what the process uses too much of, where no cgroup or
+    /// mount limits it.
     fn excess(&self) -> Option<Excess> {
         let now = usage::of(self.pid)?;
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = now;
@@ -257,7 +258,7 @@ impl Monitor {
 /// Writes `first` and keeps the pipe open until the task is dropped.
 fn keep_open(mut input: ChildStdin, first: String) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
-        // A process that does not read ends, and its end says why.
+        // A process that does not read has ended, and its exit status has the reason.
         let _ = input.write_all(first.as_bytes()).await;
         let _ = input.flush().await;
         std::future::pending::<()>().await;

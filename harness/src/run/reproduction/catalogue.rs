@@ -25,7 +25,7 @@ pub(super) struct Entry {
 }
 
 impl Catalogue {
-    /// Looks for experiments in the directories of `directory`; those right in
+    /// Searches for experiments in the directories of `directory`; those right in
     /// it belong to no paper.
     ///
     /// # Errors

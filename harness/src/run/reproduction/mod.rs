@@ -3,13 +3,14 @@
 
 mod catalogue;
 mod dry_run;
-mod standing;
+mod run_state;
+
 mod task;
 
 use std::path::Path;
 
 use self::catalogue::Catalogue;
-use self::standing::{Binaries, Standing, put_aside};
+use self::run_state::{Binaries, RunState, put_aside};
 use self::task::{Task, one_line};
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
@@ -17,7 +18,7 @@ use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, PlatformKind};
-use crate::platform::Terms;
+use crate::platform::SpendingConsent;
 use crate::report;
 use crate::results::{
     ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
@@ -39,7 +40,7 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// Whether only what would be run is shown.
     pub dry_run: bool,
-    /// Where papers' directories are looked for.
+    /// Directory that contains the papers' directories.
     pub directory: &'a Path,
 }
 
@@ -148,24 +149,24 @@ impl<'a> Work<'a> {
     ) -> Result<Outcome, Error> {
         let (path, output) = (self.request.out.join(&task.run), self.output);
         let is_kept = !self.request.fresh;
-        let destination = match &task.standing {
-            Standing::Current { directory, .. } if is_kept && task.standing.is_finished() => {
+        let destination = match &task.run_state {
+            RunState::Current { directory, .. } if is_kept && task.run_state.is_finished() => {
                 output.message(format_args!("{place}: done already"));
                 return Ok(Outcome::done(analysed(directory)?));
             }
-            Standing::Current { directory, .. } if is_kept && self.is_stopped => {
+            RunState::Current { directory, .. } if is_kept && self.is_stopped => {
                 return Ok(Outcome::stopped(Some(analysed(directory)?)));
             }
             _ if self.is_stopped => return Ok(Outcome::stopped(None)),
-            Standing::Current { ended, planned, .. } if is_kept => {
+            RunState::Current { ended, planned, .. } if is_kept => {
                 output.message(format_args!(
                     "{place}: goes on after {ended} of {planned} trials"
                 ));
                 Destination::After(&path)
             }
-            standing => {
+            state => {
                 output.message(format_args!("{place}: {}", experiment.description.trim()));
-                self.make_room(place, task, standing)?;
+                self.make_room(place, task, state)?;
                 Destination::At(&path)
             }
         };
@@ -173,7 +174,7 @@ impl<'a> Work<'a> {
             match execute(
                 experiment,
                 destination,
-                Terms::default(),
+                SpendingConsent::default(),
                 output,
                 &mut self.stop,
             )
@@ -196,11 +197,11 @@ impl<'a> Work<'a> {
     }
 
     /// Sets aside what an item's directory holds, if it holds something.
-    fn make_room(&self, place: &str, task: &Task, standing: &Standing) -> Result<(), Error> {
-        let (name, why) = match standing {
-            Standing::Absent => return Ok(()),
-            Standing::Stale { why, name } => (name.clone(), why.clone()),
-            Standing::Current { directory, .. } => (
+    fn make_room(&self, place: &str, task: &Task, state: &RunState) -> Result<(), Error> {
+        let (name, why) = match state {
+            RunState::Absent => return Ok(()),
+            RunState::Stale { why, name } => (name.clone(), why.clone()),
+            RunState::Current { directory, .. } => (
                 directory.manifest().run_id.clone(),
                 "--fresh was given".to_owned(),
             ),

@@ -82,7 +82,7 @@ fn unique_name() -> String {
 }
 
 impl Limits {
-    /// Looks for control groups that can be made, and removes those that dead
+    /// Searches for control groups that can be made, and removes those that dead
     /// harnesses left.
     pub(super) fn detect() -> Self {
         let of = |controller| {
@@ -120,7 +120,7 @@ impl Limits {
             memory: Enforced::Yes {
                 how: match &self.memory {
                     Ok(hierarchy) => format!("{} limit", hierarchy.version),
-                    Err(why) => format!("resident memory looked at every 50 ms, since {why}"),
+                    Err(why) => format!("resident memory polled every 50 ms, since {why}"),
                 },
             },
             storage: self.storage.enforcement(),

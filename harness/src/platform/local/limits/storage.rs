@@ -4,7 +4,7 @@
 //! file system in memory at `/tmp`. No safe call of the standard library makes
 //! one, so `unshare` and `mount` do, and then become the worker: no process is
 //! left between the harness and it. Elsewhere the sandbox gets a directory, named
-//! in `TMPDIR`, whose size is looked at.
+//! in `TMPDIR`, whose size is polled.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,19 +21,19 @@ const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 /// That is opened first: it may lie below the `/tmp` that is about to be hidden.
 const ENTER: &str = r#"exec 3<"$2" && "$0" -t tmpfs -o "size=$1m,mode=1777,nosuid,nodev" tmpfs /tmp && shift 2 && exec /proc/self/fd/3 "$@""#;
 
-/// How sandboxes get their `/tmp`.
+/// Implementation of a sandbox's `/tmp`.
 #[derive(Debug)]
 pub(in super::super) enum Storage {
-    /// By a mount of their own.
+    /// A mount in the sandbox's own namespace, of limited size.
     Mounted {
         /// `unshare` and its options.
         unshare: Vec<String>,
         /// `mount`.
         mount: PathBuf,
     },
-    /// By a directory whose size is looked at.
+    /// A directory whose size is polled.
     Watched {
-        /// Why not by a mount.
+        /// Why it is not a mount.
         why: String,
     },
 }
@@ -42,7 +42,7 @@ pub(in super::super) enum Storage {
 pub(in super::super) struct Entered {
     /// The command, without the program's own arguments.
     pub(in super::super) command: Command,
-    /// The directory to look at, removed when dropped; none where a mount limits it.
+    /// Directory whose size is polled, removed when dropped; none where a mount limits it.
     pub(in super::super) watched: Option<TempDir>,
 }
 
@@ -83,7 +83,7 @@ impl Storage {
             how: match self {
                 Self::Mounted { .. } => "tmpfs in a mount namespace".to_owned(),
                 Self::Watched { why } => {
-                    format!("a directory in TMPDIR looked at every 50 ms, since {why}")
+                    format!("a directory in TMPDIR polled every 50 ms, since {why}")
                 }
             },
         }

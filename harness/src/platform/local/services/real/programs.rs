@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use epochcost_servers::{ServerError, find};
 
-use super::given::Given;
+use super::external::ExternalServers;
 use crate::platform::PlatformError;
 use crate::platform::local::checkout::{Artifact, Checkout};
 use crate::rows::Row;
@@ -44,7 +44,7 @@ impl Programs {
     /// first time.
     ///
     /// # Errors
-    /// [`PlatformError::Lacks`] says what was tried and what to do.
+    /// [`PlatformError::Lacks`] with what was tried and what to do.
     pub fn find_or_build(module: bool, object_server: bool) -> Result<Self, PlatformError> {
         let wanted = |wanted: bool, artifact, name, variable| {
             if wanted {
@@ -95,34 +95,37 @@ impl Missing {
 /// Everything that real services take, whether it is there or not. Nothing is
 /// built, and nothing but versions is asked.
 pub fn requirements() -> Vec<Requirement> {
-    let given = Given::read().unwrap_or_default();
+    let external = ExternalServers::read().unwrap_or_default();
     vec![
         Requirement {
             what: "Redis",
-            state: match given.redis.len() {
+            state: match external.redis.len() {
                 0 => redis(),
-                count => Ok(format!("{count} given in {}", Given::REDIS)),
+                count => Ok(format!(
+                    "{count} external, named in {}",
+                    ExternalServers::REDIS
+                )),
             },
         },
         Requirement {
             what: "Redis module",
-            state: match given.redis.len() {
+            state: match external.redis.len() {
                 0 => module_obtainable(),
-                _ => Ok("that of the given servers".to_owned()),
+                _ => Ok("that of the external servers".to_owned()),
             },
         },
         Requirement {
             what: "RabbitMQ",
-            state: match given.rabbitmq {
+            state: match external.rabbitmq {
                 None => rabbitmq(),
-                Some(_) => Ok(format!("given in {}", Given::RABBITMQ)),
+                Some(_) => Ok(format!("external, named in {}", ExternalServers::RABBITMQ)),
             },
         },
         Requirement {
             what: "S3 server",
-            state: match given.s3 {
+            state: match external.s3 {
                 None => object_server_obtainable(),
-                Some(_) => Ok(format!("given in {}", Given::S3)),
+                Some(_) => Ok(format!("external, named in {}", ExternalServers::S3)),
             },
         },
     ]
@@ -133,7 +136,7 @@ pub fn requirements() -> Vec<Requirement> {
 /// # Errors
 /// [`PlatformError::Lacks`].
 pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
-    Given::read()?;
+    ExternalServers::read()?;
     let needs_module = rows.iter().any(Row::needs_module);
     let lacking: Vec<Missing> = requirements()
         .into_iter()
@@ -250,7 +253,8 @@ fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
     }
 }
 
-/// As `clang-sys` looks for it, which builds the module's bindings.
+/// Returns whether libclang is installed where `clang-sys`, which builds the module's
+/// bindings, searches for it.
 fn has_libclang() -> bool {
     if env::var_os("LIBCLANG_PATH").is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! What runs made, removed, and a look whether anything is left.
+//! Removal of everything that runs created, and a check that nothing is left.
 
 use std::path::Path;
 
@@ -7,26 +7,26 @@ use epochcost_aws::{AwsError, Clients, Journal, RunFilter, survey, tear_down};
 
 use super::JOURNAL_PREFIX;
 
-/// Something that is still there.
+/// Resource of a run that still exists after its teardown.
 #[derive(Debug)]
-pub struct Left {
-    /// What.
+pub struct AwsLeftover {
+    /// The resource, from the survey or the failed removal.
     pub found: Found,
-    /// Why it could not be removed, where that was tried.
+    /// Error of its removal, if one was tried.
     pub refusal: Option<AwsError>,
 }
 
-/// Removes everything of the journals in `directory`, and looks for what is
-/// left of their runs; `say` is told of what takes long. May be repeated;
-/// nothing happens where all is gone.
+/// Removes everything that the journals in `directory` list, and returns what is
+/// left of their runs. `report` receives a message before a step that takes long.
+/// May be repeated; does nothing where everything is gone.
 ///
 /// # Errors
-/// When a journal cannot be read, or a service could not be asked.
-pub async fn put_away(
+/// When a journal cannot be read, or a request failed.
+pub async fn tear_down_runs(
     directory: &Path,
-    say: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<Left>, AwsError> {
-    let mut left = Vec::new();
+    report: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<AwsLeftover>, AwsError> {
+    let mut leftovers = Vec::new();
     for path in journals(directory)? {
         if is_unbegun(&path) {
             continue;
@@ -40,7 +40,7 @@ pub async fn put_away(
             .iter()
             .any(|held| held.kind == Kind::Vpc)
         {
-            say(
+            report(
                 "removing the run's network last: network interfaces of functions can hold it for \
                  up to 40 minutes, and cost nothing",
             );
@@ -48,30 +48,36 @@ pub async fn put_away(
         let scope = journal.scope().clone();
         let clients = Clients::load(Some(&scope.region)).await?;
         let removed = tear_down(&clients, &mut journal).await?;
-        left.extend(removed.leftovers.into_iter().map(|(found, error)| Left {
-            found,
-            refusal: Some(error),
-        }));
-        // By tags and names, whatever the journal says.
+        leftovers.extend(
+            removed
+                .leftovers
+                .into_iter()
+                .map(|(found, error)| AwsLeftover {
+                    found,
+                    refusal: Some(error),
+                }),
+        );
+        // The survey goes by tags and names, not by the journal.
         let still = survey(&clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
         for found in still {
-            if !left.iter().any(|known| known.found.id == found.id) {
-                left.push(Left {
+            if !leftovers.iter().any(|known| known.found.id == found.id) {
+                leftovers.push(AwsLeftover {
                     found,
                     refusal: None,
                 });
             }
         }
     }
-    Ok(left)
+    Ok(leftovers)
 }
 
-/// Whether the process died before the first line was whole: nothing was
-/// created under it.
+/// Returns whether the process died before it completed the journal's first line:
+/// such a journal lists nothing.
 fn is_unbegun(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| !text.contains('\n'))
 }
 
+/// Returns the paths of the journals in `directory`, sorted.
 fn journals(directory: &Path) -> Result<Vec<std::path::PathBuf>, AwsError> {
     let unreadable = |error: std::io::Error| AwsError::Journal {
         doing: "find",

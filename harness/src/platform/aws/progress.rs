@@ -1,4 +1,4 @@
-//! How far a trial is, from its log alone.
+//! Progress of a trial's workers, derived from its log alone.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,23 @@ use epochcost_systems::{Outcome, Record};
 
 use super::log::Seen;
 
-/// What a worker was started for: function, rank and epoch.
+/// Function, rank and epoch that a worker was started for.
 pub(super) type Start = (String, usize, usize);
 
-/// How far a trial is.
+/// Progress of all workers of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Somebody works, or somebody's log has not come.
+pub(super) enum WorkerProgress {
+    /// A worker is running, or its log is incomplete.
     Running,
-    /// All that was started has ended well.
+    /// Every started invocation has succeeded.
     Ended,
-    /// An invocation failed that nobody waited for.
+    /// An invocation failed that no other invocation waited for; the reason.
     Failed(String),
 }
 
-/// How far the trial is whose first invocations were `first`. A worker that
-/// says that it goes on at an epoch has started the invocation that does.
-pub(super) fn standing(first: &[Start], seen: &[Seen]) -> Standing {
+/// Returns the progress of the trial whose first invocations were `first`. A worker
+/// whose outcome is to continue at an epoch has started the invocation that does.
+pub(super) fn worker_progress(first: &[Start], seen: &[Seen]) -> WorkerProgress {
     let mut expected: BTreeSet<Start> = first.iter().cloned().collect();
     for one in seen {
         if let (Some(task), Some(Ok(Outcome::Continued { epoch }))) = (&one.task, &one.outcome) {
@@ -38,7 +38,7 @@ pub(super) fn standing(first: &[Start], seen: &[Seen]) -> Standing {
             (Some(start), failure) if expected.contains(&start) => {
                 if let Some(reason) = failure {
                     let (function, rank, _) = start;
-                    return Standing::Failed(format!(
+                    return WorkerProgress::Failed(format!(
                         "{function} of worker {rank} failed: {reason}"
                     ));
                 }
@@ -46,28 +46,28 @@ pub(super) fn standing(first: &[Start], seen: &[Seen]) -> Standing {
                     missing.remove(&start);
                 }
             }
-            // Before it could say whose it was.
+            // It failed before it logged its task.
             (None, Some(reason)) => {
                 let id = &one.request_id;
-                return Standing::Failed(format!("the invocation {id} failed: {reason}"));
+                return WorkerProgress::Failed(format!("the invocation {id} failed: {reason}"));
             }
-            // Whoever called it was told.
+            // Its caller received its result.
             _ => {}
         }
     }
     match is_open || !missing.is_empty() {
-        true => Standing::Running,
-        false => Standing::Ended,
+        true => WorkerProgress::Running,
+        false => WorkerProgress::Ended,
     }
 }
 
-/// Steps among records.
+/// Returns the number of steps among records.
 pub(super) fn steps_in(records: &[Record]) -> u64 {
     let is_step = |record: &&Record| matches!(record, Record::Step(_));
     records.iter().filter(is_step).count() as u64
 }
 
-/// Steps that have ended.
+/// Returns the number of steps that have ended.
 pub(super) fn steps(seen: &[Seen]) -> u64 {
     seen.iter().map(|seen| steps_in(&seen.records)).sum()
 }
@@ -82,8 +82,8 @@ mod tests {
     use crate::metering::log::{end_line, start_line};
     use crate::platform::aws::log::read;
 
-    /// The first `lines` lines of a sandbox's log of one invocation of worker 0
-    /// at `epoch`: it starts, says its task and its outcome, ends, is reported.
+    /// Returns the first `lines` lines of a sandbox's log of one invocation of worker 0
+    /// at `epoch`: its start, task, outcome, end and report.
     fn invocation(id: u128, epoch: usize, outcome: &str, lines: usize) -> (String, Vec<Line>) {
         let request = Uuid::from_u128(id);
         let mut texts = vec![
@@ -106,9 +106,9 @@ mod tests {
         (format!("stream-{id}"), lines.collect())
     }
 
-    fn found(invocations: Vec<(String, Vec<Line>)>) -> Standing {
+    fn found(invocations: Vec<(String, Vec<Line>)>) -> WorkerProgress {
         let streams: Streams = invocations.into_iter().collect();
-        standing(&[("worker".to_owned(), 0, 0)], &read(&streams))
+        worker_progress(&[("worker".to_owned(), 0, 0)], &read(&streams))
     }
 
     const FINISHED: &str = r#"{"Ok":"finished"}"#;
@@ -117,36 +117,39 @@ mod tests {
 
     #[test]
     fn a_trial_ends_with_the_last_of_its_invocations() {
-        assert_eq!(found(vec![]), Standing::Running);
+        assert_eq!(found(vec![]), WorkerProgress::Running);
         for lines in 1..=5 {
             let expected = if lines < 3 {
-                Standing::Running
+                WorkerProgress::Running
             } else {
-                Standing::Ended
+                WorkerProgress::Ended
             };
             assert_eq!(found(vec![invocation(1, 0, FINISHED, lines)]), expected);
         }
         // It went on in an invocation whose log has not come.
         let first = invocation(1, 0, CONTINUED, 5);
-        assert_eq!(found(vec![first.clone()]), Standing::Running);
+        assert_eq!(found(vec![first.clone()]), WorkerProgress::Running);
         let second = |lines| invocation(2, 1, FINISHED, lines);
-        assert_eq!(found(vec![first.clone(), second(2)]), Standing::Running);
-        assert_eq!(found(vec![first, second(5)]), Standing::Ended);
+        assert_eq!(
+            found(vec![first.clone(), second(2)]),
+            WorkerProgress::Running
+        );
+        assert_eq!(found(vec![first, second(5)]), WorkerProgress::Ended);
     }
 
     /// The first delivery's log may come after that of the second, which did nothing.
     #[test]
     fn a_repeated_delivery_ends_nothing() {
         let again = |lines| invocation(2, 0, REPEATED, lines);
-        assert_eq!(found(vec![again(5)]), Standing::Running);
+        assert_eq!(found(vec![again(5)]), WorkerProgress::Running);
         let first = invocation(1, 0, FINISHED, 5);
-        assert_eq!(found(vec![first, again(5)]), Standing::Ended);
+        assert_eq!(found(vec![first, again(5)]), WorkerProgress::Ended);
     }
 
     #[test]
-    fn a_failure_is_told_with_whose_it_is() {
+    fn a_failure_is_reported_with_its_worker() {
         let failed = found(vec![invocation(1, 0, r#"{"Err":"no memory"}"#, 5)]);
-        let says = "worker of worker 0 failed: no memory".to_owned();
-        assert_eq!(failed, Standing::Failed(says));
+        let reason = "worker of worker 0 failed: no memory".to_owned();
+        assert_eq!(failed, WorkerProgress::Failed(reason));
     }
 }
