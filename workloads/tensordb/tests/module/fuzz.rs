@@ -213,7 +213,7 @@ impl Fuzz {
         let Some(expected) = expected(words, before) else {
             return;
         };
-        // Nonsense may name a key that nobody looks at.
+        // Nonsense may name a key that is not compared.
         let Some(found) = self.values.get(&expected.key).map(|bytes| floats(bytes)) else {
             return;
         };

@@ -224,7 +224,7 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
 /// Pings every peer and drops what no peer needs any more.
 ///
 /// All peers have passed this epoch's barrier, so all have left the last epoch
-/// and nobody will fetch its averages again.
+/// and no peer will fetch its averages again.
 pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> Result<()> {
     let epoch = world.task.epoch;
     let store = store_of(&world.exchange, world.rank())?;
