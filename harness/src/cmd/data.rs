@@ -46,7 +46,7 @@ enum Action {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
-    /// Say where a published dataset can be had.
+    /// Print where a published dataset is available.
     Fetch {
         /// The dataset, `cifar10` or `mnist`.
         name: String,
@@ -136,7 +136,7 @@ fn show(name: &str, directory: PathBuf, output: Output) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// This build has no HTTP client: it says what to download and where to put it.
+/// Reports what to download and where to put it: this build has no HTTP client.
 fn fetch(name: &str) -> Result<Exit, Error> {
     let info = datasets::find(name)?;
     match info.origin {

@@ -260,7 +260,7 @@ impl Checker<'_> {
                 return Err(self.error(fields, field, format!("zero {field}"), remedy));
             }
         }
-        // A simulation says of such a row that it is infeasible.
+        // A simulation reports such a row as infeasible.
         if self.simulation.is_none() && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
             return Err(self.error(
                 fields,

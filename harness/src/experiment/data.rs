@@ -33,7 +33,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Checks what an experiment says about its data; nothing is read yet.
+    /// Checks what an experiment states about its data; nothing is read yet.
     pub(super) fn check(
         document: &Document,
         choice: DatasetChoice,

@@ -153,7 +153,7 @@ impl Node {
         }
     }
 
-    /// The same value, said to come from an option.
+    /// The same value, marked as from an option.
     fn relocated(mut self, option: &str, path: &str) -> Self {
         self.origin = Origin {
             place: Place::Option(option.to_owned()),
@@ -247,7 +247,7 @@ impl Document {
         })
     }
 
-    /// The value of an option, said to come from it. `option` is what was
+    /// The value of an option, marked as from it. `option` is what was
     /// written, `yaml` the part that is the value.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub enum ExperimentError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The reason, as the operating system reports it.
         source: io::Error,
     },
     /// Its content is not a valid experiment.

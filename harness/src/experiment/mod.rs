@@ -74,7 +74,7 @@ pub struct Experiment {
     pub document: Document,
 }
 
-/// What the command line says beside the file.
+/// What the command line adds to the file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `--set` assignments, in order.

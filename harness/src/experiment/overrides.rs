@@ -29,7 +29,7 @@ impl Document {
         self.set_option(&option, path, yaml)
     }
 
-    /// Sets `path` to a YAML value, said to come from `option`.
+    /// Sets `path` to a YAML value, marked as from `option`.
     ///
     /// # Errors
     /// As [`Document::set`].

@@ -1,4 +1,4 @@
-//! What an experiment file may say, before it is checked.
+//! The fields of an experiment file, before they are checked.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use crate::format::{number, usd};
 use crate::platform::{CostLine, PlannedResource, RowUsage, WorstCase};
 use crate::ui::{Output, table};
 
-/// What a forecast says of a cloud.
+/// The part of a forecast that concerns a cloud.
 #[derive(Debug)]
 pub(super) struct OnCloud {
     /// For people.

@@ -122,7 +122,7 @@ fn largest(
 /// The row's setting with that many workers, under the platform's limits.
 ///
 /// Instances have no limit of time or memory here, and sizes of values are the
-/// same in every step: one step says it all.
+/// same in every step: one step is enough.
 fn resized(candidate: &Candidate, train_samples: usize, workers: usize) -> Simulation {
     let mut simulation = candidate.simulation.clone();
     simulation.has_limits = true;

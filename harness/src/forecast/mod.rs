@@ -193,7 +193,7 @@ fn on_cloud(
 }
 
 /// Returns what the possible rows of an experiment will use where it runs, as a
-/// simulation says.
+/// simulation computes it.
 ///
 /// # Errors
 /// When a row cannot be simulated.

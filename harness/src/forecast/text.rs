@@ -11,7 +11,7 @@ use super::uncertainty::{Percentiles, Uncertainty};
 use crate::format::{bytes_in_column, number, usd};
 use crate::ui::table;
 
-/// Everything that the forecast says; with `verbose`, every line item of both bills.
+/// The text of a forecast; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     let mut parts = vec![
         times_and_dollars(&plan.rows),

@@ -16,7 +16,7 @@ use crate::ui::table;
 
 /// A process on one thread that got less of a core had to share it.
 const WHOLE_CORE: f64 = 0.95;
-/// Wall seconds below which CPU ticks of 10 ms say nothing about a share.
+/// Wall seconds below which CPU ticks of 10 ms do not resolve a share.
 const CPU_RESOLVED_S: f64 = 0.5;
 /// Rounds that differ by more were not measured under the same conditions.
 const STEADY: f64 = 0.10;
@@ -210,7 +210,7 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// What the measurements themselves say against them: a line for each way in
+/// Doubts that the measurements themselves raise: a line for each way in
 /// which something else on the machine shows, with the worst point.
 pub(super) fn warnings(points: &[Point]) -> Vec<String> {
     let uneven = worst(points, |point| Some(point.spread), STEADY);
@@ -250,19 +250,19 @@ fn worst(
     Some((passing.len(), point, *value))
 }
 
-/// What the profile does not say, or says badly.
+/// What the profile lacks, or describes badly.
 pub(super) fn doubts(plan: &Plan, profile: &ComputeProfile) -> Vec<String> {
     let mut doubts = Vec::new();
     if plan.batches.len() == 1 {
         doubts.push(
-            "one batch size cannot tell a step's fixed part, which is written as 0; give two or \
+            "one batch size does not show a step's fixed part, which is written as 0; give two or \
              more with --batch"
                 .into(),
         );
     }
     if plan.threads.len() == 1 && plan.device == Device::Cpu {
         doubts.push(
-            "one number of threads cannot tell what more of them gain, which is written as \
+            "one number of threads does not show what more of them gain, which is written as \
              nothing (parallel: 0); give more with --threads"
                 .into(),
         );

@@ -79,7 +79,7 @@ pub struct TrialRow {
     /// do not depend on timing; null if the system states none.
     pub closed_form: Option<Traffic>,
     /// What was used of GPUs, one a task that computed on one; none where there was no GPU, or
-    /// its driver says nothing. Since 1.6.
+    /// its driver reports nothing. Since 1.6.
     #[serde(default)]
     pub gpus: Vec<GpuUsage>,
     /// What CloudWatch knows of the trial, beside its log; of AWS alone. Since 1.7.

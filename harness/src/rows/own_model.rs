@@ -4,7 +4,7 @@ use epochcost_simulator::profile::ModelCost;
 use epochcost_systems::{Device, Sizes};
 use serde::{Deserialize, Serialize};
 
-/// A model of which an experiment says what it weighs and costs: it can be
+/// A model whose size and cost an experiment states: it can be
 /// simulated, and not trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -77,7 +77,7 @@ fn records(job: &Job, index: usize) -> Payload {
 }
 
 /// Replicas that take local steps and replace their weights by the mean after
-/// every `between` steps; momentum lives as long as said.
+/// every `between` steps; momentum lives as long as configured.
 async fn averaging(job: &Job, between: usize, clears: bool) -> Vec<f32> {
     let mut compute = testing::compute();
     let mut reference = compute.initial_parameters(job.seed).await.unwrap();

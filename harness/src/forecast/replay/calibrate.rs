@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::metering::Invocation;
 
 /// Share of a step that more vCPUs speed up, which a run at one memory size does
-/// not tell: assumed, as for models of which an experiment states operations.
+/// not show: assumed, as for models of which an experiment states operations.
 const PARALLEL: f64 = 0.9;
 /// A forward pass is one third of a step's operations.
 const FORWARD: f64 = 1.0 / 3.0;

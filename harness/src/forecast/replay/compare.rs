@@ -189,7 +189,7 @@ impl RowComparison {
         let real = plan.real.as_ref().filter(|_| sends_what_it_learns(row));
         if real.is_none() && sends_what_it_learns(row) {
             compared.note = Some(
-                "what it sends depends on what it learns, which sizes do not tell: sent whole"
+                "what it sends depends on what it learns, which sizes do not show: sent whole"
                     .into(),
             );
         }

@@ -128,7 +128,7 @@ fn line(id: &str, what: &str, figures: &Figures) -> [String; 14] {
 }
 
 fn ratios(id: &str, recorded: &Figures, simulated: &Figures) -> [String; 14] {
-    /// Stages shorter than this share of the whole say nothing by their ratio.
+    /// The ratio of a stage shorter than this share of the whole means nothing.
     const VISIBLE: f64 = 0.005;
     let wall = |figures: &Figures| figures.wall_s.mean.unwrap_or(f64::NAN);
     let least = VISIBLE * wall(recorded);

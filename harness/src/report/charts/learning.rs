@@ -230,7 +230,7 @@ fn caption(rows: &[Labelled<'_>], target: Option<f64>, taken: &str) -> String {
     let mut caption = format!("Test accuracy, mean over trials, against {taken}.");
     if target.is_some() {
         caption.push_str(
-            " A row that ended below the dotted line is censored: its arrow says that nothing is \
+            " A row that ended below the dotted line is censored: its arrow shows that nothing is \
              known of when it would have got there.",
         );
     }

@@ -138,9 +138,9 @@ fn errors_counted(redis: &Redis, kind: &str) -> bool {
     let mut stream = TcpStream::connect(redis.address()).unwrap();
     let ask = format!("AUTH {}\r\nINFO errorstats\r\nQUIT\r\n", redis.password());
     stream.write_all(ask.as_bytes()).unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).unwrap();
-    said.contains(&format!("errorstat_{kind}:"))
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply.contains(&format!("errorstat_{kind}:"))
 }
 
 /// Redis refuses all others while a long script runs: they ask again.

@@ -41,7 +41,7 @@ impl From<&Task> for InvokedTask {
 }
 
 /// What a worker is doing, in the paper's words; the five parts of
-/// "synchronise" are told apart.
+/// "synchronise" are separate stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -280,7 +280,7 @@ pub struct GpuUsage {
     /// The GPU's name.
     pub name: String,
     /// The most memory that the worker's process held, MB of 1,048,576 bytes; null where the
-    /// driver does not tell processes apart.
+    /// driver does not distinguish processes.
     pub memory_mb: Option<f64>,
     /// The most memory that all processes held together, MB of 1,048,576 bytes.
     pub device_memory_mb: f64,

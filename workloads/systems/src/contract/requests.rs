@@ -32,7 +32,7 @@ pub enum FollowUp {
     Call {
         /// The task to invoke.
         task: Task,
-        /// Told how it ended.
+        /// Receives how the invocation ended.
         answer: oneshot::Sender<Result<Outcome, InvokeError>>,
     },
     /// An asynchronous invocation.
@@ -67,7 +67,7 @@ pub struct FollowUps {
     pub(crate) ended: Ended,
 }
 
-/// Where executions are said to have ended.
+/// Where ends of executions are reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended(Executions);
 

@@ -2,7 +2,7 @@
 //! and the same content of every key after every command.
 //!
 //! What the embedded store does not know (transactions, scripts, COPY, expiry,
-//! files) it is told in the commands that it has.
+//! files) it receives as the commands that it has.
 
 mod commands;
 
