@@ -17,7 +17,7 @@ pub struct Args {
     /// Show what is there and what it costs a month, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Look in this region only; may be repeated. By default in all that the
+    /// Search this region only; may be repeated. By default in all that the
     /// account has enabled.
     #[arg(long, value_name = "REGION")]
     pub region: Vec<String>,
@@ -117,7 +117,7 @@ fn agree(args: &Args, count: usize) -> Result<(), Error> {
     let refused = |reason: &str| {
         Err(Error::Usage {
             problem: format!("nothing was removed: {reason}"),
-            remedy: "agree with --yes, or look with --dry-run".to_owned(),
+            remedy: "agree with --yes, or list the resources with --dry-run".to_owned(),
         })
     };
     if args.yes {

@@ -34,7 +34,7 @@ enum Action {
         /// Everything else follows from it.
         #[arg(long)]
         seed: Option<u64>,
-        /// Where to put it; by default where experiments look for it, under `data/`.
+        /// Where to put it; by default where experiments expect it, under `data/`.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
@@ -42,7 +42,7 @@ enum Action {
     Check {
         /// The dataset.
         name: String,
-        /// Where it is; by default where experiments look for it, under `data/`.
+        /// Where it is; by default where experiments expect it, under `data/`.
         #[arg(long)]
         dir: Option<PathBuf>,
     },

@@ -42,7 +42,7 @@ pub struct Args {
     /// Find the number of workers at which each row meets a limit of the platform.
     #[arg(long)]
     limits: bool,
-    /// Most workers that `--limits` looks at, up to a million.
+    /// Most workers that `--limits` tries, up to a million.
     #[arg(long, value_name = "W", default_value = "10000", requires = "limits",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     up_to: u32,

@@ -32,7 +32,7 @@ pub struct Args {
     /// Show what would be run and what is done already, then stop.
     #[arg(long)]
     dry_run: bool,
-    /// Where papers' directories are looked for.
+    /// Directory that holds the papers' directories.
     #[arg(long, default_value = "experiments", value_name = "DIR")]
     directory: PathBuf,
 }

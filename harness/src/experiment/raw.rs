@@ -129,7 +129,7 @@ pub struct Training {
     pub environment: BTreeMap<String, String>,
     /// How many functions the account runs.
     pub account: Option<Account>,
-    /// What the network of worker processes is made to look like.
+    /// The network that is imposed on worker processes.
     pub network: Option<NetworkChoice>,
     /// EC2 instance type of workers that run on instances; by default that of
     /// the system's publication.

@@ -23,7 +23,7 @@ pub(super) struct Boundary {
     pub(super) feasible_up_to: usize,
     /// What it meets with one worker more; null if nothing was met.
     pub(super) then: Option<Obstacle>,
-    /// Why larger sizes were not looked at, where they were asked for and
+    /// Why larger sizes were not simulated, where they were asked for and
     /// nothing was met.
     pub(super) not_simulated: Option<String>,
 }

@@ -102,7 +102,7 @@ pub struct Forecast {
     /// The same, for people.
     #[serde(skip)]
     on_cloud: Option<String>,
-    /// Most workers that limits were looked for on.
+    /// Most workers that limits were searched for on.
     #[serde(skip)]
     limits_up_to: Option<u32>,
 }
@@ -290,7 +290,7 @@ fn boundaries(
         return Ok(None);
     };
     output.message(format_args!(
-        "looking for limits on up to {up_to} workers: a minute, where systems go far"
+        "searching for limits on up to {up_to} workers: a minute, where systems scale far"
     ));
     let found = parallel::map(candidates, |candidate| {
         limits::boundary(candidate, experiment.data.train, up_to as usize)

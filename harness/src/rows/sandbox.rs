@@ -23,7 +23,7 @@ pub struct Sandbox {
     pub ephemeral_storage_mb: u32,
     /// The functions' own environment variables.
     pub environment: BTreeMap<String, String>,
-    /// What every worker process's network is made to look like; null where it
+    /// The network that is imposed on every worker process; null where it
     /// is left as it is.
     pub network: Option<Network>,
 }

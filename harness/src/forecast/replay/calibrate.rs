@@ -207,7 +207,7 @@ impl Trial<'_> {
 
     /// Seconds a test sample of every step that evaluated: what rank 0, which
     /// evaluates, takes for that stage and more than a tenth of its longest,
-    /// so that looks at other workers do not count.
+    /// so that polls of other workers do not count.
     fn evaluations<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = f64> + 'a {
         let samples = job.data.test_samples.max(1) as f64;
         let seconds = |step: &StepRecord| step.seconds.detect_convergence;
