@@ -33,7 +33,7 @@ pub struct Args {
     /// a model counts. By default the experiment's, or stated-flops.
     #[arg(long, value_name = "NAME|FILE")]
     compute: Vec<String>,
-    /// The account that the frontier and the cheapest memory are judged by.
+    /// Cost model of the frontier and the cheapest memory.
     #[arg(long, value_enum, default_value = "full")]
     account: CostModel,
     /// Find the memory size of the least dollars for each row's functions.

@@ -48,7 +48,7 @@ pub struct Request<'a> {
     pub profile: Option<&'a str>,
     /// Compute profiles, by name or file, in the place of the experiment's.
     pub compute: &'a [String],
-    /// The account that the frontier and the cheapest memory are judged by.
+    /// Cost model of the frontier and the cheapest memory.
     pub account: CostModel,
     /// Whether the cheapest memory size of each row's functions is searched for.
     pub cheapest_memory: bool,
@@ -81,7 +81,7 @@ pub struct Forecast {
     schema_version: SchemaVersion,
     /// The experiment's name.
     experiment: String,
-    /// The account that the frontier and the cheapest memory are judged by.
+    /// Cost model of the frontier and the cheapest memory.
     account: CostModel,
     /// Whether rows train different numbers of samples, so that the frontier
     /// compares seconds and dollars a sample.
