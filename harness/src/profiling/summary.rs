@@ -226,12 +226,12 @@ pub(super) fn warnings(points: &[Point]) -> Vec<String> {
     shared_cores(points).into_iter().chain(uneven).collect()
 }
 
-/// Whether a process on one thread had less than one core.
+/// Returns a warning if a process on one thread got less than one core.
 fn shared_cores(points: &[Point]) -> Option<String> {
     let missing = |point: &Point| Some(1.0 - point.cpus.filter(|_| point.threads == 1)?);
     let (count, point, missing) = worst(points, missing, 1.0 - WHOLE_CORE)?;
     Some(format!(
-        "{count} of {} points had to share their core, {point} most (it had {:.0} %): the times \
+        "{count} of {} points had to share their core, {point} most (it got {:.0} %): the times \
          are too long; measure again on an idle machine",
         points.len(),
         100.0 * (1.0 - missing)

@@ -9,7 +9,7 @@ use crate::format;
 use crate::report::chart::{Axis, End, Line, Lines, lines};
 use crate::report::provenance::Provenance;
 
-/// What an epoch of a trial had taken when it ended, from the trial's start.
+/// What a trial had used by the end of an epoch, from the trial's start.
 type Taken = fn(&TrialAnalysis, usize) -> f64;
 
 /// Draws test accuracy against the seconds of the epochs so far.

@@ -133,7 +133,7 @@ async fn averages_of_texts_are_those_of_the_other_stores() {
     }
 }
 
-/// Returns the number of errors of one kind, by Redis' statistics.
+/// Returns whether Redis' statistics count errors of one kind.
 fn errors_counted(redis: &Redis, kind: &str) -> bool {
     let mut stream = TcpStream::connect(redis.address()).unwrap();
     let ask = format!("AUTH {}\r\nINFO errorstats\r\nQUIT\r\n", redis.password());

@@ -193,7 +193,7 @@ fn memory(sent: &[Vec<u8>]) -> Memory {
     }
 }
 
-/// The most memory that the server ever had resident, in MB of 10⁶ bytes.
+/// Peak resident memory of the server, in MB of 10⁶ bytes.
 fn peak_mb(server: &Server) -> f64 {
     let status = format!("/proc/{}/status", server.process());
     let text = std::fs::read_to_string(status).unwrap();

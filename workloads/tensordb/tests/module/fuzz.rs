@@ -104,7 +104,7 @@ struct Fuzz {
     values: Values,
     /// How often each kind of reply came.
     replies: HashMap<String, usize>,
-    /// Results that the oracle had an opinion on.
+    /// Number of results that the oracle checked.
     judged: usize,
 }
 
