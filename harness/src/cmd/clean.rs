@@ -14,7 +14,7 @@ use crate::ui::{Output, eprint_line, table};
 /// `clean`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Show what is there and what it costs a month, and remove nothing.
+    /// Show what is there and what it costs per month, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Search this region only; may be repeated. By default in all that the
@@ -108,7 +108,7 @@ fn shown(lines: &[Line]) -> String {
         })
         .collect();
     table(
-        ["what", "name", "region", "run", "expires", "$ a month"],
+        ["what", "name", "region", "run", "expires", "$ per month"],
         &rows,
     )
 }

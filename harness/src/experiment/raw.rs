@@ -105,7 +105,7 @@ pub struct Training {
     pub workers: usize,
     /// Samples in a mini-batch (b).
     pub batch_size: usize,
-    /// Mini-batches a worker an epoch (B); by default one pass over its share.
+    /// Mini-batches per worker and epoch (B); by default one pass over its share.
     pub batches_per_worker: Option<usize>,
     /// Epochs (E).
     pub epochs: usize,
@@ -195,7 +195,7 @@ impl Training {
 pub struct NetworkChoice {
     /// The profile, by name or file.
     pub profile: Option<String>,
-    /// Bandwidth of each direction, Mbit a second.
+    /// Bandwidth of each direction, Mbit/s.
     pub bandwidth_mbit_s: Option<f64>,
     /// Latency of a request.
     pub latency_ms: Option<LatencyMs>,

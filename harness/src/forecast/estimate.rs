@@ -44,7 +44,7 @@ pub(super) struct Estimate {
     pub(super) seconds_per_epoch: f64,
     /// From the first request to the last end: starts and boots included.
     pub(super) seconds: f64,
-    /// Seconds a worker an epoch.
+    /// Seconds per worker and epoch.
     pub(super) stage_seconds: StageMeans,
     /// Billed milliseconds of all functions and instances.
     pub(super) billed_ms: u64,
@@ -204,7 +204,7 @@ fn figures(
     })
 }
 
-/// Seconds a worker an epoch, without those who only wait for workers.
+/// Seconds per worker and epoch, without those who only wait for workers.
 fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::Job) -> StageMeans {
     let mut seconds = StageSeconds::default();
     let workers = |step: &&StepRecord| !coordinators.contains(&step.function.as_str());

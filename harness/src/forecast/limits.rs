@@ -39,7 +39,7 @@ pub(super) enum Obstacle {
 }
 
 /// Finds the number of workers, up to `up_to`, from which on the row's setting
-/// is infeasible: its batch size, batches a worker, epochs and memory stay.
+/// is infeasible: its batch size, batches per worker, epochs and memory stay.
 ///
 /// Every limit weighs more on more workers, so sizes are feasible up to one:
 /// it is found by doubling, then bisection. What is refused before anything

@@ -84,7 +84,7 @@ pub struct Forecast {
     /// Cost model of the frontier and the cheapest memory.
     account: CostModel,
     /// Whether rows train different numbers of samples, so that the frontier
-    /// compares seconds and dollars a sample.
+    /// compares seconds and dollars per sample.
     frontier_by_sample: bool,
     /// What every figure stands on.
     simulation: SimulationRecord,

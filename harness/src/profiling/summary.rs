@@ -31,11 +31,11 @@ pub(super) struct Point {
     pub(super) threads: usize,
     /// Timed steps of all rounds.
     pub(super) steps: usize,
-    /// Wall seconds a step: the median of the rounds' medians.
+    /// Wall seconds per step: the median of the rounds' medians.
     pub(super) step_s: f64,
     /// The slowest round's median over the fastest one's, less 1.
     pub(super) spread: f64,
-    /// CPU seconds a wall second, where there are enough of them to tell.
+    /// CPU seconds per wall second, where there are enough of them to tell.
     pub(super) cpus: Option<f64>,
     /// Wall seconds of evaluating one batch.
     pub(super) evaluate_s: f64,

@@ -78,7 +78,7 @@ pub struct TrialRow {
     /// The exchange's traffic by the system's closed form, in the counts that
     /// do not depend on timing; null if the system states none.
     pub closed_form: Option<Traffic>,
-    /// What was used of GPUs, one a task that computed on one; none where there was no GPU, or
+    /// What was used of GPUs, one per task that computed on one; none where there was no GPU, or
     /// its driver reports nothing. Since 1.6.
     #[serde(default)]
     pub gpus: Vec<GpuUsage>,

@@ -25,7 +25,7 @@ const PUBLISHED: [(&str, usize, f64); 4] = [
     ("scatterreduce", MOBILENET, 6.47),
 ];
 
-/// S3's request latency, seconds, and stream bandwidth, bytes a second.
+/// S3's request latency, seconds, and stream bandwidth, bytes/s.
 #[derive(Clone, Copy, Debug)]
 struct S3 {
     latency_s: f64,

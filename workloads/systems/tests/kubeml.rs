@@ -199,7 +199,7 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
-/// J(3N + 1)M an epoch, NM for its validation, and 2M at the start.
+/// J(3N + 1)M per epoch, NM for its validation, and 2M at the start.
 #[test]
 fn bytes_are_as_published() {
     let bytes = |traffic: Traffic| traffic.bytes_up + traffic.bytes_down;
@@ -248,7 +248,7 @@ async fn functions_that_have_returned_are_no_part_of_later_merges() {
     let trial = run(&job).await;
     assert_eq!(trial.exchange(), closed_form(&job));
     let merges = trial.steps().iter().filter(|s| s.function == "job").count();
-    // Two merges and a validation an epoch, and the end.
+    // Two merges and a validation per epoch, and the end.
     assert_eq!(merges, 3 * 3 + 1);
 }
 

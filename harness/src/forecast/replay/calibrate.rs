@@ -205,7 +205,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Seconds a test sample of every step that evaluated: what rank 0, which
+    /// Seconds per test sample of every step that evaluated: what rank 0, which
     /// evaluates, takes for that stage and more than a tenth of its longest,
     /// so that polls of other workers do not count.
     fn evaluations<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = f64> + 'a {

@@ -89,7 +89,7 @@ pub(super) struct Figures {
     pub(super) memory_mb: Option<u32>,
     /// From the first start to the last end, seconds.
     pub(super) wall_s: Estimate,
-    /// Seconds a worker.
+    /// Seconds per worker.
     pub(super) stage_seconds: StageSeconds,
     pub(super) billed_ms: Option<f64>,
     pub(super) cost_paper_usd: f64,

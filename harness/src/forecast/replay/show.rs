@@ -77,7 +77,7 @@ pub fn text(comparison: &Comparison) -> String {
         "another platform"
     };
     let mut text = format!(
-        "{} replayed on {} ({machine}), {steps}; stages are seconds a worker\n\n",
+        "{} replayed on {} ({machine}), {steps}; stages are seconds per worker\n\n",
         comparison.run.run_id, replay.profile
     );
     let rows: Vec<_> = comparison.rows.iter().flat_map(lines).collect();

@@ -98,7 +98,7 @@ pub fn requests() -> (Requests, FollowUps) {
     (asking, driving)
 }
 
-/// The name of the execution with this input: one a peer an epoch.
+/// The name of the execution with this input: one per peer and epoch.
 pub fn execution_name(task: &Task) -> String {
     format!("{}-{}-{}", task.job.trial, task.rank, task.epoch)
 }

@@ -33,7 +33,7 @@ use self::server::Server;
 
 /// ResNet-18's parameters: 44.7 MB a gradient.
 pub const ELEMENTS: usize = 11_173_962;
-/// Mini-batches a worker an epoch in the papers' setting.
+/// Mini-batches per worker and epoch in the papers' setting.
 pub const GRADIENTS: usize = 24;
 /// The learning rate of every step.
 pub const RATE: &str = "0.01";

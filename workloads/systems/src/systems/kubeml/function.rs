@@ -1,4 +1,4 @@
-//! The Python functions: they train and validate, one call an epoch.
+//! The Python functions: they train and validate, one call per epoch.
 
 use std::ops::Range;
 
