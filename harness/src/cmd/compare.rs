@@ -94,7 +94,7 @@ struct Compared<'a> {
     comparison: &'a Comparison,
 }
 
-/// Which run a side is.
+/// Identity of one of the two runs.
 #[derive(Serialize)]
 struct Side<'a> {
     run_id: &'a str,

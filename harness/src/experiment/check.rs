@@ -132,7 +132,7 @@ impl Checker<'_> {
         Ok(stated)
     }
 
-    /// Which Redis holds the tensors, where there is one.
+    /// Returns the Redis variant that holds the tensors, where there is one.
     fn tensor_store(
         &self,
         fields: &Node,

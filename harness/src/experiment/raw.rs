@@ -96,7 +96,7 @@ pub struct Training {
     pub system: String,
     /// A name for this row, where one system is listed more than once.
     pub name: Option<String>,
-    /// Which description of the system is followed.
+    /// The description of the system that is followed.
     #[serde(default = "defaults::fidelity")]
     pub fidelity: Fidelity,
     /// The model.
@@ -109,7 +109,7 @@ pub struct Training {
     pub batches_per_worker: Option<usize>,
     /// Epochs (E).
     pub epochs: usize,
-    /// When to evaluate on the test split.
+    /// Schedule of evaluations on the test split.
     #[serde(default = "defaults::evaluate")]
     pub evaluate: Evaluate,
     /// Whether training images are cropped and flipped at random.
@@ -118,7 +118,7 @@ pub struct Training {
     /// Memory size of every function, MB.
     #[serde(default = "defaults::memory_mb")]
     pub memory_mb: u64,
-    /// When an invocation is ended, seconds.
+    /// Time limit of an invocation, seconds.
     #[serde(default = "defaults::timeout_s")]
     pub timeout_s: u64,
     /// Size of each sandbox's `/tmp`, MB.
@@ -147,7 +147,7 @@ pub struct Training {
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
     pub constants: BTreeMap<String, f64>,
-    /// Which Redis holds the peers' tensors, on real services.
+    /// The Redis variant that holds the peers' tensors, on real services.
     pub tensor_store: Option<TensorStoreChoice>,
 }
 
@@ -210,7 +210,7 @@ pub struct DeviceChoice {
     /// Whether to take the CPU where there is no such device.
     #[serde(default)]
     pub fallback: bool,
-    /// Of a GPU's matrix products.
+    /// Numeric precision of matrix products on the GPU.
     #[serde(default)]
     pub precision: Precision,
 }

@@ -50,9 +50,9 @@ pub(super) struct Estimate {
     pub(super) billed_ms: u64,
     /// Peak memory of any of them, MB.
     pub(super) peak_memory_mb: u32,
-    /// By the paper's formula.
+    /// Cost by the paper's formula.
     pub(super) cost_paper_usd: f64,
-    /// With everything counted.
+    /// Cost with everything counted.
     pub(super) cost_full_usd: f64,
     /// Both accounts by line item.
     pub(super) bills: [Bill; 2],

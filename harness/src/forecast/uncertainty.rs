@@ -54,7 +54,8 @@ pub(super) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of `values`, interpolated between neighbours; none of nothing.
+    /// Returns the percentiles of `values`, interpolated between neighbours;
+    /// `None` without values.
     fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let last = values.len().checked_sub(1)?;

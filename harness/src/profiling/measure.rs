@@ -18,7 +18,7 @@ use crate::platform::local::worker::Worker;
 const WARM_UP_S: f64 = 0.5;
 /// The timed steps of one process take so long at least, however many that is.
 const MEASURE_S: f64 = 0.5;
-/// Of parameters and images. Times do not depend on it.
+/// Seed of parameters and images. Times do not depend on it.
 const SEED: u64 = 1;
 
 /// What one process measures.

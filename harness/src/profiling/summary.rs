@@ -43,7 +43,7 @@ pub(super) struct Point {
     pub(super) build_s: f64,
     /// Most memory resident in any round, MB.
     pub(super) peak_mb: f64,
-    /// Of that, what was not there before the model.
+    /// The part of it that was not there before the model, MB.
     pub(super) model_mb: f64,
 }
 

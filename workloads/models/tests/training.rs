@@ -223,7 +223,7 @@ fn micro_batches_drop_what_the_batch_would() {
     assert!(apart(&gradient(&mut whole, 6)) > 0.1);
 }
 
-/// By a few steps of Adam, whose length does not depend on how a network begins.
+/// Trains by a few steps of Adam, whose length does not depend on how a network begins.
 #[test]
 fn every_small_model_learns_a_fixed_batch() {
     let adam = Adam {

@@ -165,7 +165,7 @@ async fn one_function_is_plain_sgd() {
     }
 }
 
-/// As published, momentum never survives a merge.
+/// Momentum never survives a merge, as published.
 #[tokio::test]
 async fn momentum_is_cleared_at_merges_or_kept() {
     let with = |state: &str| {
@@ -406,8 +406,8 @@ async fn a_function_that_is_lost_is_left_out_or_counts_with_what_it_stored() {
     }
 }
 
-/// As published: what a function that has stored nothing counts for is missing
-/// from the merged model.
+/// The share of a function that has stored nothing is missing from the merged
+/// model, as published.
 #[tokio::test]
 async fn a_function_that_has_stored_nothing_still_divides() {
     let settings = json!({"failed_function": "stale"});

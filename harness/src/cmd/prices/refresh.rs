@@ -52,7 +52,7 @@ fn merged(fresh: Vec<Price>, old: &PriceBook) -> Vec<Price> {
     fresh.into_iter().chain(kept.cloned()).collect()
 }
 
-/// As a price book is read. Strings of JSON are strings of YAML.
+/// Returns the text of a price book file. Strings of JSON are strings of YAML.
 fn written(region: &str, date: &str, prices: &[Price]) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = format!(

@@ -21,7 +21,7 @@ const VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
 #[derive(Serialize)]
 pub struct Comparison {
     schema_version: SchemaVersion,
-    /// When it was made.
+    /// Time of creation.
     created: String,
     epochcost: Build,
     git: Option<Git>,

@@ -1,4 +1,4 @@
-//! Which bits the Lua arm gives.
+//! Bits of the results that the Lua scripts give.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

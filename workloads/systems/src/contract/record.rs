@@ -245,8 +245,8 @@ pub struct StepRecord {
     pub loss: Option<f64>,
     /// Share of the gradient's entries that were sent (1 without a filter).
     pub update_density: Option<f64>,
-    /// By how many epochs the gradients of others that it used were older than
-    /// the step, on average over them; null where peers wait for each other.
+    /// Mean age, in epochs before the step, of the gradients of others that it
+    /// used; null where peers wait for each other.
     pub staleness: Option<f64>,
     /// xxh3 of the parameters after the update, in hexadecimal.
     pub parameters_digest: Option<String>,
@@ -302,7 +302,7 @@ pub enum Record {
         rank: usize,
         /// The epoch that was evaluated.
         epoch: usize,
-        /// When, seconds on the platform's clock.
+        /// Time, seconds on the platform's clock.
         at_s: f64,
         /// The result.
         evaluation: Evaluation,

@@ -20,7 +20,7 @@ pub enum ExecutionStatus {
     Succeeded,
     /// A state failed.
     Failed {
-        /// Which, and why.
+        /// The state that failed, and the cause.
         reason: String,
     },
 }

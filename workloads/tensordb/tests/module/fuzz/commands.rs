@@ -49,7 +49,7 @@ pub enum Step {
     },
     /// A value carried to another key.
     Carried {
-        /// By which commands of the module.
+        /// The commands of the module that carry it.
         by: Carry,
         /// The key that it has.
         from: Vec<u8>,
