@@ -78,7 +78,7 @@ fn cores() -> Finding {
         0 | 1 => Finding::lacking(
             "CPU cores",
             found,
-            "use two or more: workers of one trial share this core, and their times say so",
+            "use two or more: workers of one trial share this core, which lengthens their times",
         ),
         _ => Finding::there("CPU cores", found),
     }

@@ -16,7 +16,7 @@ pub struct Args {
     /// default all.
     #[arg(value_name = "PAPER[/ITEM]")]
     items: Vec<String>,
-    /// Reduce long items, or leave them out, as their files say.
+    /// Reduce long items, or leave them out, as their files state.
     #[arg(long)]
     quick: bool,
     /// Only items that run on this platform. An item's claims are written for

@@ -27,7 +27,7 @@ pub struct Data {
     pub train: usize,
     /// Test samples.
     pub test: usize,
-    /// Where the experiment says so.
+    /// Position of the data in the experiment.
     #[serde(skip)]
     origin: Origin,
 }

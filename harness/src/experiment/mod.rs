@@ -85,7 +85,7 @@ pub struct Options {
     pub platform: Option<PlatformKind>,
     /// `--services`.
     pub services: Option<Services>,
-    /// Whether the experiment is reduced as its field `quick` says.
+    /// Whether the experiment is reduced as its field `quick` states.
     pub quick: bool,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Point {
     pub(super) step_s: f64,
     /// The slowest round's median over the fastest one's, less 1.
     pub(super) spread: f64,
-    /// CPU seconds per wall second, where there are enough of them to tell.
+    /// CPU seconds per wall second, where the ticks resolve it.
     pub(super) cpus: Option<f64>,
     /// Wall seconds of evaluating one batch.
     pub(super) evaluate_s: f64,

@@ -58,7 +58,7 @@ impl Trainer {
     /// Returns a trainer of the named model on a device.
     ///
     /// # Errors
-    /// [`ModelError::UnknownModel`], and what [`Device::available`] says.
+    /// [`ModelError::UnknownModel`], and the errors of [`Device::available`].
     pub fn new(model: &str, device: Device) -> Result<Self, ModelError> {
         let info = ModelInfo::find(model)?;
         let session = match device {

@@ -207,7 +207,7 @@ fn dollars(trial: &TrialAnalysis, epoch: usize) -> f64 {
     trial.paper.total_usd() * seconds(trial, epoch) / all
 }
 
-/// Returns the accuracy, in 0..=1, that claims say is to be reached, by its
+/// Returns the accuracy, in 0..=1, that claims require, by its
 /// time or at all; the highest of several.
 pub(super) fn target(claims: &[Claim]) -> Option<f64> {
     let least = |claim: &Claim| {

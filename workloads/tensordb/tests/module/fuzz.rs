@@ -124,7 +124,7 @@ impl Fuzz {
                 eval.extend(words.iter().cloned());
                 (vec![self.module.call(&eval)], vec![self.twin.call(words)])
             }
-            Step::Told { module, twin } => {
+            Step::Translated { module, twin } => {
                 self.module.pipeline(module);
                 self.twin.pipeline(twin);
                 (Vec::new(), Vec::new())
