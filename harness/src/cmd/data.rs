@@ -34,7 +34,7 @@ enum Action {
         /// Everything else follows from it.
         #[arg(long)]
         seed: Option<u64>,
-        /// Where to put it; by default where experiments expect it, under `data/`.
+        /// Directory to write to; by default where experiments expect it, under `data/`.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
@@ -42,7 +42,7 @@ enum Action {
     Check {
         /// The dataset.
         name: String,
-        /// Where it is; by default where experiments expect it, under `data/`.
+        /// Directory to read; by default where experiments expect it, under `data/`.
         #[arg(long)]
         dir: Option<PathBuf>,
     },

@@ -62,7 +62,7 @@ pub struct Args {
     /// a simulation repeats itself exactly.
     #[arg(long, value_name = "N", hide = true)]
     trials: Option<usize>,
-    /// Where the experiment would run. `aws` lists every resource that it would
+    /// Platform to plan for. `aws` lists every resource that it would
     /// make, and the most that it can cost.
     #[arg(long, value_enum)]
     platform: Option<PlatformKind>,

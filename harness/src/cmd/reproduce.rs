@@ -23,7 +23,7 @@ pub struct Args {
     /// its platform; `run --platform` runs one elsewhere.
     #[arg(long, value_enum)]
     platform: Option<PlatformKind>,
-    /// Where the runs and the page over them go.
+    /// Directory of the runs and the page over them.
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     out: PathBuf,
     /// Run everything anew; what is there is set aside.

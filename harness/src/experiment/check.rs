@@ -1,4 +1,4 @@
-//! From a row's fields to a job that some system can run.
+//! Conversion of a row's fields to a job that some system can run.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From a located tree to typed values, with errors that name field and place.
+//! Decoding of a located tree to typed values, with errors that name field and place.
 
 use std::fmt;
 

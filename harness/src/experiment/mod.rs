@@ -48,11 +48,11 @@ use raw::{Header, SCHEMA, Training};
 /// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Its name.
+    /// Name of the experiment.
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// Where to run.
+    /// The platform to run on.
     pub platform: PlatformKind,
     /// What serves the channels.
     pub services: Services,

@@ -49,7 +49,7 @@ pub struct Header {
     /// What it is for.
     #[serde(default)]
     pub description: String,
-    /// Where to run.
+    /// The platform to run on.
     #[serde(default)]
     pub platform: PlatformKind,
     /// What serves the channels.
@@ -83,7 +83,7 @@ pub struct DatasetChoice {
     pub test: Option<usize>,
     /// The generator's seed, of a generated set.
     pub seed: Option<u64>,
-    /// Where its files are; by default in a directory under `data/`.
+    /// Directory of the files; by default one under `data/`.
     pub directory: Option<String>,
 }
 
@@ -179,7 +179,7 @@ impl Training {
         "tensor_store",
     ];
 
-    /// Those of them that may stand at the top of the file.
+    /// Returns the fields that may stand at the top of the file.
     pub fn common_fields() -> impl Iterator<Item = &'static str> {
         // At the top, `name` is the experiment's.
         Self::FIELDS

@@ -12,9 +12,9 @@ use crate::ui::{Output, table};
 /// The part of a forecast that concerns a cloud.
 #[derive(Debug)]
 pub(super) struct OnCloud {
-    /// For people.
+    /// The text for people.
     pub(super) text: String,
-    /// For machines.
+    /// The same for machines.
     pub(super) json: serde_json::Value,
 }
 

@@ -1,4 +1,4 @@
-//! At how many workers each system meets a limit of the platform.
+//! The number of workers at which each system meets a limit of the platform.
 
 use epochcost_simulator::{Infeasible, Simulation, refused};
 use epochcost_systems::find;
@@ -34,7 +34,7 @@ pub(super) struct Boundary {
 pub(super) enum Obstacle {
     /// A limit of the platform.
     Infeasible(Infeasible),
-    /// It failed, and no limit is to blame.
+    /// The system failed, and no limit is to blame.
     Failed(String),
 }
 

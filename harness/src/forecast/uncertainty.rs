@@ -45,7 +45,7 @@ pub(super) struct Interval {
     pub(super) cost_full_usd: Option<Percentiles>,
 }
 
-/// Where 5, 50 and 95 % of the samples lie below.
+/// The values below which 5, 50 and 95 % of the samples lie.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Percentiles {
     pub(super) p5: f64,

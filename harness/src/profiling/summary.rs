@@ -1,4 +1,4 @@
-//! From measurements to points, from points to a profile, and how far to trust it.
+//! Reduction of measurements to points and of points to a profile, and how far to trust it.
 
 use std::fmt;
 

@@ -102,7 +102,7 @@ pub struct TrialRow {
 pub struct EvaluationRow {
     /// The worker that evaluated.
     pub rank: usize,
-    /// After this epoch.
+    /// The epoch after which the model was evaluated.
     pub epoch: usize,
     /// Time of it, seconds on the platform's clock.
     pub at_s: f64,

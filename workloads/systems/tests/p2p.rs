@@ -98,7 +98,7 @@ impl Course {
     }
 }
 
-/// Before a gradient of an epoch a peer waits for this.
+/// Event that a peer waits for before a gradient of an epoch.
 type Gate = fn(usize, usize) -> Option<Event>;
 
 /// Goes on only when others have.

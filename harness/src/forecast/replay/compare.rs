@@ -53,7 +53,7 @@ pub(super) struct Settings {
     pub(super) is_same_machine: bool,
     /// The compute profile; null where steps take what the run recorded.
     pub(super) compute: Option<String>,
-    /// Where its numbers come from.
+    /// Source of the numbers of the compute profile.
     compute_origin: ComputeOrigin,
     /// Memory size of every function, if it is another.
     memory_mb: Option<u32>,
@@ -87,7 +87,7 @@ pub(super) struct Figures {
     pub(super) workers: usize,
     /// Memory size of its functions; null on instances.
     pub(super) memory_mb: Option<u32>,
-    /// From the first start to the last end, seconds.
+    /// Time from the first start to the last end, seconds.
     pub(super) wall_s: Estimate,
     /// Seconds per worker.
     pub(super) stage_seconds: StageSeconds,

@@ -186,11 +186,11 @@ pub struct PurposeTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelTraffic {
-    /// Over the object store.
+    /// Traffic over the object store.
     pub objects: Traffic,
-    /// Over the tensor stores.
+    /// Traffic over the tensor stores.
     pub tensors: Traffic,
-    /// Over the queue.
+    /// Traffic over the queue.
     pub queue: Traffic,
 }
 

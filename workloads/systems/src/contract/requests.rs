@@ -67,7 +67,7 @@ pub struct FollowUps {
     pub(crate) ended: Ended,
 }
 
-/// Where ends of executions are reported.
+/// Statuses of ended executions.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended(Executions);
 

@@ -16,7 +16,7 @@ use crate::mechanics::transfers::in_turn;
 use crate::{Outcome, Result, Stage, SystemError, Task, Vector, World};
 
 const PARAMETERS: &str = "params";
-/// Where the store itself keeps the momentum of [`PARAMETERS`].
+/// Key under which the store itself keeps the momentum of [`PARAMETERS`].
 const VELOCITY: &str = "params:velocity";
 const STATISTICS: &str = "statistics";
 
@@ -39,7 +39,7 @@ fn summed_key(epoch: usize) -> String {
     format!("summed_gradient_{epoch}")
 }
 
-/// Where peers find what a peer's mini-batches gave.
+/// Returns the key of the gradient of a peer's mini-batches, which other peers fetch.
 fn shared_key(settings: &Settings, epoch: usize) -> String {
     match settings.averaging {
         Averaging::OnArrival => summed_key(epoch),

@@ -36,15 +36,15 @@ pub enum Step {
     Both(Words),
     /// Several at once.
     Pipeline(Vec<Words>),
-    /// In a transaction of the module.
+    /// Several commands in a transaction of the module.
     Transaction(Vec<Words>),
-    /// In a script of the module.
+    /// One command in a script of the module.
     Script(Words),
     /// Different commands with the same effect.
     Translated {
-        /// For the module.
+        /// Commands for the module.
         module: Vec<Words>,
-        /// For the embedded store.
+        /// Commands for the embedded store.
         twin: Vec<Words>,
     },
     /// A value carried to another key.
