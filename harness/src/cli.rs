@@ -16,7 +16,7 @@ use crate::ui::{Output, eprint_line};
 ///
 /// Exit codes: 0 done; 1 internal error; 2 bad usage or bad experiment; 3 a
 /// trial failed or a verdict is not the one expected; 4 nothing selected; 5 the
-/// platform lacks something (`epochcost doctor` says what); 6 spending limit; 7
+/// platform lacks something (`epochcost doctor` reports what); 6 spending limit; 7
 /// interrupted, partial results kept.
 #[derive(Debug, Parser)]
 #[command(name = "epochcost", version, propagate_version = true)]
@@ -76,8 +76,8 @@ enum Verb {
     Report(cmd::report::Args),
     /// Compare two runs, row by row and metric by metric.
     ///
-    /// Says what changed from the first run to the second, and says undecided
-    /// where the trials cannot tell. Exits with 0 whatever it finds, unless
+    /// Prints what changed from the first run to the second, and `undecided`
+    /// where the trials do not decide. Exits with 0 whatever it finds, unless
     /// --fail-on names it.
     Compare(cmd::compare::Args),
     /// Recompute the papers' figures from their own inputs.

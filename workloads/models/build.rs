@@ -1,5 +1,5 @@
 //! Takes the example model out of `docs/adding-a-model.md`, so that the tests
-//! build and train what the document says.
+//! build and train what the document contains.
 
 use std::path::Path;
 use std::{env, fs};

@@ -1,5 +1,5 @@
 //! Takes the example system out of `docs/adding-a-system.md`, so that the tests
-//! build and run what the document says.
+//! build and run what the document contains.
 
 use std::path::Path;
 use std::{env, fs};

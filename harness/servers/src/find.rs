@@ -104,8 +104,8 @@ pub fn beside(name: &str) -> Option<PathBuf> {
 /// Returns Redis' version, such as `7.0.15`.
 #[must_use]
 pub fn redis_version(program: &Path) -> Option<String> {
-    let said = output(process::Command::new(program).arg("--version"))?;
-    let after = said.split_once("v=")?.1;
+    let printed = output(process::Command::new(program).arg("--version"))?;
+    let after = printed.split_once("v=")?.1;
     after.split_whitespace().next().map(str::to_owned)
 }
 
@@ -123,8 +123,8 @@ pub fn rabbitmq_version(script: &Path) -> Option<String> {
 /// Returns the name and version that the S3-compatible server prints.
 #[must_use]
 pub fn s3_version(program: &Path) -> Option<String> {
-    let said = output(process::Command::new(program).arg("--version"))?;
-    said.lines().next().map(str::to_owned)
+    let printed = output(process::Command::new(program).arg("--version"))?;
+    printed.lines().next().map(str::to_owned)
 }
 
 /// Runs a command and returns its standard output.

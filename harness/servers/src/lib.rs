@@ -5,7 +5,7 @@
 //! password and a directory of its own. Each is up when `start` returns, and
 //! gone, with its directory and with all processes that it started, when its
 //! value is dropped or when the process that holds it ends, however it ends
-//! (`group.rs` says how).
+//! (see `group.rs`).
 //!
 //! Passwords are in files that only their owner may read and in environments,
 //! never among a program's arguments, which every user of a machine can read.

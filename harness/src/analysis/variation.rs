@@ -1,5 +1,5 @@
 //! Trust in repeated times: outliers, spread, drift, and trials that were not
-//! interleaved. Every warning says what to do.
+//! interleaved. Every warning names a remedy.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ const OUTLIER_SCORE: f64 = 3.5;
 /// comparable with a standard deviation.
 const QUARTILE: f64 = 0.6745;
 
-/// Trials from which on a median of deviations says something.
+/// Trials from which on a median of deviations is meaningful.
 const LEAST_FOR_OUTLIERS: usize = 5;
 
 /// Number of values of which at most one is an outlier.
@@ -307,7 +307,7 @@ mod tests {
         };
         assert_eq!((*share, *enough), (0.5, 385));
         assert_eq!(of_row("r", &numbered(&[0.99, 1.0, 1.01])), []);
-        assert_eq!(of_row("r", &numbered(&[1.0, 2.0])), [], "two tell nothing");
+        assert_eq!(of_row("r", &numbered(&[1.0, 2.0])), [], "two are too few");
     }
 
     #[test]

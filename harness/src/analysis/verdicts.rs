@@ -79,7 +79,7 @@ impl Judge<'_> {
         if let Some(over) = &claim.over {
             let divisor = self.other(over, row).map_err(|found| match found {
                 0 => "this run has no row to divide by".to_owned(),
-                _ => "more than one row could be divided by: let `over` say which".to_owned(),
+                _ => "more than one row could be divided by: name it in `over`".to_owned(),
             })?;
             observed = row.observe_over(claim, divisor);
             rows.push(divisor);

@@ -66,7 +66,7 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
     warnings
 }
 
-/// Trials that sample the profile's ranges, below which their interval says little.
+/// Trials that sample the profile's ranges, below which their interval means little.
 const FEW_SAMPLES: usize = 20;
 
 fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String> {
@@ -75,7 +75,7 @@ fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String>
     let trials = trials.unwrap_or(0);
     if !record.sample && trials > 1 {
         warnings.push(
-            "a simulation repeats itself: intervals over its trials say nothing of its times; \
+            "a simulation repeats itself: intervals over its trials mean nothing for its times; \
              `simulation.sample: true` shows how far the ranges of its constants reach"
                 .into(),
         );

@@ -109,7 +109,7 @@ pub(super) fn in_database(sources: Sources<'_>) -> Findings {
                 .unchecked(format!("{}, {metric}", row.text("model")?), inputs)
                 .with_computed(saved * 100.0)
                 .explained(format!(
-                    "the times stand alone: no factor is printed to hold theirs ({}) against",
+                    "the paper prints no factor to compare that of the times ({}) with",
                     format::number(outside.value / inside.value)
                 )),
         );

@@ -12,7 +12,7 @@ const SECONDS_PER_HOUR: f64 = 3600.0;
 /// MB in a GB, as AWS bills functions.
 const MB_PER_GIB: f64 = 1024.0;
 
-/// USD a GB-second on Arm, AWS list price since 2021.
+/// USD per GB-second on Arm, AWS list price since 2021.
 const ARM_GB_SECOND: f64 = 0.0000133334;
 
 /// Checks the rates of functions and instances against AWS's list prices.

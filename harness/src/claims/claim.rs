@@ -76,7 +76,7 @@ pub struct Claim {
     pub causes: Vec<Cause>,
 }
 
-/// What a verdict says of a claim.
+/// The kind of a verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
@@ -129,7 +129,7 @@ impl fmt::Display for VerdictKind {
     }
 }
 
-/// A claim that says nothing that could be checked.
+/// A claim that states nothing that could be checked.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClaimError {
     /// Neither a limit nor a published value.
@@ -325,7 +325,7 @@ impl Claim {
         }
     }
 
-    /// Returns whether it says which of two is ahead, and not by how much.
+    /// Returns whether it states which of two is ahead, and not by how much.
     pub fn is_ranking(&self) -> bool {
         self.over.is_some() && self.at_least.is_some() != self.at_most.is_some()
     }

@@ -14,7 +14,7 @@ use crate::ui::Output;
 /// `audit`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which papers; all, if none is named.
+    /// Papers to check; all, if none is named.
     #[arg(value_enum, value_name = "PAPER")]
     papers: Vec<Paper>,
     /// Read the published figures from here instead of those built in.

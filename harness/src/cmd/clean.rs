@@ -14,10 +14,10 @@ use crate::ui::{Output, eprint_line, table};
 /// `clean`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Show what is there and what it costs a month, and remove nothing.
+    /// Show what is there and what it costs per month, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Look in this region only; may be repeated. By default in all that the
+    /// Search this region only; may be repeated. By default in all that the
     /// account has enabled.
     #[arg(long, value_name = "REGION")]
     pub region: Vec<String>,
@@ -108,7 +108,7 @@ fn shown(lines: &[Line]) -> String {
         })
         .collect();
     table(
-        ["what", "name", "region", "run", "expires", "$ a month"],
+        ["what", "name", "region", "run", "expires", "$ per month"],
         &rows,
     )
 }
@@ -117,7 +117,7 @@ fn agree(args: &Args, count: usize) -> Result<(), Error> {
     let refused = |reason: &str| {
         Err(Error::Usage {
             problem: format!("nothing was removed: {reason}"),
-            remedy: "agree with --yes, or look with --dry-run".to_owned(),
+            remedy: "agree with --yes, or list the resources with --dry-run".to_owned(),
         })
     };
     if args.yes {

@@ -54,7 +54,7 @@ enum Word {
     Higher,
     /// A loss or an accuracy fell.
     Lower,
-    /// The trials cannot tell.
+    /// The trials do not decide.
     Undecided,
     /// The runs are not of the same thing.
     NotComparable,
@@ -94,7 +94,7 @@ struct Compared<'a> {
     comparison: &'a Comparison,
 }
 
-/// Which run a side is.
+/// Identity of one of the two runs.
 #[derive(Serialize)]
 struct Side<'a> {
     run_id: &'a str,
@@ -152,7 +152,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
 }
 
-/// A run and its figures; what is odd about it is told.
+/// Opens a run and summarises it; prints its warnings.
 fn opened(path: &std::path::Path, output: Output) -> Result<(RunDirectory, Analysis), Error> {
     let run = RunDirectory::open_whole(path)?;
     let analysis = analysis::summarise(&run)?;
@@ -237,8 +237,8 @@ fn reasons(shown: &[&MetricComparison]) -> Vec<String> {
             None => reasons.push((&metric.reason, vec![name(metric.metric)])),
         }
     }
-    let told = reasons.into_iter();
-    told.map(|(reason, names)| wrapped("  ", &format!("{}: {reason}", names.join(", "))))
+    let reasons = reasons.into_iter();
+    reasons.map(|(reason, names)| wrapped("  ", &format!("{}: {reason}", names.join(", "))))
         .collect()
 }
 

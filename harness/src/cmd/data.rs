@@ -34,7 +34,7 @@ enum Action {
         /// Everything else follows from it.
         #[arg(long)]
         seed: Option<u64>,
-        /// Where to put it; by default where experiments look for it, under `data/`.
+        /// Directory to write to; by default where experiments expect it, under `data/`.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
@@ -42,11 +42,11 @@ enum Action {
     Check {
         /// The dataset.
         name: String,
-        /// Where it is; by default where experiments look for it, under `data/`.
+        /// Directory to read; by default where experiments expect it, under `data/`.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
-    /// Say where a published dataset can be had.
+    /// Print where a published dataset is available.
     Fetch {
         /// The dataset, `cifar10` or `mnist`.
         name: String,
@@ -136,7 +136,7 @@ fn show(name: &str, directory: PathBuf, output: Output) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// This build has no HTTP client: it says what to download and where to put it.
+/// Reports what to download and where to put it: this build has no HTTP client.
 fn fetch(name: &str) -> Result<Exit, Error> {
     let info = datasets::find(name)?;
     match info.origin {

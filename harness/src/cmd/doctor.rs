@@ -16,12 +16,12 @@ pub struct Args {
     /// memory ends, and where /tmp does. Takes some seconds; builds the worker.
     #[arg(long)]
     measure: bool,
-    /// Look at the AWS account, too: identity, region, quotas, permissions.
+    /// Check the AWS account, too: identity, region, quotas, permissions.
     #[arg(long)]
     aws: bool,
 }
 
-/// Looks at everything a run may need. Nothing found missing is an error: each
+/// Checks everything a run may need. Nothing found missing is an error: each
 /// has a remedy, or a run that does without.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ fn cores() -> Finding {
         0 | 1 => Finding::lacking(
             "CPU cores",
             found,
-            "use two or more: workers of one trial share this core, and their times say so",
+            "use two or more: workers of one trial share this core, which lengthens their times",
         ),
         _ => Finding::there("CPU cores", found),
     }

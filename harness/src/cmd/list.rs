@@ -20,7 +20,7 @@ pub struct Args {
     /// What to show.
     #[arg(value_enum)]
     what: What,
-    /// Where experiments are looked for.
+    /// Directory that is searched for experiments.
     #[arg(long, default_value = "experiments", value_name = "DIR")]
     directory: PathBuf,
 }

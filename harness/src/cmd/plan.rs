@@ -33,7 +33,7 @@ pub struct Args {
     /// a model counts. By default the experiment's, or stated-flops.
     #[arg(long, value_name = "NAME|FILE")]
     compute: Vec<String>,
-    /// The account that the frontier and the cheapest memory are judged by.
+    /// Cost model of the frontier and the cheapest memory.
     #[arg(long, value_enum, default_value = "full")]
     account: CostModel,
     /// Find the memory size of the least dollars for each row's functions.
@@ -42,7 +42,7 @@ pub struct Args {
     /// Find the number of workers at which each row meets a limit of the platform.
     #[arg(long)]
     limits: bool,
-    /// Most workers that `--limits` looks at, up to a million.
+    /// Most workers that `--limits` tries, up to a million.
     #[arg(long, value_name = "W", default_value = "10000", requires = "limits",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     up_to: u32,
@@ -62,7 +62,7 @@ pub struct Args {
     /// a simulation repeats itself exactly.
     #[arg(long, value_name = "N", hide = true)]
     trials: Option<usize>,
-    /// Where the experiment would run. `aws` lists every resource that it would
+    /// Platform to plan for. `aws` lists every resource that it would
     /// make, and the most that it can cost.
     #[arg(long, value_enum)]
     platform: Option<PlatformKind>,

@@ -93,7 +93,7 @@ fn overview(
     Ok(overview.exit_status())
 }
 
-/// What a page over runs says of them that they do not say themselves.
+/// What a page over runs states about them beyond their own results.
 fn record(
     out: &Path,
     paths: &[PathBuf],

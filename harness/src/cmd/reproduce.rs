@@ -16,14 +16,14 @@ pub struct Args {
     /// default all.
     #[arg(value_name = "PAPER[/ITEM]")]
     items: Vec<String>,
-    /// Reduce long items, or leave them out, as their files say.
+    /// Reduce long items, or leave them out, as their files state.
     #[arg(long)]
     quick: bool,
     /// Only items that run on this platform. An item's claims are written for
     /// its platform; `run --platform` runs one elsewhere.
     #[arg(long, value_enum)]
     platform: Option<PlatformKind>,
-    /// Where the runs and the page over them go.
+    /// Directory of the runs and the page over them.
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     out: PathBuf,
     /// Run everything anew; what is there is set aside.
@@ -32,7 +32,7 @@ pub struct Args {
     /// Show what would be run and what is done already, then stop.
     #[arg(long)]
     dry_run: bool,
-    /// Where papers' directories are looked for.
+    /// Directory that holds the papers' directories.
     #[arg(long, default_value = "experiments", value_name = "DIR")]
     directory: PathBuf,
 }

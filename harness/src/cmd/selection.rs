@@ -19,7 +19,7 @@ pub struct Selection {
     /// Repetitions of each row.
     #[arg(long, value_name = "N")]
     pub trials: Option<usize>,
-    /// Where to run.
+    /// Platform to run on.
     #[arg(long, value_enum)]
     pub platform: Option<PlatformKind>,
     /// What serves the channels of the local platform.

@@ -411,7 +411,7 @@ mod tests {
         assert!((bill.total_usd() - by_hand).abs() < 1e-12);
     }
 
-    /// A second of a GPU function costs what the platform says, whatever its
+    /// A second of a GPU function costs what the platform charges, whatever its
     /// memory, and no Lambda request is paid.
     #[test]
     fn functions_with_a_price_of_their_own_are_paid_by_the_second() {

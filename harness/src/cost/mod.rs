@@ -2,7 +2,7 @@
 //!
 //! Every trial is priced by two cost models: `paper`, the formula of the
 //! system's paper, and `full`, with everything that AWS would charge for.
-//! A local run's bill says what AWS would have charged for the durations that
+//! A local run's bill is what AWS would have charged for the durations that
 //! were measured here: local durations at list prices.
 
 mod bill;

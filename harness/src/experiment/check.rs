@@ -1,4 +1,4 @@
-//! From a row's fields to a job that some system can run.
+//! Conversion of a row's fields to a job that some system can run.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ impl Checker<'_> {
         Ok(stated)
     }
 
-    /// Which Redis holds the tensors, where there is one.
+    /// Returns the Redis variant that holds the tensors, where there is one.
     fn tensor_store(
         &self,
         fields: &Node,
@@ -260,7 +260,7 @@ impl Checker<'_> {
                 return Err(self.error(fields, field, format!("zero {field}"), remedy));
             }
         }
-        // A simulation says of such a row that it is infeasible.
+        // A simulation reports such a row as infeasible.
         if self.simulation.is_none() && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
             return Err(self.error(
                 fields,

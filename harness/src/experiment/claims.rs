@@ -13,8 +13,8 @@ use crate::rows::{OwnModel, Row};
 /// Reads and checks the claims of a document, but for their cells.
 ///
 /// # Errors
-/// The first claim that says nothing that could be checked, or that says that
-/// it cannot be run and could.
+/// The first claim that states nothing that could be checked, or that is marked
+/// as `not_run` and could be run.
 pub fn claims(document: &Document, own: &[OwnModel]) -> Result<Vec<Claim>, ExperimentError> {
     let Some(node) = document.root.get("claims") else {
         return Ok(Vec::new());

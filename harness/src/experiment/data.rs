@@ -11,7 +11,7 @@ use super::raw::DatasetChoice;
 use crate::chain::chain;
 use crate::suggest::did_you_mean;
 
-/// Where datasets lie unless an experiment names another directory.
+/// Directory of the datasets unless an experiment names another one.
 pub const DATA_DIRECTORY: &str = "data";
 
 /// The data that an experiment trains on.
@@ -19,7 +19,7 @@ pub const DATA_DIRECTORY: &str = "data";
 pub struct Data {
     /// The dataset's name.
     pub name: &'static str,
-    /// Where its files are.
+    /// Directory of the files.
     pub directory: PathBuf,
     /// What to generate; none of a published set.
     pub generate: Option<Generate>,
@@ -27,13 +27,13 @@ pub struct Data {
     pub train: usize,
     /// Test samples.
     pub test: usize,
-    /// Where the experiment says so.
+    /// Position of the data in the experiment.
     #[serde(skip)]
     origin: Origin,
 }
 
 impl Data {
-    /// Checks what an experiment says about its data; nothing is read yet.
+    /// Checks what an experiment states about its data; nothing is read yet.
     pub(super) fn check(
         document: &Document,
         choice: DatasetChoice,

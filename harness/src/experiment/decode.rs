@@ -1,4 +1,4 @@
-//! From a located tree to typed values, with errors that name field and place.
+//! Decoding of a located tree to typed values, with errors that name field and place.
 
 use std::fmt;
 
@@ -23,10 +23,10 @@ pub fn decode<'a, T: Deserialize<'a>>(
     decode_with(document, node, &[])
 }
 
-/// As [`decode`], for a map whose other fields, `elsewhere`, are read by another type.
+/// Decodes a map whose other fields, `elsewhere`, are read by another type.
 ///
 /// # Errors
-/// As [`decode`].
+/// Those of [`decode`].
 pub fn decode_with<'a, T: Deserialize<'a>>(
     document: &Document,
     node: &'a Node,

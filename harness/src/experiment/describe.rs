@@ -93,7 +93,7 @@ pub fn describe(experiment: &Experiment) -> String {
         "up",
         "down",
     ];
-    let legend = "W workers, b batch size, B batches a worker an epoch, E epochs; \
+    let legend = "W workers, b batch size, B batches per worker and epoch, E epochs; \
                   puts, gets and bytes: the exchange of one trial by closed form";
     let claims = match experiment.claims.len() {
         0 => String::new(),

@@ -13,10 +13,10 @@ use serde_yaml::Spanned;
 
 use super::error::{Diagnostic, ExperimentError};
 
-/// Where a value was written.
+/// The place where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the file; both count from 1.
+    /// A place in the file; both numbers count from 1.
     Line {
         /// The line.
         line: usize,
@@ -30,7 +30,7 @@ pub enum Place {
 /// A value's place and its dotted path there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Where.
+    /// The place.
     pub place: Place,
     /// Field names and list indices, joined by dots; empty for the whole file.
     pub path: String,
@@ -41,7 +41,7 @@ pub struct Origin {
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where it came from.
+    /// Place and path of the value.
     pub origin: Origin,
 }
 
@@ -69,11 +69,11 @@ pub enum Value {
 /// One entry of a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Where the key was written.
+    /// The place where the key was written.
     pub place: Place,
-    /// Its value.
+    /// The value of the key.
     pub node: Node,
 }
 
@@ -153,7 +153,7 @@ impl Node {
         }
     }
 
-    /// The same value, said to come from an option.
+    /// The same value, marked as from an option.
     fn relocated(mut self, option: &str, path: &str) -> Self {
         self.origin = Origin {
             place: Place::Option(option.to_owned()),
@@ -202,11 +202,11 @@ fn place<T>(spanned: &Spanned<T>) -> Place {
 /// An experiment file.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Its path, as given.
+    /// The path of the file, as given.
     pub file: PathBuf,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
-    /// Its content, options included.
+    /// The content of the file, options included.
     pub root: Node,
 }
 
@@ -247,7 +247,7 @@ impl Document {
         })
     }
 
-    /// The value of an option, said to come from it. `option` is what was
+    /// The value of an option, marked as from it. `option` is what was
     /// written, `yaml` the part that is the value.
     ///
     /// # Errors

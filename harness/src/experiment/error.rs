@@ -16,10 +16,10 @@ pub enum ExperimentError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The reason, as the operating system reports it.
         source: io::Error,
     },
-    /// Its content is not a valid experiment.
+    /// The content of the file is not a valid experiment.
     #[error(transparent)]
     Invalid(#[from] Box<Diagnostic>),
 }
@@ -35,7 +35,7 @@ impl From<Diagnostic> for ExperimentError {
 pub struct Diagnostic {
     /// The file.
     pub file: PathBuf,
-    /// Where in it, or on the command line.
+    /// The place in the file, or on the command line.
     pub origin: Origin,
     /// What is wrong.
     pub problem: String,

@@ -11,7 +11,7 @@ use crate::suggest::did_you_mean;
 const MOST_ROWS: usize = 10_000;
 
 /// A row before it is checked: its fields in one map, and the swept values
-/// that tell it from its siblings.
+/// that distinguish it from its siblings.
 #[derive(Debug)]
 pub struct RawRow {
     /// The fields of [`Training`].

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct UnreadableDirectory {
     /// The directory.
     pub directory: PathBuf,
-    /// What the system said.
+    /// The reason, as the operating system reports it.
     pub source: std::io::Error,
 }
 

@@ -48,11 +48,11 @@ use raw::{Header, SCHEMA, Training};
 /// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Its name.
+    /// Name of the experiment.
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// Where to run.
+    /// The platform to run on.
     pub platform: PlatformKind,
     /// What serves the channels.
     pub services: Services,
@@ -74,7 +74,7 @@ pub struct Experiment {
     pub document: Document,
 }
 
-/// What the command line says beside the file.
+/// What the command line adds to the file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `--set` assignments, in order.
@@ -85,7 +85,7 @@ pub struct Options {
     pub platform: Option<PlatformKind>,
     /// `--services`.
     pub services: Option<Services>,
-    /// Whether the experiment is reduced as its field `quick` says.
+    /// Whether the experiment is reduced as its field `quick` states.
     pub quick: bool,
 }
 

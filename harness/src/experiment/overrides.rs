@@ -29,7 +29,7 @@ impl Document {
         self.set_option(&option, path, yaml)
     }
 
-    /// Sets `path` to a YAML value, said to come from `option`.
+    /// Sets `path` to a YAML value, marked as from `option`.
     ///
     /// # Errors
     /// As [`Document::set`].
@@ -86,7 +86,7 @@ pub fn assign(node: &mut Node, segments: &[&str], value: &Node) -> Result<(), (S
             }
         }
         _ => Err((
-            format!("`{segment}` is looked for in something that holds no fields"),
+            format!("`{segment}` names a field of something that holds no fields"),
             "give the path of a field".to_owned(),
         )),
     }

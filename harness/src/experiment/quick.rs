@@ -33,7 +33,7 @@ impl Quick {
     /// Takes the field out of the document: it is no part of what is run.
     ///
     /// # Errors
-    /// When it says nothing, or two things at once.
+    /// When it states nothing, or two things at once.
     pub(super) fn take(document: &mut Document) -> Result<Self, ExperimentError> {
         let Some(node) = document.root.remove(FIELD) else {
             return Ok(Self::default());

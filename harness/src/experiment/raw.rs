@@ -1,4 +1,4 @@
-//! What an experiment file may say, before it is checked.
+//! The fields of an experiment file, before they are checked.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub struct Header {
     /// What it is for.
     #[serde(default)]
     pub description: String,
-    /// Where to run.
+    /// The platform to run on.
     #[serde(default)]
     pub platform: PlatformKind,
     /// What serves the channels.
@@ -83,7 +83,7 @@ pub struct DatasetChoice {
     pub test: Option<usize>,
     /// The generator's seed, of a generated set.
     pub seed: Option<u64>,
-    /// Where its files are; by default in a directory under `data/`.
+    /// Directory of the files; by default one under `data/`.
     pub directory: Option<String>,
 }
 
@@ -96,7 +96,7 @@ pub struct Training {
     pub system: String,
     /// A name for this row, where one system is listed more than once.
     pub name: Option<String>,
-    /// Which description of the system is followed.
+    /// The description of the system that is followed.
     #[serde(default = "defaults::fidelity")]
     pub fidelity: Fidelity,
     /// The model.
@@ -105,11 +105,11 @@ pub struct Training {
     pub workers: usize,
     /// Samples in a mini-batch (b).
     pub batch_size: usize,
-    /// Mini-batches a worker an epoch (B); by default one pass over its share.
+    /// Mini-batches per worker and epoch (B); by default one pass over its share.
     pub batches_per_worker: Option<usize>,
     /// Epochs (E).
     pub epochs: usize,
-    /// When to evaluate on the test split.
+    /// Schedule of evaluations on the test split.
     #[serde(default = "defaults::evaluate")]
     pub evaluate: Evaluate,
     /// Whether training images are cropped and flipped at random.
@@ -118,7 +118,7 @@ pub struct Training {
     /// Memory size of every function, MB.
     #[serde(default = "defaults::memory_mb")]
     pub memory_mb: u64,
-    /// When an invocation is ended, seconds.
+    /// Time limit of an invocation, seconds.
     #[serde(default = "defaults::timeout_s")]
     pub timeout_s: u64,
     /// Size of each sandbox's `/tmp`, MB.
@@ -129,7 +129,7 @@ pub struct Training {
     pub environment: BTreeMap<String, String>,
     /// How many functions the account runs.
     pub account: Option<Account>,
-    /// What the network of worker processes is made to look like.
+    /// The network that is imposed on worker processes.
     pub network: Option<NetworkChoice>,
     /// EC2 instance type of workers that run on instances; by default that of
     /// the system's publication.
@@ -147,7 +147,7 @@ pub struct Training {
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
     pub constants: BTreeMap<String, f64>,
-    /// Which Redis holds the peers' tensors, on real services.
+    /// The Redis variant that holds the peers' tensors, on real services.
     pub tensor_store: Option<TensorStoreChoice>,
 }
 
@@ -179,7 +179,7 @@ impl Training {
         "tensor_store",
     ];
 
-    /// Those of them that may stand at the top of the file.
+    /// Returns the fields that may stand at the top of the file.
     pub fn common_fields() -> impl Iterator<Item = &'static str> {
         // At the top, `name` is the experiment's.
         Self::FIELDS
@@ -195,7 +195,7 @@ impl Training {
 pub struct NetworkChoice {
     /// The profile, by name or file.
     pub profile: Option<String>,
-    /// Bandwidth of each direction, Mbit a second.
+    /// Bandwidth of each direction, Mbit/s.
     pub bandwidth_mbit_s: Option<f64>,
     /// Latency of a request.
     pub latency_ms: Option<LatencyMs>,
@@ -210,7 +210,7 @@ pub struct DeviceChoice {
     /// Whether to take the CPU where there is no such device.
     #[serde(default)]
     pub fallback: bool,
-    /// Of a GPU's matrix products.
+    /// Numeric precision of matrix products on the GPU.
     #[serde(default)]
     pub precision: Precision,
 }

@@ -1,4 +1,4 @@
-//! What an experiment says about its simulation.
+//! The simulation of an experiment: its profiles and options.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct SimulationChoice {
     #[serde(default = "default_profile")]
     pub profile: String,
     /// Compute profiles, by name or file: the first that knows a row's model
-    /// on its device says how long steps take.
+    /// on its device gives the time of a step.
     #[serde(default = "default_compute")]
     pub compute: Vec<String>,
     /// Whether the platform's limits on functions hold.

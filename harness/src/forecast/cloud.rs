@@ -9,12 +9,12 @@ use crate::format::{number, usd};
 use crate::platform::{CostLine, PlannedResource, RowUsage, WorstCase};
 use crate::ui::{Output, table};
 
-/// What a forecast says of a cloud.
+/// The part of a forecast that concerns a cloud.
 #[derive(Debug)]
 pub(super) struct OnCloud {
-    /// For people.
+    /// The text for people.
     pub(super) text: String,
-    /// For machines.
+    /// The same for machines.
     pub(super) json: serde_json::Value,
 }
 

@@ -20,7 +20,7 @@ use crate::rows::Row;
 /// What came of a simulation.
 #[derive(Debug)]
 pub(super) enum Outcome<T> {
-    /// It ran to its end.
+    /// The run reached its end.
     Feasible(T),
     /// A limit of the platform makes it impossible.
     Infeasible(Infeasible),
@@ -40,19 +40,19 @@ impl<T> Outcome<T> {
 /// What a setting is expected to take. Means nothing but simulated figures.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Estimate {
-    /// From the first step's start to the last one's end, a mean epoch.
+    /// Mean seconds per epoch, from the first step's start to the last one's end.
     pub(super) seconds_per_epoch: f64,
-    /// From the first request to the last end: starts and boots included.
+    /// Seconds from the first request to the last end: starts and boots included.
     pub(super) seconds: f64,
-    /// Seconds a worker an epoch.
+    /// Seconds per worker and epoch.
     pub(super) stage_seconds: StageMeans,
     /// Billed milliseconds of all functions and instances.
     pub(super) billed_ms: u64,
     /// Peak memory of any of them, MB.
     pub(super) peak_memory_mb: u32,
-    /// By the paper's formula.
+    /// Cost by the paper's formula.
     pub(super) cost_paper_usd: f64,
-    /// With everything counted.
+    /// Cost with everything counted.
     pub(super) cost_full_usd: f64,
     /// Both accounts by line item.
     pub(super) bills: [Bill; 2],
@@ -81,7 +81,7 @@ impl Estimate {
         of(&self.traffic) + of(&self.dataset_traffic) + of(&self.state_traffic)
     }
 
-    /// Its cost by one account, US dollars.
+    /// Returns the cost by one cost model, US dollars.
     pub(super) fn usd(&self, account: CostModel) -> f64 {
         match account {
             CostModel::Paper => self.cost_paper_usd,
@@ -204,7 +204,7 @@ fn figures(
     })
 }
 
-/// Seconds a worker an epoch, without those who only wait for workers.
+/// Seconds per worker and epoch, without those who only wait for workers.
 fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::Job) -> StageMeans {
     let mut seconds = StageSeconds::default();
     let workers = |step: &&StepRecord| !coordinators.contains(&step.function.as_str());

@@ -1,7 +1,7 @@
 //! The Pareto frontier of time against dollars.
 
-/// Of each point (seconds, dollars), whether it is on the frontier: no other
-/// one is as fast and as cheap, and better in one of the two.
+/// Returns for each point (seconds, dollars) whether it is on the frontier: no
+/// other one is as fast and as cheap, and better in one of the two.
 pub(super) fn frontier(points: &[(f64, f64)]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     let key = |index: &usize| points[*index];

@@ -1,4 +1,4 @@
-//! At how many workers each system meets a limit of the platform.
+//! The number of workers at which each system meets a limit of the platform.
 
 use epochcost_simulator::{Infeasible, Simulation, refused};
 use epochcost_systems::find;
@@ -23,7 +23,7 @@ pub(super) struct Boundary {
     pub(super) feasible_up_to: usize,
     /// What it meets with one worker more; null if nothing was met.
     pub(super) then: Option<Obstacle>,
-    /// Why larger sizes were not looked at, where they were asked for and
+    /// Why larger sizes were not simulated, where they were asked for and
     /// nothing was met.
     pub(super) not_simulated: Option<String>,
 }
@@ -34,12 +34,12 @@ pub(super) struct Boundary {
 pub(super) enum Obstacle {
     /// A limit of the platform.
     Infeasible(Infeasible),
-    /// It failed, and no limit is to blame.
+    /// The system failed, and no limit is to blame.
     Failed(String),
 }
 
 /// Finds the number of workers, up to `up_to`, from which on the row's setting
-/// is infeasible: its batch size, batches a worker, epochs and memory stay.
+/// is infeasible: its batch size, batches per worker, epochs and memory stay.
 ///
 /// Every limit weighs more on more workers, so sizes are feasible up to one:
 /// it is found by doubling, then bisection. What is refused before anything
@@ -122,7 +122,7 @@ fn largest(
 /// The row's setting with that many workers, under the platform's limits.
 ///
 /// Instances have no limit of time or memory here, and sizes of values are the
-/// same in every step: one step says it all.
+/// same in every step: one step is enough.
 fn resized(candidate: &Candidate, train_samples: usize, workers: usize) -> Simulation {
     let mut simulation = candidate.simulation.clone();
     simulation.has_limits = true;

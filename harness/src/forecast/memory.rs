@@ -11,7 +11,7 @@ use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::rows::Row;
 
-/// The grid on which the cheapest size is looked for, MB.
+/// The grid on which the cheapest size is searched for, MB.
 const GRID_MB: u32 = 64;
 
 /// Intervals that the range of sizes is first cut into.
@@ -80,7 +80,7 @@ pub(super) struct Cheapest {
     pub(super) simulated_sizes: usize,
 }
 
-/// Looks for the memory size of the least dollars.
+/// Finds the memory size of the least dollars.
 ///
 /// Dollars fall with memory as long as time falls faster than the price of a
 /// second rises, and rise from there on. So a coarse grid over the feasible

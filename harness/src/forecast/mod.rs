@@ -48,7 +48,7 @@ pub struct Request<'a> {
     pub profile: Option<&'a str>,
     /// Compute profiles, by name or file, in the place of the experiment's.
     pub compute: &'a [String],
-    /// The account that the frontier and the cheapest memory are judged by.
+    /// Cost model of the frontier and the cheapest memory.
     pub account: CostModel,
     /// Whether the cheapest memory size of each row's functions is searched for.
     pub cheapest_memory: bool,
@@ -81,10 +81,10 @@ pub struct Forecast {
     schema_version: SchemaVersion,
     /// The experiment's name.
     experiment: String,
-    /// The account that the frontier and the cheapest memory are judged by.
+    /// Cost model of the frontier and the cheapest memory.
     account: CostModel,
     /// Whether rows train different numbers of samples, so that the frontier
-    /// compares seconds and dollars a sample.
+    /// compares seconds and dollars per sample.
     frontier_by_sample: bool,
     /// What every figure stands on.
     simulation: SimulationRecord,
@@ -102,7 +102,7 @@ pub struct Forecast {
     /// The same, for people.
     #[serde(skip)]
     on_cloud: Option<String>,
-    /// Most workers that limits were looked for on.
+    /// Most workers that limits were searched for on.
     #[serde(skip)]
     limits_up_to: Option<u32>,
 }
@@ -193,7 +193,7 @@ fn on_cloud(
 }
 
 /// Returns what the possible rows of an experiment will use where it runs, as a
-/// simulation says.
+/// simulation computes it.
 ///
 /// # Errors
 /// When a row cannot be simulated.
@@ -290,7 +290,7 @@ fn boundaries(
         return Ok(None);
     };
     output.message(format_args!(
-        "looking for limits on up to {up_to} workers: a minute, where systems go far"
+        "searching for limits on up to {up_to} workers: a minute, where systems scale far"
     ));
     let found = parallel::map(candidates, |candidate| {
         limits::boundary(candidate, experiment.data.train, up_to as usize)

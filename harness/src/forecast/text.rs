@@ -11,7 +11,7 @@ use super::uncertainty::{Percentiles, Uncertainty};
 use crate::format::{bytes_in_column, number, usd};
 use crate::ui::table;
 
-/// Everything that the forecast says; with `verbose`, every line item of both bills.
+/// The text of a forecast; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     let mut parts = vec![
         times_and_dollars(&plan.rows),
@@ -101,13 +101,13 @@ fn memory(row: &PlannedRow) -> String {
 
 fn legend(plan: &Forecast) -> String {
     let each = if plan.frontier_by_sample {
-        " a sample (rows train different numbers of them)"
+        " per sample (rows train different numbers of them)"
     } else {
         ""
     };
     format!(
         "* on the Pareto frontier of total seconds against {} dollars{each}; compute and sync: \
-         seconds a worker an epoch; smallest MB: the smallest functions that have the memory and \
+         seconds per worker and epoch; smallest MB: the smallest functions that have the memory and \
          the time",
         plan.account.as_str()
     )
@@ -231,7 +231,7 @@ fn cheapest(found: &[Cheapest], plan: &Forecast) -> String {
 
 fn limits(found: &[Boundary], up_to: u32) -> String {
     let mut lines = vec![
-        "limits, with batch size, batches a worker, epochs and memory as they are:".to_owned(),
+        "limits, with batch size, batches per worker, epochs and memory as they are:".to_owned(),
     ];
     lines.extend(found.iter().map(|boundary| limit(boundary, up_to)));
     lines.join("\n")

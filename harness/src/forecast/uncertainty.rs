@@ -45,7 +45,7 @@ pub(super) struct Interval {
     pub(super) cost_full_usd: Option<Percentiles>,
 }
 
-/// Where 5, 50 and 95 % of the samples lie below.
+/// The values below which 5, 50 and 95 % of the samples lie.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Percentiles {
     pub(super) p5: f64,
@@ -54,7 +54,8 @@ pub(super) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of `values`, interpolated between neighbours; none of nothing.
+    /// Returns the percentiles of `values`, interpolated between neighbours;
+    /// `None` without values.
     fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let last = values.len().checked_sub(1)?;

@@ -22,7 +22,7 @@ pub fn end_line(request_id: Uuid) -> String {
     format!("END RequestId: {request_id}")
 }
 
-/// What a log says of one invocation.
+/// What a log reports of one invocation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InvocationLog<'a> {
     /// What the function wrote.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 const HEAD: &str = "REPORT RequestId: ";
 
-/// What a REPORT line says.
+/// The values of a REPORT line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The invocation.

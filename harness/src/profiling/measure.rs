@@ -18,7 +18,7 @@ use crate::platform::local::worker::Worker;
 const WARM_UP_S: f64 = 0.5;
 /// The timed steps of one process take so long at least, however many that is.
 const MEASURE_S: f64 = 0.5;
-/// Of parameters and images. Times do not depend on it.
+/// Seed of parameters and images. Times do not depend on it.
 const SEED: u64 = 1;
 
 /// What one process measures.
@@ -140,10 +140,10 @@ pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measure
     };
     let mut line = serde_json::to_vec(&request).map_err(|error| failed(error.into()))?;
     line.push(b'\n');
-    // Stays open: its end would tell the worker that this program is no more.
+    // Stays open: its end would signal the worker that this program has ended.
     let mut input = child.stdin.take();
     if let Some(input) = &mut input {
-        // A process that does not read ends, and its end says why.
+        // A process that does not read has ended; its exit status and output give the reason.
         let _ = input.write_all(&line).await;
         let _ = input.flush().await;
     }
@@ -167,8 +167,8 @@ pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measure
 fn refused(setting: Setting, status: ExitStatus, stderr: &[u8]) -> Error {
     /// What the kernel ends a process with when memory runs out.
     const KILLED: i32 = 9;
-    let said = String::from_utf8_lossy(stderr);
-    let said = said.lines().last().unwrap_or("it said nothing").trim();
+    let output = String::from_utf8_lossy(stderr);
+    let last_line = output.lines().last().unwrap_or("it printed nothing").trim();
     if status.signal() == Some(KILLED) {
         return Error::Lacks {
             what: format!("the process for {setting} was killed, for its memory in all likelihood"),
@@ -177,6 +177,6 @@ fn refused(setting: Setting, status: ExitStatus, stderr: &[u8]) -> Error {
     }
     Error::Io {
         doing: format!("measure {setting}"),
-        source: std::io::Error::other(format!("the worker ended with {status}: {said}")),
+        source: std::io::Error::other(format!("the worker ended with {status}: {last_line}")),
     }
 }

@@ -1,7 +1,7 @@
 //! Profiling: measures this machine's compute profile, which simulations stand on.
 //!
 //! Every point (model, batch size, threads) is measured by processes of its
-//! own, one a round; a round goes through all points, so that a slow moment of
+//! own, one per round; a round goes through all points, so that a slow moment of
 //! the machine does not fall on one model alone.
 //!
 //! A line is fitted to the medians of one thread, weighted by 1 / time²: relative
@@ -77,7 +77,7 @@ pub async fn measure(plan: &Plan, output: Output) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every point, once a round.
+/// Measures every point once per round.
 async fn measurements(
     plan: &Plan,
     worker: &Worker,

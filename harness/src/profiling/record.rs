@@ -1,4 +1,4 @@
-//! The profile's file: a header of comments that says how it came about, and
+//! The profile's file: a header of comments that states how it came about, and
 //! the profile.
 
 use std::fs::{self, File};

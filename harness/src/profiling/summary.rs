@@ -1,4 +1,4 @@
-//! From measurements to points, from points to a profile, and how far to trust it.
+//! Reduction of measurements to points and of points to a profile, and how far to trust it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::ui::table;
 
 /// A process on one thread that got less of a core had to share it.
 const WHOLE_CORE: f64 = 0.95;
-/// Wall seconds below which CPU ticks of 10 ms say nothing about a share.
+/// Wall seconds below which CPU ticks of 10 ms do not resolve a share.
 const CPU_RESOLVED_S: f64 = 0.5;
 /// Rounds that differ by more were not measured under the same conditions.
 const STEADY: f64 = 0.10;
@@ -31,11 +31,11 @@ pub(super) struct Point {
     pub(super) threads: usize,
     /// Timed steps of all rounds.
     pub(super) steps: usize,
-    /// Wall seconds a step: the median of the rounds' medians.
+    /// Wall seconds per step: the median of the rounds' medians.
     pub(super) step_s: f64,
     /// The slowest round's median over the fastest one's, less 1.
     pub(super) spread: f64,
-    /// CPU seconds a wall second, where there are enough of them to tell.
+    /// CPU seconds per wall second, where the ticks resolve it.
     pub(super) cpus: Option<f64>,
     /// Wall seconds of evaluating one batch.
     pub(super) evaluate_s: f64,
@@ -43,7 +43,7 @@ pub(super) struct Point {
     pub(super) build_s: f64,
     /// Most memory resident in any round, MB.
     pub(super) peak_mb: f64,
-    /// Of that, what was not there before the model.
+    /// The part of it that was not there before the model, MB.
     pub(super) model_mb: f64,
 }
 
@@ -210,7 +210,7 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// What the measurements themselves say against them: a line for each way in
+/// Doubts that the measurements themselves raise: a line for each way in
 /// which something else on the machine shows, with the worst point.
 pub(super) fn warnings(points: &[Point]) -> Vec<String> {
     let uneven = worst(points, |point| Some(point.spread), STEADY);
@@ -226,12 +226,12 @@ pub(super) fn warnings(points: &[Point]) -> Vec<String> {
     shared_cores(points).into_iter().chain(uneven).collect()
 }
 
-/// Whether a process on one thread had less than one core.
+/// Returns a warning if a process on one thread got less than one core.
 fn shared_cores(points: &[Point]) -> Option<String> {
     let missing = |point: &Point| Some(1.0 - point.cpus.filter(|_| point.threads == 1)?);
     let (count, point, missing) = worst(points, missing, 1.0 - WHOLE_CORE)?;
     Some(format!(
-        "{count} of {} points had to share their core, {point} most (it had {:.0} %): the times \
+        "{count} of {} points had to share their core, {point} most (it got {:.0} %): the times \
          are too long; measure again on an idle machine",
         points.len(),
         100.0 * (1.0 - missing)
@@ -250,19 +250,19 @@ fn worst(
     Some((passing.len(), point, *value))
 }
 
-/// What the profile does not say, or says badly.
+/// What the profile lacks, or describes badly.
 pub(super) fn doubts(plan: &Plan, profile: &ComputeProfile) -> Vec<String> {
     let mut doubts = Vec::new();
     if plan.batches.len() == 1 {
         doubts.push(
-            "one batch size cannot tell a step's fixed part, which is written as 0; give two or \
+            "one batch size does not show a step's fixed part, which is written as 0; give two or \
              more with --batch"
                 .into(),
         );
     }
     if plan.threads.len() == 1 && plan.device == Device::Cpu {
         doubts.push(
-            "one number of threads cannot tell what more of them gain, which is written as \
+            "one number of threads does not show what more of them gain, which is written as \
              nothing (parallel: 0); give more with --threads"
                 .into(),
         );

@@ -227,7 +227,7 @@ fn a_process_that_shared_its_core_is_warned_of() {
     }
     let points = summary::points(&measurements);
     let warnings = summary::warnings(&points);
-    assert!(warnings[0].contains("it had 60 %"), "{warnings:?}");
+    assert!(warnings[0].contains("it got 60 %"), "{warnings:?}");
     let profile = summary::profile(&plan, &points).unwrap();
     assert!(profile.models[0].source.contains("BUSY"));
 }

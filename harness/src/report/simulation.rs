@@ -153,7 +153,7 @@ fn compute(known: &ComputeRecord, cost: &ModelCost) -> ComputeLine {
     }
 }
 
-/// Returns what a batch of b takes: a fixed part, and one a sample.
+/// Returns what a batch of b takes: a fixed part, and one per sample.
 fn line(fixed: f64, sample: f64, unit: &str) -> String {
     let parts = [(fixed, ""), (sample, " × b")];
     let parts = parts.iter().filter(|(part, _)| *part > 0.0);

@@ -112,7 +112,7 @@ fn columns(steps: &[&StepRecord]) -> Vec<Column> {
     columns
 }
 
-/// What tells one step from another, and what it says of training.
+/// The columns that identify a step, and those of its training figures.
 fn identity_columns(steps: &[&StepRecord]) -> Vec<Column> {
     let batch = |step: &StepRecord| step.batch.map(|batch| batch as u64);
     vec![

@@ -42,7 +42,7 @@ pub(super) fn append<T: Serialize>(
 /// Reads every row; an absent file has none.
 ///
 /// A last line without its line end was cut off while it was written: it is
-/// left out, and the second value says so.
+/// left out, and the second value reports it.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), ResultsError> {
     let (rows, is_cut) = read_numbered(path)?;
     Ok((rows.into_iter().map(|(_, row)| row).collect(), is_cut))

@@ -126,7 +126,7 @@ pub struct Machine {
     pub servers: Vec<Server>,
 }
 
-/// A real server that trials ran on. Which allocator each Redis had, and
+/// A real server that trials ran on. Which allocator each Redis used, and
 /// whether its module computed, is in the plan's rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -93,9 +93,9 @@ impl Values {
 
 /// A named column.
 pub(super) struct Column {
-    /// Its name, unique within a table.
+    /// Name of the column, unique within a table.
     pub(super) name: String,
-    /// Its values.
+    /// Values of the column.
     pub(super) values: Values,
 }
 

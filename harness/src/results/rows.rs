@@ -78,8 +78,8 @@ pub struct TrialRow {
     /// The exchange's traffic by the system's closed form, in the counts that
     /// do not depend on timing; null if the system states none.
     pub closed_form: Option<Traffic>,
-    /// What was used of GPUs, one a task that computed on one; none where there was no GPU, or
-    /// its driver says nothing. Since 1.6.
+    /// What was used of GPUs, one per task that computed on one; none where there was no GPU, or
+    /// its driver reports nothing. Since 1.6.
     #[serde(default)]
     pub gpus: Vec<GpuUsage>,
     /// What CloudWatch knows of the trial, beside its log; of AWS alone. Since 1.7.
@@ -102,7 +102,7 @@ pub struct TrialRow {
 pub struct EvaluationRow {
     /// The worker that evaluated.
     pub rank: usize,
-    /// After this epoch.
+    /// The epoch after which the model was evaluated.
     pub epoch: usize,
     /// Time of it, seconds on the platform's clock.
     pub at_s: f64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, device};
 
-/// Under which name the costs of an experiment's own `models` stand.
+/// The name under which the costs of an experiment's own `models` are recorded.
 const OWN_MODELS: &str = "the experiment's own models";
 
 /// The profiles, constants and switches of a simulated run.

@@ -38,7 +38,7 @@ pub struct Row {
     pub precision: Precision,
     /// Faults to inject, for tests of failure behaviour.
     pub faults: Vec<Fault>,
-    /// What the experiment says of its model, where this program has none of
+    /// What the experiment states about its model, where this program has none of
     /// that name: the row can be simulated only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_model: Option<OwnModel>,

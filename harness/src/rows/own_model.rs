@@ -4,7 +4,7 @@ use epochcost_simulator::profile::ModelCost;
 use epochcost_systems::{Device, Sizes};
 use serde::{Deserialize, Serialize};
 
-/// A model of which an experiment says what it weighs and costs: it can be
+/// A model whose size and cost an experiment states: it can be
 /// simulated, and not trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,10 +23,10 @@ pub struct OwnModel {
     pub flops_per_sample: f64,
     /// Bytes of activations that a training step keeps, per sample.
     pub activation_bytes_per_sample: f64,
-    /// Operations a second that one vCPU reaches on it.
+    /// Operations per second that one vCPU reaches on it.
     #[serde(default = "cpu_flops")]
     pub cpu_flops_per_s: f64,
-    /// Operations a second that the GPU reaches on it.
+    /// Operations per second that the GPU reaches on it.
     #[serde(default = "gpu_flops")]
     pub gpu_flops_per_s: f64,
 }

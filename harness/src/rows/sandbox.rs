@@ -23,7 +23,7 @@ pub struct Sandbox {
     pub ephemeral_storage_mb: u32,
     /// The functions' own environment variables.
     pub environment: BTreeMap<String, String>,
-    /// What every worker process's network is made to look like; null where it
+    /// The network that is imposed on every worker process; null where it
     /// is left as it is.
     pub network: Option<Network>,
 }
@@ -81,13 +81,13 @@ pub struct Network {
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape.bandwidth_mbit_s {
-            Some(mbit) => write!(f, "{mbit:.0} Mbit/s each way a worker process, ")?,
+            Some(mbit) => write!(f, "{mbit:.0} Mbit/s each way per worker process, ")?,
             None => f.write_str("as fast as loopback, ")?,
         }
         let latency = self.shape.latency_ms;
         write!(
             f,
-            "{} ms a request to the object store, {} ms to a tensor store, {} ms to the queue",
+            "{} ms per request to the object store, {} ms to a tensor store, {} ms to the queue",
             latency.objects, latency.tensors, latency.queue
         )?;
         match &self.profile {

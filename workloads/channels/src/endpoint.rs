@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_wrong_and_hold_no_credentials() {
-        for (text, says) in [
+        for (text, expected) in [
             ("canary", "no URL"),
             ("http://:canary@h:99999", "no URL"),
             ("ftp://:canary@h", "no scheme \"ftp\""),
@@ -297,7 +297,7 @@ mod tests {
         ] {
             let error = text.parse::<Endpoint>().unwrap_err();
             let shown = format!("{error} {error:?}");
-            assert!(shown.contains(says), "{text}: {shown}");
+            assert!(shown.contains(expected), "{text}: {shown}");
             assert!(!shown.contains("canary"), "{text}: {shown}");
         }
     }

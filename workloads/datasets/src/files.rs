@@ -41,7 +41,7 @@ pub(crate) struct Checked {
 }
 
 /// Reads one file of a set and checks its size, form and checksum, in that
-/// order: a wrong size says most about the cause.
+/// order: a wrong size reveals most about the cause.
 pub(crate) fn read(
     info: &DatasetInfo,
     dir: &Path,

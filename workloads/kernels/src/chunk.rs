@@ -1,4 +1,4 @@
-//! How ScatterReduce cuts a flat vector into one chunk a worker.
+//! How ScatterReduce cuts a flat vector into one chunk per worker.
 
 use std::ops::Range;
 

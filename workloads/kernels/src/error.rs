@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// An input that a kernel cannot work on. Nothing was modified, unless the
-/// function says otherwise.
+/// function documents otherwise.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KernelError {

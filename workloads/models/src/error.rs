@@ -73,7 +73,7 @@ pub enum ModelError {
     },
     /// A batch norm has nothing to take a variance of.
     #[error(
-        "a batch norm saw a single value a channel: the model's last features are one pixel, \
+        "a batch norm saw a single value per channel: the model's last features are one pixel, \
          so give batches, and micro-batches, of at least two images"
     )]
     SingleValue,

@@ -14,7 +14,7 @@
 //! bias; a batch norm is its weight and then its bias.
 //!
 //! Statistics are, for every batch norm in field order, its running mean and
-//! then its running variance, one value a channel each.
+//! then its running variance, one value per channel each.
 //!
 //! # Batch-norm policy
 //!

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
     use crate::networks::lenet5::LeNet5;
 
-    /// By the operations that find them, from the last layer to the first.
+    /// Gradients are taken by the operations that find them, from the last layer to the first.
     #[test]
     fn gradients_are_taken_when_they_are_known() {
         type Graph = Autodiff<Flex>;

@@ -1,4 +1,4 @@
-//! Where a network under construction takes its parameters from.
+//! The source from which a network under construction takes its parameters.
 
 use burn::module::{Param, ParamId};
 use burn::tensor::backend::Backend;

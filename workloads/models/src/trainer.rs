@@ -58,7 +58,7 @@ impl Trainer {
     /// Returns a trainer of the named model on a device.
     ///
     /// # Errors
-    /// [`ModelError::UnknownModel`], and what [`Device::available`] says.
+    /// [`ModelError::UnknownModel`], and the errors of [`Device::available`].
     pub fn new(model: &str, device: Device) -> Result<Self, ModelError> {
         let info = ModelInfo::find(model)?;
         let session = match device {
@@ -156,7 +156,7 @@ impl Trainer {
     /// Returns the gradient of the batch's mean cross-entropy, at the given parameters.
     ///
     /// `images` are normalised values `[batch, channels, height, width]`, as
-    /// [`crate::input::decode`] makes them; there is one label an image. The
+    /// [`crate::input::decode`] makes them; there is one label per image. The
     /// running `statistics` are moved towards the batch's. What dropout drops depends on
     /// `seed` and an image's position in the batch. Equal inputs give
     /// bit-identical results in the same build on the same CPU features, whatever the

@@ -1,4 +1,4 @@
-//! What computing on a GPU uses of it, where its driver says so.
+//! What computing on a GPU uses of it, where its driver reports it.
 
 /// Means of the samples that were taken while a [`GpuWatch`] ran.
 #[derive(Debug, Clone, PartialEq)]
@@ -6,7 +6,7 @@ pub struct GpuUsage {
     /// The GPU's name.
     pub name: String,
     /// The most memory that this process held, MB of 1,048,576 bytes; none where the driver
-    /// does not tell processes apart, as in containers.
+    /// does not distinguish processes, as in containers.
     pub memory_mb: Option<f64>,
     /// The most memory that all processes held together, MB of 1,048,576 bytes.
     pub device_memory_mb: f64,

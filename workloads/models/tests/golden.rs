@@ -109,7 +109,7 @@ fn limit(model: &str) -> f64 {
 /// Compares a model's steps with its golden file.
 ///
 /// A value that falls on the other side of a ReLU moves one seed's gradient by a
-/// thousandth in any implementation, so the median over the seeds is judged.
+/// thousandth in any implementation, so the median over the seeds is compared.
 fn check(model: &str) -> Result<(), String> {
     let path = directory().join(format!("{model}.json"));
     let golden = fs::read_to_string(&path).map_err(|error| format!("{model}: {error}"))?;

@@ -82,7 +82,7 @@ fn equal_inputs_give_equal_bits() {
     }
 }
 
-/// Where a gradient is cut has nothing to do with tensors, and nothing to do with its bits.
+/// Cuts of a gradient need not follow its tensors, and do not change its bits.
 #[test]
 fn parts_come_once_and_are_the_whole() {
     for info in small_models() {
@@ -223,7 +223,7 @@ fn micro_batches_drop_what_the_batch_would() {
     assert!(apart(&gradient(&mut whole, 6)) > 0.1);
 }
 
-/// By a few steps of Adam, whose length does not depend on how a network begins.
+/// Trains by a few steps of Adam, whose length does not depend on how a network begins.
 #[test]
 fn every_small_model_learns_a_fixed_batch() {
     let adam = Adam {
@@ -371,7 +371,7 @@ fn a_step_and_an_evaluation_agree_without_batch_norm() {
     assert!((evaluation.loss - f64::from(step.loss)).abs() < 1e-5);
 }
 
-/// At fixed parameters, each step moves the statistics a tenth of the way to the
+/// Each step at fixed parameters moves the statistics a tenth of the way to the
 /// batch's own; evaluation by those sees what training saw, but for the variance's
 /// bias.
 #[test]

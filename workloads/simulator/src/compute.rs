@@ -1,4 +1,4 @@
-//! Computation that takes the time that a compute profile says.
+//! Computation that takes the time that a compute profile gives.
 
 use std::future::Future;
 use std::pin::pin;

@@ -76,7 +76,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         Ok(Err(DriveError::System(error))) => return Err(error.into()),
         Ok(Err(DriveError::Invoke(error))) => (0, Some(error.to_string())),
         Err(Deadlock) => {
-            let reason = "every worker waits for another: nobody can go on";
+            let reason = "deadlock: every worker waits for another";
             (0, Some(reason.to_owned()))
         }
     };

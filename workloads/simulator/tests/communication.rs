@@ -25,7 +25,7 @@ const PUBLISHED: [(&str, usize, f64); 4] = [
     ("scatterreduce", MOBILENET, 6.47),
 ];
 
-/// S3's request latency, seconds, and stream bandwidth, bytes a second.
+/// S3's request latency, seconds, and stream bandwidth, bytes/s.
 #[derive(Clone, Copy, Debug)]
 struct S3 {
     latency_s: f64,
@@ -101,7 +101,7 @@ fn the_stated_constants_give_all_four_times_within_a_tenth() {
 }
 
 /// Three of the four follow from the others within a tenth; ScatterReduce's
-/// time for MobileNet, which alone tells latency from bandwidth, is 13 % short.
+/// time for MobileNet, which alone separates latency from bandwidth, is 13 % short.
 #[test]
 fn each_time_is_predicted_from_the_other_three() {
     let stated_by_the_experiments = [

@@ -133,7 +133,7 @@ fn s3_fits_the_published_communication_times() {
     }
 }
 
-/// Compute and exchange together are Table 2's seconds a batch again, at its
+/// Compute and exchange together are Table 2's seconds per batch again, at its
 /// memory sizes.
 #[test]
 fn published_durations_add_up_to_table_2() {

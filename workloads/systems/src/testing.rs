@@ -138,7 +138,7 @@ pub async fn run_with(
 
 /// The records of both splits, one after another.
 pub struct Data {
-    /// As many as the workers use in an epoch: worker 0's, then worker 1's, ….
+    /// Training records, as many as the workers use in an epoch: worker 0's, then worker 1's, ….
     pub train: Bytes,
     /// The test split.
     pub test: Bytes,
@@ -170,7 +170,7 @@ pub async fn run_on(
     run_limited(job, data, compute, None).await
 }
 
-/// Likewise, with a time limit of `limit` that invocations know of; they
+/// Runs a job with a time limit of `limit` that invocations know of; they
 /// are not ended.
 ///
 /// # Errors

@@ -77,7 +77,7 @@ fn records(job: &Job, index: usize) -> Payload {
 }
 
 /// Replicas that take local steps and replace their weights by the mean after
-/// every `between` steps; momentum lives as long as said.
+/// every `between` steps; momentum lives as long as configured.
 async fn averaging(job: &Job, between: usize, clears: bool) -> Vec<f32> {
     let mut compute = testing::compute();
     let mut reference = compute.initial_parameters(job.seed).await.unwrap();
@@ -165,7 +165,7 @@ async fn one_function_is_plain_sgd() {
     }
 }
 
-/// As published, momentum never survives a merge.
+/// Momentum never survives a merge, as published.
 #[tokio::test]
 async fn momentum_is_cleared_at_merges_or_kept() {
     let with = |state: &str| {
@@ -199,7 +199,7 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
-/// J(3N + 1)M an epoch, NM for its validation, and 2M at the start.
+/// J(3N + 1)M per epoch, NM for its validation, and 2M at the start.
 #[test]
 fn bytes_are_as_published() {
     let bytes = |traffic: Traffic| traffic.bytes_up + traffic.bytes_down;
@@ -248,7 +248,7 @@ async fn functions_that_have_returned_are_no_part_of_later_merges() {
     let trial = run(&job).await;
     assert_eq!(trial.exchange(), closed_form(&job));
     let merges = trial.steps().iter().filter(|s| s.function == "job").count();
-    // Two merges and a validation an epoch, and the end.
+    // Two merges and a validation per epoch, and the end.
     assert_eq!(merges, 3 * 3 + 1);
 }
 
@@ -406,8 +406,8 @@ async fn a_function_that_is_lost_is_left_out_or_counts_with_what_it_stored() {
     }
 }
 
-/// As published: what a function that has stored nothing counts for is missing
-/// from the merged model.
+/// The share of a function that has stored nothing is missing from the merged
+/// model, as published.
 #[tokio::test]
 async fn a_function_that_has_stored_nothing_still_divides() {
     let settings = json!({"failed_function": "stale"});

@@ -62,7 +62,7 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
-/// E(W + 1) puts of model averaging, W puts and gets a step of the asynchronous one.
+/// E(W + 1) puts of model averaging, W puts and gets per step of the asynchronous one.
 #[test]
 fn counts_are_as_published() {
     for workers in WORKERS {

@@ -128,7 +128,7 @@ async fn unfiltered_averaged_gradients_are_the_dense_exchange() {
 }
 
 /// The mean of SGD updates is the SGD step with the mean gradient, but for the
-/// rounding of w + u and back: a few units in the last place of w a step.
+/// rounding of w + u and back: a few units in the last place of w per step.
 #[tokio::test]
 async fn unfiltered_averaged_updates_are_the_dense_exchange_up_to_rounding() {
     for workers in WORKERS {

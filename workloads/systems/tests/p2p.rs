@@ -98,7 +98,7 @@ impl Course {
     }
 }
 
-/// Before a gradient of an epoch a peer waits for this.
+/// Event that a peer waits for before a gradient of an epoch.
 type Gate = fn(usize, usize) -> Option<Event>;
 
 /// Goes on only when others have.
@@ -379,7 +379,7 @@ async fn a_seed_gives_the_same_twice_and_compression_changes_it() {
     assert!(seen[0] != seen[1] && seen[1] != seen[2]);
 }
 
-/// Top-k says which share it sends, the others say nothing.
+/// Top-k reports which share it sends, the others report none.
 #[tokio::test]
 async fn density_is_told() {
     let job = job(
@@ -441,7 +441,7 @@ async fn a_slow_peer_delays_no_asynchronous_one() {
     assert_eq!((form.bytes_up, form.bytes_down), (6 * s, 3 * s));
 }
 
-/// A peer that is ahead reads what the late one sent epochs ago, and says so.
+/// A peer that is ahead reads what the late one sent epochs ago, and reports it.
 #[tokio::test]
 async fn staleness_is_the_age_of_what_is_read() {
     // Worker 0 begins when worker 1 has sent its first gradient, and worker 1
@@ -516,7 +516,7 @@ async fn synchronous_peers_wait_with_a_bound() {
     );
 }
 
-/// A function that fails ends its execution; the peer asks, and says so.
+/// A function that fails ends its execution; the peer asks, and reports it.
 #[tokio::test]
 async fn a_peer_learns_that_its_execution_failed() {
     let failing = || {

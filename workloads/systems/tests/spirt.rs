@@ -263,7 +263,7 @@ async fn published_texts_have_their_closed_form() {
     }
 }
 
-/// Where tensors are phantoms, nominal texts are exact.
+/// Nominal texts are exact where tensors are phantoms.
 #[tokio::test]
 async fn phantoms_have_the_closed_form() {
     for workers in WORKERS {

@@ -217,8 +217,8 @@ mod tests {
             "EPOCHCOST_QUEUE" => Some("amqp://user:canary@".into()),
             _ => variable(name),
         });
-        let said = error.unwrap_err().to_string();
-        assert!(said.contains("EPOCHCOST_QUEUE"), "{said}");
-        assert!(!said.contains("canary"), "{said}");
+        let message = error.unwrap_err().to_string();
+        assert!(message.contains("EPOCHCOST_QUEUE"), "{message}");
+        assert!(!message.contains("canary"), "{message}");
     }
 }

@@ -144,7 +144,7 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     });
     differs.then(|| {
         "limits of functions were enforced in one run and not in the other; `epochcost doctor` \
-         says why"
+         reports why"
             .to_owned()
     })
 }

@@ -7,7 +7,7 @@ use crate::claims::ratio::{self, Ratio};
 /// Most trials that are advised.
 const MOST_ADVISED: f64 = 1000.0;
 
-/// What can be said of two sets of figures.
+/// The conclusion from two sets of figures.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Judgement {
     /// Decided without an interval.
@@ -191,7 +191,7 @@ fn by_interval(values: [&[Value]; 2]) -> Judgement {
     Judgement::known(Change::Undecided, &reason)
 }
 
-/// Returns what the interval of a ratio says.
+/// Returns the conclusion from the interval of a ratio.
 fn by_ratio(ratio: Ratio, trials: [usize; 2], rules: Rules) -> (Change, Option<[f64; 2]>, String) {
     let change = classified(ratio, rules);
     let threshold = rules.threshold * 100.0;

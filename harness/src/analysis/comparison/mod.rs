@@ -260,7 +260,7 @@ impl Comparison {
     }
 }
 
-/// Returns what can be said of each metric before the number of intervals is
+/// Returns what can be concluded of each metric before the number of intervals is
 /// known.
 fn judgements(
     before: &RowFigures,

@@ -35,7 +35,7 @@ pub struct RefreshArgs {
     /// The region that is priced.
     #[arg(long, value_name = "REGION", default_value = "us-east-1")]
     pub region: String,
-    /// Where the price book goes; a file that is there is not overwritten.
+    /// File to write the price book to; an existing file is not overwritten.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 }

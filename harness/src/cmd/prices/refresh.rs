@@ -52,11 +52,11 @@ fn merged(fresh: Vec<Price>, old: &PriceBook) -> Vec<Price> {
     fresh.into_iter().chain(kept.cloned()).collect()
 }
 
-/// As a price book is read. Strings of JSON are strings of YAML.
+/// Returns the text of a price book file. Strings of JSON are strings of YAML.
 fn written(region: &str, date: &str, prices: &[Price]) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = format!(
-        "region: {}\ndate: {date}\nnote: from the Pricing API; what it does not say is kept\nprices:\n",
+        "region: {}\ndate: {date}\nnote: from the Pricing API; prices that it does not state are kept\nprices:\n",
         quoted(region)
     );
     for price in prices {

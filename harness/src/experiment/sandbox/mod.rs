@@ -1,4 +1,4 @@
-//! What a row says of its worker processes' surroundings.
+//! The surroundings of a row's worker processes, as the experiment states them.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ impl Checker<'_> {
         ];
         for (path, limit) in stated {
             if constants.insert(path.to_owned(), limit.into()).is_some() {
-                let problem = format!("`account` and the constant `{path}` say the same thing");
+                let problem = format!("`account` and the constant `{path}` set the same value");
                 return Err(self.error(fields, "account", problem, "remove one of the two"));
             }
         }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::metering::Invocation;
 
 /// Share of a step that more vCPUs speed up, which a run at one memory size does
-/// not tell: assumed, as for models of which an experiment states operations.
+/// not show: assumed, as for models of which an experiment states operations.
 const PARALLEL: f64 = 0.9;
 /// A forward pass is one third of a step's operations.
 const FORWARD: f64 = 1.0 / 3.0;
@@ -205,9 +205,9 @@ impl Trial<'_> {
         })
     }
 
-    /// Seconds a test sample of every step that evaluated: what rank 0, which
+    /// Seconds per test sample of every step that evaluated: what rank 0, which
     /// evaluates, takes for that stage and more than a tenth of its longest,
-    /// so that looks at other workers do not count.
+    /// so that polls of other workers do not count.
     fn evaluations<'a>(&'a self, job: &'a Job) -> impl Iterator<Item = f64> + 'a {
         let samples = job.data.test_samples.max(1) as f64;
         let seconds = |step: &StepRecord| step.seconds.detect_convergence;

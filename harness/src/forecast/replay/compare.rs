@@ -21,7 +21,7 @@ const VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
 #[derive(Serialize)]
 pub struct Comparison {
     schema_version: SchemaVersion,
-    /// When it was made.
+    /// Time of creation.
     created: String,
     epochcost: Build,
     git: Option<Git>,
@@ -53,7 +53,7 @@ pub(super) struct Settings {
     pub(super) is_same_machine: bool,
     /// The compute profile; null where steps take what the run recorded.
     pub(super) compute: Option<String>,
-    /// Where its numbers come from.
+    /// Source of the numbers of the compute profile.
     compute_origin: ComputeOrigin,
     /// Memory size of every function, if it is another.
     memory_mb: Option<u32>,
@@ -87,9 +87,9 @@ pub(super) struct Figures {
     pub(super) workers: usize,
     /// Memory size of its functions; null on instances.
     pub(super) memory_mb: Option<u32>,
-    /// From the first start to the last end, seconds.
+    /// Time from the first start to the last end, seconds.
     pub(super) wall_s: Estimate,
-    /// Seconds a worker.
+    /// Seconds per worker.
     pub(super) stage_seconds: StageSeconds,
     pub(super) billed_ms: Option<f64>,
     pub(super) cost_paper_usd: f64,
@@ -189,7 +189,7 @@ impl RowComparison {
         let real = plan.real.as_ref().filter(|_| sends_what_it_learns(row));
         if real.is_none() && sends_what_it_learns(row) {
             compared.note = Some(
-                "what it sends depends on what it learns, which sizes do not tell: sent whole"
+                "what it sends depends on what it learns, which sizes do not show: sent whole"
                     .into(),
             );
         }

@@ -178,7 +178,7 @@ fn of_machine(profile: Profile<Constant>, machine: &Machine) -> Profile<Constant
 }
 
 /// The data and the worker, where a row's traffic depends on what was learnt:
-/// sizes alone do not say how much such a system sends. The recorded data are
+/// sizes alone do not determine how much such a system sends. The recorded data are
 /// too few for other numbers of workers.
 async fn real_compute(
     path: &Path,

@@ -77,7 +77,7 @@ pub fn text(comparison: &Comparison) -> String {
         "another platform"
     };
     let mut text = format!(
-        "{} replayed on {} ({machine}), {steps}; stages are seconds a worker\n\n",
+        "{} replayed on {} ({machine}), {steps}; stages are seconds per worker\n\n",
         comparison.run.run_id, replay.profile
     );
     let rows: Vec<_> = comparison.rows.iter().flat_map(lines).collect();
@@ -128,7 +128,7 @@ fn line(id: &str, what: &str, figures: &Figures) -> [String; 14] {
 }
 
 fn ratios(id: &str, recorded: &Figures, simulated: &Figures) -> [String; 14] {
-    /// Stages shorter than this share of the whole say nothing by their ratio.
+    /// The ratio of a stage shorter than this share of the whole means nothing.
     const VISIBLE: f64 = 0.005;
     let wall = |figures: &Figures| figures.wall_s.mean.unwrap_or(f64::NAN);
     let least = VISIBLE * wall(recorded);

@@ -53,7 +53,7 @@ pub struct Line {
 pub enum End {
     /// All that was to be seen is drawn.
     Complete,
-    /// Before what was to be seen: it would have gone on.
+    /// The line ends before what was to be seen: it would have gone on.
     Censored,
     /// The trial failed.
     Failed,

@@ -9,7 +9,7 @@ use crate::format;
 use crate::report::chart::{Axis, End, Line, Lines, lines};
 use crate::report::provenance::Provenance;
 
-/// What an epoch of a trial had taken when it ended, from the trial's start.
+/// What a trial had used by the end of an epoch, from the trial's start.
 type Taken = fn(&TrialAnalysis, usize) -> f64;
 
 /// Draws test accuracy against the seconds of the epochs so far.
@@ -207,7 +207,7 @@ fn dollars(trial: &TrialAnalysis, epoch: usize) -> f64 {
     trial.paper.total_usd() * seconds(trial, epoch) / all
 }
 
-/// Returns the accuracy, in 0..=1, that claims say is to be reached, by its
+/// Returns the accuracy, in 0..=1, that claims require, by its
 /// time or at all; the highest of several.
 pub(super) fn target(claims: &[Claim]) -> Option<f64> {
     let least = |claim: &Claim| {
@@ -230,7 +230,7 @@ fn caption(rows: &[Labelled<'_>], target: Option<f64>, taken: &str) -> String {
     let mut caption = format!("Test accuracy, mean over trials, against {taken}.");
     if target.is_some() {
         caption.push_str(
-            " A row that ended below the dotted line is censored: its arrow says that nothing is \
+            " A row that ended below the dotted line is censored: its arrow shows that nothing is \
              known of when it would have got there.",
         );
     }

@@ -65,11 +65,11 @@ impl Address {
     }
 
     pub(super) fn error(&self, attempt: &Attempt<'_>, error: &lapin::Error) -> ChannelError {
-        let ErrorKind::ProtocolError(said) = error.kind() else {
+        let ErrorKind::ProtocolError(protocol_error) = error.kind() else {
             return self.unreachable(error.to_string());
         };
-        let reason = said.get_message().to_string();
-        match (said.kind(), attempt.missing) {
+        let reason = protocol_error.get_message().to_string();
+        match (protocol_error.kind(), attempt.missing) {
             (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => ChannelError::Missing {
                 service: SERVICE,
                 key: name.to_owned(),

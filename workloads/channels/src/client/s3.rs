@@ -144,8 +144,8 @@ impl S3Objects {
         if status.is_success() || status == reqwest::StatusCode::CONFLICT {
             return Ok(());
         }
-        let said = response.text().await.map_err(unreachable)?;
-        Err(refused(format!("{status}: {said}")))
+        let body = response.text().await.map_err(unreachable)?;
+        Err(refused(format!("{status}: {body}")))
     }
 
     /// Puts an empty object if there is none, and returns whether there was none.

@@ -180,8 +180,8 @@ impl SqsQueue {
         R: std::fmt::Debug,
     {
         match &error {
-            SdkError::ServiceError(said) => {
-                self.refused(operation, DisplayErrorContext(said.err()).to_string())
+            SdkError::ServiceError(service_error) => {
+                self.refused(operation, DisplayErrorContext(service_error.err()).to_string())
             }
             _ => ChannelError::Unreachable {
                 service: SERVICE,

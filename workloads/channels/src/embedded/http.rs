@@ -46,7 +46,7 @@ pub(super) fn encoded_key(key: &str) -> String {
 }
 
 /// Returns the bytes that a Range header requests from an object of `length`
-/// bytes; `None` without a header, or for one that HTTP says to ignore.
+/// bytes; `None` without a header, or for one that HTTP requires to ignore.
 pub(super) fn range(headers: &HeaderMap, length: u64) -> Option<Range<u64>> {
     let (first, last) = headers
         .get(header::RANGE)?

@@ -37,7 +37,7 @@ impl Reference {
     pub(super) fn decode(frame: &[u8]) -> Result<Self> {
         let malformed = || ChannelError::Refused {
             service: "object store",
-            operation: "a look-up by reference".into(),
+            operation: "resolution of a reference".into(),
             reason: "the reference is malformed".into(),
         };
         let rest = frame.strip_prefix(MAGIC).ok_or_else(malformed)?;

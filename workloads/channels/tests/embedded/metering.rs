@@ -1,4 +1,4 @@
-//! Every field of the traffic counts what it says, over the wire.
+//! Every field of the traffic counts what its name states, over the wire.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -165,7 +165,7 @@ async fn a_consumer_dropped_while_it_fetches_keeps_the_message() {
     assert_eq!(queue.consume("q", NOT).await.unwrap(), None);
 }
 
-/// Over what RabbitMQ takes in one message, and just within it.
+/// Messages just over and just within the limit of RabbitMQ.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_around_the_brokers_own_limit() {
     let Some(broker) = servers::rabbitmq() else {
@@ -190,7 +190,7 @@ async fn messages_around_the_brokers_own_limit() {
     }
 }
 
-/// Over what SQS takes in one message, and just within it.
+/// Messages just over and just within the limit of SQS.
 #[cfg(feature = "aws")]
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_around_the_limit_of_sqs() {
@@ -291,8 +291,8 @@ async fn large_tensors_are_computed_on_by_the_client() {
             "{name}"
         );
         assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
-        let said = store.push("list", large()).await.unwrap_err().to_string();
-        assert!(said.contains("over its limit of 1000"), "{name}: {said}");
+        let message = store.push("list", large()).await.unwrap_err().to_string();
+        assert!(message.contains("over its limit of 1000"), "{name}: {message}");
         store.set("a", vector(&[1.0])).await.unwrap();
         assert_eq!(values(store.get("a").await.unwrap()), [1.0], "{name}");
     }

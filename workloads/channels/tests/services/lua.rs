@@ -1,4 +1,4 @@
-//! Which bits the Lua arm gives.
+//! Bits of the results that the Lua scripts give.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -133,14 +133,14 @@ async fn averages_of_texts_are_those_of_the_other_stores() {
     }
 }
 
-/// Returns the number of errors of one kind, by Redis' statistics.
+/// Returns whether Redis' statistics count errors of one kind.
 fn errors_counted(redis: &Redis, kind: &str) -> bool {
     let mut stream = TcpStream::connect(redis.address()).unwrap();
     let ask = format!("AUTH {}\r\nINFO errorstats\r\nQUIT\r\n", redis.password());
     stream.write_all(ask.as_bytes()).unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).unwrap();
-    said.contains(&format!("errorstat_{kind}:"))
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply.contains(&format!("errorstat_{kind}:"))
 }
 
 /// Redis refuses all others while a long script runs: they ask again.

@@ -11,7 +11,7 @@ use super::{endpoint, fresh_scope, servers, text};
 const CANARY: &str = "canary";
 
 /// An error, with everything that could be printed of it.
-fn said<T>(result: Result<T>) -> String {
+fn message<T>(result: Result<T>) -> String {
     let error = result.err().expect("an error");
     let mut text = format!("{error} {error:?}");
     let mut cause = std::error::Error::source(&error);
@@ -26,18 +26,18 @@ fn said<T>(result: Result<T>) -> String {
 async fn all_said(endpoint: &Endpoint) -> Vec<String> {
     let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
     let scope = fresh_scope();
-    let mut all = vec![said(open_tensors(endpoint, &scope, &objects).await)];
+    let mut all = vec![message(open_tensors(endpoint, &scope, &objects).await)];
     match open_queue(endpoint, &scope, &objects).await {
         // SQS has no connection to open.
-        Ok(queue) => all.push(said(queue.count("q").await)),
-        error => all.push(said(error)),
+        Ok(queue) => all.push(message(queue.count("q").await)),
+        error => all.push(message(error)),
     }
     match open_objects(endpoint, &scope) {
         Ok(store) => {
-            all.push(said(store.put("b", "k", text("x")).await));
-            all.push(said(create_bucket(endpoint).await));
+            all.push(message(store.put("b", "k", text("x")).await));
+            all.push(message(create_bucket(endpoint).await));
         }
-        error => all.push(said(error)),
+        error => all.push(message(error)),
     }
     all
 }
@@ -77,19 +77,19 @@ async fn a_wrong_password_is_refused_and_not_unreachable() {
     let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
     if let Some(redis) = servers::redis() {
         let url = format!("redis+plain://:{CANARY}@{}", redis.address());
-        let text = said(open_tensors(&endpoint(&url), &fresh_scope(), &objects).await);
+        let text = message(open_tensors(&endpoint(&url), &fresh_scope(), &objects).await);
         assert!(text.contains("refused connect"), "{text}");
         let url = format!("redis+plain://{}", redis.address());
         let store = open_tensors(&endpoint(&url), &fresh_scope(), &objects).await;
         let text = match store {
-            Ok(store) => said(store.ping().await),
-            refused => said(refused),
+            Ok(store) => message(store.ping().await),
+            refused => message(refused),
         };
         assert!(text.contains("NOAUTH"), "{text}");
     }
     if let Some(broker) = servers::rabbitmq() {
         let url = format!("amqp://guest:{CANARY}@{}", broker.address());
-        let text = said(open_queue(&endpoint(&url), &fresh_scope(), &objects).await);
+        let text = message(open_queue(&endpoint(&url), &fresh_scope(), &objects).await);
         assert!(
             text.contains("refused connect") && text.contains("ACCESS_REFUSED"),
             "{text}"

@@ -157,8 +157,8 @@ async fn reductions_and_steps_by_hand() {
         if backend.is_lua() {
             let (rule, sources) = (RobustRule::CoordinateMedian, keys(&["a"]));
             let refused = store.robust_mean("r", rule, &sources).await;
-            let said = refused.unwrap_err().to_string();
-            assert!(said.contains("redis+plain://"), "{said}");
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains("redis+plain://"), "{message}");
             continue;
         }
         let five = ["0", "1", "2", "3", "4"];

@@ -26,7 +26,7 @@ pub const fn element_count(bytes: &[u8]) -> Result<usize, KernelError> {
     Ok(bytes.len() / 4)
 }
 
-/// Returns the little-endian bytes of `values`, 4 an element, without a header.
+/// Returns the little-endian bytes of `values`, 4 per element, without a header.
 #[must_use]
 pub fn encode_f32(values: &[f32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 * values.len());

@@ -76,7 +76,7 @@ impl Qsgd {
         u32::BITS - (2 * self.levels).leading_zeros()
     }
 
-    /// Bytes of a vector of `elements`: 4 a bucket and [`bits`](Self::bits) an element.
+    /// Bytes of a vector of `elements`: 4 per bucket and [`bits`](Self::bits) per element.
     #[must_use]
     pub const fn encoded_bytes(&self, elements: u64) -> u64 {
         let norms = elements.div_ceil(self.bucket as u64);

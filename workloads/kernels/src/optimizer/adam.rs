@@ -110,7 +110,7 @@ impl Adam {
 mod tests {
     use super::*;
 
-    /// By hand, η = 0.1: after the first step m̂ = g and v̂ = g², so w moves by
+    /// Computed by hand, η = 0.1: after the first step m̂ = g and v̂ = g², so w moves by
     /// η·sign(g) whatever the gradient's size. Second step, g = 1 after 0.5:
     /// m = 0.05·0.9 + 0.1 = 0.145, m̂ = 0.145 / 0.19 = 0.7631579;
     /// v = 0.00025·0.999 + 0.001 = 0.00124975, v̂ = v / 0.001999 = 0.6251876;

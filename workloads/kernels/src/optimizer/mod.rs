@@ -1,6 +1,6 @@
 //! Optimizers over flat parameter vectors, with PyTorch's semantics.
 //!
-//! [`OptimizerSpec`] is what an experiment says; [`Optimizer`] is the spec with
+//! [`OptimizerSpec`] is what an experiment states; [`Optimizer`] is the spec with
 //! its state. Workers and tensor stores share [`Sgd::step`], so that a step
 //! taken in the store gives the bits of one taken in the worker.
 

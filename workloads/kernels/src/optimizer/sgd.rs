@@ -133,7 +133,7 @@ pub fn mean_sgd_step_bytes(
 mod tests {
     use super::*;
 
-    /// By hand, w = 1, g = 0.5 twice, η = 0.1, μ = 0.9, λ = 0.1:
+    /// Computed by hand, w = 1, g = 0.5 twice, η = 0.1, μ = 0.9, λ = 0.1:
     /// step 1: g' = 0.6, v = 0.6, w = 0.94;
     /// step 2: g' = 0.594, v = 0.54 + 0.594 = 1.134, w = 0.8266.
     #[test]

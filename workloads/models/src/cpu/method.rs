@@ -1,4 +1,4 @@
-//! Which way a convolution is computed.
+//! The method by which a convolution is computed.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! What this machine can do at best: the roof under which kernels are judged.
+//! Peak performance of this machine: the roofline that kernels are compared with.
 
 use std::time::Instant;
 

@@ -73,7 +73,7 @@ fn depthwise_images(
     output[ABSOLUTE_POS] = sum;
 }
 
-/// One unit a block of outputs, tap and channel: neighbours are neighbouring channels. A
+/// One unit per block of outputs, tap and channel: neighbours are neighbouring channels. A
 /// block's sums are in the weight's order.
 #[cube(launch)]
 fn depthwise_weight(

@@ -12,7 +12,7 @@ use cubecl::prelude::*;
 
 use super::launch::{Blocks, empty, grid};
 
-/// One unit a block and channel: the block's mean, and its squares about it.
+/// One unit per block and channel: the block's mean, and its squares about it.
 #[cube(launch)]
 fn block_moments(
     values: &Tensor<f32>,
@@ -44,7 +44,7 @@ fn block_moments(
     squares[ABSOLUTE_POS] = square - sum * mean;
 }
 
-/// One unit a group of blocks and channel. In the last join, the squares are divided by
+/// One unit per group of blocks and channel. In the last join, the squares are divided by
 /// their number.
 #[cube(launch)]
 #[allow(clippy::too_many_arguments)] // A kernel's arguments are its bindings.

@@ -80,7 +80,7 @@ fn apply_norm(
     output[ABSOLUTE_POS] = applied(value, then);
 }
 
-/// One unit a block and channel: the sums of the gradient before the function, and of its
+/// One unit per block and channel: the sums of the gradient before the function, and of its
 /// products with the standardised values.
 #[cube(launch)]
 #[allow(clippy::too_many_arguments)] // A kernel's arguments are its bindings.
@@ -124,7 +124,7 @@ fn block_sums(
     }
 }
 
-/// One unit a group of blocks and channel.
+/// One unit per group of blocks and channel.
 #[cube(launch)]
 fn join_sums(
     offsets: &Tensor<f32>,

@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 
 use super::launch::{Blocks, empty, grid};
 
-/// One unit a group of blocks and column.
+/// One unit per group of blocks and column.
 #[cube(launch)]
 fn join_blocks(blocks: &Tensor<f32>, output: &mut Tensor<f32>, group: usize) {
     if ABSOLUTE_POS >= output.len() {

@@ -2,7 +2,7 @@
 //!
 //! Some values are not kept, but made again from what is kept anyway once the backward
 //! pass asks for them: an activation's, the sums of a block and its shortcut, as large as
-//! a convolution's output; and a convolution's where the network says so.
+//! a convolution's output; and a convolution's where the network states it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

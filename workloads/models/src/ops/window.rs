@@ -9,7 +9,7 @@ pub(crate) struct Window {
     pub(crate) stride: usize,
     /// Zeros added on each of the four sides.
     pub(crate) padding: usize,
-    /// Groups of channels: 1, or one a channel.
+    /// Groups of channels: 1, or one per channel.
     pub(crate) groups: usize,
 }
 

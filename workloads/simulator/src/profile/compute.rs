@@ -108,7 +108,7 @@ impl ModelCost {
             return Some("`parallel` is a share: give 0 to 1");
         }
         if self.source.trim().is_empty() || self.date.trim().is_empty() {
-            return Some("say who measured it, and when");
+            return Some("state who measured it, and when");
         }
         None
     }

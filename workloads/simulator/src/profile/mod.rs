@@ -2,7 +2,7 @@
 //!
 //! A platform profile states every number as a [`Constant`] with its source. A
 //! simulation runs on a [`Profile`] of plain numbers: the stated values, or a
-//! sample of their ranges. A [`ComputeProfile`] says how long a step takes.
+//! sample of their ranges. A [`ComputeProfile`] gives how long a step takes.
 
 mod compute;
 mod constant;

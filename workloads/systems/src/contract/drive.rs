@@ -92,7 +92,7 @@ impl Driver<'_> {
     async fn follow(&self, follow_up: FollowUp) -> Result<(), InvokeError> {
         match follow_up {
             FollowUp::Call { task, answer } => {
-                // A caller that is gone has failed, and says so itself.
+                // A caller that is gone has failed, and reports it itself.
                 let _ = answer.send(self.invoke(task).await);
                 Ok(())
             }

@@ -37,7 +37,7 @@ pub enum SystemError {
     /// The system's settings are unusable.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A message or an object is not what the protocol says.
+    /// A message or an object is not what the protocol requires.
     #[error("{what} is malformed: {reason}")]
     Malformed {
         /// The message or object.
@@ -45,7 +45,7 @@ pub enum SystemError {
         /// The defect.
         reason: String,
     },
-    /// The dataset in the store is not what the job says.
+    /// The dataset in the store is not what the job states.
     #[error("dataset object {key:?} is unusable: {reason}")]
     Data {
         /// The object's key.

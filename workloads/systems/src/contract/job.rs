@@ -105,7 +105,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job with the epochs that `steps` say were run: fewer, where early
+    /// The job with the epochs that `steps` report as run: fewer, where early
     /// stopping ended it.
     #[must_use]
     pub(crate) fn as_run(&self, steps: &[&StepRecord]) -> Self {

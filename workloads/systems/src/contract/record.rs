@@ -41,7 +41,7 @@ impl From<&Task> for InvokedTask {
 }
 
 /// What a worker is doing, in the paper's words; the five parts of
-/// "synchronise" are told apart.
+/// "synchronise" are separate stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -186,11 +186,11 @@ pub struct PurposeTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelTraffic {
-    /// Over the object store.
+    /// Traffic over the object store.
     pub objects: Traffic,
-    /// Over the tensor stores.
+    /// Traffic over the tensor stores.
     pub tensors: Traffic,
-    /// Over the queue.
+    /// Traffic over the queue.
     pub queue: Traffic,
 }
 
@@ -245,8 +245,8 @@ pub struct StepRecord {
     pub loss: Option<f64>,
     /// Share of the gradient's entries that were sent (1 without a filter).
     pub update_density: Option<f64>,
-    /// By how many epochs the gradients of others that it used were older than
-    /// the step, on average over them; null where peers wait for each other.
+    /// Mean age, in epochs before the step, of the gradients of others that it
+    /// used; null where peers wait for each other.
     pub staleness: Option<f64>,
     /// xxh3 of the parameters after the update, in hexadecimal.
     pub parameters_digest: Option<String>,
@@ -280,7 +280,7 @@ pub struct GpuUsage {
     /// The GPU's name.
     pub name: String,
     /// The most memory that the worker's process held, MB of 1,048,576 bytes; null where the
-    /// driver does not tell processes apart.
+    /// driver does not distinguish processes.
     pub memory_mb: Option<f64>,
     /// The most memory that all processes held together, MB of 1,048,576 bytes.
     pub device_memory_mb: f64,
@@ -302,7 +302,7 @@ pub enum Record {
         rank: usize,
         /// The epoch that was evaluated.
         epoch: usize,
-        /// When, seconds on the platform's clock.
+        /// Time, seconds on the platform's clock.
         at_s: f64,
         /// The result.
         evaluation: Evaluation,

@@ -20,7 +20,7 @@ pub enum ExecutionStatus {
     Succeeded,
     /// A state failed.
     Failed {
-        /// Which, and why.
+        /// The state that failed, and the cause.
         reason: String,
     },
 }
@@ -32,7 +32,7 @@ pub enum FollowUp {
     Call {
         /// The task to invoke.
         task: Task,
-        /// Told how it ended.
+        /// Receives how the invocation ended.
         answer: oneshot::Sender<Result<Outcome, InvokeError>>,
     },
     /// An asynchronous invocation.
@@ -67,7 +67,7 @@ pub struct FollowUps {
     pub(crate) ended: Ended,
 }
 
-/// Where executions are said to have ended.
+/// Statuses of ended executions.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended(Executions);
 
@@ -98,7 +98,7 @@ pub fn requests() -> (Requests, FollowUps) {
     (asking, driving)
 }
 
-/// The name of the execution with this input: one a peer an epoch.
+/// The name of the execution with this input: one per peer and epoch.
 pub fn execution_name(task: &Task) -> String {
     format!("{}-{}-{}", task.job.trial, task.rank, task.epoch)
 }

@@ -18,7 +18,7 @@ pub struct Reading {
 
 /// Reads what this worker's process uses.
 pub trait Resources: Send + Sync {
-    /// Now; `None` where nothing can be said, as in a simulation.
+    /// Returns the current usage; `None` where it is not available, as in a simulation.
     fn read(&self) -> Option<Reading>;
 }
 

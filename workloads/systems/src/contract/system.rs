@@ -129,7 +129,7 @@ pub trait BoundSystem: Send + Sync {
     /// When the sizes are not ones that the system can send.
     fn traffic(&self, sizes: Sizes) -> Result<Traffic>;
 
-    /// The closed form at what the steps of a trial say that they sent: equal
+    /// The closed form at what the steps of a trial report that they sent: equal
     /// to [`traffic`](Self::traffic) unless what is sent depends on the data, or
     /// training ended early.
     ///

@@ -48,7 +48,7 @@ pub trait TrainingSystem: Send + Sync {
         Ok(())
     }
 
-    /// Techniques for a loss that no longer falls, as the settings say; none by
+    /// Techniques for a loss that no longer falls, as the settings state; none by
     /// default.
     fn techniques(&self, _settings: &Self::Settings) -> Techniques {
         Techniques::default()
@@ -76,7 +76,7 @@ pub trait TrainingSystem: Send + Sync {
     /// When the sizes are not ones that the system can send.
     fn traffic(&self, job: &Job, settings: &Self::Settings, sizes: Sizes) -> Result<Traffic>;
 
-    /// The closed form at what the steps of a trial say that they sent. Where
+    /// The closed form at what the steps of a trial report that they sent. Where
     /// training ended early, `job` has the epochs that were run.
     ///
     /// # Errors

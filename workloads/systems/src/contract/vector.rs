@@ -49,7 +49,7 @@ impl Vector {
         }
     }
 
-    /// Little-endian f32 bytes, 4 an element.
+    /// Little-endian f32 bytes, 4 per element.
     pub fn encode(&self) -> Payload {
         arithmetic::note(2, self.len());
         match self {

@@ -43,7 +43,7 @@ pub trait Invoke: Send + Sync {
     /// Invokes a function and does not wait for its answer.
     async fn forget(&self, task: Task) -> Result<()>;
     /// Starts an execution of the peer's state machine at `task.epoch`, with
-    /// the task as its input, and gives its name. A peer has one an epoch.
+    /// the task as its input, and gives its name. A peer has one per epoch.
     async fn start_workflow(&self, task: Task) -> Result<String>;
     /// Returns the status of the execution of that name.
     async fn status(&self, execution: &str) -> Result<ExecutionStatus>;

@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Over its epochs top-k sends everything: what was sent and what is left
+    /// Top-k sends everything over its epochs: what was sent and what is left
     /// add up to all gradients.
     #[test]
     fn top_k_sends_later_what_it_keeps_back() {

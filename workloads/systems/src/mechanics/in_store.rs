@@ -1,5 +1,5 @@
 //! AllReduce and ScatterReduce over tensor stores: the store reduces, and
-//! notices say when there is something to reduce or to get.
+//! notices announce when there is something to reduce or to get.
 //!
 //! Keys hold the value of one step and are overwritten by the next. No worker
 //! stores for a step before having got everything of the step before, so no

@@ -12,7 +12,7 @@ pub(crate) const TUNED_POLL_MS: u64 = 20;
 pub(crate) enum Over {
     /// The object store: a worker that needs an object polls until it is there.
     Objects,
-    /// Tensor stores, which reduce; messages say when to continue.
+    /// Tensor stores, which reduce; messages announce when to continue.
     Tensors,
 }
 

@@ -114,7 +114,7 @@ impl Replica {
         let mut part = || {
             let malformed = || SystemError::Malformed {
                 what: "a checkpoint".into(),
-                reason: "it is shorter than its lengths say".into(),
+                reason: "it is shorter than its lengths state".into(),
             };
             let (length, _) = rest.split_first_chunk::<8>().ok_or_else(malformed)?;
             let length = u64::from_le_bytes(*length) as usize;

@@ -321,7 +321,7 @@ impl Epoch<'_> {
         self.options.continues_by_time && !is_enough && !is_over
     }
 
-    /// Worker 0 evaluates, and with a monitor says what all do then.
+    /// Worker 0 evaluates, and with a monitor decides what all do then.
     async fn detect_convergence(
         &self,
         world: &mut World,

@@ -62,8 +62,8 @@ pub(crate) struct Settings {
     exchanges: Exchanged,
     /// Channels that chunks travel over.
     over: Over,
-    /// Over how many tensor stores chunks are spread, where they travel over
-    /// those; no more than there are workers.
+    /// Number of tensor stores over which chunks are spread, where they travel
+    /// over those; no more than there are workers.
     stores: usize,
     /// Way in which chunks are found in the object store.
     finds_by: FindsBy,

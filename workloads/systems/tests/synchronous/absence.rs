@@ -93,7 +93,7 @@ fn start(job: &Job, channels: &Channels, rank: usize) -> JoinHandle<Result<Outco
     start_with(job, channels, rank, testing::compute())
 }
 
-/// Likewise, with what it computes with.
+/// Starts worker `rank` on a clock of its own, with the given computation.
 pub(crate) fn start_with(
     job: &Job,
     channels: &Channels,
@@ -129,7 +129,7 @@ async fn assert_waits_for_ever(worker: &JoinHandle<Result<Outcome>>) {
     assert!(!worker.is_finished());
 }
 
-/// As published: the others give up on the merged gradient after a minute, and
+/// Behaviour as published: the others give up on the merged gradient after a minute, and
 /// worker 0 lists for ever.
 #[tokio::test]
 async fn allreduce_without_its_last_worker() {
@@ -145,7 +145,7 @@ async fn allreduce_without_its_last_worker() {
     root.abort();
 }
 
-/// As published, all wait for ever; with a limit, all give up.
+/// All wait for ever, as published; with a limit, all give up.
 #[tokio::test]
 async fn scatterreduce_without_its_last_worker() {
     for limit in [None, Some(5)] {

@@ -83,7 +83,7 @@ pub(crate) fn losses(trial: &Trial) -> Vec<f64> {
     steps.iter().map(|step| step.loss.unwrap()).collect()
 }
 
-/// Of the parameters, by epoch, mini-batch and rank.
+/// Returns digests of the parameters, by epoch, mini-batch and rank.
 pub(crate) fn digests(trial: &Trial) -> Vec<String> {
     let digest = |step: &&StepRecord| step.parameters_digest.clone().unwrap();
     by_rank(trial).iter().map(digest).collect()

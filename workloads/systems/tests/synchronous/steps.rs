@@ -43,7 +43,7 @@ async fn reference(job: &Job, single_process: bool) -> Vec<String> {
     digests
 }
 
-/// They all add in rank order and then divide by W, whole or chunk by chunk:
+/// All systems add in rank order and then divide by W, whole or chunk by chunk:
 /// not one bit differs between the systems.
 #[tokio::test]
 async fn every_replica_takes_the_steps_of_one_process() {

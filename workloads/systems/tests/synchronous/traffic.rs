@@ -52,7 +52,7 @@ async fn metered_traffic_is_the_closed_form() {
     }
 }
 
-/// Under `tuned`, by hand: over tensor stores, over the object store by name,
+/// Traffic under `tuned`, computed by hand: over tensor stores, over the object store by name,
 /// and in parts.
 #[tokio::test]
 async fn tuned_traffic_is_the_closed_form() {

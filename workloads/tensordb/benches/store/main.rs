@@ -33,7 +33,7 @@ use self::server::Server;
 
 /// ResNet-18's parameters: 44.7 MB a gradient.
 pub const ELEMENTS: usize = 11_173_962;
-/// Mini-batches a worker an epoch in the papers' setting.
+/// Mini-batches per worker and epoch in the papers' setting.
 pub const GRADIENTS: usize = 24;
 /// The learning rate of every step.
 pub const RATE: &str = "0.01";
@@ -193,7 +193,7 @@ fn memory(sent: &[Vec<u8>]) -> Memory {
     }
 }
 
-/// The most memory that the server ever had resident, in MB of 10⁶ bytes.
+/// Peak resident memory of the server, in MB of 10⁶ bytes.
 fn peak_mb(server: &Server) -> f64 {
     let status = format!("/proc/{}/status", server.process());
     let text = std::fs::read_to_string(status).unwrap();

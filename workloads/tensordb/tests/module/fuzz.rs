@@ -2,7 +2,7 @@
 //! and the same content of every key after every command.
 //!
 //! What the embedded store does not know (transactions, scripts, COPY, expiry,
-//! files) it is told in the commands that it has.
+//! files) it receives as the commands that it has.
 
 mod commands;
 
@@ -18,7 +18,7 @@ use super::client::{Client, floats, ok, shown};
 use super::oracle::{Values, expected};
 use super::server::Server;
 
-/// Commands between two looks at whether replica and files keep up.
+/// Commands between two checks that replica and files keep up.
 const CHECKPOINT: usize = 2_500;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
@@ -104,7 +104,7 @@ struct Fuzz {
     values: Values,
     /// How often each kind of reply came.
     replies: HashMap<String, usize>,
-    /// Results that the oracle had an opinion on.
+    /// Number of results that the oracle checked.
     judged: usize,
 }
 
@@ -124,7 +124,7 @@ impl Fuzz {
                 eval.extend(words.iter().cloned());
                 (vec![self.module.call(&eval)], vec![self.twin.call(words)])
             }
-            Step::Told { module, twin } => {
+            Step::Translated { module, twin } => {
                 self.module.pipeline(module);
                 self.twin.pipeline(twin);
                 (Vec::new(), Vec::new())
@@ -185,26 +185,26 @@ impl Fuzz {
     }
 
     fn compare_keys(&mut self, place: &str) {
-        let mut looks: Vec<Words> = Vec::new();
+        let mut reads: Vec<Words> = Vec::new();
         for key in KEYS.iter().chain([&OTHER_KEY, &NO_KEY]) {
             for key in [key.to_vec(), velocity_of(key)] {
-                looks.push(vec![b"TENSOR.GET".to_vec(), key.clone()]);
-                looks.push(vec![b"GET".to_vec(), key]);
+                reads.push(vec![b"TENSOR.GET".to_vec(), key.clone()]);
+                reads.push(vec![b"GET".to_vec(), key]);
             }
         }
         for key in LIST_KEYS {
             let range = [b"LRANGE".as_slice(), key, b"0", b"-1"];
-            looks.push(range.map(<[u8]>::to_vec).to_vec());
+            reads.push(range.map(<[u8]>::to_vec).to_vec());
         }
-        looks.push(vec![b"DBSIZE".to_vec()]);
-        self.module.send(&looks);
-        self.twin.send(&looks);
+        reads.push(vec![b"DBSIZE".to_vec()]);
+        self.module.send(&reads);
+        self.twin.send(&reads);
         self.values.clear();
-        for look in &looks {
+        for read in &reads {
             let (here, there) = (self.module.receive(), self.twin.receive());
-            assert_eq!(here, there, "{} after {place}", shown(look));
+            assert_eq!(here, there, "{} after {place}", shown(read));
             if let BytesFrame::BulkString(bytes) = here {
-                self.values.insert(look[1].clone(), bytes.to_vec());
+                self.values.insert(read[1].clone(), bytes.to_vec());
             }
         }
     }
@@ -213,7 +213,7 @@ impl Fuzz {
         let Some(expected) = expected(words, before) else {
             return;
         };
-        // Nonsense may name a key that nobody looks at.
+        // Nonsense may name a key that is not compared.
         let Some(found) = self.values.get(&expected.key).map(|bytes| floats(bytes)) else {
             return;
         };

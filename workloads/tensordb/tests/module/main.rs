@@ -1,6 +1,6 @@
 //! The module inside real servers.
 //!
-//! Without a `redis-server` these tests pass and say that they were skipped;
+//! Without a `redis-server` these tests pass and report that they were skipped;
 //! with `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, its absence is a failure.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 

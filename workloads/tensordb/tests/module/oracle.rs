@@ -18,7 +18,7 @@ pub struct Expected {
 const UNIT: f64 = f32::EPSILON as f64;
 
 /// What `words` must have written, of the values `before` it; `None` if that is
-/// not the oracle's to say: another command, or inputs that are not ordinary
+/// not the oracle's to decide: another command, or inputs that are not ordinary
 /// numbers.
 pub fn expected(words: &[Vec<u8>], before: &Values) -> Option<Expected> {
     let key = words.get(1)?.clone();

@@ -196,7 +196,7 @@ fn the_module_stays_while_its_values_are_there() {
     assert!(refused.contains("data types"), "{refused}");
 }
 
-/// Every byte of a payload changed in turn, with the checksum not looked at:
+/// Every byte of a payload changed in turn, with the checksum not verified:
 /// lengths of exabytes, cut-off strings, other versions.
 #[test]
 fn damaged_payloads_are_refused_or_restored_but_never_fatal() {

@@ -189,8 +189,8 @@ async fn mobilenet_takes_the_steps_of_one_process() {
     takes_the_steps_of_one_process(&MOBILENET).await;
 }
 
-/// Without batch norms, the mean of the sub-batches' gradients is the gradient
-/// of the union.
+/// The mean of the sub-batches' gradients is the gradient of the union, without
+/// batch norms.
 #[test]
 fn lenet5_takes_the_steps_of_one_large_batch() {
     let job = job(SYSTEMS[0], &LENET5);
@@ -205,7 +205,7 @@ fn lenet5_takes_the_steps_of_one_large_batch() {
     );
 }
 
-/// With batch norms it is not: each normalises by its own sub-batch.
+/// The mean is not that gradient with batch norms: each normalises by its own sub-batch.
 #[test]
 fn mobilenet_does_not_take_the_steps_of_one_large_batch() {
     let job = job(SYSTEMS[0], &MOBILENET);

@@ -117,7 +117,7 @@ fn counted(names: &[String]) -> String {
         })
 }
 
-/// Of any batch: larger ones need a join more where blocks are many. With
+/// The bounds hold for any batch: larger ones need a join more where blocks are many. With
 /// `EPOCHCOST_LAUNCHES_BATCH=512` it takes long in software.
 #[test]
 fn a_step_launches_hundreds_of_kernels_and_not_thousands() {

@@ -49,7 +49,8 @@ fn features_there(features: &Features<Flex>) -> Features<Gpu> {
     }
 }
 
-/// As far apart as two orders of summation are; see `crate::ops::tests`.
+/// Asserts that two tensors differ by no more than two orders of summation; see
+/// `crate::ops::tests`.
 fn assert_close<const D: usize>(ours: Tensor<Gpu, D>, expected: Tensor<Flex, D>, case: &str) {
     assert_eq!(ours.dims(), expected.dims(), "{case}");
     let ours = Tensor::<Flex, D>::from_data(ours.into_data(), &FlexDevice);

@@ -20,7 +20,7 @@ const SIZES: [[usize; 3]; 12] = [
     [6, 32, 1],
 ];
 
-/// As they stand in memory, or transposed there.
+/// Returns a random matrix on both backends, as it stands in memory, or transposed there.
 fn sides(
     draw: &mut Draw,
     [m, k]: [usize; 2],

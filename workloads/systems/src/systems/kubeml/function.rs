@@ -1,4 +1,4 @@
-//! The Python functions: they train and validate, one call an epoch.
+//! The Python functions: they train and validate, one call per epoch.
 
 use std::ops::Range;
 
@@ -142,7 +142,7 @@ impl Trainer {
         self.losses.iter().sum::<f64>() / self.losses.len() as f64
     }
 
-    /// From the reference to what it stores; a step for each mini-batch, of
+    /// Trains an interval: from the reference to what it stores; a step for each mini-batch, of
     /// which the last is still in progress when this returns.
     async fn interval(
         &mut self,

@@ -313,8 +313,8 @@ struct Round {
 }
 
 impl Round {
-    /// As published, the divisor also counts failed functions of which there
-    /// is no copy.
+    /// Returns the divisor of a merge. As published, it also counts failed
+    /// functions of which there is no copy.
     fn divisor(&self) -> usize {
         let fresh = |function: &&usize| self.states[**function] != State::Failed;
         self.copies.keys().filter(fresh).count() + self.failed

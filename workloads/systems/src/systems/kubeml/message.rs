@@ -7,7 +7,7 @@ use crate::{Evaluation, Result, SystemError};
 
 /// Bytes of the query of a call.
 pub const QUERY_BYTES: u64 = 21;
-/// Bytes of what says that the reference model is stored.
+/// Bytes of the message that the reference model is stored.
 pub const INITIALISED_BYTES: u64 = 5;
 /// Bytes of /next, and of the answer of a training function.
 pub const REPORT_BYTES: u64 = 13;

@@ -13,7 +13,7 @@
 //!    wait go on. A function that has returned is no part of later merges of
 //!    the epoch.
 //! 4. Validation: N functions `validate`, each on a part of the test split.
-//! 5. The scheduler says how many functions the next epoch has, unless
+//! 5. The scheduler decides how many functions the next epoch has, unless
 //!    parallelism is static.
 //!
 //! `code` does what the published code does: momentum is cleared at every

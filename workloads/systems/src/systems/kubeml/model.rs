@@ -167,7 +167,7 @@ impl Tensors {
         at_once(limit, requests).await.map(drop)
     }
 
-    /// Deletes copies, a thousand keys a command at most.
+    /// Deletes copies, at most a thousand keys per command.
     pub(super) async fn delete(&self, copies: &[Copy]) -> Result<()> {
         for (layer, entry) in self.entries.iter().enumerate() {
             let keys: Vec<String> = copies.iter().map(|copy| self.key(layer, *copy)).collect();

@@ -9,7 +9,7 @@ const SLOWER: f64 = 1.2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scheduler {
     parallelism: usize,
-    /// The epoch time that later ones are held against, seconds.
+    /// The epoch time that later ones are compared with, seconds.
     reference_s: Option<f64>,
     /// Fewer functions than this are never asked for.
     at_least: usize,

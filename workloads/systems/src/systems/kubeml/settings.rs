@@ -48,7 +48,7 @@ pub enum MergeBy {
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// K: mini-batches between two merges, rounded up to whole documents; −1:
-    /// one merge an epoch (K = ∞ in the paper).
+    /// one merge per epoch (K = ∞ in the paper).
     pub k: i64,
     /// Whether every epoch has W functions. Otherwise W is the default
     /// parallelism, which the scheduler changes after each epoch.

@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         /// PROTOCOL's rules: D = ⌈samples / 64⌉ documents, contiguous, the first D mod N
-        /// functions get one more; ⌈b·K / 64⌉ documents an interval; ⌈D_f / s⌉ intervals.
+        /// functions get one more; ⌈b·K / 64⌉ documents per interval; ⌈D_f / s⌉ intervals.
         #[test]
         fn every_sample_is_used_once_in_order(
             samples in 1usize..5_000, functions in 1usize..17, k in 0usize..40, batch in 1usize..300,

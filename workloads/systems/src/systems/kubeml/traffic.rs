@@ -134,7 +134,7 @@ pub fn traffic(
     Ok(total)
 }
 
-/// Likewise, what the statistics and counters of batch norm take: metered
+/// Returns the traffic of the statistics and counters of batch norm: metered
 /// apart, as state.
 ///
 /// # Errors

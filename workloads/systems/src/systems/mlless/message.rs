@@ -18,7 +18,7 @@ pub const UPDATE_BYTES: u64 = 13;
 /// Bytes of I.
 pub const REPORT_BYTES: u64 = 26;
 
-/// Bytes of C: one bit a worker.
+/// Bytes of C: one bit per worker.
 pub fn barrier_bytes(workers: usize) -> u64 {
     9 + workers.div_ceil(8) as u64
 }

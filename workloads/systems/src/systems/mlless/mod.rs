@@ -30,7 +30,7 @@
 //! # Final model
 //!
 //! Replicas differ by what was not sent. Before the end, worker 0's replica is
-//! evaluated; after the last epoch, [`FinalModel`] says what.
+//! evaluated; after the last epoch, [`FinalModel`] states what.
 //!
 //! # Start
 //!

@@ -30,7 +30,7 @@ pub enum Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregate {
-    /// Added: with W workers a step W times as long.
+    /// Added: with W workers, a step that is W times as long.
     Sum,
     /// Added and divided by the number of workers that sent one.
     Mean,

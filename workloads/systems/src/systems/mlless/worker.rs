@@ -219,7 +219,7 @@ impl Worker {
     }
 
     /// Who sent an update in `step`, in the order of addition, once the
-    /// supervisor says that they are all.
+    /// supervisor reports that they are all.
     async fn barrier(&mut self, world: &World, step: u64) -> Result<Vec<usize>> {
         let mut senders = loop {
             if let Some(senders) = self.inbox.open(step) {

@@ -48,7 +48,7 @@
 //! With S bytes of a gradient as it is sent and T = 4 of a token: W·E gradients
 //! up and W(W − 1)·E down, S bytes each, and W·E tokens. Asynchronous peers send
 //! no tokens, 8 bytes more with each gradient, and read what they find: as many
-//! as their steps say.
+//! as their steps report.
 
 mod barrier;
 mod settings;
@@ -216,7 +216,7 @@ impl TrainingSystem for P2p {
     }
 
     /// Traffic where every gradient is read once by every other peer; asynchronous
-    /// peers, and those that fetch gradients again, read what their steps say.
+    /// peers, and those that fetch gradients again, read what their steps report.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
         traffic::traffic(settings, &rules(settings), job, sizes, once)

@@ -1,5 +1,5 @@
 //! P2P with Lambda: peers on instances whose gradients are computed by
-//! functions, one a mini-batch (Barrak et al. 2023, "Exploring the Impact of
+//! functions, one per mini-batch (Barrak et al. 2023, "Exploring the Impact of
 //! Serverless Computing on Peer To Peer Training Machine Learning", and its
 //! published code).
 //!

@@ -22,7 +22,7 @@
 //! # What is left out
 //!
 //! Signatures and exchanged passwords: peers of a trial belong to one
-//! experiment and are told each other's stores, so `authenticate` keeps its
+//! experiment and are given each other's stores, so `authenticate` keeps its
 //! place and its invocation but proves reachability only. Early stopping: the
 //! published check starts from an empty history at every call and can never
 //! stop. Attack injection and robust aggregation.
@@ -141,7 +141,7 @@ impl TrainingSystem for Spirt {
         "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
          store, a queue as barrier. code: the published functions where they can run at all: JSON \
          text, averages shipped out and back, unseeded replicas, a naive update. tuned: gradients \
-         added up in the store as they come, a barrier that tells its peers, transfers at once"
+         added up in the store as they come, a barrier that notifies its peers, transfers at once"
     }
 
     fn deployment(&self) -> Deployment {

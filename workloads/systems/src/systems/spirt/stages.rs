@@ -16,7 +16,7 @@ use crate::mechanics::transfers::in_turn;
 use crate::{Outcome, Result, Stage, SystemError, Task, Vector, World};
 
 const PARAMETERS: &str = "params";
-/// Where the store itself keeps the momentum of [`PARAMETERS`].
+/// Key under which the store itself keeps the momentum of [`PARAMETERS`].
 const VELOCITY: &str = "params:velocity";
 const STATISTICS: &str = "statistics";
 
@@ -39,7 +39,7 @@ fn summed_key(epoch: usize) -> String {
     format!("summed_gradient_{epoch}")
 }
 
-/// Where peers find what a peer's mini-batches gave.
+/// Returns the key of the gradient of a peer's mini-batches, which other peers fetch.
 fn shared_key(settings: &Settings, epoch: usize) -> String {
     match settings.averaging {
         Averaging::OnArrival => summed_key(epoch),
@@ -224,7 +224,7 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
 /// Pings every peer and drops what no peer needs any more.
 ///
 /// All peers have passed this epoch's barrier, so all have left the last epoch
-/// and nobody will fetch its averages again.
+/// and no peer will fetch its averages again.
 pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> Result<()> {
     let epoch = world.task.epoch;
     let store = store_of(&world.exchange, world.rank())?;

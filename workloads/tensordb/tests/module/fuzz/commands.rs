@@ -36,20 +36,20 @@ pub enum Step {
     Both(Words),
     /// Several at once.
     Pipeline(Vec<Words>),
-    /// In a transaction of the module.
+    /// Several commands in a transaction of the module.
     Transaction(Vec<Words>),
-    /// In a script of the module.
+    /// One command in a script of the module.
     Script(Words),
     /// Different commands with the same effect.
-    Told {
-        /// For the module.
+    Translated {
+        /// Commands for the module.
         module: Vec<Words>,
-        /// For the embedded store.
+        /// Commands for the embedded store.
         twin: Vec<Words>,
     },
     /// A value carried to another key.
     Carried {
-        /// By which commands of the module.
+        /// The commands of the module that carry it.
         by: Carry,
         /// The key that it has.
         from: Vec<u8>,
@@ -75,7 +75,7 @@ impl Step {
         match self {
             Self::Both(_) | Self::Script(_) => 1,
             Self::Pipeline(commands) | Self::Transaction(commands) => commands.len(),
-            Self::Told { module, .. } => module.len(),
+            Self::Translated { module, .. } => module.len(),
             Self::Carried { .. } => 2,
         }
     }
@@ -88,7 +88,7 @@ impl fmt::Display for Step {
             Self::Script(words) => ("script: ", vec![shown(words)]),
             Self::Pipeline(all) => ("pipeline: ", all.iter().map(|c| shown(c)).collect()),
             Self::Transaction(all) => ("transaction: ", all.iter().map(|c| shown(c)).collect()),
-            Self::Told { module, .. } => ("", module.iter().map(|c| shown(c)).collect()),
+            Self::Translated { module, .. } => ("", module.iter().map(|c| shown(c)).collect()),
             Self::Carried { by, from, to } => {
                 return write!(f, "{by:?} {}", shown(&[from, to]));
             }
@@ -116,7 +116,7 @@ impl Generator {
                 from: self.value_key(),
                 to: self.value_key(),
             },
-            _ => self.told(),
+            _ => self.translated(),
         }
     }
 
@@ -337,19 +337,19 @@ impl Generator {
     }
 
     /// What only the module knows.
-    fn told(&mut self) -> Step {
+    fn translated(&mut self) -> Step {
         let (from, to) = (self.value_key(), self.value_key());
-        let same = |words: Words| Step::Told {
+        let same = |words: Words| Step::Translated {
             module: vec![words],
             twin: Vec::new(),
         };
         match self.below(9) {
-            0 => Step::Told {
+            0 => Step::Translated {
                 module: vec![vec![b"PEXPIREAT".to_vec(), to.clone(), b"1".to_vec()]],
                 twin: vec![vec![b"DEL".to_vec(), to]],
             },
             // Expired but still there when the next command meets it.
-            1 => Step::Told {
+            1 => Step::Translated {
                 module: vec![
                     vec![b"PEXPIRE".to_vec(), to.clone(), b"1".to_vec()],
                     vec![b"DEBUG".to_vec(), b"SLEEP".to_vec(), b"0.003".to_vec()],
@@ -390,7 +390,7 @@ impl Generator {
                     ],
                 ];
                 let made = other[self.below(4) as usize].clone();
-                Step::Told {
+                Step::Translated {
                     module: vec![vec![b"DEL".to_vec(), OTHER_KEY.to_vec()], made],
                     twin: vec![
                         vec![b"DEL".to_vec(), OTHER_KEY.to_vec()],
