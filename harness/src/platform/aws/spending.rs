@@ -23,7 +23,7 @@ pub struct RunningPrices {
 #[derive(Clone, Debug)]
 pub(super) struct Rented {
     /// US dollars per hour, of all of them.
-    pub(super) usd_an_hour: f64,
+    pub(super) usd_per_hour: f64,
     /// Time from which they are charged for.
     pub(super) since: Instant,
 }
@@ -38,7 +38,7 @@ pub(super) struct Spending {
     pub(super) memory_mb: u32,
     /// The trial's instances.
     pub(super) rented: Vec<Rented>,
-    /// What earlier trials have spent, US dollars.
+    /// Spending of earlier trials, US dollars.
     pub(super) before_usd: f64,
 }
 
@@ -55,7 +55,7 @@ impl Spending {
         let gb_seconds = seconds.sum::<f64>() * gb;
         let hours = |rented: &Rented| rented.since.elapsed().as_secs_f64() / 3600.0;
         let rented = self.rented.iter();
-        let rented_usd: f64 = rented.map(|all| all.usd_an_hour * hours(all)).sum();
+        let rented_usd: f64 = rented.map(|all| all.usd_per_hour * hours(all)).sum();
         self.before_usd
             + rented_usd
             + gb_seconds * self.prices.gb_second_usd
@@ -94,7 +94,7 @@ mod tests {
     use crate::metering::log::{end_line, start_line};
     use crate::platform::aws::log::read;
 
-    /// One that was billed 3 s, and one that has run for 10 s.
+    /// Returns an invocation that was billed 3 s, and one that has run for 10 s.
     fn seen() -> Vec<Seen> {
         let log = |id: u128, is_whole: bool| {
             let request = Uuid::from_u128(id);
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn instances_are_spent_by_the_hour() {
-        let with = |usd_an_hour| Spending {
+        let with = |usd_per_hour| Spending {
             rented: vec![Rented {
-                usd_an_hour,
+                usd_per_hour,
                 since: Instant::now() - Duration::from_secs(1800),
             }],
             ..spending(Some(2.0))
