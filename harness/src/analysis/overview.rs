@@ -15,7 +15,7 @@ use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, 
 /// The version of an overview's `summary.json`.
 pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
 
-/// A run and what came of it.
+/// A run and its analysis.
 #[derive(Clone, Debug)]
 pub struct AnalysedRun {
     /// Directory.

@@ -238,7 +238,8 @@ fn reasons(shown: &[&MetricComparison]) -> Vec<String> {
         }
     }
     let reasons = reasons.into_iter();
-    reasons.map(|(reason, names)| wrapped("  ", &format!("{}: {reason}", names.join(", "))))
+    reasons
+        .map(|(reason, names)| wrapped("  ", &format!("{}: {reason}", names.join(", "))))
         .collect()
 }
 

@@ -66,7 +66,7 @@ pub struct CloudWatchMetric {
     pub value: Option<f64>,
 }
 
-/// Everything that a platform knows of one trial.
+/// Everything that a platform recorded of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialOutcome {
     /// Start of the first worker, seconds since the Unix epoch.
@@ -82,7 +82,7 @@ pub struct TrialOutcome {
     /// Invocations that were refused because too many ran; null where nothing
     /// refuses any.
     pub throttles: Option<u64>,
-    /// What CloudWatch knows of the trial, beside its log; of AWS alone.
+    /// What CloudWatch recorded of the trial, beside its log; of AWS alone.
     pub cloudwatch: Vec<CloudWatchMetric>,
     /// Why the trial failed: which worker and what happened to it.
     pub failure: Option<String>,

@@ -82,7 +82,7 @@ pub struct TrialRow {
     /// its driver reports nothing. Since 1.6.
     #[serde(default)]
     pub gpus: Vec<GpuUsage>,
-    /// What CloudWatch knows of the trial, beside its log; of AWS alone. Since 1.7.
+    /// What CloudWatch recorded of the trial, beside its log; of AWS alone. Since 1.7.
     #[serde(default)]
     pub cloudwatch: Vec<CloudWatchMetric>,
     /// Why replicas need not be bit-identical; null if they must be.

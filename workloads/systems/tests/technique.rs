@@ -97,7 +97,7 @@ async fn the_learning_rate_falls_for_all_workers() {
     }
 }
 
-/// Told that their time is over after every step, workers still take the steps
+/// Workers that hand over after every step, for lack of time, still take the steps
 /// of workers that have all the time, in as many invocations as steps.
 #[tokio::test]
 async fn workers_go_on_where_their_time_was_over() {

@@ -134,5 +134,5 @@ fn a_simulation_takes_the_account_and_has_its_own_network() {
         ..Options::default()
     };
     let error = Experiment::from_document(document, &options).unwrap_err();
-    assert!(error.to_string().contains("the same thing"), "{error}");
+    assert!(error.to_string().contains("the same value"), "{error}");
 }

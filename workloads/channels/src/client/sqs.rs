@@ -180,9 +180,10 @@ impl SqsQueue {
         R: std::fmt::Debug,
     {
         match &error {
-            SdkError::ServiceError(service_error) => {
-                self.refused(operation, DisplayErrorContext(service_error.err()).to_string())
-            }
+            SdkError::ServiceError(service_error) => self.refused(
+                operation,
+                DisplayErrorContext(service_error.err()).to_string(),
+            ),
             _ => ChannelError::Unreachable {
                 service: SERVICE,
                 endpoint: self.endpoint.to_string(),

@@ -292,7 +292,10 @@ async fn large_tensors_are_computed_on_by_the_client() {
         );
         assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
         let message = store.push("list", large()).await.unwrap_err().to_string();
-        assert!(message.contains("over its limit of 1000"), "{name}: {message}");
+        assert!(
+            message.contains("over its limit of 1000"),
+            "{name}: {message}"
+        );
         store.set("a", vector(&[1.0])).await.unwrap();
         assert_eq!(values(store.get("a").await.unwrap()), [1.0], "{name}");
     }

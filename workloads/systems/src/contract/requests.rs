@@ -1,4 +1,4 @@
-//! What running functions ask of the platform, and how they learn what came of it.
+//! What running functions ask of the platform, and how they learn the result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -336,7 +336,7 @@ impl Generator {
         .collect()
     }
 
-    /// What only the module knows.
+    /// Returns a step that only the module has commands for.
     fn translated(&mut self) -> Step {
         let (from, to) = (self.value_key(), self.value_key());
         let same = |words: Words| Step::Translated {
