@@ -84,9 +84,10 @@ pub fn check(binary: &[u8]) -> Result<Binary, PackageError> {
     }
     let segments = file.segments();
     let is_dynamic = segments.is_some_and(|all| all.iter().any(|one| one.p_type == PT_INTERP));
-    let glibc = match is_dynamic {
-        true => needed(&file).map_err(broken)?,
-        false => None,
+    let glibc = if is_dynamic {
+        needed(&file).map_err(broken)?
+    } else {
+        None
     };
     match glibc {
         Some(version) if version > GLIBC => Err(PackageError::Glibc(version)),

@@ -24,8 +24,12 @@ pub async fn fetch(
 ) -> Result<Vec<Result<Refreshed, PriceError>>, AwsError> {
     let config = config.to_builder().region(Region::new(HOME)).build();
     let client = aws_sdk_pricing::Client::new(&config);
-    let answers: Vec<_> = stream::iter(queries)
+    // Made before they are polled: a closure within the stream would bind its lifetime too narrowly
+    // for a future that is `Send`.
+    let requests: Vec<_> = (queries.iter())
         .map(|query| one(&client, region, query))
+        .collect();
+    let answers: Vec<_> = stream::iter(requests)
         .buffered(CONCURRENCY)
         .collect()
         .await;
