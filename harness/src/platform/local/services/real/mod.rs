@@ -1,7 +1,7 @@
-//! Redis, RabbitMQ and an S3-compatible server: started once a run, or given,
-//! with names of each trial's own.
+//! Redis, RabbitMQ and an S3-compatible server: started once per run, or external,
+//! with separate names for each trial.
 
-mod given;
+mod external;
 mod programs;
 mod servers;
 
@@ -59,14 +59,14 @@ impl Real {
         })
     }
 
-    /// What trials run on.
+    /// Returns the servers that trials use.
     pub(in crate::platform::local) async fn used(&self) -> Vec<ServerUsed> {
         let servers = self.servers.clone().lock_owned().await;
         let used = blocking(move || Ok(servers.used())).await;
         used.unwrap_or_default()
     }
 
-    /// The services of one trial, with its dataset where `layout` says.
+    /// Returns the services of one trial, with its dataset stored in `layout`.
     pub(super) async fn trial(
         &self,
         row: &Row,
@@ -112,7 +112,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Where workers find them, and under which names, as environment variables.
+    /// Returns their addresses and the trial's scope as environment variables of workers.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         [
             (variable::OBJECTS, self.addresses.objects.clone()),
@@ -124,7 +124,7 @@ impl Trial {
         .into()
     }
 
-    /// Waits until a server has ended, and says which; for ever where none does.
+    /// Waits until a server has ended and returns a message; for ever where none does.
     pub(super) async fn broken(&mut self) -> String {
         loop {
             if let Some(which) = self.servers.ended(&self.row) {
@@ -135,7 +135,7 @@ impl Trial {
     }
 
     /// Deletes what the trial left in the stores. Its queues are deleted by the
-    /// broker, once nobody has used them for a while.
+    /// broker when they have been unused for a while.
     pub(super) async fn end(self) -> Result<(), ChannelError> {
         let stores = self
             .addresses
@@ -145,7 +145,7 @@ impl Trial {
         let mut cleared = Ok(());
         for address in stores {
             let endpoint: Endpoint = address.parse()?;
-            // One that is no more does not keep the others from being cleared.
+            // A store that has ended does not keep the others from being cleared.
             cleared = cleared.and(clear(&endpoint, &self.scope).await);
         }
         cleared

@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use epochcost_servers::{ServerError, find};
 
-use super::given::Given;
+use super::external::ExternalServers;
 use crate::platform::PlatformError;
 use crate::platform::local::checkout::{Artifact, Checkout};
 use crate::rows::Row;
@@ -95,34 +95,37 @@ impl Missing {
 /// Everything that real services take, whether it is there or not. Nothing is
 /// built, and nothing but versions is asked.
 pub fn requirements() -> Vec<Requirement> {
-    let given = Given::read().unwrap_or_default();
+    let external = ExternalServers::read().unwrap_or_default();
     vec![
         Requirement {
             what: "Redis",
-            state: match given.redis.len() {
+            state: match external.redis.len() {
                 0 => redis(),
-                count => Ok(format!("{count} given in {}", Given::REDIS)),
+                count => Ok(format!(
+                    "{count} external, named in {}",
+                    ExternalServers::REDIS
+                )),
             },
         },
         Requirement {
             what: "Redis module",
-            state: match given.redis.len() {
+            state: match external.redis.len() {
                 0 => module_obtainable(),
-                _ => Ok("that of the given servers".to_owned()),
+                _ => Ok("that of the external servers".to_owned()),
             },
         },
         Requirement {
             what: "RabbitMQ",
-            state: match given.rabbitmq {
+            state: match external.rabbitmq {
                 None => rabbitmq(),
-                Some(_) => Ok(format!("given in {}", Given::RABBITMQ)),
+                Some(_) => Ok(format!("external, named in {}", ExternalServers::RABBITMQ)),
             },
         },
         Requirement {
             what: "S3 server",
-            state: match given.s3 {
+            state: match external.s3 {
                 None => object_server_obtainable(),
-                Some(_) => Ok(format!("given in {}", Given::S3)),
+                Some(_) => Ok(format!("external, named in {}", ExternalServers::S3)),
             },
         },
     ]
@@ -133,7 +136,7 @@ pub fn requirements() -> Vec<Requirement> {
 /// # Errors
 /// [`PlatformError::Lacks`].
 pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
-    Given::read()?;
+    ExternalServers::read()?;
     let needs_module = rows.iter().any(Row::needs_module);
     let lacking: Vec<Missing> = requirements()
         .into_iter()

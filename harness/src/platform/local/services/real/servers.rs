@@ -9,19 +9,19 @@ use epochcost_servers::{
     Allocator, ObjectServer, RabbitMq, Redis, RedisSettings, ServerError, find,
 };
 
-use super::given::Given;
+use super::external::ExternalServers;
 use super::programs::{self, Programs};
 use crate::hash::sha256_of;
 use crate::platform::PlatformError;
 use crate::rows::{Row, TensorStoreKind};
 
-/// Settings of a server that was not started here.
-const GIVEN: &str = "given, settings unknown";
+/// Recorded settings of an external server.
+const EXTERNAL: &str = "external, settings unknown";
 /// The bucket on a server of our own.
 const BUCKET: &str = "epochcost";
 
-/// Which Redis: one with the module does not stand in for one without, nor one
-/// allocator for the other.
+/// Kind of Redis server: a server with the module does not replace one without, nor
+/// does one allocator replace the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RedisKind {
     has_module: bool,
@@ -31,11 +31,11 @@ struct RedisKind {
 /// The servers of a run; they end when dropped.
 #[derive(Debug)]
 pub(super) struct Servers {
-    given: Given,
+    external: ExternalServers,
     programs: Programs,
     objects: Option<ObjectServer>,
     queue: Option<RabbitMq>,
-    /// One a peer, of each kind that a row asked for.
+    /// One server per peer, for each kind that a row asked for.
     tensors: BTreeMap<RedisKind, Vec<Redis>>,
 }
 
@@ -44,20 +44,20 @@ pub(super) struct Servers {
 pub struct ServerUsed {
     /// `Redis`, `RabbitMQ` or `S3`.
     pub name: String,
-    /// What it said of its version; none where it was not asked.
+    /// Version that it reported; none where it was not asked.
     pub version: Option<String>,
-    /// How it was started.
+    /// Settings that it was started with.
     pub settings: String,
 }
 
-/// Where a trial's services are.
+/// Addresses of a trial's services.
 #[derive(Clone)]
 pub(super) struct Addresses {
-    /// Of the object store, with the bucket.
+    /// Address of the object store, with the bucket.
     pub(super) objects: String,
-    /// Of each peer's tensor store.
+    /// Address of each peer's tensor store.
     pub(super) tensors: Vec<String>,
-    /// Of the queue.
+    /// Address of the queue.
     pub(super) queue: String,
 }
 
@@ -68,11 +68,11 @@ impl Servers {
     /// [`PlatformError::Lacks`] with the remedy.
     pub(super) fn prepare(rows: &[Row]) -> Result<Self, PlatformError> {
         programs::check(rows)?;
-        let given = Given::read()?;
-        let needs_module = given.redis.is_empty() && rows.iter().any(Row::needs_module);
+        let external = ExternalServers::read()?;
+        let needs_module = external.redis.is_empty() && rows.iter().any(Row::needs_module);
         Ok(Self {
-            programs: Programs::find_or_build(needs_module, given.s3.is_none())?,
-            given,
+            programs: Programs::find_or_build(needs_module, external.s3.is_none())?,
+            external,
             objects: None,
             queue: None,
             tensors: BTreeMap::new(),
@@ -89,15 +89,15 @@ impl Servers {
         Ok(())
     }
 
-    /// What trials run on, started or given.
+    /// Returns the servers that trials use, started or external.
     pub(super) fn used(&self) -> Vec<ServerUsed> {
         let used = |name: &str, version: Option<String>, settings: &str| ServerUsed {
             name: name.to_owned(),
             version,
             settings: settings.to_owned(),
         };
-        let redis = match (self.given.redis.is_empty(), &self.programs.module) {
-            (false, _) => used("Redis", None, GIVEN),
+        let redis = match (self.external.redis.is_empty(), &self.programs.module) {
+            (false, _) => used("Redis", None, EXTERNAL),
             (true, module) => {
                 let program = find::redis().ok();
                 let version = program.and_then(|program| find::redis_version(&program));
@@ -109,7 +109,7 @@ impl Servers {
                 used(
                     "Redis",
                     version,
-                    &format!("a server a peer, {module}, nothing written to disk"),
+                    &format!("a server per peer, {module}, nothing written to disk"),
                 )
             }
         };
@@ -119,11 +119,11 @@ impl Servers {
                 server.version().map(str::to_owned),
                 "no plugins, durable queues",
             ),
-            None => used("RabbitMQ", None, GIVEN),
+            None => used("RabbitMQ", None, EXTERNAL),
         };
         let s3 = match &self.programs.object_server {
             Some(program) => used("S3", find::s3_version(program), "objects in memory"),
-            None => used("S3", None, GIVEN),
+            None => used("S3", None, EXTERNAL),
         };
         vec![redis, rabbitmq, s3]
     }
@@ -142,7 +142,7 @@ impl Servers {
 
     fn objects(&mut self) -> Result<String, PlatformError> {
         let Some(program) = &self.programs.object_server else {
-            return Ok(self.given.s3.clone().unwrap_or_default());
+            return Ok(self.external.s3.clone().unwrap_or_default());
         };
         let server = running(&mut self.objects, ObjectServer::ended, || {
             ObjectServer::run(program)
@@ -151,7 +151,7 @@ impl Servers {
     }
 
     fn queue(&mut self) -> Result<String, PlatformError> {
-        if let Some(address) = &self.given.rabbitmq {
+        if let Some(address) = &self.external.rabbitmq {
             return Ok(address.clone());
         }
         let server = running(&mut self.queue, RabbitMq::ended, RabbitMq::start)?;
@@ -161,10 +161,10 @@ impl Servers {
     fn tensors(&mut self, row: &Row) -> Result<Vec<String>, PlatformError> {
         let choice = row.tensor_store.unwrap_or_default();
         let peers = row.job.workers;
-        if !self.given.redis.is_empty() {
-            self.check_given(row)?;
-            let given = self.given.redis.iter().take(peers);
-            return Ok(given.map(|url| spoken(url, choice.kind)).collect());
+        if !self.external.redis.is_empty() {
+            self.check_external(row)?;
+            let servers = self.external.redis.iter().take(peers);
+            return Ok(servers.map(|url| spoken(url, choice.kind)).collect());
         }
         let kind = kind_of(row);
         let settings = RedisSettings {
@@ -183,15 +183,16 @@ impl Servers {
             .collect())
     }
 
-    /// Peers' keys have the same names, so that each needs a server of its own.
-    fn check_given(&self, row: &Row) -> Result<(), PlatformError> {
-        let (given, peers) = (self.given.redis.len(), row.job.workers);
-        if given < peers {
+    /// Refuses a row that the external servers cannot serve. Keys of all peers have the
+    /// same names, so that each peer needs a server of its own.
+    fn check_external(&self, row: &Row) -> Result<(), PlatformError> {
+        let (named, peers) = (self.external.redis.len(), row.job.workers);
+        if named < peers {
             return Err(PlatformError::Lacks {
                 what: format!(
-                    "a Redis for each of the {peers} workers of {}: {} names {given}",
+                    "a Redis for each of the {peers} workers of {}: {} names {named}",
                     row.id,
-                    Given::REDIS
+                    ExternalServers::REDIS
                 ),
                 remedy: "name one for each, or leave the variable out to have them started".into(),
             });
@@ -201,7 +202,7 @@ impl Servers {
                 what: format!(
                     "the allocator that {} asks for: {} names servers that run already",
                     row.id,
-                    Given::REDIS
+                    ExternalServers::REDIS
                 ),
                 remedy: "leave the variable out to have servers started with it".into(),
             });
@@ -209,23 +210,23 @@ impl Servers {
         Ok(())
     }
 
-    /// A server in use that has ended, and how; servers that were given are not
-    /// watched.
+    /// Returns a message if a server in use has ended. External servers are not
+    /// monitored.
     pub(super) fn ended(&mut self, row: &Row) -> Option<String> {
-        let tell = |name: &dyn Display, status: ExitStatus| {
+        let message = |name: &dyn Display, status: ExitStatus| {
             format!("{name} ended in the middle of the trial ({status})")
         };
         if let Some(status) = self.objects.as_mut().and_then(ObjectServer::ended) {
-            return Some(tell(&"the S3 server", status));
+            return Some(message(&"the S3 server", status));
         }
         if let Some(status) = self.queue.as_mut().and_then(RabbitMq::ended) {
-            return Some(tell(&"RabbitMQ", status));
+            return Some(message(&"RabbitMQ", status));
         }
         let pool = self.tensors.get_mut(&kind_of(row))?;
         let mut peers = pool.iter_mut().take(row.job.workers).enumerate();
         peers.find_map(|(peer, server)| {
             let status = server.ended()?;
-            Some(tell(&format_args!("Redis of peer {peer}"), status))
+            Some(message(&format_args!("Redis of peer {peer}"), status))
         })
     }
 }
@@ -259,7 +260,8 @@ fn not_started(error: ServerError) -> PlatformError {
     }
 }
 
-/// A Redis by what is to be spoken with it: the scheme tells the client.
+/// Returns a Redis server's address with the scheme of a kind of tensor store, from
+/// which the client infers its protocol.
 fn spoken(url: &str, kind: TensorStoreKind) -> String {
     let scheme = kind.scheme();
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);

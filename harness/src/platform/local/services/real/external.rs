@@ -1,5 +1,5 @@
-//! Servers that run already and are used, not started: named in the
-//! environment, since their addresses hold passwords.
+//! External servers, which the user runs: their addresses come from environment
+//! variables, since they contain passwords.
 
 use std::{env, fmt};
 
@@ -8,10 +8,10 @@ use epochcost_environment::user;
 
 use crate::platform::PlatformError;
 
-/// The addresses of servers that the user runs.
+/// Addresses of servers that the user runs.
 #[derive(Clone, Default)]
-pub(super) struct Given {
-    /// A Redis a peer, as `redis://:PASSWORD@HOST:PORT`.
+pub(super) struct ExternalServers {
+    /// One Redis per peer, as `redis://:PASSWORD@HOST:PORT`.
     pub(super) redis: Vec<String>,
     /// `amqp://USER:PASSWORD@HOST:PORT/VHOST`.
     pub(super) rabbitmq: Option<String>,
@@ -19,18 +19,18 @@ pub(super) struct Given {
     pub(super) s3: Option<String>,
 }
 
-impl Given {
-    /// Of a Redis for each peer, parted by commas.
+impl ExternalServers {
+    /// Variable with the addresses of one Redis per peer, separated by commas.
     pub(super) const REDIS: &str = user::REAL_REDIS;
-    /// Of RabbitMQ.
+    /// Variable with the address of RabbitMQ.
     pub(super) const RABBITMQ: &str = user::REAL_RABBITMQ;
-    /// Of an S3-compatible server, with the bucket to use.
+    /// Variable with the address of an S3-compatible server, with the bucket to use.
     pub(super) const S3: &str = user::REAL_S3;
 
-    /// What the environment says.
+    /// Returns the addresses in the environment.
     ///
     /// # Errors
-    /// [`PlatformError::Lacks`] where an address is none of its service.
+    /// [`PlatformError::Lacks`] where an address is not one of its service.
     pub(super) fn read() -> Result<Self, PlatformError> {
         Self::from(|name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
@@ -38,28 +38,28 @@ impl Given {
     fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, PlatformError> {
         let redis = variable(Self::REDIS).unwrap_or_default();
         let redis = redis.split(',').filter(|address| !address.is_empty());
-        let given = Self {
+        let external = Self {
             redis: redis.map(str::to_owned).collect(),
             rabbitmq: variable(Self::RABBITMQ),
             s3: variable(Self::S3),
         };
-        for address in &given.redis {
+        for address in &external.redis {
             suits(Self::REDIS, address, &[Scheme::Redis], false)?;
         }
-        if let Some(address) = &given.rabbitmq {
+        if let Some(address) = &external.rabbitmq {
             suits(Self::RABBITMQ, address, &[Scheme::Amqp], false)?;
         }
-        if let Some(address) = &given.s3 {
+        if let Some(address) = &external.s3 {
             suits(Self::S3, address, &[Scheme::Http, Scheme::Https], true)?;
         }
-        Ok(given)
+        Ok(external)
     }
 }
 
-/// Names no address, since it holds a password.
-impl fmt::Debug for Given {
+/// Prints no address, since addresses contain passwords.
+impl fmt::Debug for ExternalServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Given")
+        write!(f, "ExternalServers")
     }
 }
 
@@ -95,29 +95,29 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn given(name: &'static str, value: &'static str) -> Result<Given, String> {
-        Given::from(|asked| (asked == name).then(|| value.to_owned()))
+    fn read_with(name: &'static str, value: &'static str) -> Result<ExternalServers, String> {
+        ExternalServers::from(|asked| (asked == name).then(|| value.to_owned()))
             .map_err(|error| error.to_string())
     }
 
     #[test]
     fn addresses_are_read() {
-        let found = given(Given::REDIS, "redis://:a@h:1,redis://:b@h:2").unwrap();
+        let found = read_with(ExternalServers::REDIS, "redis://:a@h:1,redis://:b@h:2").unwrap();
         assert_eq!(found.redis, ["redis://:a@h:1", "redis://:b@h:2"]);
         assert!(found.rabbitmq.is_none() && found.s3.is_none());
-        assert!(given(Given::S3, "http://key:secret@h:9000/bucket").is_ok());
-        assert!(!format!("{found:?}").contains('a'), "{found:?}");
+        assert!(read_with(ExternalServers::S3, "http://key:secret@h:9000/bucket").is_ok());
+        assert_eq!(format!("{found:?}"), "ExternalServers");
     }
 
     #[test]
     fn an_address_of_another_service_is_refused_without_its_password() {
         for (name, value) in [
-            (Given::REDIS, "amqp://u:canary@h:1"),
-            (Given::RABBITMQ, "redis://:canary@h:1"),
-            (Given::S3, "http://k:canary@h:1"),
-            (Given::S3, "canary"),
+            (ExternalServers::REDIS, "amqp://u:canary@h:1"),
+            (ExternalServers::RABBITMQ, "redis://:canary@h:1"),
+            (ExternalServers::S3, "http://k:canary@h:1"),
+            (ExternalServers::S3, "canary"),
         ] {
-            let error = given(name, value).unwrap_err();
+            let error = read_with(name, value).unwrap_err();
             assert!(error.contains(name), "{error}");
             assert!(!error.contains("canary"), "{error}");
         }
