@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::experiment::{Experiment, describe, expanded};
 use crate::report;
 use crate::results::{RunDirectory, probe};
-use crate::run::{Destination, Ended, Stop, Terms, execute, runnable, stop_signal};
+use crate::run::{Destination, Ended, SpendingConsent, Stop, execute, runnable, stop_signal};
 use crate::ui::Output;
 
 /// `run`.
@@ -100,11 +100,11 @@ async fn one(
         (Some(out), false) => Destination::At(out),
         (Some(out), true) => Destination::After(out),
     };
-    let terms = Terms {
+    let consent = SpendingConsent {
         yes: args.yes,
         max_usd: args.max_usd,
     };
-    match execute(experiment, destination, terms, output, stop).await {
+    match execute(experiment, destination, consent, output, stop).await {
         Ended::Whole(directory, analysis) => {
             print_summary(&directory, &analysis, output);
             Ok(analysis.exit_status())

@@ -38,7 +38,7 @@ pub use error::{CloudError, PlatformError};
 pub use factory::{Factory, Figures, PlatformOptions, Site};
 pub use finding::Finding;
 pub use lacking::{Lacking, lacking};
-pub use prepared::{Limit, Prepared, Server, Terms};
+pub use prepared::{Limit, Prepared, Server, SpendingConsent};
 pub use registry::{PlatformKind, cloud, figures_of, find, platforms, simulator, site_of};
 
 use crate::metering::TrialOutcome;
@@ -77,7 +77,7 @@ pub trait Platform: Send + Sync {
     async fn prepare(
         &mut self,
         plans: &[TrialPlan],
-        terms: &Terms,
+        consent: &SpendingConsent,
         output: Output,
     ) -> Result<Prepared, PlatformError>;
 

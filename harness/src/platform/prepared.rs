@@ -1,10 +1,10 @@
-//! What a run may spend, and what its results say of a prepared platform.
+//! Consent to a run's cost, and the description of a prepared platform for results.
 
 use std::path::PathBuf;
 
-/// What a run may spend, and whether the user has agreed to it already.
+/// Spending limit of a run, and whether the user has agreed to its cost already.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Terms {
+pub struct SpendingConsent {
     /// Whether the user agreed beforehand (`--yes`).
     pub yes: bool,
     /// Spending limit, US dollars (`--max-usd`).

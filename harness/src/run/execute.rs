@@ -10,7 +10,7 @@ use super::tear_down::tear_down;
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::experiment::Experiment;
-use crate::platform::{Platform, Terms};
+use crate::platform::{Platform, SpendingConsent};
 use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
 use crate::ui::Output;
@@ -50,7 +50,7 @@ pub enum Ended {
 pub async fn execute(
     experiment: &Experiment,
     destination: Destination<'_>,
-    terms: Terms,
+    consent: SpendingConsent,
     output: Output,
     stop: &mut Stop,
 ) -> Ended {
@@ -62,7 +62,7 @@ pub async fn execute(
     let work = Work {
         experiment,
         destination,
-        terms,
+        consent,
         output,
     };
     let ended = tokio::select! {
@@ -88,7 +88,7 @@ pub async fn execute(
 struct Work<'a> {
     experiment: &'a Experiment,
     destination: Destination<'a>,
-    terms: Terms,
+    consent: SpendingConsent,
     output: Output,
 }
 
@@ -101,7 +101,7 @@ impl Work<'_> {
         place: &mut Option<RunDirectory>,
     ) -> Result<(RunDirectory, Analysis), Error> {
         let (experiment, output) = (self.experiment, self.output);
-        let prepared = Prepared::of(experiment, opened, self.terms, output).await?;
+        let prepared = Prepared::of(experiment, opened, self.consent, output).await?;
         let directory = place.insert(open_directory(self.destination, experiment, &prepared)?);
         output.message(format_args!("results go to {}", directory.path().display()));
         if !experiment.rows.is_empty() {

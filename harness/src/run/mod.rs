@@ -10,4 +10,4 @@ mod tear_down;
 pub use execute::{Destination, Ended, execute, runnable, simulation_record};
 pub use signal::{Stop, stop_signal};
 
-pub use crate::platform::Terms;
+pub use crate::platform::SpendingConsent;

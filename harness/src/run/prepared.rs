@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::experiment::{Experiment, Services};
 use crate::forecast;
 use crate::format::usd;
-use crate::platform::{self, Estimates, Platform, PlatformOptions, Terms, TrialData};
+use crate::platform::{self, Estimates, Platform, PlatformOptions, SpendingConsent, TrialData};
 use crate::results::{DatasetRecord, FileHash, Limit, ResultsError, Server};
 use crate::ui::Output;
 
@@ -107,7 +107,7 @@ impl Prepared {
     pub(super) async fn of(
         experiment: &Experiment,
         opened: &mut Opened,
-        terms: Terms,
+        consent: SpendingConsent,
         output: Output,
     ) -> Result<Self, Error> {
         let (data, datasets) = if experiment.needs_data() {
@@ -125,7 +125,7 @@ impl Prepared {
             if let Some(estimates) = &opened.estimates {
                 announce(experiment, estimates, output)?;
             }
-            opened.platform.prepare(&first, &terms, output).await?
+            opened.platform.prepare(&first, &consent, output).await?
         };
         Ok(Self {
             data,

@@ -10,12 +10,12 @@ use epochcost_aws::{Consent, Prices, worst_case};
 
 use super::account::{self, AwsCloud, training};
 use super::prices::Book;
-use super::{Agreed, Aws, Budget, Programs, RunningPrices, tear_down_runs};
+use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, tear_down_runs};
 use crate::metering::TrialOutcome;
 use crate::platform::local::{self, worker};
 use crate::platform::{
     Cloud, Estimates, Factory, Finding, Leftover, Platform, PlatformError, PlatformOptions,
-    Prepared, Progress, Site, Terms, TrialData,
+    Prepared, Progress, Site, SpendingConsent, TrialData,
 };
 use crate::rows::{Row, TrialPlan};
 use crate::ui::{Output, eprint_line};
@@ -58,7 +58,7 @@ enum Stage {
     /// Nothing was asked yet.
     Open,
     /// The user agreed; nothing exists yet.
-    Agreed(Box<Agreed>),
+    Consented(Box<ConsentedRun>),
     /// What all trials share exists.
     Begun(Box<Aws>),
 }
@@ -77,24 +77,24 @@ impl OnAws {
         &self,
         plans: &[TrialPlan],
         worker: PathBuf,
-        terms: &Terms,
+        consent: &SpendingConsent,
         output: Output,
-    ) -> Result<Agreed, PlatformError> {
+    ) -> Result<ConsentedRun, PlatformError> {
         let Estimates { rows, prices } = self.estimates()?;
         let trainings: Vec<Training> = rows.iter().map(training).collect();
         let lines = worst_case(&trainings, &Book(prices)).map_err(|error| {
             self.lacks(&format!("there is no worst case: {error}"), OTHER_PRICES)
         })?;
         let worst_usd: f64 = lines.iter().map(|line| line.usd).sum();
-        let consent = match (terms.yes, stdin().is_terminal()) {
+        let mode = match (consent.yes, stdin().is_terminal()) {
             (true, _) => Consent::Given,
             (false, true) => Consent::Ask,
             (false, false) => Consent::Impossible,
         };
         let module = self.needed_module(plans, &trainings, output)?;
         let budget = Budget {
-            limit_usd: terms.max_usd,
-            consent,
+            limit_usd: consent.max_usd,
+            consent: mode,
             prices: self.running_prices(&trainings)?,
         };
         let answer = || {
@@ -103,7 +103,7 @@ impl OnAws {
             stdin().lock().read_line(&mut answer).ok().map(|_| answer)
         };
         let programs = Programs { worker, module };
-        Agreed::ask(trainings, programs, worst_usd, &budget, answer).await
+        ConsentedRun::ask(trainings, programs, worst_usd, &budget, answer).await
     }
 
     /// Returns the prices that spending is watched by. Instance types without a
@@ -175,14 +175,14 @@ impl Platform for OnAws {
     async fn prepare(
         &mut self,
         plans: &[TrialPlan],
-        terms: &Terms,
+        consent: &SpendingConsent,
         output: Output,
     ) -> Result<Prepared, PlatformError> {
         let (worker, _) = worker::find_and_describe().await?;
-        let agreed = self
-            .agree(plans, worker.path.clone(), terms, output)
+        let consented = self
+            .agree(plans, worker.path.clone(), consent, output)
             .await?;
-        self.stage = Stage::Agreed(Box::new(agreed));
+        self.stage = Stage::Consented(Box::new(consented));
         Ok(Prepared {
             worker: Some(worker.path),
             infeasible: vec![None; plans.len()],
@@ -191,10 +191,10 @@ impl Platform for OnAws {
     }
 
     async fn begin(&mut self, directory: &Path) -> Result<(), PlatformError> {
-        let Stage::Agreed(agreed) = std::mem::replace(&mut self.stage, Stage::Open) else {
+        let Stage::Consented(consented) = std::mem::replace(&mut self.stage, Stage::Open) else {
             return Err(PlatformError::NotPrepared(NAME));
         };
-        self.stage = Stage::Begun(Box::new(agreed.begin(directory).await?));
+        self.stage = Stage::Begun(Box::new(consented.begin(directory).await?));
         Ok(())
     }
 

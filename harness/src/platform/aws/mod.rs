@@ -42,7 +42,7 @@ const JOURNAL_PREFIX: &str = "aws-journal-";
 /// How long everything of a run may exist beyond what its trials may take.
 const GRACE_S: i64 = 3_600;
 
-/// What a run may spend, and how the user is asked.
+/// Spending limit of a run, the way to ask for consent, and prices.
 #[derive(Clone, Debug)]
 struct Budget {
     /// Spending limit, US dollars (`--max-usd`).
@@ -55,7 +55,7 @@ struct Budget {
 
 /// A run that the user agreed to, of which nothing exists yet.
 #[derive(Debug)]
-struct Agreed {
+struct ConsentedRun {
     clients: Clients,
     scope: Scope,
     approval: Approval,
@@ -73,7 +73,7 @@ struct Programs {
     module: Option<PathBuf>,
 }
 
-impl Agreed {
+impl ConsentedRun {
     /// Asks for consent to `rows`, which cost `worst_usd` at the worst.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::{Enforced, Enforcement, Local, ServerUsed, check, doctor};
 use crate::metering::TrialOutcome;
 use crate::platform::{
     Factory, Finding, Limit, Platform, PlatformError, PlatformOptions, Prepared, Progress, Server,
-    Site, Terms, TrialData,
+    Site, SpendingConsent, TrialData,
 };
 use crate::rows::{Row, TrialPlan};
 use crate::ui::Output;
@@ -61,7 +61,7 @@ impl Platform for OnThisMachine {
     async fn prepare(
         &mut self,
         plans: &[TrialPlan],
-        _terms: &Terms,
+        _consent: &SpendingConsent,
         output: Output,
     ) -> Result<Prepared, PlatformError> {
         let mut local = Local::new().await?;

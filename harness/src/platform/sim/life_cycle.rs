@@ -8,7 +8,8 @@ use super::{RealCompute, Sim};
 use crate::metering::TrialOutcome;
 use crate::platform::local::worker;
 use crate::platform::{
-    Factory, Platform, PlatformError, PlatformOptions, Prepared, Progress, Site, Terms, TrialData,
+    Factory, Platform, PlatformError, PlatformOptions, Prepared, Progress, Site, SpendingConsent,
+    TrialData,
 };
 use crate::rows::{Simulation, TrialPlan};
 use crate::ui::Output;
@@ -55,7 +56,7 @@ impl Platform for InVirtualTime {
     async fn prepare(
         &mut self,
         plans: &[TrialPlan],
-        _terms: &Terms,
+        _consent: &SpendingConsent,
         _output: Output,
     ) -> Result<Prepared, PlatformError> {
         let simulation = (self.simulation.clone()).ok_or(PlatformError::NotPrepared(NAME))?;

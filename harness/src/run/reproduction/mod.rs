@@ -17,7 +17,7 @@ use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, PlatformKind};
-use crate::platform::Terms;
+use crate::platform::SpendingConsent;
 use crate::report;
 use crate::results::{
     ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
@@ -173,7 +173,7 @@ impl<'a> Work<'a> {
             match execute(
                 experiment,
                 destination,
-                Terms::default(),
+                SpendingConsent::default(),
                 output,
                 &mut self.stop,
             )
