@@ -39,9 +39,9 @@ impl Destination<'_> {
 pub enum Ended {
     /// With all its trials; the reports are written.
     Whole(Box<RunDirectory>, Box<Analysis>),
-    /// By a signal. There is a directory if it came to that.
+    /// A signal stopped the run. The directory is `None` before it was created.
     Stopped(Option<RunDirectory>),
-    /// By an error. Trials that had ended are kept.
+    /// An error ended the run. Trials that had ended are kept.
     Failed(Option<RunDirectory>, Error),
 }
 

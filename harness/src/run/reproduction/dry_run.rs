@@ -5,7 +5,7 @@ use epochcost_systems::{Device, Evaluate};
 use serde::Serialize;
 
 use super::Request;
-use super::standing::Standing;
+use super::run_state::RunState;
 use super::task::Task;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -98,25 +98,25 @@ pub(super) fn show(tasks: &[Task], request: &Request<'_>, output: Output) -> Res
 fn line(task: &Task, is_fresh: bool, profile: &ComputeProfile) -> Result<Line, Error> {
     let experiment = task.experiment.as_ref();
     let item = task.item();
-    let (action, why) = match (&task.obstacle, &task.standing) {
+    let (action, why) = match (&task.obstacle, &task.run_state) {
         (Some((_, why)), _) => (Action::Nothing, Some(why.clone())),
-        (None, Standing::Absent) => (Action::Run, None),
-        (None, Standing::Stale { why, .. }) => (Action::RunAnew, Some(why.clone())),
-        (None, Standing::Current { .. }) if is_fresh => (Action::RunAnew, None),
-        (None, standing) if standing.is_finished() => (Action::DoneAlready, None),
-        (None, Standing::Current { .. }) => (Action::GoOn, None),
+        (None, RunState::Absent) => (Action::Run, None),
+        (None, RunState::Stale { why, .. }) => (Action::RunAnew, Some(why.clone())),
+        (None, RunState::Current { .. }) if is_fresh => (Action::RunAnew, None),
+        (None, state) if state.is_finished() => (Action::DoneAlready, None),
+        (None, RunState::Current { .. }) => (Action::GoOn, None),
     };
     let mut plans = experiment.map_or_else(Vec::new, Experiment::trial_plans);
     let trials = plans.len();
     let mut ended = 0;
     if let (
-        Standing::Current {
+        RunState::Current {
             directory,
             ended: count,
             ..
         },
         false,
-    ) = (&task.standing, is_fresh)
+    ) = (&task.run_state, is_fresh)
     {
         let finished = directory.finished_trials()?;
         plans.retain(|plan| !finished.contains(&TrialId::of(plan)));

@@ -3,13 +3,14 @@
 
 mod catalogue;
 mod dry_run;
-mod standing;
+mod run_state;
+
 mod task;
 
 use std::path::Path;
 
 use self::catalogue::Catalogue;
-use self::standing::{Binaries, Standing, put_aside};
+use self::run_state::{Binaries, RunState, put_aside};
 use self::task::{Task, one_line};
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
@@ -148,24 +149,24 @@ impl<'a> Work<'a> {
     ) -> Result<Outcome, Error> {
         let (path, output) = (self.request.out.join(&task.run), self.output);
         let is_kept = !self.request.fresh;
-        let destination = match &task.standing {
-            Standing::Current { directory, .. } if is_kept && task.standing.is_finished() => {
+        let destination = match &task.run_state {
+            RunState::Current { directory, .. } if is_kept && task.run_state.is_finished() => {
                 output.message(format_args!("{place}: done already"));
                 return Ok(Outcome::done(analysed(directory)?));
             }
-            Standing::Current { directory, .. } if is_kept && self.is_stopped => {
+            RunState::Current { directory, .. } if is_kept && self.is_stopped => {
                 return Ok(Outcome::stopped(Some(analysed(directory)?)));
             }
             _ if self.is_stopped => return Ok(Outcome::stopped(None)),
-            Standing::Current { ended, planned, .. } if is_kept => {
+            RunState::Current { ended, planned, .. } if is_kept => {
                 output.message(format_args!(
                     "{place}: goes on after {ended} of {planned} trials"
                 ));
                 Destination::After(&path)
             }
-            standing => {
+            state => {
                 output.message(format_args!("{place}: {}", experiment.description.trim()));
-                self.make_room(place, task, standing)?;
+                self.make_room(place, task, state)?;
                 Destination::At(&path)
             }
         };
@@ -196,11 +197,11 @@ impl<'a> Work<'a> {
     }
 
     /// Sets aside what an item's directory holds, if it holds something.
-    fn make_room(&self, place: &str, task: &Task, standing: &Standing) -> Result<(), Error> {
-        let (name, why) = match standing {
-            Standing::Absent => return Ok(()),
-            Standing::Stale { why, name } => (name.clone(), why.clone()),
-            Standing::Current { directory, .. } => (
+    fn make_room(&self, place: &str, task: &Task, state: &RunState) -> Result<(), Error> {
+        let (name, why) = match state {
+            RunState::Absent => return Ok(()),
+            RunState::Stale { why, name } => (name.clone(), why.clone()),
+            RunState::Current { directory, .. } => (
                 directory.manifest().run_id.clone(),
                 "--fresh was given".to_owned(),
             ),

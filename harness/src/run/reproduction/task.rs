@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Request;
 use super::catalogue::Entry;
-use super::standing::{Binaries, Standing};
+use super::run_state::{Binaries, RunState};
 use crate::chain::chain;
 use crate::error::Error;
 use crate::experiment::{Experiment, Options};
@@ -18,17 +18,17 @@ const QUICK: &str = ".quick";
 
 /// An item and what there is to do for it.
 pub(super) struct Task {
-    /// Its id and file.
+    /// Id and file.
     pub entry: Entry,
-    /// Its experiment, reduced if it is to be; none if the file is invalid.
+    /// Experiment, reduced if requested; none if the file is invalid.
     pub experiment: Option<Experiment>,
-    /// Its run directory, relative to the reproduction's.
+    /// Run directory, relative to the reproduction's.
     pub run: PathBuf,
-    /// What is in that directory.
-    pub standing: Standing,
-    /// Whether its experiment is a reduced one.
+    /// State of that directory.
+    pub run_state: RunState,
+    /// Whether the experiment is a reduced one.
     is_reduced: bool,
-    /// Why there is nothing to do, if there is nothing.
+    /// State and reason, if there is nothing to do.
     pub obstacle: Option<(ItemState, String)>,
 }
 
@@ -39,7 +39,7 @@ impl Task {
             run: PathBuf::from(&entry.id),
             entry,
             experiment: None,
-            standing: Standing::Absent,
+            run_state: RunState::Absent,
             is_reduced: false,
             obstacle: None,
         };
@@ -78,8 +78,8 @@ impl Task {
             }
         };
         let path = request.out.join(&self.run);
-        self.standing = Standing::of(&path, experiment, binaries, worker)?;
-        if !request.quick || (self.standing.is_finished() && !request.fresh) {
+        self.run_state = RunState::of(&path, experiment, binaries, worker)?;
+        if !request.quick || (self.run_state.is_finished() && !request.fresh) {
             return Ok(());
         }
         if let Some(why) = quick.leave_out {
@@ -92,19 +92,19 @@ impl Task {
             let reduced = Experiment::load(&self.entry.file, &options)?;
             self.run = PathBuf::from(format!("{}{QUICK}", self.entry.id));
             let path = request.out.join(&self.run);
-            self.standing = Standing::of(&path, &reduced, binaries, worker)?;
+            self.run_state = RunState::of(&path, &reduced, binaries, worker)?;
             self.experiment = Some(reduced);
             self.is_reduced = true;
         }
         Ok(())
     }
 
-    /// Whether an option leaves it out.
+    /// Returns whether an option leaves it out.
     pub fn is_left_out(&self) -> bool {
         matches!(self.obstacle, Some((ItemState::LeftOut, _)))
     }
 
-    /// Its line in the record, as if nothing were done from here on.
+    /// Returns its line in the record, as if nothing were done from here on.
     pub fn item(&self) -> Item {
         let experiment = self.experiment.as_ref();
         let (state, why) = match &self.obstacle {
@@ -139,7 +139,7 @@ fn able(experiment: &Experiment) -> Result<(), Error> {
     Ok(())
 }
 
-/// What an error says, without excerpts of files.
+/// Returns an error's message and remedy in one line, without excerpts of files.
 pub(super) fn one_line(error: &Error) -> String {
     let text = chain(error);
     let problem = text.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is already there of an item, and whether it can be kept.
+//! State of an item's run directory: absent, current or stale.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::platform::local::worker::{Worker, find_or_build};
 use crate::results::{Build, Makings, ResultsError, RunDirectory, set_aside};
 use crate::run::execute::simulation_record;
 
-/// The binaries that results depend on, each hashed once.
+/// Hashes of the binaries that results depend on, each computed once.
 pub(super) struct Binaries {
     harness: Option<String>,
     worker: OnceCell<Worker>,
@@ -26,12 +26,12 @@ impl Binaries {
         }
     }
 
-    /// The worker's hash, if the experiment starts one.
+    /// Returns the worker's hash, if the experiment starts one.
     ///
     /// # Errors
     /// When there is no worker and none can be built.
     pub async fn worker(&self, experiment: &Experiment) -> Result<Option<&str>, Error> {
-        // Whatever trains, trains in workers.
+        // Only workers train, and only training needs data.
         if !experiment.needs_data() {
             return Ok(None);
         }
@@ -44,30 +44,30 @@ impl Binaries {
     }
 }
 
-/// What is in an item's directory.
-pub(super) enum Standing {
-    /// Nothing.
+/// State of an item's run directory.
+pub(super) enum RunState {
+    /// The directory is empty or missing.
     Absent,
-    /// The run that would be made now; `ended` of its `planned` trials ended.
+    /// The directory contains the run that would be made now, perhaps incomplete.
     Current {
-        /// The run.
+        /// Directory of the run.
         directory: Box<RunDirectory>,
-        /// Trials that ended.
+        /// Number of trials that have ended.
         ended: usize,
-        /// Trials there are to be.
+        /// Number of planned trials.
         planned: usize,
     },
-    /// Something else.
+    /// The directory contains something else.
     Stale {
-        /// Why it cannot be kept.
+        /// Reason why it cannot be kept.
         why: String,
-        /// Under which name it is set aside.
+        /// Name under which it is set aside.
         name: String,
     },
 }
 
-impl Standing {
-    /// Looks into `path`.
+impl RunState {
+    /// Determines the state of the directory `path`.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -97,22 +97,22 @@ impl Standing {
         }))
     }
 
-    /// Whether every trial has ended.
+    /// Returns whether every trial has ended.
     pub fn is_finished(&self) -> bool {
         matches!(self, Self::Current { ended, planned, .. } if ended == planned)
     }
 }
 
-fn examine(path: &Path, makings: &Makings<'_>) -> Result<Standing, ResultsError> {
+fn examine(path: &Path, makings: &Makings<'_>) -> Result<RunState, ResultsError> {
     let directory = RunDirectory::open(path)?;
     if let Some(why) = directory.outdated(makings)? {
-        return Ok(Standing::Stale {
+        return Ok(RunState::Stale {
             why: why.to_owned(),
             name: directory.manifest().run_id.clone(),
         });
     }
     let (ended, planned) = directory.progress()?;
-    Ok(Standing::Current {
+    Ok(RunState::Current {
         directory: Box::new(directory),
         ended,
         planned,
@@ -127,7 +127,7 @@ pub(super) fn put_aside(out: &Path, run: &Path, name: &str) -> Result<PathBuf, R
     set_aside(&out.join(run), &out.join("set-aside").join(run), name)
 }
 
-/// A name for what has no date of its own.
+/// Returns the current time as a name, for a directory without a run id.
 fn now() -> String {
     let now = Timestamp::now();
     now.strftime("%Y-%m-%dT%H-%M-%SZ").to_string()
