@@ -43,7 +43,7 @@ pub trait Cloud: Send + Sync {
     ) -> Result<RefreshedPrices, PlatformError>;
 }
 
-/// What a row will use, as a simulation of it says.
+/// Resources that a row will use, from a simulation of it.
 #[derive(Clone, Debug)]
 pub struct RowUsage {
     /// The row.

@@ -10,7 +10,7 @@ pub trait Factory: Sync {
     /// Returns the word for it in experiments, options and results.
     fn name(&self) -> &'static str;
 
-    /// Returns where its trials run, which decides what reports say of its figures.
+    /// Returns where its trials run, which decides how reports describe its figures.
     fn site(&self) -> Site;
 
     /// Returns whether the field `services` chooses what serves its channels.

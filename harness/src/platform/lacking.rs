@@ -13,7 +13,7 @@ pub struct Lacking {
 }
 
 /// Returns the stand-in for a platform that this build does not have. `what` is
-/// missing, and `remedy` says how to get a build that has it.
+/// missing, and `remedy` describes how to get a build that has it.
 pub const fn lacking(
     name: &'static str,
     site: Site,

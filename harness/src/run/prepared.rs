@@ -1,4 +1,4 @@
-//! A platform opened and made ready for an experiment, and what results say of it.
+//! A platform opened and prepared for an experiment, and its description for results.
 
 use std::path::PathBuf;
 
@@ -15,21 +15,21 @@ use crate::platform::{self, Estimates, Platform, PlatformOptions, SpendingConsen
 use crate::results::{DatasetRecord, FileHash, Limit, ResultsError, Server};
 use crate::ui::Output;
 
-/// Data and a platform that is ready for them, as results describe both.
+/// Description of the data and the prepared platform for results.
 pub(super) struct Prepared {
     pub(super) data: TrialData,
     pub(super) datasets: Vec<DatasetRecord>,
     pub(super) worker: Option<PathBuf>,
     pub(super) limits: Vec<Limit>,
     pub(super) servers: Vec<Server>,
-    /// Why each row is impossible, if it is.
+    /// Reason why each row is impossible; `None` for possible rows.
     pub(super) infeasible: Vec<Option<String>>,
 }
 
 /// A platform that was opened for an experiment.
 pub(super) struct Opened {
     pub(super) platform: Box<dyn Platform>,
-    /// What rows will use; none where trials cost nothing.
+    /// Resources that rows will use; none where trials cost nothing.
     estimates: Option<Estimates>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn open(experiment: &Experiment) -> Result<Opened, Error> {
     })
 }
 
-/// Simulates what rows will use, without a word.
+/// Simulates the rows to estimate what they will use; prints nothing.
 fn estimates(experiment: &Experiment) -> Result<Estimates, Error> {
     let quiet = Output {
         json: false,
@@ -67,7 +67,7 @@ fn estimates(experiment: &Experiment) -> Result<Estimates, Error> {
     Ok(Estimates { rows, prices })
 }
 
-/// Says what rows cost at most, where trials cost money.
+/// Prints the worst-case cost of the rows, where trials cost money.
 ///
 /// # Errors
 /// When something has no price.
@@ -153,8 +153,8 @@ async fn open_data(experiment: &Experiment, output: Output) -> Result<Dataset, E
     Ok(opened?)
 }
 
-/// Files by name and hash. Those of a generated set were just held against the
-/// hashes in its manifest.
+/// Returns names and hashes of the data files. Those of a generated set were just
+/// compared with the hashes in its manifest.
 fn dataset_record(experiment: &Experiment, dataset: &Dataset) -> Result<DatasetRecord, Error> {
     let directory = &experiment.data.directory;
     let failed = |source| Error::Io {

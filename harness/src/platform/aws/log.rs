@@ -14,12 +14,12 @@ use crate::metering::{Invocation, log};
 /// Lines of output in the reason of a failure.
 const TAIL: usize = 5;
 
-/// One invocation, as far as its log is there.
+/// One invocation, from the part of its log that has arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
-    /// The request.
+    /// Id of the request.
     pub(super) request_id: String,
-    /// The log stream, one a sandbox.
+    /// Log stream; each sandbox has one.
     pub(super) stream: String,
     /// Start time, seconds since the Unix epoch.
     pub(super) started_s: f64,
@@ -29,13 +29,13 @@ pub(super) struct Seen {
     pub(super) task: Option<InvokedTask>,
     /// Outcome that the worker logged.
     pub(super) outcome: Option<Result<Outcome, String>>,
-    /// What it recorded.
+    /// Records that it logged.
     pub(super) records: Vec<Record>,
     /// A record that cannot be read.
     pub(super) unreadable: Option<String>,
-    /// What the platform measured; none as long as it has not ended.
+    /// The platform's REPORT line; `None` before it has ended.
     pub(super) report: Option<Report>,
-    /// Its last lines for people.
+    /// Last lines of its other output.
     tail: Vec<String>,
 }
 
@@ -73,17 +73,17 @@ impl Seen {
         }
     }
 
-    /// Whether it has come to its end, by its own word or the platform's.
+    /// Returns whether it has ended: its outcome or the platform's report is in the log.
     pub(super) fn has_ended(&self) -> bool {
         self.outcome.is_some() || self.report.is_some()
     }
 
-    /// Whether it did nothing, since its request had been delivered before.
+    /// Returns whether it did nothing, since its request had been delivered before.
     pub(super) fn is_repeated(&self) -> bool {
         matches!(self.outcome, Some(Ok(Outcome::Repeated)))
     }
 
-    /// Why it failed, once it is known that it did.
+    /// Returns the reason of its failure, once one is in the log.
     pub(super) fn failure(&self) -> Option<String> {
         let status = self.report.as_ref().map(|report| &report.status);
         let reason = match (&self.outcome, status) {
@@ -124,7 +124,7 @@ impl Seen {
     }
 }
 
-/// Every invocation in `streams`, in the order in which they began.
+/// Returns every invocation in `streams`, ordered by start time.
 pub(super) fn read(streams: &Streams) -> Vec<Seen> {
     let mut all: Vec<Seen> = (streams.iter())
         .flat_map(|(stream, lines)| read_stream(stream, lines))
@@ -133,7 +133,7 @@ pub(super) fn read(streams: &Streams) -> Vec<Seen> {
     all
 }
 
-/// The log of a worker on an instance, which is whole.
+/// Returns the invocation in the complete log of a worker on an instance.
 pub(super) fn of_instance(text: &str) -> Seen {
     let mut seen = Seen::begin("", "", 0);
     for line in text.lines() {
@@ -180,7 +180,7 @@ fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
     seen
 }
 
-/// The request of a START line.
+/// Returns the request id of a START line.
 fn started(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("START RequestId: ")?;
     rest.split(' ').next()

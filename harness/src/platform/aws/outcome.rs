@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::log::Seen;
 use crate::metering::TrialOutcome;
 
-/// The outcome of a trial of which `seen` is in the log, `known` invocations were
-/// made at least, and `repeated` lines came more than once.
+/// Returns the outcome of a trial: `seen` are the invocations in its log, `known` is the
+/// least number of invocations made, `repeated` the number of duplicate lines.
 pub(super) fn outcome(
     seen: &[Seen],
     known: usize,
@@ -106,7 +106,7 @@ mod tests {
         texts.into_iter().map(line).collect()
     }
 
-    /// The outcome of one invocation for each of `says`, under one request.
+    /// Returns the outcome of one invocation per text in `says`, all of one request.
     fn of(says: &[&str], known: usize) -> TrialOutcome {
         let request = Uuid::from_u128(1);
         let streams: Streams = (says.iter().enumerate())

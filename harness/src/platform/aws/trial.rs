@@ -46,7 +46,7 @@ pub(super) async fn run(
     };
     let left = trial.tear_down(&made).await;
     let mut outcome = outcome?;
-    // Metrics outlive the resources, which are removed first: they cost.
+    // Metrics outlive their resources, so the resources, which cost, are removed first.
     metrics::cross_check(&trial, began, &mut outcome).await?;
     outcome.warnings.extend(left?);
     Ok(outcome)
@@ -76,7 +76,7 @@ impl Trial<'_> {
             let precision = self.row.precision.name();
             environment.insert(variable::PRECISION.to_owned(), precision.to_owned());
         }
-        // Functions receive theirs where they are specified.
+        // `deployment::of_trial` sets this variable of the functions.
         let names = deployment::names(scope, &self.training, self.place).map_err(unusable)?;
         let names = (variable::DEPLOYMENT.to_owned(), names);
         let of_instances: Vec<_> = environment.clone().into_iter().chain([names]).collect();

@@ -60,7 +60,7 @@ async fn invoke(
             Ok(()) => StatusCode::ACCEPTED.into_response(),
             Err(error) => over(&error),
         },
-        // Lambda answers 200 to a function that failed, too, and says so in a header.
+        // Lambda answers 200 for a failed function, too, and reports the failure in a header.
         Some("RequestResponse") => match requests.call(task).await {
             Ok(outcome) => answered(json!(outcome)),
             Err(error) => (
@@ -116,7 +116,7 @@ async fn describe_execution(requests: &Requests, body: &[u8]) -> Response {
     }
 }
 
-/// What the platform said, without who asked.
+/// Returns the platform's message, without the caller.
 fn reason(error: &SystemError) -> String {
     match error {
         SystemError::Invoke { reason, .. } => reason.clone(),

@@ -17,7 +17,7 @@ pub(crate) fn of_cuda() -> impl Iterator<Item = (String, String)> {
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
 }
 
-/// A sandbox's function, as its environment tells it.
+/// A sandbox's function, described by its environment variables.
 pub(super) struct Function<'a> {
     /// Its name.
     pub(super) name: &'a str,

@@ -22,7 +22,7 @@ pub(super) struct Instances {
 }
 
 impl Instances {
-    /// Every process computes on its share of this machine's cores.
+    /// Returns instances whose processes each compute on their share of `cores`.
     pub(super) fn new(host: Arc<Host>, workers: usize, cores: usize) -> Self {
         Self {
             host,
@@ -96,7 +96,7 @@ impl Functions for Instances {
     }
 }
 
-/// What the process says in its last line.
+/// Returns the outcome in the last line of a process's output.
 fn outcome(exit: Exit, lines: &[String]) -> Result<Outcome, String> {
     let said = lines
         .iter()

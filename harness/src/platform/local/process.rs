@@ -32,8 +32,8 @@ pub(super) struct Launch<'a> {
     pub(super) arguments: &'a [&'a str],
     /// Its whole environment.
     pub(super) environment: &'a [(String, String)],
-    /// What it reads first on its standard input, which then stays open: its
-    /// end tells the worker that the harness is no more.
+    /// First bytes on its standard input, which then stays open: the worker takes its
+    /// end as the end of the harness.
     pub(super) input: String,
     /// The size of the function that it is a sandbox of.
     pub(super) size: Option<Size>,
@@ -42,7 +42,7 @@ pub(super) struct Launch<'a> {
 /// How a process ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
-    /// What the system says.
+    /// Exit status from the operating system.
     pub(super) status: ExitStatus,
     /// Whether it was ended for its memory.
     pub(super) out_of_memory: bool,
@@ -258,7 +258,7 @@ impl Monitor {
 /// Writes `first` and keeps the pipe open until the task is dropped.
 fn keep_open(mut input: ChildStdin, first: String) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
-        // A process that does not read ends, and its end says why.
+        // A process that does not read has ended, and its exit status has the reason.
         let _ = input.write_all(first.as_bytes()).await;
         let _ = input.flush().await;
         std::future::pending::<()>().await;

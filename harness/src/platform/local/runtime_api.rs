@@ -1,5 +1,5 @@
 //! The AWS Lambda Runtime API ("Using the Lambda runtime API for custom
-//! runtimes", version 2018-06-01), one path prefix a sandbox.
+//! runtimes", version 2018-06-01), one path prefix per sandbox.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,9 +25,9 @@ pub(super) struct Event {
     pub(super) payload: Bytes,
     /// How long the function may take.
     pub(super) timeout: Duration,
-    /// Told when the sandbox takes the event.
+    /// Receives the time at which the sandbox takes the event.
     pub(super) taken: oneshot::Sender<Instant>,
-    /// Told the answer.
+    /// Receives the answer.
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
@@ -71,7 +71,7 @@ impl Slot {
         }
     }
 
-    /// What the runtime said of a failed init.
+    /// Returns the error that the runtime reported for a failed init.
     pub(super) fn init_error(&self) -> Option<FunctionError> {
         locked(&self.init_error).clone()
     }
@@ -86,7 +86,7 @@ impl Slot {
         let mut running = locked(&self.running);
         match running.take_if(|(running, _)| running.to_string() == request_id) {
             Some((_, answer)) => {
-                // Nobody listens any more where the time was over.
+                // The receiver is gone after a time-out.
                 let _ = answer.send(Answer {
                     at: Instant::now(),
                     result,
@@ -227,7 +227,7 @@ fn read_error(body: &[u8]) -> FunctionError {
     })
 }
 
-/// The function's name as AWS would write it; account 0 is nobody's.
+/// Returns the function's ARN, in account 0, which does not exist.
 fn arn(function: &str) -> String {
     format!("arn:aws:lambda:local:000000000000:function:{function}")
 }

@@ -279,7 +279,7 @@ impl Sandbox {
             Ending::Answered(Answer {
                 result: Err(error), ..
             }) => {
-                // Lambda's REPORT line says nothing of errors that a function returns.
+                // Lambda's REPORT line has no status for errors that a function returns.
                 (Err(error.error_message), None)
             }
             Ending::TimedOut => {

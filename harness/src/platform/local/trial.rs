@@ -91,10 +91,10 @@ pub(super) async fn run(
     })
 }
 
-/// How long a trial may go on after a service of its ended: what workers then
-/// report says more than that it ended.
+/// Time for which a trial continues after one of its services has ended: workers'
+/// errors then are more informative than the fact that it ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How long after the end of a service it may be seen by us.
+/// Time within which the harness detects the end of a service.
 const SEEN: Duration = Duration::from_millis(200);
 
 /// Drives a trial as long as its services are there.
@@ -110,7 +110,7 @@ async fn with_services<T>(
     let broken = match driven {
         Err(broken) => broken,
         Ok(Ok(done)) => return Ok(done),
-        // Workers may have seen it first.
+        // Workers may have noticed the end first.
         Ok(Err(reason)) => {
             return Err(match timeout(SEEN, services.broken()).await {
                 Ok(broken) => format!("{broken}: {reason}"),
@@ -125,8 +125,8 @@ async fn with_services<T>(
     }
 }
 
-/// Said of a failure where functions were refused: workers that could not start
-/// are why others waited.
+/// Returns the note on a failure after refused invocations: workers that could not
+/// start kept others waiting.
 fn throttled(refused: u64) -> String {
     match refused {
         0 => String::new(),
@@ -165,7 +165,7 @@ async fn functions(
     })
 }
 
-/// Who invokes the system's functions. The published state machine of SPIRT has
+/// Returns the caller of the system's functions. The published state machine of SPIRT has
 /// no `Retry` in any state.
 fn caller(row: &Row, system: &dyn System) -> Caller {
     let workflow = system
@@ -181,7 +181,7 @@ fn caller(row: &Row, system: &dyn System) -> Caller {
     }
 }
 
-/// Drives the job; its state transitions, or why it failed.
+/// Drives the job; returns its state transitions, or the reason of its failure.
 async fn drive_to_end(
     system: &dyn System,
     row: &Row,
@@ -208,8 +208,8 @@ async fn drive_to_end(
     }
 }
 
-/// No trial can take longer: in an epoch, a worker goes through each of its
-/// system's functions at most once after the other.
+/// Returns an upper bound of a trial's time: in an epoch, a worker runs each of its
+/// system's functions at most once, one after the other.
 fn deadline(row: &Row, system: &dyn System) -> Duration {
     let turns = row.job.epochs * system.deployment().functions.len().max(1) + 1;
     Duration::from_secs(row.timeout_s.saturating_mul(turns as u64))
@@ -241,7 +241,7 @@ fn environment(
     Ok(environment)
 }
 
-/// What a reader must know of the account and of the network.
+/// Returns warnings about the account and the network.
 fn surroundings(row: &Row, refused: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     if refused > 0 {
@@ -258,7 +258,7 @@ fn surroundings(row: &Row, refused: u64) -> Vec<String> {
     warnings
 }
 
-/// What a reader of the results must know of this machine.
+/// Returns warnings about this machine for readers of the results.
 fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
     let mut warnings = Vec::new();
     let workers = row.job.workers;

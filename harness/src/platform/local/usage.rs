@@ -1,22 +1,22 @@
-//! What the kernel says of a running process.
+//! Memory and CPU time of a running process, from the kernel.
 
 use std::fs;
 use std::time::Duration;
 
 use epochcost_systems::process;
 
-/// What a process has used.
+/// Memory and CPU time of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
-    /// Memory resident now, MB, rounded up.
+    /// Current resident memory, MB, rounded up.
     pub(super) resident_mb: u32,
-    /// The most memory that was resident so far, MB, rounded up.
+    /// Largest resident memory so far, MB, rounded up.
     pub(super) peak_mb: u32,
     /// CPU time, user and system.
     pub(super) cpu: Duration,
 }
 
-/// What a process has used so far; `None` once it has ended.
+/// Returns what a process has used so far; `None` once it has ended.
 pub(super) fn of(pid: u32) -> Option<Usage> {
     let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let status = read("status")?;
@@ -27,7 +27,7 @@ pub(super) fn of(pid: u32) -> Option<Usage> {
     })
 }
 
-/// Rounded up.
+/// Returns MB, rounded up.
 fn mb(kib: u64) -> u32 {
     u32::try_from(kib.div_ceil(1_024)).unwrap_or(u32::MAX)
 }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::checkout::{Artifact, Checkout};
 use crate::platform::PlatformError;
 
-/// Names another worker binary; nothing is built then.
+/// Environment variable of another worker binary; nothing is built then.
 pub const WORKER_VARIABLE: &str = epochcost_environment::user::WORKER;
 /// The binary's name, which AWS prescribes for custom runtimes.
 const NAME: &str = "bootstrap";
@@ -24,19 +24,19 @@ const BINARY: Artifact = Artifact {
 /// A worker binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// Where it lies.
+    /// Path of the binary.
     pub path: PathBuf,
     /// SHA-256 of its content, in hexadecimal.
     pub sha256: String,
 }
 
-/// What a worker binary says of itself.
+/// Description of a worker binary, which it reports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// What it can compute on.
+    /// Devices that it can compute on.
     pub devices: Vec<Device>,
-    /// Why CUDA is not among it, in the worker's words.
+    /// Reason why CUDA is not among them, in the worker's words.
     pub no_cuda: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Description {
     }
 }
 
-/// How to get a worker that computes on a GPU.
+/// Instructions to get a worker that computes on a GPU.
 pub const CUDA_WORKER: &str = "on a machine with an NVIDIA GPU, build a worker with CUDA \
     (cargo build --release -p epochcost-worker --features cuda --target-dir target/cuda) and set \
     EPOCHCOST_WORKER=target/cuda/release/bootstrap";
@@ -76,7 +76,7 @@ pub const CUDA_WORKER: &str = "on a machine with an NVIDIA GPU, build a worker w
 /// one that cargo builds from it; else the one beside this program.
 ///
 /// # Errors
-/// [`PlatformError::Worker`] says what was tried and what to do.
+/// [`PlatformError::Worker`] with what was tried and what to do.
 pub fn find_or_build() -> Result<Worker, PlatformError> {
     if let Some(path) = env::var_os(WORKER_VARIABLE) {
         return Worker::at(PathBuf::from(path));
@@ -113,7 +113,7 @@ pub async fn find_and_describe() -> Result<(Worker, Description), PlatformError>
 }
 
 impl Worker {
-    /// The worker at `path`.
+    /// Returns the worker at `path`.
     ///
     /// # Errors
     /// When it cannot be read.

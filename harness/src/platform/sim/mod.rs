@@ -41,7 +41,7 @@ pub struct RealCompute {
 }
 
 impl Sim {
-    /// Simulates on what the experiment says.
+    /// Returns the platform with an experiment's simulation settings.
     pub fn new(simulation: rows::Simulation, real: Option<RealCompute>) -> Self {
         Self { simulation, real }
     }
@@ -163,7 +163,7 @@ pub(crate) async fn phantom(
             })),
             ..Options::default()
         };
-        // Nobody listens any more when the run was interrupted.
+        // The receiver is gone after an interruption.
         let _ = answer.send(simulate(&simulation, options));
     });
     loop {

@@ -10,7 +10,7 @@ use epochcost_systems::{DATASET_BUCKET, DataLayout, Job, SystemError, dataset_ob
 
 use crate::platform::{PlatformError, TrialData};
 
-/// One object server, one queue server and one tensor server a peer; they stop
+/// One object server, one queue server and one tensor server per peer; they stop
 /// when dropped.
 pub(in crate::platform::local) struct Services {
     objects: ObjectServer,
@@ -19,8 +19,8 @@ pub(in crate::platform::local) struct Services {
 }
 
 impl Services {
-    /// Starts empty services and puts the dataset where `layout` says, in
-    /// memory and not over the wire: the papers' data lies in S3 before a run.
+    /// Starts empty services and stores the dataset in `layout`, in memory and
+    /// not over the wire: the papers' data lies in S3 before a run.
     pub(super) async fn start(
         job: &Job,
         layout: DataLayout,
@@ -49,7 +49,7 @@ impl Services {
         })
     }
 
-    /// Where workers find them, as environment variables.
+    /// Returns the environment variables in which workers find them.
     pub(super) fn environment(&self) -> [(String, String); 3] {
         let tensors: Vec<String> = self.tensors.iter().map(TensorServer::endpoint).collect();
         [

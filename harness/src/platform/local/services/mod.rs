@@ -29,7 +29,7 @@ pub(super) enum Services {
 }
 
 impl Provider {
-    /// The services of one trial, with its dataset where `layout` says.
+    /// Starts the services of one trial, with its dataset stored in `layout`.
     pub(super) async fn start(
         &self,
         row: &Row,
@@ -46,7 +46,7 @@ impl Provider {
 }
 
 impl Services {
-    /// Where workers find them, as environment variables.
+    /// Returns the environment variables in which workers find them.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         match self {
             Self::Embedded(services) => services.environment().into(),
@@ -54,7 +54,7 @@ impl Services {
         }
     }
 
-    /// Waits until a service is no more, and says which; for ever where all stay.
+    /// Waits until a service has ended and returns a message; for ever where none does.
     pub(super) async fn broken(&mut self) -> String {
         match self {
             Self::Embedded(_) => std::future::pending().await,
@@ -62,7 +62,7 @@ impl Services {
         }
     }
 
-    /// Deletes what the trial left; why that failed, if it did.
+    /// Deletes what the trial left; returns the reason if that failed.
     pub(super) async fn end(self) -> Option<String> {
         match self {
             Self::Embedded(_) => None,

@@ -44,7 +44,7 @@ impl Programs {
     /// first time.
     ///
     /// # Errors
-    /// [`PlatformError::Lacks`] says what was tried and what to do.
+    /// [`PlatformError::Lacks`] with what was tried and what to do.
     pub fn find_or_build(module: bool, object_server: bool) -> Result<Self, PlatformError> {
         let wanted = |wanted: bool, artifact, name, variable| {
             if wanted {
