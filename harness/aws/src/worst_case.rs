@@ -300,7 +300,7 @@ mod tests {
     fn a_workflow_costs_every_state_of_every_peer_to_its_time_out() {
         let row = training("spirt");
         let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-        // 8 states, of which one invokes a function a mini-batch; one bootstrap a peer.
+        // 8 states, of which one invokes a function per mini-batch; one bootstrap per peer.
         let invocations = 2.0 * 4.0 * (1.0 + 3.0 * (7.0 + 3.0));
         assert_eq!(quantity(&lines, "lambda_request"), invocations);
         assert_eq!(
@@ -314,7 +314,7 @@ mod tests {
         );
         // A map is a transition itself.
         assert_eq!(quantity(&lines, "state_transition"), 2.0 * 4.0 * 3.0 * 11.0);
-        // One tensor store a peer and the queue, for as long as a trial may take.
+        // One tensor store per peer and the queue, for as long as a trial may take.
         let hours = (900.0 * (3.0 * 9.0 + 1.0) + 600.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
         assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 5.0 * hours);

@@ -15,14 +15,14 @@ use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
 use crate::ui::Output;
 
-/// Where a run goes.
+/// Directory of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Destination<'a> {
-    /// Into a new directory under `results/`.
+    /// A new directory under `results/`.
     New,
-    /// Into this directory, which is empty or absent.
+    /// This directory, which is empty or absent.
     At(&'a Path),
-    /// Into this directory, after the trials that it holds.
+    /// This directory, which contains the first trials of the run.
     After(&'a Path),
 }
 
@@ -35,9 +35,9 @@ impl Destination<'_> {
     }
 }
 
-/// How a run ended.
+/// End of a run.
 pub enum Ended {
-    /// With all its trials; the reports are written.
+    /// All trials ended; the reports are written.
     Whole(Box<RunDirectory>, Box<Analysis>),
     /// A signal stopped the run. The directory is `None` before it was created.
     Stopped(Option<RunDirectory>),
@@ -166,13 +166,13 @@ fn open_directory(
     Ok(RunDirectory::create(destination.path(), run)?)
 }
 
-/// What a simulation of the experiment stands on.
+/// Returns what a simulation of the experiment is computed from.
 pub fn simulation_record(experiment: &Experiment) -> Option<SimulationRecord> {
     let simulation = experiment.simulation.as_ref()?;
     Some(SimulationRecord::of(simulation, &experiment.rows))
 }
 
-/// Runs every trial that has not ended yet; each is on the disk when it has.
+/// Runs every trial that has not ended yet; each is written to disk when it ends.
 async fn trials(
     experiment: &Experiment,
     platform: &dyn Platform,

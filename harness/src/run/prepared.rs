@@ -15,7 +15,7 @@ use crate::platform::{self, Estimates, Platform, PlatformOptions, SpendingConsen
 use crate::results::{DatasetRecord, FileHash, Limit, ResultsError, Server};
 use crate::ui::Output;
 
-/// Description of the data and the prepared platform for results.
+/// Data of a run, and the prepared platform's description for results.
 pub(super) struct Prepared {
     pub(super) data: TrialData,
     pub(super) datasets: Vec<DatasetRecord>,

@@ -1,4 +1,4 @@
-//! Following trials: bars on a terminal, lines anywhere else.
+//! Progress of trials: bars on a terminal, lines anywhere else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::platform::Progress;
 use crate::rows::TrialPlan;
 use crate::ui::Output;
 
-/// All trials of a run.
+/// Progress of all trials of a run.
 pub struct Following {
     bar: ProgressBar,
     trials: usize,
     output: Output,
 }
 
-/// One trial.
+/// Progress of one trial.
 pub struct TrialProgress {
     bar: ProgressBar,
     name: String,
@@ -31,7 +31,7 @@ impl Progress for TrialProgress {
 }
 
 impl Following {
-    /// Nothing has ended yet.
+    /// Begins the display; no trial has ended yet.
     pub fn new(trials: usize, output: Output) -> Self {
         let bar = ProgressBar::with_draw_target(
             Some(trials as u64),
@@ -54,7 +54,7 @@ impl Following {
         }
     }
 
-    /// A trial begins.
+    /// Reports that a trial begins.
     pub fn trial(&self, index: usize, plan: &TrialPlan) -> Arc<TrialProgress> {
         let name = plan.row.job.trial.clone();
         self.bar.set_message(name.clone());
@@ -71,13 +71,13 @@ impl Following {
         })
     }
 
-    /// A trial was finished by an earlier run.
+    /// Reports that an earlier run finished a trial.
     pub fn skipped(&self, index: usize, plan: &TrialPlan) {
         self.bar.inc(1);
         self.line(index, plan, "already finished");
     }
 
-    /// A trial ended.
+    /// Reports that a trial has ended.
     pub fn ended(&self, index: usize, plan: &TrialPlan, outcome: &TrialOutcome) {
         self.bar.inc(1);
         let accuracy = outcome
@@ -101,7 +101,7 @@ impl Following {
         }
     }
 
-    /// All trials have ended.
+    /// Reports that all trials have ended.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

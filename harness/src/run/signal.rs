@@ -1,4 +1,4 @@
-//! The signals that end the work.
+//! Signals that end the work.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::Error;
 
-/// A signal that ends the work, if it comes.
+/// Receiver of a signal that ends the work.
 pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Waits for SIGINT or SIGTERM, from now on.

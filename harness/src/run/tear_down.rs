@@ -36,7 +36,7 @@ pub(super) async fn tear_down(
         let month = (resource.usd_per_month).map_or("no price is known".to_owned(), usd);
         let why = (leftover.refusal.as_ref()).map_or(String::new(), |error| format!(": {error}"));
         output.message(format_args!(
-            "still there, {month} a month: {} {} in {}{why}",
+            "still there, {month} per month: {} {} in {}{why}",
             resource.kind, resource.name, resource.region
         ));
     }

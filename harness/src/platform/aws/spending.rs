@@ -23,7 +23,7 @@ pub struct RunningPrices {
 #[derive(Clone, Debug)]
 pub(super) struct Rented {
     /// US dollars per hour, of all of them.
-    pub(super) usd_an_hour: f64,
+    pub(super) usd_per_hour: f64,
     /// Time from which they are charged for.
     pub(super) since: Instant,
 }
@@ -55,7 +55,7 @@ impl Spending {
         let gb_seconds = seconds.sum::<f64>() * gb;
         let hours = |rented: &Rented| rented.since.elapsed().as_secs_f64() / 3600.0;
         let rented = self.rented.iter();
-        let rented_usd: f64 = rented.map(|all| all.usd_an_hour * hours(all)).sum();
+        let rented_usd: f64 = rented.map(|all| all.usd_per_hour * hours(all)).sum();
         self.before_usd
             + rented_usd
             + gb_seconds * self.prices.gb_second_usd
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn instances_are_spent_by_the_hour() {
-        let with = |usd_an_hour| Spending {
+        let with = |usd_per_hour| Spending {
             rented: vec![Rented {
-                usd_an_hour,
+                usd_per_hour,
                 since: Instant::now() - Duration::from_secs(1800),
             }],
             ..spending(Some(2.0))

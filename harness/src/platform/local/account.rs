@@ -1,4 +1,4 @@
-//! What an account lets its functions do, and what becomes of what is too much.
+//! Concurrency and scaling limits of an account, and the treatment of refused invocations.
 //!
 //! Sources: "Lambda scaling behavior" (sandboxes a function may gain), "Lambda
 //! quotas" (invocations at once), "How Lambda handles errors and retries with
@@ -12,25 +12,25 @@ use std::time::{Duration, Instant};
 
 use crate::rows::sandbox::Account;
 
-/// Why an invocation was refused: HTTP status 429.
+/// Reason why an invocation was refused: HTTP status 429.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Throttle {
-    /// As many run as may.
+    /// The account's limit of concurrent invocations is reached.
     Concurrency {
-        /// How many.
+        /// Limit of concurrent invocations.
         limit: u32,
     },
     /// The function has gained as many sandboxes as it may.
     Scaling {
-        /// Which.
+        /// Name of the function.
         function: String,
-        /// How many in ten seconds.
+        /// Limit of new sandboxes per ten seconds.
         per_10_s: u32,
     },
 }
 
 impl fmt::Display for Throttle {
-    /// With the reasons of Lambda's `TooManyRequestsException`.
+    /// Formats the refusal with the reasons of Lambda's `TooManyRequestsException`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TooManyRequestsException: Rate Exceeded (")?;
         match self {
@@ -82,7 +82,7 @@ impl Bucket {
 }
 
 impl Admission {
-    /// Nothing runs yet.
+    /// Creates an account in which nothing runs.
     pub(super) fn new(limits: Account) -> Self {
         Self {
             limits,
@@ -91,7 +91,7 @@ impl Admission {
         }
     }
 
-    /// One more invocation, until it is dropped.
+    /// Admits one more invocation, which counts until the result is dropped.
     pub(super) fn enter(&self) -> Result<Running<'_>, Throttle> {
         let limit = self.limits.concurrency_limit;
         let mut state = self.state();
@@ -102,7 +102,7 @@ impl Admission {
         Ok(Running(self))
     }
 
-    /// One more sandbox of `function`.
+    /// Admits one more sandbox of `function`.
     pub(super) fn gain(&self, function: &str) -> Result<(), Throttle> {
         self.gain_at(function, self.began.elapsed())
     }
@@ -139,7 +139,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Who invokes functions, and what they do when they are refused.
+/// Caller of functions, which determines the retries after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     /// Step Functions, with the retry policy that AWS recommends.
@@ -150,14 +150,14 @@ pub(super) enum Caller {
     Events,
 }
 
-/// How old an event of Lambda's queue may become.
+/// Largest age of an event in Lambda's queue.
 const OLDEST_EVENT: Duration = Duration::from_secs(6 * 3_600);
-/// The longest time between two attempts of it.
+/// Longest time between two attempts of an event.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 impl Caller {
-    /// How long it waits after its refusal number `refusals`, from 1, of a call
-    /// that it first made `age` ago; `None` if it gives up.
+    /// Returns the wait after refusal number `refusals`, from 1, of a call first made
+    /// `age` ago; `None` if the caller gives up.
     pub(super) fn waits(self, refusals: u32, age: Duration) -> Option<Duration> {
         let doubled = |first: u64| {
             let wait = first.saturating_mul(1 << (refusals - 1).min(32));

@@ -1,4 +1,4 @@
-//! Building with cargo what a run starts beside this program.
+//! Builds, with cargo, of the programs that a run starts beside this one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ pub(super) struct Checkout {
 
 /// Something that cargo builds.
 pub(super) struct Artifact {
-    /// The arguments of `cargo build --release` that select it.
+    /// Arguments of `cargo build --release` that select it.
     pub(super) selection: &'static [&'static str],
-    /// Its file's name.
+    /// Name of its file.
     pub(super) file: &'static str,
 }
 
 impl Checkout {
-    /// Of this program; `None` where the source is gone, or the program was
-    /// installed elsewhere.
+    /// Returns the checkout of this program; `None` where the source is gone, or the
+    /// program was installed elsewhere.
     pub(super) fn here() -> Option<Self> {
         Self::of(&env::current_exe().ok()?)
     }
 
-    /// As [`Checkout::here`], of the program at a path.
+    /// Returns the checkout of the program at a path, as [`Checkout::here`] does.
     pub(super) fn of(program: &Path) -> Option<Self> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
         if !workspace.join("workloads/worker/Cargo.toml").is_file() {
@@ -39,15 +39,15 @@ impl Checkout {
         })
     }
 
-    /// Where cargo puts it.
+    /// Returns the path at which cargo puts an artifact.
     pub(super) fn path(&self, artifact: &Artifact) -> PathBuf {
         self.target.join("release").join(artifact.file)
     }
 
-    /// Builds it; takes a moment where it is built already.
+    /// Builds an artifact; takes a moment where it is built already.
     ///
     /// # Errors
-    /// What cargo could not do, and where.
+    /// The reason of the failure, with the directory.
     pub(super) fn build(&self, artifact: &Artifact) -> Result<PathBuf, String> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(&cargo);
@@ -78,7 +78,7 @@ impl Checkout {
     }
 }
 
-/// The target directory that a program built by cargo in release lies in:
+/// Returns the target directory of a program that cargo built in release:
 /// `TARGET/release/epochcost`, or a test in `TARGET/release/deps`.
 fn target_dir(program: &Path) -> Option<&Path> {
     let release = program

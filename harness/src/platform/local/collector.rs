@@ -1,4 +1,4 @@
-//! What a trial collects while it runs.
+//! Records and invocations that a trial collects while it runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,14 +21,14 @@ pub(super) struct Collector {
 /// Invocations that were refused because too many ran.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Throttles {
-    /// All of them.
+    /// Number of all refusals.
     pub(super) refused: u64,
-    /// Those that a workflow tried again, each of which is a state transition.
+    /// Number of refusals that a workflow retried, each of which is a state transition.
     pub(super) retried: u64,
 }
 
 impl Collector {
-    /// Takes the record on a line of output, if it carries one.
+    /// Collects the record on a line of output, if it contains one.
     pub(super) fn read(&self, line: &str) {
         match log::record(line) {
             None => {}
@@ -47,7 +47,7 @@ impl Collector {
         }
     }
 
-    /// Takes an invocation that ended.
+    /// Collects an invocation that ended.
     pub(super) fn invocation(&self, invocation: Invocation) {
         locked(&self.invocations).push(invocation);
     }
@@ -59,17 +59,17 @@ impl Collector {
         throttles.retried += u64::from(retried);
     }
 
-    /// The refusals so far.
+    /// Returns the refusals so far.
     pub(super) fn throttles(&self) -> Throttles {
         *locked(&self.throttles)
     }
 
-    /// Follows the number of steps that ended.
+    /// Returns a receiver of the number of steps that have ended.
     pub(super) fn steps(&self) -> watch::Receiver<u64> {
         self.steps.subscribe()
     }
 
-    /// Everything collected so far, and what could not be read.
+    /// Returns everything collected so far, and a line that could not be read, if any.
     pub(super) fn take(&self) -> (Vec<Record>, Vec<Invocation>, Option<String>) {
         (
             std::mem::take(&mut *locked(&self.records)),
@@ -83,7 +83,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Seconds since the Unix epoch.
+/// Returns the time in seconds since the Unix epoch.
 pub(super) fn unix_s() -> f64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,5 +1,5 @@
-//! What workers may ask of the platform: invocations by Lambda's control API,
-//! workflow executions by Step Functions' API.
+//! Requests of workers to the platform: invocations by Lambda's control API, workflow
+//! executions by Step Functions' API.
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, State};

@@ -1,16 +1,16 @@
-//! What a process finds in its environment: what Lambda sets, whatever the
-//! harness was started with.
+//! Environment variables of worker processes: those that Lambda sets, independent of
+//! the harness's own.
 
 use std::path::Path;
 
 use super::limits;
 
-/// Where CUDA is, and which of several GPUs to take: an instance's process finds them as the
-/// harness does.
+/// Variables with CUDA's location and the choice of GPU, which an instance's process
+/// inherits from the harness.
 pub(crate) const CUDA_VARIABLES: [&str; 3] =
     ["CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"];
 
-/// Those of [`CUDA_VARIABLES`] that are set.
+/// Returns those of [`CUDA_VARIABLES`] that are set, with their values.
 pub(crate) fn of_cuda() -> impl Iterator<Item = (String, String)> {
     CUDA_VARIABLES
         .into_iter()
@@ -25,13 +25,14 @@ pub(super) struct Function<'a> {
     pub(super) memory_mb: u32,
     /// The sandbox.
     pub(super) sandbox: &'a str,
-    /// Where it gets its work, host, port and path.
+    /// Host, port and path of its Runtime API.
     pub(super) runtime_api: &'a str,
-    /// Where the worker lies.
+    /// Directory of the worker.
     pub(super) root: Option<&'a Path>,
 }
 
-/// What every process finds: no proxy, no credentials, no settings of the user's.
+/// Returns the variables of every process: no proxy, no credentials, no settings of the
+/// user.
 pub(super) fn of_every_process() -> Vec<(String, String)> {
     owned([
         ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
@@ -42,7 +43,7 @@ pub(super) fn of_every_process() -> Vec<(String, String)> {
     ])
 }
 
-/// The variables that Lambda sets for a function on a custom runtime ("Using
+/// Returns the variables that Lambda sets for a function on a custom runtime ("Using
 /// Lambda environment variables"), and the threads of its CPU share.
 ///
 /// Three kinds of reserved variables are not there: `AWS_EXECUTION_ENV` and
@@ -76,7 +77,7 @@ pub(super) fn of_function(function: &Function<'_>) -> Vec<(String, String)> {
     ])
 }
 
-/// The name of a sandbox's log stream, of a sandbox that starts now.
+/// Returns the name of the log stream of a sandbox that starts now.
 pub(super) fn log_stream(sandbox: &str) -> String {
     let today = jiff::Timestamp::now().strftime("%Y/%m/%d");
     format!("{today}/[$LATEST]{sandbox}")
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
     use crate::rows::sandbox::is_reserved;
 
-    /// What a function finds that is Lambda's, an experiment cannot set.
+    /// Variables that Lambda sets cannot be set by an experiment.
     #[test]
     fn what_lambda_sets_is_reserved() {
         let function = Function {

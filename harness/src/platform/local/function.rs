@@ -1,5 +1,5 @@
-//! Functions of the local platform for other programs: what stands in for Lambda
-//! deploys them one by one, without a trial around them.
+//! Functions of the local platform for other programs: a stand-in for Lambda deploys
+//! them one by one, without a trial.
 
 use std::path::PathBuf;
 use std::sync::Arc;

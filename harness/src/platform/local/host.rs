@@ -1,4 +1,4 @@
-//! What the processes of one trial share.
+//! State that the processes of one trial share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::environment;
 use super::limits::{Limits, Size};
 use super::process::{self, Exit, Launch, LineSink, Process};
 
-/// How long a killed process may take to be gone.
+/// Time limit of the end of a killed process.
 const GONE: Duration = Duration::from_secs(5);
 
 /// Log lines of one invocation, as a sandbox's log stream has them.
@@ -29,15 +29,15 @@ pub struct InvocationLines {
 /// Receiver of the log lines of each invocation that ends.
 pub type LogSink = Arc<dyn Fn(InvocationLines) + Send + Sync>;
 
-/// Starts the processes of one trial and sees to it that they end.
+/// Starter of the processes of one trial, which also ends them.
 pub(super) struct Host {
     /// The worker binary.
     pub(super) program: PathBuf,
-    /// Where workers find the services, and what they must know beside.
+    /// Environment variables of workers: addresses of the services, and settings.
     pub(super) environment: Vec<(String, String)>,
-    /// How functions are limited.
+    /// Limits of functions.
     pub(super) limits: Arc<Limits>,
-    /// What the trial collects.
+    /// Collector of the trial.
     pub(super) collector: Arc<Collector>,
     /// Receiver of each invocation's log lines, where logs are kept.
     pub(super) logs: Option<LogSink>,

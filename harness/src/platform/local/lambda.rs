@@ -19,11 +19,11 @@ use super::sandbox::Sandbox;
 pub(super) struct FunctionSpec {
     /// Memory size, MB.
     pub(super) memory_mb: u32,
-    /// When an invocation is ended.
+    /// Time limit of an invocation.
     pub(super) timeout: Duration,
     /// Size of `/tmp`, MB.
     pub(super) storage_mb: u32,
-    /// Variables of the functions' own.
+    /// The functions' own environment variables.
     pub(super) environment: Vec<(String, String)>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Lambda {
 }
 
 impl Lambda {
-    /// No sandbox runs yet.
+    /// Creates the functions; starts no sandbox.
     pub(super) fn new(
         host: Arc<Host>,
         api: RuntimeApi,
@@ -70,7 +70,7 @@ impl Lambda {
         warm.entry(function.to_owned()).or_default().push(sandbox);
     }
 
-    /// One invocation, after as many refusals as its caller bears.
+    /// Runs one invocation; retries it after refusals as often as its caller does.
     pub(super) async fn serve(&self, task: &Task, request_id: Uuid) -> Result<Outcome, String> {
         let (began, mut refusals) = (Instant::now(), 0);
         loop {
@@ -122,7 +122,7 @@ impl Lambda {
 
 /// An invocation that may run.
 struct Admitted<'a> {
-    /// The sandbox that it finds.
+    /// Warm sandbox that it reuses, if there is one.
     warm: Option<Sandbox>,
     _running: Running<'a>,
 }

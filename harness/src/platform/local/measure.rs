@@ -1,5 +1,5 @@
-//! What sandboxes get, measured from outside while a worker takes all that it is
-//! let: whether limits really hold on this machine.
+//! Measured limits of sandboxes: a worker uses all that it can get, and its usage is
+//! measured from outside, to check that the limits hold on this machine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,31 +13,31 @@ use super::{PlatformError, environment};
 
 /// Sizes whose CPU share is measured, MB: half a vCPU, and one.
 const CPU_SIZES_MB: [u32; 2] = [885, 1_769];
-/// How long a share is measured.
+/// Duration of a measurement of a CPU share.
 const MEASURE: Duration = Duration::from_secs(3);
-/// What is left out at the beginning: starting, and the first periods.
+/// Time excluded at the beginning: the start, and the first periods.
 const SETTLE: Duration = Duration::from_millis(500);
-/// How far from its share a sandbox may be found.
+/// Largest relative deviation of a measured CPU share.
 const TOLERANCE: f64 = 0.1;
 /// Memory size of the measured sandbox, MB.
 const MEMORY_MB: u32 = 256;
 /// Size of `/tmp` of the measured sandbox, MB.
 const STORAGE_MB: u32 = 512;
-/// How long a probe that ends by itself may take.
+/// Time limit of a probe that ends by itself.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// A limit and what was seen of it.
+/// A limit and its measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredLimit {
-    /// Which, in words.
+    /// Description of the limit.
     pub what: String,
-    /// vCPUs, or MB.
+    /// Requested limit, vCPUs or MB.
     pub asked: f64,
-    /// The same as measured; null where the sandbox had no end.
+    /// Measured limit, in the same unit; `None` where the sandbox reached none.
     pub measured: Option<f64>,
     /// Whether it holds: a CPU share within 10 %, memory and storage at their size.
     pub holds: bool,
-    /// What was seen, in words.
+    /// Description of the measurement.
     pub found: String,
 }
 
@@ -98,7 +98,8 @@ impl Probe<'_> {
             })
     }
 
-    /// The probe computes on every core; only a limit keeps it from them.
+    /// Measures a CPU share. The probe computes on every core; only a limit keeps it from
+    /// using them.
     async fn cpu(&self, memory_mb: u32) -> Result<MeasuredLimit, PlatformError> {
         let (process, _) = self.start("cpu", memory_mb)?;
         sleep(SETTLE).await;
@@ -136,7 +137,8 @@ impl Probe<'_> {
         })
     }
 
-    /// The sandbox has memory enough: files in memory count towards its own.
+    /// Measures the size of `/tmp`. The sandbox has memory enough: files in memory count
+    /// towards its own.
     async fn storage(&self) -> Result<MeasuredLimit, PlatformError> {
         let (process, lines) = self.start("storage", 2 * STORAGE_MB)?;
         let exit = ended(&process).await;
@@ -163,7 +165,7 @@ async fn ended(process: &Process) -> Option<Exit> {
     timeout(BOUND, process.ended()).await.ok().flatten()
 }
 
-/// The last line that a probe wrote.
+/// Returns the last line that a probe wrote.
 fn said(lines: &Lines) -> String {
     let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
     let last = lines.last().cloned();

@@ -1,4 +1,4 @@
-//! A worker process: started, watched and ended.
+//! A worker process: started, monitored and ended.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -18,13 +18,13 @@ use super::usage::{self, Usage};
 
 /// Polling interval of a process's memory, CPU time and files.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long the output of a process that has ended may still come.
+/// Time limit of the last output of a process that has ended.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
-/// Takes the lines that a process writes.
+/// Receiver of the lines that a process writes.
 pub(super) type LineSink = Arc<dyn Fn(String) + Send + Sync>;
 
-/// How to start a worker process.
+/// Parameters of a worker process.
 pub(super) struct Launch<'a> {
     /// The worker binary.
     pub(super) program: &'a Path,
@@ -39,7 +39,7 @@ pub(super) struct Launch<'a> {
     pub(super) size: Option<Size>,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
     /// Exit status from the operating system.
@@ -124,22 +124,22 @@ impl Process {
         })
     }
 
-    /// Waits for its end, until which all its output has come.
+    /// Waits until it has ended and all its output has been read.
     pub(super) async fn ended(&self) -> Option<Exit> {
         ended(self.exit.clone()).await
     }
 
-    /// A waiter for its end that outlives this handle.
+    /// Returns a receiver of its end that outlives this handle.
     pub(super) fn end(&self) -> watch::Receiver<Option<Exit>> {
         self.exit.clone()
     }
 
-    /// Ends it.
+    /// Ends the process.
     pub(super) fn kill(&self) {
         self.kill.notify_one();
     }
 
-    /// What it has used: now, or when it was last seen before its end.
+    /// Returns what it uses now; after its end, what the last poll found.
     pub(super) fn usage(&self) -> Usage {
         usage::of(self.pid)
             .unwrap_or_else(|| *self.usage.lock().unwrap_or_else(PoisonError::into_inner))
@@ -155,7 +155,7 @@ pub(super) async fn ended(mut exit: watch::Receiver<Option<Exit>>) -> Option<Exi
 }
 
 impl fmt::Display for Exit {
-    /// As Lambda words it: `exit status 1`, `signal: killed`.
+    /// Formats the end in Lambda's words: `exit status 1`, `signal: killed`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use std::os::unix::process::ExitStatusExt;
         match (self.status.code(), self.status.signal()) {
@@ -174,8 +174,8 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Fields drop in this order: the child is killed before its groups and its
-/// directory go.
+/// Monitor of a process. Fields drop in this order: the child is killed before its groups
+/// and its directory are removed.
 struct Monitor {
     child: Child,
     pid: u32,
@@ -186,7 +186,7 @@ struct Monitor {
     directory: Option<TempDir>,
 }
 
-/// What a process took too much of.
+/// Resource that a process used too much of.
 enum Excess {
     Memory,
     Storage,

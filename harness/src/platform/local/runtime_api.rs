@@ -23,7 +23,7 @@ pub(super) struct Event {
     pub(super) request_id: Uuid,
     /// The event, JSON.
     pub(super) payload: Bytes,
-    /// How long the function may take.
+    /// Time limit of the function.
     pub(super) timeout: Duration,
     /// Receives the time at which the sandbox takes the event.
     pub(super) taken: oneshot::Sender<Instant>,
@@ -31,10 +31,10 @@ pub(super) struct Event {
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
-/// What a sandbox answered.
+/// Answer of a sandbox.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// When.
+    /// Time of the answer.
     pub(super) at: Instant,
     /// The function's result, or its error.
     pub(super) result: Result<Bytes, FunctionError>,
@@ -44,9 +44,9 @@ pub(super) struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FunctionError {
-    /// Its type.
+    /// Type of the error.
     pub(super) error_type: String,
-    /// Its text.
+    /// Message of the error.
     pub(super) error_message: String,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct RuntimeApi {
 }
 
 impl RuntimeApi {
-    /// Starts it on a free port of the loopback interface.
+    /// Starts the server on a free port of the loopback interface.
     pub(super) async fn start() -> std::io::Result<Self> {
         let slots = Slots::default();
         let routes = Router::new()
@@ -129,12 +129,12 @@ impl RuntimeApi {
         })
     }
 
-    /// The value of `AWS_LAMBDA_RUNTIME_API` for a sandbox.
+    /// Returns the value of `AWS_LAMBDA_RUNTIME_API` for a sandbox.
     pub(super) fn endpoint(&self, sandbox: &str) -> String {
         format!("{}/{sandbox}", self.server.endpoint())
     }
 
-    /// Makes the side of a new sandbox.
+    /// Creates the API's slot for a new sandbox.
     pub(super) fn open(&self, sandbox: &str, function: &str) -> Arc<Slot> {
         let (events, waiting) = mpsc::unbounded_channel();
         let slot = Arc::new(Slot {
@@ -232,7 +232,7 @@ fn arn(function: &str) -> String {
     format!("arn:aws:lambda:local:000000000000:function:{function}")
 }
 
-/// An X-Ray trace header that samples nothing.
+/// Returns an X-Ray trace header that samples nothing.
 fn trace_id(request_id: Uuid) -> String {
     let id = request_id.simple().to_string();
     format!("Root=1-{}-{};Sampled=0", &id[..8], &id[8..])

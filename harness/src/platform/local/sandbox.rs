@@ -21,12 +21,12 @@ use crate::metering::Invocation;
 use crate::metering::log::{self, LAST_LINE_PREFIX};
 use crate::metering::report_line::{Report, Status};
 
-/// How long init may take. Lambda allows 10 s and then tries again within the
+/// Time limit of init. Lambda allows 10 s and then tries again within the
 /// invocation; a machine that starts many sandboxes at once is slower.
 const INIT_LIMIT: Duration = Duration::from_secs(60);
-/// How long an invocation's last line may take after its answer.
+/// Time limit of an invocation's last line after its answer.
 const LAST_LINE: Duration = Duration::from_secs(5);
-/// Lines of output in the reason of a failure.
+/// Number of lines of output in the reason of a failure.
 const TAIL: usize = 5;
 
 /// A running sandbox.
@@ -35,7 +35,7 @@ pub(super) struct Sandbox {
     slot: Arc<Slot>,
     process: Process,
     log: Arc<Log>,
-    /// From its start to its first request for work; taken by the first
+    /// Time from its start to its first request for work; taken by the first
     /// invocation, which is the cold one.
     init: Option<Duration>,
     timeout: Duration,
@@ -77,20 +77,20 @@ impl Log {
     }
 }
 
-/// How an invocation ended.
+/// End of an invocation.
 enum Ending {
     Answered(Answer),
     TimedOut,
     Exited(Exit),
 }
 
-/// What one invocation gave.
+/// Result of one invocation.
 pub(super) struct Served {
-    /// Its figures, read from its REPORT line.
+    /// Figures, read from its REPORT line.
     pub(super) invocation: Invocation,
-    /// Its result, or why it failed.
+    /// Outcome, or the reason of its failure.
     pub(super) result: Result<Outcome, String>,
-    /// Whether the sandbox can serve another.
+    /// Whether the sandbox can serve another invocation.
     pub(super) alive: bool,
 }
 
@@ -234,7 +234,7 @@ impl Sandbox {
         })
     }
 
-    /// Waits for an invocation's end; when it began, on both clocks.
+    /// Waits for an invocation's end; returns its start on both clocks, and the end.
     async fn run(
         &self,
         taken: oneshot::Receiver<Instant>,
@@ -260,8 +260,8 @@ impl Sandbox {
         (began, started_s, ending.unwrap_or(Ending::TimedOut))
     }
 
-    /// The invocation's result and the status in its REPORT line; writes
-    /// Lambda's line about a failure.
+    /// Returns the invocation's result and the status in its REPORT line; writes Lambda's
+    /// line about a failure.
     fn judge(&self, request_id: Uuid, ending: Ending) -> (Result<Outcome, String>, Option<Status>) {
         let failed = |error_type: &str| {
             Some(Status::Error {
@@ -325,7 +325,7 @@ fn init_failed(slot: &Slot, exit: Option<Exit>, lines: &[String]) -> String {
     with_tail(reason, lines)
 }
 
-/// A reason with the last lines that the worker wrote.
+/// Returns a reason with the last lines that the worker wrote.
 pub(super) fn with_tail(reason: String, output: &[String]) -> String {
     let tail = log::tail(output, TAIL);
     if tail.is_empty() {
@@ -338,7 +338,7 @@ pub(super) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Whole milliseconds begun, init included (AWS bills the init phase of custom
+/// Returns whole milliseconds begun, init included (AWS bills the init phase of custom
 /// runtimes, and since August 2025 of all).
 fn billed_ms(duration: Duration, init: Option<Duration>) -> u64 {
     let billed = duration + init.unwrap_or_default();

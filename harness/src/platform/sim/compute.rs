@@ -10,7 +10,7 @@ use tokio::process::Command;
 use super::RealCompute;
 use crate::platform::PlatformError;
 
-/// What the worker is asked to do; one line on its standard input.
+/// Request to the worker: one line on its standard input.
 #[derive(Serialize)]
 struct Request<'a> {
     simulation: &'a Simulation,
@@ -18,11 +18,11 @@ struct Request<'a> {
     directory: &'a std::path::Path,
 }
 
-/// What it answers; a line each on its standard output.
+/// Answers of the worker: one line each on its standard output.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
-    /// So many steps have ended.
+    /// Number of steps that have ended.
     Steps(u64),
     /// The simulation ended.
     Simulated(Box<Simulated>),
@@ -61,14 +61,14 @@ pub(super) async fn run(
     };
     let mut request = serde_json::to_vec(&request).map_err(|error| failed(&error.to_string()))?;
     request.push(b'\n');
-    // Its end would end the worker: it is held open to the last answer.
+    // The worker ends with its input, which stays open until the last answer.
     input
         .write_all(&request)
         .await
         .map_err(io("send the simulation"))?;
     let said = tokio::spawn(async move {
         let mut said = String::new();
-        // What cannot be read is not there to be shown.
+        // Output that cannot be read is not shown.
         let _ = errors.read_to_string(&mut said).await;
         said
     });

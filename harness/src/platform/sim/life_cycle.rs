@@ -40,7 +40,7 @@ impl Factory for SimFactory {
 
 /// Virtual time, for one experiment.
 struct InVirtualTime {
-    /// What the experiment computes durations from.
+    /// Settings from which durations are computed.
     simulation: Option<Simulation>,
     dataset_directory: PathBuf,
     /// None before it is prepared.

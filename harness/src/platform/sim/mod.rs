@@ -31,7 +31,7 @@ pub struct Sim {
     real: Option<RealCompute>,
 }
 
-/// What it takes to train for real in virtual time.
+/// Requirements of real training in virtual time.
 #[derive(Clone, Debug)]
 pub struct RealCompute {
     /// The worker, which links the models.
@@ -46,7 +46,7 @@ impl Sim {
         Self { simulation, real }
     }
 
-    /// The simulation of a trial.
+    /// Returns the simulation of a trial.
     ///
     /// # Errors
     /// [`PlatformError::Lacks`] when no compute profile knows the model.
@@ -68,10 +68,10 @@ impl Sim {
         })
     }
 
-    /// What a step of the row's model costs where it runs.
+    /// Returns the cost of a step of the row's model on the row's device.
     ///
     /// # Errors
-    /// As [`describe`](Self::describe).
+    /// The same as [`describe`](Self::describe).
     pub fn cost(&self, row: &Row) -> Result<ModelCost, PlatformError> {
         let device = device(&self.simulation, row);
         if let Some(own) = &row.own_model {
@@ -106,11 +106,10 @@ impl Sim {
         })
     }
 
-    /// The limit that makes a row impossible on this platform, if there is one.
+    /// Returns the limit that makes a row impossible on this platform, if there is one.
     ///
     /// # Errors
-    /// As [`describe`](Self::describe), and when the row is not one of a
-    /// known system.
+    /// The same as [`describe`](Self::describe), and when the row's system is unknown.
     pub async fn infeasible(&self, plan: &TrialPlan) -> Result<Option<Infeasible>, PlatformError> {
         let simulation = self.describe(plan)?;
         let known = refused(&simulation, package_mb()).map_err(unusable)?;
@@ -193,7 +192,7 @@ pub(crate) fn unusable(error: epochcost_simulator::SimulationError) -> PlatformE
     }
 }
 
-/// Size of the worker that would be deployed, MB; 0 where none is built.
+/// Returns the size of the worker that would be deployed, MB; 0 where none is built.
 pub(crate) fn package_mb() -> f64 {
     let beside = std::env::current_exe().map(|program| program.with_file_name("bootstrap"));
     let size = beside.and_then(std::fs::metadata).map(|file| file.len());

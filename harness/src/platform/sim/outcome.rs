@@ -4,7 +4,7 @@ use epochcost_simulator::Simulated;
 
 use crate::metering::{Invocation, TrialOutcome};
 
-/// The outcome of a trial in virtual time, whose clock starts at zero.
+/// Returns the outcome of a trial in virtual time, whose clock starts at zero.
 pub(super) fn of(simulated: Simulated) -> TrialOutcome {
     let limit = simulated
         .infeasible
@@ -23,8 +23,8 @@ pub(super) fn of(simulated: Simulated) -> TrialOutcome {
     }
 }
 
-/// An invocation as it would be billed: whole milliseconds begun, init or boot
-/// included.
+/// Returns an invocation with the time that would be billed: whole milliseconds begun,
+/// init or boot included.
 pub(crate) fn invocation(call: epochcost_simulator::Invocation) -> Invocation {
     let milliseconds = |seconds: f64| seconds * 1e3;
     let billed_ms = milliseconds(call.duration_s + call.init_s.unwrap_or(0.0));
@@ -41,7 +41,7 @@ pub(crate) fn invocation(call: epochcost_simulator::Invocation) -> Invocation {
         cold: call.init_s.is_some(),
         init_ms: call.init_s.map(milliseconds),
         duration_ms: milliseconds(call.duration_s),
-        // Virtual time is whole nanoseconds; what is less is rounding.
+        // Virtual time is whole nanoseconds; smaller differences are rounding errors.
         billed_ms: (billed_ms - 1e-6).ceil().max(0.0) as u64,
         memory_mb: call.memory_mb,
         peak_memory_mb: Some(call.peak_memory_mb.ceil() as u32),

@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::experiment::yaml_files;
 use crate::suggest::did_you_mean;
 
-/// A directory beside the papers' that holds published values, no experiments.
+/// Directory beside the papers' that contains published values, no experiments.
 const PUBLISHED: &str = "published";
 
-/// Every item there is, in the order of ids.
+/// Every item, in the order of ids.
 pub(super) struct Catalogue {
     directory: PathBuf,
     entries: Vec<Entry>,
@@ -20,7 +20,7 @@ pub(super) struct Catalogue {
 pub(super) struct Entry {
     /// `paper/item`: the file's path below the directory, without its extension.
     pub id: String,
-    /// The experiment.
+    /// Experiment file.
     pub file: PathBuf,
 }
 
@@ -57,16 +57,16 @@ impl Catalogue {
         })
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The items that `asked` names, each once; all, if it is empty. A name is
+    /// Returns the items that `asked` names, each once; all, if it is empty. A name is
     /// an id or a paper.
     ///
     /// # Errors
-    /// Names the nearest where there is none of a name.
+    /// For an unknown name, with the nearest known one.
     pub fn select(&self, asked: &[String]) -> Result<Vec<Entry>, Error> {
         let is_asked = |name: &str, id: &str| {
             let name = name.trim_end_matches('/');

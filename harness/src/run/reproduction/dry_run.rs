@@ -1,4 +1,4 @@
-//! What a reproduction would do, and how long it would train.
+//! Plan of a reproduction: its actions, and the estimated training time.
 
 use epochcost_simulator::profile::ComputeProfile;
 use epochcost_systems::{Device, Evaluate};
@@ -15,27 +15,27 @@ use crate::results::TrialId;
 use crate::rows::TrialPlan;
 use crate::ui::{Output, table};
 
-/// The compute profile that training times are estimated by.
+/// Compute profile from which training times are estimated.
 const PROFILE: &str = "laptop";
 
-/// What there is to do for one item.
+/// Plan of one item.
 #[derive(Serialize)]
 struct Line {
     id: String,
     description: String,
     platform: Option<String>,
     rows: usize,
-    /// Trials there are to be, over all rows.
+    /// Number of planned trials, over all rows.
     trials: usize,
-    /// Those of them that are recorded and can be kept.
+    /// Number of trials that are recorded and can be kept.
     ended: usize,
     action: Action,
-    /// Why it is not run, or why what is there cannot be kept.
+    /// Reason why it is not run, or why its directory cannot be kept.
     why: Option<String>,
-    /// What it is reduced by.
+    /// Settings that reduce it.
     reduced: Vec<String>,
-    /// CPU seconds of training in what is left, estimated; 0 where nothing is
-    /// trained, null where the profile does not know a model.
+    /// Estimated CPU seconds of the remaining training; 0 where nothing is trained,
+    /// null where the profile does not know a model.
     training_cpu_s: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ fn line(task: &Task, is_fresh: bool, profile: &ComputeProfile) -> Result<Line, E
     })
 }
 
-/// CPU seconds of one trial's gradients and evaluations, on one thread.
+/// Returns the CPU seconds of one trial's gradients and evaluations, on one thread.
 fn training_s(plan: &TrialPlan, profile: &ComputeProfile) -> Option<f64> {
     let job = &plan.row.job;
     let cost = profile.find(&job.model, Device::Cpu)?;

@@ -25,18 +25,18 @@ use crate::results::{
 };
 use crate::ui::{Output, eprint_line};
 
-/// What is to be reproduced, and how.
+/// Items to reproduce, and options.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Papers and items; all, if there is none.
     pub items: &'a [String],
-    /// Whether long items are reduced, or left out, as their files say.
+    /// Whether long items are reduced or left out, as their files specify.
     pub quick: bool,
     /// The only platform whose items are run; every one, if there is none.
     pub platform: Option<PlatformKind>,
-    /// Where the runs and the page over them go.
+    /// Directory of the runs and of the page over them.
     pub out: &'a Path,
-    /// Whether everything is run anew; what is there is set aside.
+    /// Whether everything is run anew; existing results are set aside.
     pub fresh: bool,
     /// Whether only what would be run is shown.
     pub dry_run: bool,
@@ -47,8 +47,8 @@ pub struct Request<'a> {
 /// Runs what is not recorded yet, and writes the page over all items.
 ///
 /// # Errors
-/// For a name that is none, where nothing is selected, and when results cannot
-/// be written. What goes wrong with an item is reported on the page.
+/// For an unknown name, where nothing is selected, and when results cannot be
+/// written. Failures of an item are reported on the page.
 pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Error> {
     let catalogue = Catalogue::read(request.directory)?;
     let entries = catalogue.select(request.items)?;
@@ -73,18 +73,18 @@ pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Er
     work.end()
 }
 
-/// A reproduction that is going on.
+/// Reproduction in progress.
 struct Work<'a> {
     request: &'a Request<'a>,
     output: Output,
     record: Reproduction,
-    /// One for each item of the record, where it has a run.
+    /// One entry per item of the record; `None` where it has no run.
     runs: Vec<Option<AnalysedRun>>,
     stop: Stop,
     is_stopped: bool,
 }
 
-/// What became of an item.
+/// Outcome of an item.
 struct Outcome {
     state: ItemState,
     why: Option<String>,
@@ -119,7 +119,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Does one item, and records what became of it.
+    /// Runs one item and records its outcome.
     async fn item(&mut self, index: usize, task: &Task) -> Result<(), Error> {
         let place = format!("[{}/{}] {}", index + 1, self.runs.len(), task.entry.id);
         if let Some((state, why)) = &task.obstacle {

@@ -12,8 +12,8 @@ use crate::platform::PlatformError;
 use crate::results::{Item, ItemState};
 use crate::run::execute::runnable;
 
-/// Added to the name of an item's directory where the run is a reduced one: it
-/// never takes the place of the whole.
+/// Suffix of the name of a reduced run's directory: a reduced run never replaces the
+/// whole one.
 const QUICK: &str = ".quick";
 
 /// An item and what there is to do for it.

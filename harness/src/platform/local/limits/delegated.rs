@@ -10,12 +10,12 @@ use std::{fs, io, process};
 
 use super::PREFIX;
 
-/// The group that this harness steps down into.
+/// Returns the name of the group that this harness steps down into.
 fn own_name() -> String {
     format!("{PREFIX}{}-harness", process::id())
 }
 
-/// The group that groups are made in: where this process is, or, once it has
+/// Returns the group in which groups are made: that of this process or, once it has
 /// stepped down, the one above.
 pub(super) fn home(own: &Path) -> &Path {
     match own.parent() {
@@ -24,7 +24,7 @@ pub(super) fn home(own: &Path) -> &Path {
     }
 }
 
-/// Lets groups with `controller` be made in `home`.
+/// Enables groups with `controller` in `home`.
 pub(super) fn enable(home: &Path, controller: &str) -> Result<(), String> {
     // Only the root of all groups has no type, and may hold both.
     let stepped_down = home.join("cgroup.type").exists() && {
@@ -52,7 +52,7 @@ fn step_down(home: &Path) -> io::Result<()> {
     fs::write(own.join("cgroup.procs"), process::id().to_string())
 }
 
-/// Leaves everything as it was.
+/// Restores the initial state.
 fn step_back(home: &Path) {
     // What cannot be undone is harmless: a group with this process in it.
     let _ = fs::write(home.join("cgroup.procs"), process::id().to_string());

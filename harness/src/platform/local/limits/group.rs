@@ -13,9 +13,9 @@ use super::delegated;
 /// smallest function (128 MB) still has more than the kernel's smallest quota.
 const PERIOD_US: u64 = 20_000;
 
-/// What a virtual CPU of a function weighs against an ordinary process, where
-/// more of them want to run than there are cores: enough that a machine with
-/// other work does not starve it. Its quota holds it to its share all the same.
+/// CPU weight of a function's virtual CPU relative to an ordinary process, which counts
+/// where more of them want to run than there are cores: enough that a machine with
+/// other work does not starve it. Its quota limits it to its share all the same.
 const WEIGHT: u64 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Where groups of one controller can be made.
+/// Hierarchy in which groups of one controller can be made.
 #[derive(Clone, Debug)]
 pub(super) struct Hierarchy {
     pub(super) version: Version,
@@ -43,7 +43,7 @@ pub(super) struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// The hierarchy that holds `controller` for this process.
+    /// Returns the hierarchy of `controller` for this process.
     pub(super) fn of(controller: &'static str) -> Result<Self, String> {
         let read = |path| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
         let (mounts, own) = (read("/proc/self/mountinfo")?, read("/proc/self/cgroup")?);
@@ -177,7 +177,7 @@ impl Drop for Group {
     }
 }
 
-/// The directory of this process's group, from the texts of
+/// Returns the directory of this process's group, from the texts of
 /// `/proc/self/mountinfo` and `/proc/self/cgroup`.
 fn find(mounts: &str, own: &str, version: Version, controller: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| {

@@ -1,6 +1,5 @@
-//! What a sandbox is held to: the CPU share and the memory limit of its function
-//! by control groups, the size of its `/tmp` by a mount, where this machine lets
-//! us.
+//! Limits of a sandbox: the CPU share and the memory limit of its function are enforced
+//! by control groups, the size of its `/tmp` by a mount, where this machine allows it.
 //!
 //! Groups lie inside the one that the harness itself runs in, so that limits
 //! set from outside still hold. Their names carry the harness's process id:
@@ -23,28 +22,28 @@ pub(super) use storage::{Storage, bytes_in};
 /// "Configure Lambda function memory").
 pub const MB_PER_VCPU: f64 = 1_769.0;
 
-/// The CPU share of a function, in vCPUs.
+/// Returns the CPU share of a function, in vCPUs.
 pub fn vcpus(memory_mb: u32) -> f64 {
     f64::from(memory_mb) / MB_PER_VCPU
 }
 
-/// How a limit is held.
+/// Whether and how a limit is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforced {
-    /// It is.
+    /// The limit is enforced.
     Yes {
-        /// By what.
+        /// Mechanism that enforces it.
         how: String,
     },
-    /// It is not.
+    /// The limit is not enforced.
     No {
-        /// Why not.
+        /// Reason why it is not.
         why: String,
     },
 }
 
-/// How a function's limits are held on this machine.
+/// Enforcement of a function's limits on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Enforcement {
@@ -56,7 +55,7 @@ pub struct Enforcement {
     pub storage: Enforced,
 }
 
-/// The size of a function, which its sandboxes are held to.
+/// Size of a function, which limits its sandboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     /// Memory, MB; its CPU share follows from it.
@@ -65,16 +64,16 @@ pub(super) struct Size {
     pub(super) storage_mb: u32,
 }
 
-/// What limits can be set on this machine.
+/// Limits that this machine can enforce.
 #[derive(Debug)]
 pub(super) struct Limits {
     cpu: Result<Hierarchy, String>,
     memory: Result<Hierarchy, String>,
-    /// How sandboxes get their `/tmp`.
+    /// Implementation of sandboxes' `/tmp`.
     pub(super) storage: Storage,
 }
 
-/// A group name that nothing else in this process has.
+/// Returns a group name that is unique in this process.
 fn unique_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +97,7 @@ impl Limits {
         }
     }
 
-    /// As on a machine that lets us make no groups and mount nothing.
+    /// Returns the limits of a machine that allows neither groups nor mounts.
     #[cfg(test)]
     pub(super) fn without_groups() -> Self {
         Self {
@@ -108,7 +107,7 @@ impl Limits {
         }
     }
 
-    /// How the limits are held.
+    /// Returns how the limits are enforced.
     pub(super) fn enforcement(&self) -> Enforcement {
         Enforcement {
             cpu: match &self.cpu {
@@ -162,7 +161,7 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    /// Whether the kernel ended a process here for its memory.
+    /// Returns whether the kernel ended a process here for its memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.groups.iter().any(Group::ran_out_of_memory)
     }
@@ -170,7 +169,7 @@ impl Confinement {
 
 const PREFIX: &str = "epochcost-";
 
-/// Removes the groups of harnesses that are no more.
+/// Removes the groups of harnesses that have ended.
 fn sweep(parent: &Path) {
     for group in groups_in(parent) {
         let owner = group

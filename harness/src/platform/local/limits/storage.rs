@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::Enforced;
 
-/// Where the two programs lie on every distribution that has them.
+/// Directories of the two programs on every distribution that has them.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
 /// `$0` is the mount program, `$1` the size in MB, `$2` the program to become.
@@ -38,7 +38,7 @@ pub(in super::super) enum Storage {
     },
 }
 
-/// What runs a program in a sandbox's storage.
+/// Command that runs a program in a sandbox's storage.
 pub(in super::super) struct Entered {
     /// The command, without the program's own arguments.
     pub(in super::super) command: Command,
@@ -47,7 +47,7 @@ pub(in super::super) struct Entered {
 }
 
 impl Storage {
-    /// Tries what this user may.
+    /// Determines by trial whether this user may mount.
     pub(super) fn detect() -> Self {
         let (Some(unshare), Some(mount)) = (find("unshare"), find("mount")) else {
             return Self::watched("unshare and mount (util-linux) are not installed");
@@ -89,7 +89,7 @@ impl Storage {
         }
     }
 
-    /// What starts `program` with a `/tmp` of `storage_mb`.
+    /// Returns the command that starts `program` with a `/tmp` of `storage_mb`.
     pub(in super::super) fn enter(&self, program: &Path, storage_mb: u32) -> io::Result<Entered> {
         let Self::Mounted { unshare, mount } = self else {
             return Ok(Entered {
@@ -134,7 +134,8 @@ fn find(program: &str) -> Option<PathBuf> {
     places.into_iter().find(|path| path.is_file())
 }
 
-/// Bytes that the files below `directory` take; what vanishes meanwhile is none.
+/// Returns the size of the files below `directory`, bytes; files that vanish meanwhile
+/// count as 0.
 pub(in super::super) fn bytes_in(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries

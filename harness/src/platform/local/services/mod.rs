@@ -11,10 +11,10 @@ use crate::rows::Row;
 pub(super) use real::Real;
 pub use real::{Missing, Programs, Requirement, ServerUsed, check, requirements};
 
-/// What serves the channels of a run's trials.
+/// Servers of the channels of a run's trials.
 #[derive(Debug)]
 pub(super) enum Provider {
-    /// This process, anew for every trial.
+    /// Servers in this process, new for every trial.
     Embedded,
     /// Real servers.
     Real(Real),
@@ -22,9 +22,9 @@ pub(super) enum Provider {
 
 /// The services of one trial; what was started for it alone stops when dropped.
 pub(super) enum Services {
-    /// In this process.
+    /// Servers in this process.
     Embedded(embedded::Services),
-    /// On real servers.
+    /// Names on real servers.
     Real(Box<real::Trial>),
 }
 

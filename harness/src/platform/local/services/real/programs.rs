@@ -21,7 +21,7 @@ const OBJECT_SERVER: Artifact = Artifact {
     file: find::S3_PROGRAM,
 };
 const LIBCLANG_REMEDY: &str = "apt-get install libclang-dev";
-/// Directories that distributions put libraries in; LLVM's own are below
+/// Library directories of distributions; LLVM's own are below
 /// `/usr/lib/llvm-*`.
 const LIBRARIES: [&str; 4] = [
     "/usr/lib",
@@ -30,7 +30,7 @@ const LIBRARIES: [&str; 4] = [
     "/usr/lib/x86_64-linux-gnu",
 ];
 
-/// What is started beside the servers' own programs.
+/// Programs and libraries that are started beside the servers' own programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     /// The Redis module.
@@ -65,21 +65,21 @@ impl Programs {
     }
 }
 
-/// One thing that real services take.
+/// One requirement of real services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// What it is.
+    /// Name of the requirement.
     pub what: &'static str,
-    /// What was found, or what is missing.
+    /// Description of what was found, or of what is missing.
     pub state: Result<String, Missing>,
 }
 
-/// Something that real services take and this machine lacks.
+/// A requirement of real services that this machine lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What, in a sentence's words.
+    /// The missing part, as a phrase.
     pub what: String,
-    /// What to do; a command where there is one.
+    /// Action that supplies it; a command where there is one.
     pub remedy: String,
 }
 
@@ -92,8 +92,8 @@ impl Missing {
     }
 }
 
-/// Everything that real services take, whether it is there or not. Nothing is
-/// built, and nothing but versions is asked.
+/// Returns every requirement of real services, met or not. Builds nothing, and asks
+/// programs for their versions only.
 pub fn requirements() -> Vec<Requirement> {
     let external = ExternalServers::read().unwrap_or_default();
     vec![
@@ -131,7 +131,8 @@ pub fn requirements() -> Vec<Requirement> {
     ]
 }
 
-/// What the rows need and this machine lacks, all of it at once.
+/// Checks that this machine has everything that the rows need; reports all that is
+/// missing at once.
 ///
 /// # Errors
 /// [`PlatformError::Lacks`].
@@ -159,8 +160,8 @@ pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
     })
 }
 
-/// What a variable names; in a checkout, what cargo builds from it; else what
-/// lies beside this program.
+/// Returns the file that a variable names; in a checkout, the one that cargo builds from
+/// it; else the one beside this program.
 fn found_or_built(
     artifact: &Artifact,
     name: &str,
