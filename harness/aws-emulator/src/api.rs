@@ -1,4 +1,4 @@
-//! What the emulated APIs share: the account, errors, and what a request's headers say.
+//! What the emulated APIs share: the account, errors, and the content of request headers.
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};

@@ -43,7 +43,7 @@ pub(super) fn tagged() -> Filter {
         .build()
 }
 
-/// Returns a listed resource if its tags say that it is ours. Its id replaces a missing
+/// Returns a listed resource if its tags identify it as ours. Its id replaces a missing
 /// name.
 pub(super) fn found_by_tags(
     kind: Kind,

@@ -241,7 +241,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Returns the resource if its tags or its name say that it is ours.
+    /// Returns the resource if its tags or its name identify it as ours.
     fn of(kind: Kind, name: &str, id: &str, region: &str, owner_tags: OwnerTags) -> Option<Self> {
         Some(Self {
             run: owner_tags.owner(name)?,
