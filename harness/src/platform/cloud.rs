@@ -60,16 +60,16 @@ pub struct RowUsage {
     pub bytes_up: u64,
 }
 
-/// What all rows of an experiment will use, and the prices of that.
+/// Resources that all rows of an experiment will use, and their prices.
 #[derive(Clone, Debug)]
 pub struct Estimates {
     /// Possible rows only.
     pub rows: Vec<RowUsage>,
-    /// Price book that the run goes by.
+    /// Price book of the run.
     pub prices: PriceBook,
 }
 
-/// What rows would create in a cloud, and the most that it can cost.
+/// Resources that rows would create in a cloud, and their maximum cost.
 #[derive(Clone, Debug)]
 pub struct WorstCase {
     /// Region of the prices.
@@ -95,11 +95,11 @@ pub struct PlannedResource {
     /// Kind of the resource, as prose has it.
     #[serde(skip)]
     pub title: String,
-    /// Name; for several of a kind, what their names begin with.
+    /// Name; for several resources, the common prefix of their names.
     pub name: String,
     /// Number of such resources.
     pub count: u64,
-    /// What of it decides its price.
+    /// Properties that determine its price.
     pub detail: String,
     /// Row that it is for; none where all rows share it.
     pub row: Option<String>,
@@ -112,7 +112,7 @@ pub struct CostLine {
     pub row: String,
     /// Dimension of the price book.
     pub dimension: String,
-    /// What is paid for.
+    /// Description of what is paid for.
     pub what: String,
     /// Quantity, in units.
     pub quantity: f64,
@@ -124,7 +124,7 @@ pub struct CostLine {
     pub usd: f64,
 }
 
-/// Why there is no worst case.
+/// Reason why there is no worst case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no worst case: {0}")]
 pub struct NoWorstCase(pub String);
@@ -172,11 +172,11 @@ pub struct Resource {
 pub struct Leftover {
     /// The resource.
     pub resource: Resource,
-    /// Why it could not be removed, where that was tried.
+    /// Reason why it could not be removed, where that was tried.
     pub refusal: Option<String>,
 }
 
-/// What became of resources that were to be removed.
+/// Result of a removal of resources.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Removal {
     /// Resources that are gone.
@@ -190,6 +190,6 @@ pub struct Removal {
 pub struct RefreshedPrices {
     /// Prices of what the region offers.
     pub prices: Vec<Price>,
-    /// What the region does not offer, in words.
+    /// Descriptions of what the region does not offer.
     pub missing: Vec<String>,
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use crate::exit::Exit;
 
-/// Why a platform could not run a trial.
+/// Reason why a platform could not run a trial.
 #[derive(Debug, thiserror::Error)]
 pub enum PlatformError {
     /// The worker binary could not be found or built.

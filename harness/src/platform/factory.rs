@@ -21,7 +21,7 @@ pub trait Factory: Sync {
     /// Returns the cloud behind it, if its trials cost money.
     ///
     /// # Errors
-    /// Where this build has no clients for that cloud.
+    /// If this build has no clients for that cloud.
     fn cloud(&self) -> Result<Option<&dyn Cloud>, PlatformError> {
         Ok(None)
     }
@@ -29,11 +29,11 @@ pub trait Factory: Sync {
     /// Opens the platform for one experiment. Does no work yet.
     ///
     /// # Errors
-    /// Where this build does not have the platform.
+    /// If this build does not have the platform.
     fn open(&self, options: PlatformOptions) -> Result<Box<dyn Platform>, PlatformError>;
 }
 
-/// Where trials run.
+/// Location of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
     /// Real processes on this machine.
@@ -59,7 +59,7 @@ impl Site {
     }
 }
 
-/// Where the figures of a trial come from.
+/// Origin of a trial's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figures {
     /// Processes that ran.
@@ -68,17 +68,17 @@ pub enum Figures {
     Simulated,
 }
 
-/// What an experiment asks of a platform.
+/// Requirements of an experiment on its platform.
 #[derive(Clone, Debug, Default)]
 pub struct PlatformOptions {
     /// Experiment file, for messages.
     pub file: PathBuf,
     /// Whether real servers take the place of the embedded services.
     pub has_real_services: bool,
-    /// What a simulation is computed from; none where rows are not simulated.
+    /// Settings of a simulation; none where rows are not simulated.
     pub simulation: Option<Simulation>,
     /// Directory of the dataset.
     pub dataset_directory: PathBuf,
-    /// What rows will use and what that costs; none where trials cost nothing.
+    /// Resources that rows will use, and prices; none where trials cost nothing.
     pub estimates: Option<Estimates>,
 }

@@ -5,18 +5,18 @@ use serde::Serialize;
 /// One thing that was checked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was checked.
+    /// Name of what was checked.
     pub what: String,
     /// Whether it is there.
     pub ok: bool,
-    /// What was found.
+    /// Description of what was found.
     pub found: String,
-    /// What to do where it is not.
+    /// Action to take where it is not there.
     pub remedy: Option<String>,
     /// The limit that was asked for, vCPUs or MB, where one was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<f64>,
-    /// What was seen of it.
+    /// The measured limit, in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
 }

@@ -53,7 +53,7 @@ pub trait Progress: Send + Sync {
 
 /// A place to run the trials of one experiment.
 ///
-/// Its methods are called in the order in which they stand here. Dropping a
+/// Its methods are called in the order of this definition. Dropping a
 /// future stops everything that it started in this process or as a child of it.
 #[async_trait]
 pub trait Platform: Send + Sync {

@@ -20,7 +20,7 @@ use crate::platform::{
 };
 use crate::ui::Output;
 
-/// What the largest comparison needs (Barrak et al. 2025, Table 2): four peers
+/// Requirements of the largest comparison (Barrak et al. 2025, Table 2): four peers
 /// with 24 mini-batches each at a time, or four workers with a GPU.
 const NEEDS: Needs = Needs {
     concurrency: 96,

@@ -53,13 +53,13 @@ struct OnAws {
     stage: Stage,
 }
 
-/// How far an experiment has come.
+/// Stage of an experiment's life cycle.
 enum Stage {
-    /// Nothing was asked yet.
+    /// The user was not asked yet.
     Open,
     /// The user agreed; nothing exists yet.
     Consented(Box<ConsentedRun>),
-    /// What all trials share exists.
+    /// The resources that all trials share exist.
     Begun(Box<Aws>),
 }
 
@@ -106,7 +106,7 @@ impl OnAws {
         ConsentedRun::ask(trainings, programs, worst_usd, &budget, answer).await
     }
 
-    /// Returns the prices that spending is watched by. Instance types without a
+    /// Returns the prices from which spending is computed. Instance types without a
     /// price are left out.
     fn running_prices(&self, trainings: &[Training]) -> Result<RunningPrices, PlatformError> {
         let book = Book(&self.estimates()?.prices);

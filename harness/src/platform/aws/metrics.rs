@@ -112,15 +112,15 @@ fn agrees(logged: &BTreeMap<String, u64>, measured: &[Measured]) -> bool {
     })
 }
 
-/// Refused invocations of all functions; nothing where CloudWatch knows of no
-/// function.
+/// Returns the number of refused invocations of all functions; `None` where CloudWatch
+/// has no metric of them.
 fn throttles(measured: &[Measured]) -> Option<u64> {
     let known = measured.iter().filter(|one| one.metric == "Throttles");
     let known: Vec<f64> = known.filter_map(|one| one.value).collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() as u64)
 }
 
-/// What a reader of the results must know of it.
+/// Returns warnings about differences from the log.
 fn findings(logged: &BTreeMap<String, u64>, measured: &[Measured], waited_s: u64) -> Vec<String> {
     let mut found = Vec::new();
     for (function, count) in logged {

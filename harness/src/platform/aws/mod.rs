@@ -37,9 +37,9 @@ pub use life_cycle::AwsFactory;
 use spending::RunningPrices;
 use teardown::{AwsLeftover, tear_down_runs};
 
-/// What journals of a run directory begin with; the run's id follows.
+/// Prefix of the names of a run directory's journals; the run's id follows.
 const JOURNAL_PREFIX: &str = "aws-journal-";
-/// How long everything of a run may exist beyond what its trials may take.
+/// Time for which a run's resources may exist beyond the time limits of its trials, s.
 const GRACE_S: i64 = 3_600;
 
 /// Spending limit of a run, the way to ask for consent, and prices.
@@ -74,7 +74,7 @@ struct Programs {
 }
 
 impl ConsentedRun {
-    /// Asks for consent to `rows`, which cost `worst_usd` at the worst.
+    /// Asks for consent to `rows`, which cost `worst_usd` at most.
     ///
     /// # Errors
     /// Without usable credentials, over the limit, or without consent.
@@ -185,11 +185,11 @@ struct Aws {
     scope: Scope,
     approval: Approval,
     rows: Vec<Training>,
-    /// Without any trial's settings.
+    /// Package of the functions, without any trial's settings.
     package: Package,
     journal: Mutex<Journal>,
     budget: Budget,
-    /// What trials that have ended spent, US dollars.
+    /// Spending of trials that have ended, US dollars.
     spent_usd: std::sync::Mutex<f64>,
 }
 

@@ -84,7 +84,7 @@ mod tests {
     use crate::metering::log::{end_line, start_line};
     use crate::platform::aws::log::read;
 
-    /// The whole log of one invocation, in which it recorded an evaluation.
+    /// Returns the whole log of one invocation, in which it recorded an evaluation.
     fn log(request: Uuid, says: &str) -> Vec<Line> {
         let record = Record::Warning {
             rank: 0,

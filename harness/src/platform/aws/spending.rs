@@ -38,7 +38,7 @@ pub(super) struct Spending {
     pub(super) memory_mb: u32,
     /// The trial's instances.
     pub(super) rented: Vec<Rented>,
-    /// What earlier trials have spent, US dollars.
+    /// Spending of earlier trials, US dollars.
     pub(super) before_usd: f64,
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use crate::metering::log::{end_line, start_line};
     use crate::platform::aws::log::read;
 
-    /// One that was billed 3 s, and one that has run for 10 s.
+    /// Returns an invocation that was billed 3 s, and one that has run for 10 s.
     fn seen() -> Vec<Seen> {
         let log = |id: u128, is_whole: bool| {
             let request = Uuid::from_u128(id);

@@ -19,9 +19,9 @@ pub(crate) fn of_cuda() -> impl Iterator<Item = (String, String)> {
 
 /// A sandbox's function, described by its environment variables.
 pub(super) struct Function<'a> {
-    /// Its name.
+    /// Name of the function.
     pub(super) name: &'a str,
-    /// Its memory size, MB.
+    /// Memory size of the function, MB.
     pub(super) memory_mb: u32,
     /// The sandbox.
     pub(super) sandbox: &'a str,

@@ -28,9 +28,9 @@ pub(super) type LineSink = Arc<dyn Fn(String) + Send + Sync>;
 pub(super) struct Launch<'a> {
     /// The worker binary.
     pub(super) program: &'a Path,
-    /// Its arguments.
+    /// Arguments of the binary.
     pub(super) arguments: &'a [&'a str],
-    /// Its whole environment.
+    /// Complete environment of the process.
     pub(super) environment: &'a [(String, String)],
     /// First bytes on its standard input, which then stays open: the worker takes its
     /// end as the end of the harness.

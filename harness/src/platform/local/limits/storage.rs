@@ -33,7 +33,7 @@ pub(in super::super) enum Storage {
     },
     /// A directory whose size is polled.
     Watched {
-        /// Why it is not a mount.
+        /// Reason why it is not a mount.
         why: String,
     },
 }

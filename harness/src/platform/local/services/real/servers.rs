@@ -238,7 +238,7 @@ fn kind_of(row: &Row) -> RedisKind {
     }
 }
 
-/// The server in `place`, started if there is none that runs.
+/// Returns the server in `place`; starts one if none runs.
 fn running<S>(
     place: &mut Option<S>,
     ended: impl Fn(&mut S) -> Option<ExitStatus>,
