@@ -290,9 +290,10 @@ pub fn written(directory: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => text += &written(&path),
-            false => text += &String::from_utf8_lossy(&std::fs::read(path).unwrap()),
+        if path.is_dir() {
+            text += &written(&path)
+        } else {
+            text += &String::from_utf8_lossy(&std::fs::read(path).unwrap())
         }
     }
     text

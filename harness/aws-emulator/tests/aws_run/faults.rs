@@ -121,9 +121,12 @@ fn refusal(headers: &axum::http::HeaderMap, body: &str, code: &str) -> Option<St
         .ok()?
         .contains("x-www-form-urlencoded");
     let error = format!("<Error><Code>{code}</Code><Message>planned</Message></Error>");
-    is_query.then(|| match body.contains("Version=2016-11-15") {
-        true => format!("<Response><Errors>{error}</Errors></Response>"),
-        false => format!("<ErrorResponse>{error}</ErrorResponse>"),
+    is_query.then(|| {
+        if body.contains("Version=2016-11-15") {
+            format!("<Response><Errors>{error}</Errors></Response>")
+        } else {
+            format!("<ErrorResponse>{error}</ErrorResponse>")
+        }
     })
 }
 
@@ -187,9 +190,12 @@ fn first(
     code: &'static str,
 ) -> impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync {
     let count = AtomicUsize::new(0);
-    move |request| match is_it(request) && count.fetch_add(1, Ordering::SeqCst) < times {
-        true => Fate::Refused(status, code),
-        false => Fate::Through,
+    move |request| {
+        if is_it(request) && count.fetch_add(1, Ordering::SeqCst) < times {
+            Fate::Refused(status, code)
+        } else {
+            Fate::Through
+        }
     }
 }
 
@@ -233,11 +239,12 @@ fn expired_credentials_and_missing_permissions_end_the_run() {
 #[test]
 fn a_log_that_comes_late_is_waited_for() {
     let polls = AtomicUsize::new(0);
-    let late = move |request: &ProxiedRequest<'_>| match is_log_read(request)
-        && polls.fetch_add(1, Ordering::SeqCst) < 3
-    {
-        true => Fate::Changed(|_| json!({ "events": [] })),
-        false => Fate::Through,
+    let late = move |request: &ProxiedRequest<'_>| {
+        if is_log_read(request) && polls.fetch_add(1, Ordering::SeqCst) < 3 {
+            Fate::Changed(|_| json!({ "events": [] }))
+        } else {
+            Fate::Through
+        }
     };
     let Some((exit, said, trials)) = run(late) else {
         return;
@@ -256,9 +263,12 @@ fn without_reports(mut answer: Value) -> Value {
 
 #[test]
 fn a_log_that_stays_partial_fails_the_trial() {
-    let partial = |request: &ProxiedRequest<'_>| match is_log_read(request) {
-        true => Fate::Changed(without_reports),
-        false => Fate::Through,
+    let partial = |request: &ProxiedRequest<'_>| {
+        if is_log_read(request) {
+            Fate::Changed(without_reports)
+        } else {
+            Fate::Through
+        }
     };
     let Some((exit, said, trials)) = run(partial) else {
         return;
@@ -269,15 +279,18 @@ fn a_log_that_stays_partial_fails_the_trial() {
 
 #[test]
 fn lines_that_come_twice_count_once() {
-    let twice = |request: &ProxiedRequest<'_>| match is_log_read(request) {
-        true => Fate::Changed(|mut answer| {
-            if let Some(events) = answer["events"].as_array_mut() {
-                let again = events.clone();
-                events.extend(again);
-            }
-            answer
-        }),
-        false => Fate::Through,
+    let twice = |request: &ProxiedRequest<'_>| {
+        if is_log_read(request) {
+            Fate::Changed(|mut answer| {
+                if let Some(events) = answer["events"].as_array_mut() {
+                    let again = events.clone();
+                    events.extend(again);
+                }
+                answer
+            })
+        } else {
+            Fate::Through
+        }
     };
     let Some((exit, said, trials)) = run(twice) else {
         return;
@@ -290,9 +303,12 @@ fn lines_that_come_twice_count_once() {
 /// Every worker is started twice under one request: one of the two does nothing.
 #[test]
 fn an_event_that_is_delivered_twice_counts_once() {
-    let twice = |request: &ProxiedRequest<'_>| match is_invocation(request) {
-        true => Fate::Twice,
-        false => Fate::Through,
+    let twice = |request: &ProxiedRequest<'_>| {
+        if is_invocation(request) {
+            Fate::Twice
+        } else {
+            Fate::Through
+        }
     };
     let Some((exit, said, trials)) = run(twice) else {
         return;

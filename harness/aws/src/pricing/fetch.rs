@@ -29,10 +29,7 @@ pub async fn fetch(
     let requests: Vec<_> = (queries.iter())
         .map(|query| one(&client, region, query))
         .collect();
-    let answers: Vec<_> = stream::iter(requests)
-        .buffered(CONCURRENCY)
-        .collect()
-        .await;
+    let answers: Vec<_> = stream::iter(requests).buffered(CONCURRENCY).collect().await;
     let mut prices = Vec::with_capacity(queries.len());
     for (query, answer) in queries.iter().zip(answers) {
         prices.push(read(query, region, &answer?));

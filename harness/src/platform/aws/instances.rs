@@ -45,12 +45,13 @@ pub(super) async fn work(
     let (logs, missing) = wait(trial, &launched, &mut tail, progress).await?;
     // What workers invoked, where they did.
     let transitions = executions::count(trial, &mut tail).await?;
-    let mut outcome = match trial.training.calls().map_err(unusable)?.is_empty() {
-        true => TrialOutcome {
+    let mut outcome = if trial.training.calls().map_err(unusable)?.is_empty() {
+        TrialOutcome {
             failure: missing,
             ..TrialOutcome::default()
-        },
-        false => tail.complete(trial, missing, progress).await?,
+        }
+    } else {
+        tail.complete(trial, missing, progress).await?
     };
     outcome.transitions = transitions;
     for (rank, seen) in logs {

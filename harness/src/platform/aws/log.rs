@@ -93,9 +93,10 @@ impl Seen {
             (None, Some(None)) => "it ended without an outcome".to_owned(),
             (Some(Ok(_)), _) | (None, None) => return None,
         };
-        Some(match self.tail.is_empty() {
-            true => reason,
-            false => format!("{reason}; it last wrote: {}", self.tail.join(" | ")),
+        Some(if self.tail.is_empty() {
+            reason
+        } else {
+            format!("{reason}; it last wrote: {}", self.tail.join(" | "))
         })
     }
 

@@ -55,9 +55,10 @@ pub(super) fn worker_progress(first: &[Start], seen: &[Seen]) -> WorkerProgress 
             _ => {}
         }
     }
-    match is_open || !missing.is_empty() {
-        true => WorkerProgress::Running,
-        false => WorkerProgress::Ended,
+    if is_open || !missing.is_empty() {
+        WorkerProgress::Running
+    } else {
+        WorkerProgress::Ended
     }
 }
 

@@ -120,12 +120,11 @@ impl Trial<'_> {
         let (scope, settings) = (&self.aws.scope, store_settings(self.row));
         let hosts =
             epochcost_aws::services::of_trial(scope, &self.training, self.place, &settings)?;
-        let services = match hosts.is_empty() {
-            true => Services::default(),
-            false => {
-                self.provision(&hosts, made).await?;
-                services::wait(self).await?
-            }
+        let services = if hosts.is_empty() {
+            Services::default()
+        } else {
+            self.provision(&hosts, made).await?;
+            services::wait(self).await?
         };
         instances::put_tasks(self).await?;
         self.provision(&self.specs(&services)?, made).await
