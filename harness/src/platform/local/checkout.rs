@@ -91,15 +91,17 @@ fn target_dir(program: &Path) -> Option<&Path> {
 
 fn is_cargos_own(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    [
-        "CARGO_PKG_",
-        "CARGO_MANIFEST_",
-        "CARGO_BIN_",
-        "CARGO_CRATE_",
-        "CARGO_PRIMARY_",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
+    // Set for packages with a build script; ring's own runs again where it differs.
+    name == "OUT_DIR"
+        || [
+            "CARGO_PKG_",
+            "CARGO_MANIFEST_",
+            "CARGO_BIN_",
+            "CARGO_CRATE_",
+            "CARGO_PRIMARY_",
+        ]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
