@@ -68,7 +68,7 @@ pub enum Outcome {
 
 /// A training system, as platforms and reports see it: its settings are JSON.
 ///
-/// Every [`TrainingSystem`] is one.
+/// Every `TrainingSystem` is one.
 #[async_trait]
 pub trait System: Send + Sync {
     /// The name used in experiments and results, lower case.
