@@ -371,7 +371,12 @@ async fn a_cancelled_trial_leaves_no_process() {
 async fn a_killed_harness_leaves_no_process() {
     let (_dir, copy) = copied();
     let mut harness = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "local_platform::waits_to_be_killed", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "local_platform::waits_to_be_killed",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(worker::WORKER_VARIABLE, &copy.path)
         .stdout(Stdio::null())
         .spawn()

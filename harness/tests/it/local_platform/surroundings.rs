@@ -99,7 +99,12 @@ async fn a_workers_environment_is_lambdas_and_no_more() {
     const CANARY: &str = "a-secret-of-the-user";
     let (_dir, copy) = copied();
     let mut harness = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "local_platform::waits_to_be_killed", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "local_platform::waits_to_be_killed",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(worker::WORKER_VARIABLE, &copy.path)
         .envs(
             ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HTTPS_PROXY"]
