@@ -1,5 +1,4 @@
 //! KubeML against its closed form, averaging of weights, and plain SGD.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,5 +1,4 @@
 //! LambdaML's own variants, and training within one machine.
-#![allow(clippy::unwrap_used)]
 
 use epochcost_channels::Traffic;
 use epochcost_systems::testing::{self, SIZES, Trial};

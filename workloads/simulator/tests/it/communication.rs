@@ -2,15 +2,12 @@
 //! 2025 (§4.2) state for LambdaML's exchanges at 16 workers, on the shipped AWS
 //! profile. `experiments/cost-performance/figure2*.yaml` stand on the
 //! constants that are fitted here.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::LazyLock;
 
 use epochcost_simulator::profile::{Constant, Profile};
 use serde_json::json;
-use support::*;
+use crate::support::*;
 
 /// Parameters with a head of ten classes.
 const RESNET50: usize = 23_520_842;

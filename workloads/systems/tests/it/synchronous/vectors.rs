@@ -8,7 +8,7 @@ use epochcost_systems::{
 };
 use serde_json::{Value, json};
 
-use crate::common::*;
+use super::common::*;
 
 /// Parameters that start at zero, and a gradient that the worker's rank gives.
 struct Given {

@@ -1,12 +1,9 @@
 //! Functions in virtual time: cold starts, limits, what a step costs.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use epochcost_simulator::profile::{Constant, Profile};
 use epochcost_simulator::{Limit, Options, Simulated, Simulation, refused, simulate};
 use serde_json::json;
-use support::*;
+use crate::support::*;
 
 fn limited(simulation: Simulation) -> Simulation {
     Simulation {

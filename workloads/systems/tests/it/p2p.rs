@@ -1,6 +1,5 @@
 //! P2P and P2P with Lambda against their closed forms, one process, and
 //! themselves.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

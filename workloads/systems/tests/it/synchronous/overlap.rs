@@ -14,8 +14,8 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::yield_now;
 
-use crate::absence::{channels, short_job, start_with};
-use crate::common::*;
+use super::absence::{channels, short_job, start_with};
+use super::common::*;
 
 /// What a worker does with the parts of its gradient.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,5 +1,4 @@
 //! Every kind of damage to a set has an error of its own, which names the file.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use epochcost_systems::testing::{self, SIZES};
 use epochcost_systems::{Batch, Fidelity, Job, Replicas, Vector, find};
 use serde_json::json;
 
-use crate::common::*;
+use super::common::*;
 
 /// One process that steps with the mean of the sub-batches' gradients: the
 /// digest after each step. The sub-batches are those of the workers' shards, or

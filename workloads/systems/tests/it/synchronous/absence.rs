@@ -17,7 +17,7 @@ use epochcost_systems::{
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
 
-use crate::common::*;
+use super::common::*;
 
 /// How often a worker that waits for ever is let run.
 const TURNS: usize = 2_000;

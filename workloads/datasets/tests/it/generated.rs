@@ -1,5 +1,4 @@
 //! Properties of generated sets.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;

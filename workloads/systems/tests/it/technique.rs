@@ -1,5 +1,4 @@
 //! Early ends and smaller learning rates, alike for all workers.
-#![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! Every shipped profile is of the types that read it, and has no fault.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

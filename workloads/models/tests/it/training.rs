@@ -1,7 +1,5 @@
 //! The training step from outside: counts, determinism, descent, refusals.
 
-#![allow(clippy::unwrap_used)]
-
 use std::num::NonZeroUsize;
 
 use epochcost_kernels::hash::{mix, unit_f32};

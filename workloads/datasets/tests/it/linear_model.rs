@@ -7,7 +7,6 @@
 //! lowered the training loss by less than [`FLAT`] of its value. The best
 //! accuracy met on the way is held to the same bound, so that stopping early
 //! does not help either.
-#![allow(clippy::unwrap_used)]
 
 use epochcost_datasets::{Dataset, Origin, Split, ensure, find, open};
 

@@ -1,8 +1,6 @@
 //! Gradients against PyTorch's in float64 (`golden/`), beside PyTorch's own
 //! distance from them in float32.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use epochcost_systems::testing::{self, SIZES};
 use epochcost_systems::{Fidelity, SettingsError, find};
 use serde_json::{Value, json};
 
-use crate::common::*;
+use super::common::*;
 
 /// Puts, gets, and bytes up and down of one step, in gradients of P bytes:
 /// the formulas as the papers write them and as the published code behaves.

@@ -1,6 +1,5 @@
 //! AllReduce, ScatterReduce and the GPU baseline against their closed forms,
 //! one process, and each other.
-#![allow(clippy::unwrap_used)]
 
 mod absence;
 mod common;

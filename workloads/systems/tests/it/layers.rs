@@ -1,7 +1,6 @@
 //! The folders of `src` and the imports between them: `contract` knows neither
 //! `mechanics` nor `systems`, `mechanics` knows no system, and no system knows
 //! another.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;

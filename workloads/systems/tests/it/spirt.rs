@@ -1,5 +1,4 @@
 //! SPIRT against its closed form, one process, and itself.
-#![allow(clippy::unwrap_used)]
 
 use epochcost_channels::Traffic;
 use epochcost_kernels::codec;

@@ -1,0 +1,6 @@
+//! Tests of datasets: damaged files, generated sets, partitions, in one binary.
+#![allow(clippy::unwrap_used)]
+
+mod damage;
+mod generated;
+mod linear_model;

@@ -1,0 +1,8 @@
+//! Tests of the simulator: closed forms, published communication times, functions and profiles, in one binary.
+#![allow(clippy::unwrap_used)]
+
+mod closed_forms;
+mod communication;
+mod functions;
+mod profiles;
+mod support;

@@ -1,0 +1,11 @@
+//! Tests of training systems: each against one process, closed forms and faults, in one binary.
+#![allow(clippy::unwrap_used)]
+
+mod kubeml;
+mod lambdaml;
+mod layers;
+mod mlless;
+mod p2p;
+mod spirt;
+mod synchronous;
+mod technique;
