@@ -218,12 +218,12 @@ fn one(result: MetricDataResult) -> Result<(String, Vec<f64>), AwsError> {
     let refused = [StatusCode::InternalError, StatusCode::Forbidden];
     match result.status_code {
         Some(code) if refused.contains(&code) => {
-            let said = result.messages.unwrap_or_default();
-            let said = said.into_iter().find_map(|message| message.value);
+            let messages = result.messages.unwrap_or_default();
+            let messages = messages.into_iter().find_map(|message| message.value);
             Err(AwsError::refused(
                 &format!("read CloudWatch's metric {id}"),
                 code.as_str().to_owned(),
-                said.unwrap_or_else(|| "no message".to_owned()),
+                messages.unwrap_or_else(|| "no message".to_owned()),
             ))
         }
         _ => Ok((id, result.values.unwrap_or_default())),

@@ -168,7 +168,7 @@ mod with_clients {
     }
 
     #[test]
-    fn without_credentials_or_a_region_it_is_said_what_to_do() {
+    fn without_credentials_or_a_region_the_error_names_the_remedy() {
         refused(&["clean", "--dry-run"], 2, "AWS_REGION");
         refused(
             &["clean", "--dry-run", "--region", "eu-west-1"],

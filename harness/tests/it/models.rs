@@ -12,8 +12,8 @@ fn epochcost(directory: &Path, arguments: &[&str]) -> Value {
     let mut command = program();
     let output = command.args(arguments).current_dir(directory).output();
     let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

@@ -91,7 +91,7 @@ fn results() -> BTreeSet<Cell> {
 }
 
 #[test]
-fn every_column_is_said_to_hold_results_or_not() {
+fn every_column_states_whether_it_holds_results() {
     let stated: BTreeSet<(String, String)> = columns().into_keys().collect();
     let there: BTreeSet<(String, String)> = tables()
         .into_iter()

@@ -81,14 +81,14 @@ impl Scene {
     #[track_caller]
     fn ends(&self, arguments: &[&str], code: i32) -> Output {
         let output = self.command(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", printed(&output));
         output
     }
 
     #[track_caller]
     fn reproduce(&self, arguments: &[&str], code: i32) -> String {
         let arguments = [&["reproduce", "--out", "out"], arguments].concat();
-        said(&self.ends(&arguments, code))
+        printed(&self.ends(&arguments, code))
     }
 
     fn summary(&self) -> Value {
@@ -114,7 +114,7 @@ impl Scene {
     }
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr];
     texts.map(|text| String::from_utf8_lossy(text)).concat()
 }
@@ -238,9 +238,9 @@ fn a_wrong_reduction_is_refused_wherever_the_file_is_read() {
     let refused = |quick: &str, words: [&str; 2]| {
         let by = format!("evaluate: never\nquick: {quick}");
         let scene = Scene::new(&[("one/a", "evaluate: never", &by)]);
-        let told = said(&scene.ends(&["check", "experiments/one/a.yaml"], 2));
+        let text = printed(&scene.ends(&["check", "experiments/one/a.yaml"], 2));
         for word in words {
-            assert!(told.contains(word), "no {word:?} in:\n{told}");
+            assert!(text.contains(word), "no {word:?} in:\n{text}");
         }
     };
     refused(
@@ -266,15 +266,15 @@ fn what_is_finished_is_not_run_again() {
     let files = ["out/one/a/trials.jsonl", "out/one/a/manifest.json"];
     let before = files.map(|file| fs::metadata(scene.path(file)).unwrap().modified().unwrap());
     let pages = ["html", "md"].map(|extension| scene.page(extension));
-    let told = scene.reproduce(&[], 0);
-    assert!(told.contains("done already"), "{told}");
+    let text = scene.reproduce(&[], 0);
+    assert!(text.contains("done already"), "{text}");
     let after = files.map(|file| fs::metadata(scene.path(file)).unwrap().modified().unwrap());
     assert_eq!(before, after);
     assert_eq!(pages, ["html", "md"].map(|extension| scene.page(extension)));
 
     let first = scene.trials("one/a");
-    let told = scene.reproduce(&["--fresh"], 0);
-    assert!(told.contains("--fresh was given"), "{told}");
+    let text = scene.reproduce(&["--fresh"], 0);
+    assert!(text.contains("--fresh was given"), "{text}");
     assert_eq!(scene.trials("one/a"), first, "a simulation repeats itself");
     assert_eq!(set_aside(&scene, "one/a").len(), 1);
 }
@@ -293,8 +293,8 @@ fn a_run_that_was_cut_off_goes_on() {
     let whole = scene.trials("one/a");
     let file = scene.path("out/one/a/trials.jsonl");
     fs::write(&file, &whole[..whole.len() / 2 + 10]).unwrap();
-    let told = scene.reproduce(&[], 0);
-    assert!(told.contains("goes on after 2 of 4 trials"), "{told}");
+    let text = scene.reproduce(&[], 0);
+    assert!(text.contains("goes on after 2 of 4 trials"), "{text}");
     assert_eq!(scene.trials("one/a"), whole);
     assert!(set_aside(&scene, "one/a").is_empty());
 }
@@ -304,8 +304,8 @@ fn what_is_stale_is_set_aside_and_run_anew() {
     let scene = Scene::new(&[("one/a", "name", "name")]);
     scene.reproduce(&[], 0);
     scene.write("one/a", "workers: 2", "workers: 3");
-    let told = scene.reproduce(&[], 3);
-    assert!(told.contains("the experiment has changed since"), "{told}");
+    let text = scene.reproduce(&[], 3);
+    assert!(text.contains("the experiment has changed since"), "{text}");
     let aside = set_aside(&scene, "one/a");
     let kept = fs::read_to_string(aside[0].join("plan.json")).unwrap();
     assert!(kept.contains("\"workers\": 2"), "{kept}");
@@ -317,13 +317,13 @@ fn what_is_stale_is_set_aside_and_run_anew() {
     let mut changed: Value = serde_json::from_str(&text).unwrap();
     changed["epochcost"]["sha256"] = "00".into();
     fs::write(&manifest, changed.to_string()).unwrap();
-    let told = scene.reproduce(&[], 3);
-    assert!(told.contains("another build of epochcost"), "{told}");
+    let text = scene.reproduce(&[], 3);
+    assert!(text.contains("another build of epochcost"), "{text}");
     assert_eq!(set_aside(&scene, "one/a").len(), 2);
 
     fs::remove_file(&manifest).unwrap();
-    let told = scene.reproduce(&[], 3);
-    assert!(told.contains("no manifest.json"), "{told}");
+    let text = scene.reproduce(&[], 3);
+    assert!(text.contains("no manifest.json"), "{text}");
     assert_eq!(set_aside(&scene, "one/a").len(), 3);
 }
 
@@ -364,8 +364,8 @@ fn an_interrupt_keeps_finished_trials_and_the_next_run_goes_on() {
     assert!(scene.page("html").contains("not reached"));
     let kept = scene.trials("one/b");
 
-    let told = scene.reproduce(&[], 0);
-    assert!(told.contains("one/a: done already"), "{told}");
+    let text = scene.reproduce(&[], 0);
+    assert!(text.contains("one/a: done already"), "{text}");
     let whole = scene.trials("one/b");
     assert!(whole.starts_with(&kept) && whole.lines().count() == 120);
     assert!(scene.states().iter().all(|(_, state)| state == "done"));
@@ -388,7 +388,7 @@ fn one_changed_verdict_changes_page_twin_summary_and_exit_code() {
         "\"published\": 7.0",
     );
     let output = scene.ends(&["report", "out"], 3);
-    assert!(said(&output).contains("one/b: not reproduced"));
+    assert!(printed(&output).contains("one/b: not reproduced"));
     for page in ["html", "md"].map(|extension| scene.page(extension)) {
         assert!(page.contains("outside the band (") && page.contains("Not as expected"));
     }
@@ -460,7 +460,7 @@ fn an_item_on_real_services_is_not_run_where_one_is_missing() {
     ]);
     let mut command = scene.command(&["reproduce", "--out", "out"]);
     let output = command.env("PATH", "").output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
     let expected = [("one/servers", "cannot_run"), ("one/whole", "done")];
     assert_eq!(scene.states(), pairs(&expected));
     let why = scene.summary()["items"][0]["why"]
@@ -476,11 +476,11 @@ fn an_item_that_fails_in_the_middle_leaves_the_others_alone() {
     // A file where its directory should be.
     fs::create_dir_all(scene.path("out/one")).unwrap();
     fs::write(scene.path("out/one/a"), "").unwrap();
-    let told = scene.reproduce(&[], 3);
+    let text = scene.reproduce(&[], 3);
     assert_eq!(
         scene.states(),
         pairs(&[("one/a", "failed"), ("one/b", "done")]),
-        "{told}"
+        "{text}"
     );
 }
 

@@ -85,8 +85,8 @@ impl Scene {
     /// Runs into the directory `out`, with that exit code.
     fn run(&self, out: &str, arguments: &[&str], code: i32) -> (PathBuf, Output) {
         let output = self.command(out, arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{printed}");
         (self.0.path().join(out), output)
     }
 }
@@ -284,8 +284,8 @@ fn training_in_virtual_time_gives_the_losses_of_real_time() {
     let rows = |platform: &str| {
         let mut command = scene.command(platform, &["--platform", platform]);
         let output = command.env(WORKER_VARIABLE, &worker).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
         json(&scene.0.path().join(platform).join("summary.json"))["rows"].clone()
     };
     let (local, simulated) = (rows("local"), rows("sim"));

@@ -161,7 +161,7 @@ impl Cloud {
     pub fn assert_empty(&self) {
         let arguments = ["clean", "--dry-run", "--json", "--region", REGION];
         let left = self.run(Path::new("."), &arguments);
-        assert_eq!(left.status.code(), Some(0), "{}", said(&left));
+        assert_eq!(left.status.code(), Some(0), "{}", printed(&left));
         let found: Value = serde_json::from_slice(&left.stdout).unwrap();
         assert_eq!(found, Value::Array(vec![]));
         let form = "application/x-www-form-urlencoded";
@@ -229,7 +229,7 @@ fn ask_at(url: &str, method: &str, path: &str, service: &str, content: &str, bod
     answer
 }
 
-pub fn said(output: &Output) -> String {
+pub fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, experiment, said};
+use crate::cloud::{Cloud, experiment, printed};
 
 /// Request on its way to AWS.
 struct ProxiedRequest<'a> {
@@ -171,7 +171,7 @@ fn run_system(
         .unwrap();
     cloud.assert_empty();
     let trials = std::fs::read_to_string(out.join("trials.jsonl")).unwrap_or_default();
-    Some((output.status.code().unwrap(), said(&output), trials))
+    Some((output.status.code().unwrap(), printed(&output), trials))
 }
 
 fn is_invocation(request: &ProxiedRequest<'_>) -> bool {
@@ -202,20 +202,20 @@ fn first(
 #[test]
 fn a_service_that_throttles_or_fails_once_is_asked_again() {
     for (status, code) in [(429, "TooManyRequestsException"), (500, "ServiceException")] {
-        let Some((exit, said, _)) = run(first(1, is_invocation, status, code)) else {
+        let Some((exit, printed, _)) = run(first(1, is_invocation, status, code)) else {
             return;
         };
-        assert_eq!(exit, 0, "{said}");
+        assert_eq!(exit, 0, "{printed}");
     }
 }
 
 #[test]
 fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
     for (status, code) in [(429, "TooManyRequestsException"), (500, "ServiceException")] {
-        let Some((exit, said, trials)) = run(first(usize::MAX, is_invocation, status, code)) else {
+        let Some((exit, printed, trials)) = run(first(usize::MAX, is_invocation, status, code)) else {
             return;
         };
-        assert_eq!(exit, 3, "{said}");
+        assert_eq!(exit, 3, "{printed}");
         assert!(trials.contains(code), "{trials}");
     }
 }
@@ -228,11 +228,11 @@ fn expired_credentials_and_missing_permissions_end_the_run() {
         (is_role, "AccessDenied", "docs/aws.md"),
     ];
     for (is_it, code, remedy) in rules {
-        let Some((exit, said, _)) = run(first(usize::MAX, is_it, 403, code)) else {
+        let Some((exit, printed, _)) = run(first(usize::MAX, is_it, 403, code)) else {
             return;
         };
-        assert_eq!(exit, 5, "{said}");
-        assert!(said.contains(code) && said.contains(remedy), "{said}");
+        assert_eq!(exit, 5, "{printed}");
+        assert!(printed.contains(code) && printed.contains(remedy), "{printed}");
     }
 }
 
@@ -246,10 +246,10 @@ fn a_log_that_comes_late_is_waited_for() {
             Fate::Through
         }
     };
-    let Some((exit, said, trials)) = run(late) else {
+    let Some((exit, printed, trials)) = run(late) else {
         return;
     };
-    assert_eq!(exit, 0, "{said}");
+    assert_eq!(exit, 0, "{printed}");
     assert!(trials.contains("REPORT lines of all"), "{trials}");
 }
 
@@ -270,10 +270,10 @@ fn a_log_that_stays_partial_fails_the_trial() {
             Fate::Through
         }
     };
-    let Some((exit, said, trials)) = run(partial) else {
+    let Some((exit, printed, trials)) = run(partial) else {
         return;
     };
-    assert_eq!(exit, 3, "{said}");
+    assert_eq!(exit, 3, "{printed}");
     assert!(trials.contains("REPORT lines of 0 of "), "{trials}");
 }
 
@@ -292,10 +292,10 @@ fn lines_that_come_twice_count_once() {
             Fate::Through
         }
     };
-    let Some((exit, said, trials)) = run(twice) else {
+    let Some((exit, printed, trials)) = run(twice) else {
         return;
     };
-    assert_eq!(exit, 0, "{said}");
+    assert_eq!(exit, 0, "{printed}");
     assert!(trials.contains("more than once"), "{trials}");
     assert!(trials.contains("REPORT lines of all"), "{trials}");
 }
@@ -310,10 +310,10 @@ fn an_event_that_is_delivered_twice_counts_once() {
             Fate::Through
         }
     };
-    let Some((exit, said, trials)) = run(twice) else {
+    let Some((exit, printed, trials)) = run(twice) else {
         return;
     };
-    assert_eq!(exit, 0, "{said}");
+    assert_eq!(exit, 0, "{printed}");
     assert!(trials.contains("ran again"), "{trials}");
     assert!(trials.contains("of all 3 invocations"), "{trials}");
     // Both are paid for, and CloudWatch counts both.
@@ -325,10 +325,10 @@ fn no_capacity_and_a_quota_too_small_are_named_in_the_trials_row() {
     let is_start = |request: &ProxiedRequest<'_>| request.body.contains("Action=RunInstances");
     for code in ["InsufficientInstanceCapacity", "VcpuLimitExceeded"] {
         let rule = first(usize::MAX, is_start, 400, code);
-        let Some((exit, said, trials)) = run_system("gpu_baseline", rule) else {
+        let Some((exit, printed, trials)) = run_system("gpu_baseline", rule) else {
             return;
         };
-        assert_eq!(exit, 3, "{said}");
+        assert_eq!(exit, 3, "{printed}");
         assert!(trials.contains(code), "{trials}");
     }
 }
@@ -337,9 +337,9 @@ fn no_capacity_and_a_quota_too_small_are_named_in_the_trials_row() {
 fn an_instance_that_never_reports_is_named_in_the_trials_row() {
     let is_log = |request: &ProxiedRequest<'_>| request.path.ends_with("/log.txt");
     let rule = first(usize::MAX, is_log, 404, "NoSuchKey");
-    let Some((exit, said, trials)) = run_system("gpu_baseline", rule) else {
+    let Some((exit, printed, trials)) = run_system("gpu_baseline", rule) else {
         return;
     };
-    assert_eq!(exit, 3, "{said}");
+    assert_eq!(exit, 3, "{printed}");
     assert!(trials.contains("ended without a log"), "{trials}");
 }

@@ -12,7 +12,7 @@ mod faults;
 
 use epochcost_servers::find;
 
-use cloud::{Cloud, REGION, assert_metrics_agree, digests, experiment, said, written};
+use cloud::{Cloud, REGION, assert_metrics_agree, digests, experiment, printed, written};
 
 #[test]
 fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
@@ -25,7 +25,7 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     let out = |path: &Path| path.display().to_string();
     let run = |arguments: &[&str]| cloud.run(directory.path(), arguments);
     let ran = run(&["run", &file, "--platform", "local", "--out", &out(&local)]);
-    assert_eq!(ran.status.code(), Some(0), "{}", said(&ran));
+    assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
     let ran = run(&[
         "run",
         &file,
@@ -35,7 +35,7 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
         "--out",
         &out(&aws),
     ]);
-    assert_eq!(ran.status.code(), Some(0), "{}", said(&ran));
+    assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
     let (expected, found) = (digests(&local), digests(&aws));
     // Four systems of 3 workers, one of one process; 2 epochs of 2 batches.
     assert_eq!(expected.len(), (4 * 3 + 1) * 2 * 2, "{expected:?}");
@@ -46,7 +46,7 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     cloud.assert_empty();
     // The harness's keys appear in no file and no message.
     assert!(!written(&aws).contains("c4n4ry"));
-    assert!(!said(&ran).contains("c4n4ry"));
+    assert!(!printed(&ran).contains("c4n4ry"));
 }
 
 /// The whole smoke experiment: tensor stores and the queue on hosts of their own, workflows
@@ -63,8 +63,8 @@ fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
         let out = out.display().to_string();
         let arguments = ["run", file, "--platform", platform, "--yes", "--out", &out];
         let ran = cloud.run(directory.path(), &arguments);
-        assert_eq!(ran.status.code(), Some(0), "{platform}: {}", said(&ran));
-        assert!(!said(&ran).contains("c4n4ry"));
+        assert_eq!(ran.status.code(), Some(0), "{platform}: {}", printed(&ran));
+        assert!(!printed(&ran).contains("c4n4ry"));
     }
     cloud.assert_empty();
     assert!(!written(&aws).contains("c4n4ry"));
@@ -109,7 +109,7 @@ fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
         .env("EPOCHCOST_TENSORDB", broken)
         .output()
         .unwrap();
-    assert_eq!(ran.status.code(), Some(3), "{}", said(&ran));
+    assert_eq!(ran.status.code(), Some(3), "{}", printed(&ran));
     cloud.assert_empty();
     let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
     assert!(
@@ -128,8 +128,8 @@ fn nothing_is_made_without_consent_or_over_the_limit() {
     let file = experiment(directory.path(), "systems: [scatterreduce]\n");
     let run = |arguments: &[&str]| cloud.run(directory.path(), arguments);
     let refused = run(&["run", &file, "--platform", "aws"]);
-    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-    assert!(said(&refused).contains("--yes"), "{}", said(&refused));
+    assert_eq!(refused.status.code(), Some(2), "{}", printed(&refused));
+    assert!(printed(&refused).contains("--yes"), "{}", printed(&refused));
     let arguments = [
         "run",
         &file,
@@ -140,7 +140,7 @@ fn nothing_is_made_without_consent_or_over_the_limit() {
         "0.0001",
     ];
     let refused = run(&arguments);
-    assert_eq!(refused.status.code(), Some(6), "{}", said(&refused));
+    assert_eq!(refused.status.code(), Some(6), "{}", printed(&refused));
     cloud.assert_empty();
 }
 
@@ -210,8 +210,8 @@ fn kill_after_each(cloud: &Cloud, system: &str, resources: usize, stride: usize)
             0 => cloud.run(directory.path(), &["clean", "--yes", "--region", REGION]),
             _ => cloud.run(directory.path(), &[&arguments[..], &["--resume"]].concat()),
         };
-        let said = said(&teardown);
-        assert_eq!(teardown.status.code(), Some(0), "after {lines}: {said}");
+        let printed = printed(&teardown);
+        assert_eq!(teardown.status.code(), Some(0), "after {lines}: {printed}");
         cloud.assert_empty();
     }
 }

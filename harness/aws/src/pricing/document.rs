@@ -217,7 +217,7 @@ fn about(query: &Query, tiers: &[Tier]) -> String {
     let mut about = query.about.clone();
     for tier in &tiers[1..] {
         about.push_str(&format!(
-            ", {} from {} {}s a month on",
+            ", {} from {} {}s per month on",
             tier.usd, tier.from, query.unit
         ));
     }

@@ -98,11 +98,11 @@ impl Functions for Instances {
 
 /// Returns the outcome in the last line of a process's output.
 fn outcome(exit: Exit, lines: &[String]) -> Result<Outcome, String> {
-    let said = lines
+    let printed = lines
         .iter()
         .rev()
         .find_map(|line| line.strip_prefix(OUTCOME_PREFIX));
-    match said.map(serde_json::from_str::<Result<Outcome, String>>) {
+    match printed.map(serde_json::from_str::<Result<Outcome, String>>) {
         Some(Ok(outcome)) => outcome,
         Some(Err(error)) => Err(format!("its outcome cannot be read: {error}")),
         None => Err(format!("its process ended without an outcome: {exit}")),

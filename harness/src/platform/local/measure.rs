@@ -132,7 +132,7 @@ impl Probe<'_> {
             found: if out_of_memory {
                 format!("ended when it took more ({peak_mb} MB were seen)")
             } else {
-                said(&lines)
+                printed(&lines)
             },
         })
     }
@@ -143,8 +143,8 @@ impl Probe<'_> {
         let (process, lines) = self.start("storage", 2 * STORAGE_MB)?;
         let exit = ended(&process).await;
         let watched = exit.is_some_and(|exit| exit.out_of_storage);
-        let said = said(&lines);
-        let written_mb = said.strip_suffix(" MB written");
+        let printed = printed(&lines);
+        let written_mb = printed.strip_suffix(" MB written");
         let written_mb: Option<f64> = written_mb.and_then(|mb| mb.parse().ok());
         let full = written_mb.is_some_and(|mb| mb == f64::from(STORAGE_MB));
         Ok(MeasuredLimit {
@@ -155,7 +155,7 @@ impl Probe<'_> {
             found: if watched {
                 "ended when it wrote more".to_owned()
             } else {
-                said
+                printed
             },
         })
     }
@@ -166,7 +166,7 @@ async fn ended(process: &Process) -> Option<Exit> {
 }
 
 /// Returns the last line that a probe wrote.
-fn said(lines: &Lines) -> String {
+fn printed(lines: &Lines) -> String {
     let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
     let last = lines.last().cloned();
     last.unwrap_or_else(|| "it ended without a word".to_owned())

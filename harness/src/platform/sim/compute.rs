@@ -66,11 +66,11 @@ pub(super) async fn run(
         .write_all(&request)
         .await
         .map_err(io("send the simulation"))?;
-    let said = tokio::spawn(async move {
-        let mut said = String::new();
+    let printed = tokio::spawn(async move {
+        let mut printed = String::new();
         // Output that cannot be read is not shown.
-        let _ = errors.read_to_string(&mut said).await;
-        said
+        let _ = errors.read_to_string(&mut printed).await;
+        printed
     });
     let mut lines = BufReader::new(output).lines();
     while let Some(line) = lines
@@ -84,10 +84,10 @@ pub(super) async fn run(
             Err(error) => return Err(failed(&format!("it answers {line:.80}: {error}"))),
         }
     }
-    let said = said.await.unwrap_or_default();
+    let printed = printed.await.unwrap_or_default();
     Err(failed(&format!(
         "it ended without an answer: {}",
-        said.trim()
+        printed.trim()
     )))
 }
 

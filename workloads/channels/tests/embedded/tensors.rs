@@ -97,7 +97,7 @@ async fn settings_arrive_with_all_their_bits() {
 }
 
 #[tokio::test]
-async fn errors_say_what_the_store_said() {
+async fn errors_repeat_what_the_store_answered() {
     let (_server, _store, client) = start().await;
     let missing = client.mean("m", &["odd \"key\"\r\n/é".into()]).await;
     assert!(

@@ -23,7 +23,7 @@ fn message<T>(result: Result<T>) -> String {
 }
 
 /// Errors of every client for an endpoint that it cannot use.
-async fn all_said(endpoint: &Endpoint) -> Vec<String> {
+async fn all_errors(endpoint: &Endpoint) -> Vec<String> {
     let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
     let scope = fresh_scope();
     let mut all = vec![message(open_tensors(endpoint, &scope, &objects).await)];
@@ -65,7 +65,7 @@ async fn no_error_holds_a_password() {
             let url = format!("{scheme}://user-{CANARY}:{CANARY}@{address}");
             let endpoint = endpoint(&url);
             assert!(!format!("{endpoint} {endpoint:?}").contains(CANARY));
-            for text in all_said(&endpoint).await {
+            for text in all_errors(&endpoint).await {
                 assert!(!text.contains(CANARY), "{scheme} at {address}: {text}");
             }
         }

@@ -123,9 +123,9 @@ impl Storage {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.lines().next().unwrap_or("it ended without a word");
-        Err(format!("nothing can be mounted ({said})"))
+        let printed = String::from_utf8_lossy(&output.stderr);
+        let printed = printed.lines().next().unwrap_or("it ended without a word");
+        Err(format!("nothing can be mounted ({printed})"))
     }
 }
 

@@ -267,7 +267,7 @@ fn has_libclang() -> bool {
         .filter(|path| file_name(path).starts_with("llvm-"))
         .map(|path| path.join("lib"));
     let directories = LIBRARIES.iter().map(PathBuf::from).chain(below_llvm);
-    let asked = said(Command::new("llvm-config").arg("--libdir")).map(PathBuf::from);
+    let asked = printed(Command::new("llvm-config").arg("--libdir")).map(PathBuf::from);
     directories.chain(asked).any(|directory| {
         let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
         entries.any(|entry| is_libclang(&file_name(&entry.path())))
@@ -283,7 +283,7 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn said(command: &mut Command) -> Option<String> {
+fn printed(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned())

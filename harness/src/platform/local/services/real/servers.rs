@@ -274,17 +274,17 @@ mod tests {
 
     #[test]
     fn the_scheme_says_what_is_spoken() {
-        let said = |kind| spoken("redis://:secret@127.0.0.1:6379", kind);
+        let address = |kind| spoken("redis://:secret@127.0.0.1:6379", kind);
         assert_eq!(
-            said(TensorStoreKind::Module),
+            address(TensorStoreKind::Module),
             "redis://:secret@127.0.0.1:6379"
         );
         assert_eq!(
-            said(TensorStoreKind::Plain),
+            address(TensorStoreKind::Plain),
             "redis+plain://:secret@127.0.0.1:6379"
         );
         assert_eq!(
-            said(TensorStoreKind::Lua),
+            address(TensorStoreKind::Lua),
             "redis+lua://:secret@127.0.0.1:6379"
         );
     }
