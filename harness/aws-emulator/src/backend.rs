@@ -3,6 +3,8 @@
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use bytes::Bytes;
 use epochcost::platform::local::InvocationLines;
+use epochcost_channels::ChannelError;
+use epochcost_channels::client::plain_http;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -14,11 +16,11 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    pub(crate) fn new(endpoint: &str) -> Self {
-        Self {
+    pub(crate) fn new(endpoint: &str) -> Result<Self, ChannelError> {
+        Ok(Self {
             endpoint: endpoint.trim_end_matches('/').to_owned(),
-            client: Client::new(),
-        }
+            client: plain_http()?,
+        })
     }
 
     /// Returns the endpoint, without a slash at its end.

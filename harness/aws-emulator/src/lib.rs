@@ -50,11 +50,11 @@ impl Emulator {
     /// whose instances of `region` run here.
     ///
     /// # Errors
-    /// When there is no free port.
+    /// When there is no free port, or no HTTP client can be made.
     pub async fn start(backend: &str, region: &str) -> std::io::Result<Self> {
-        let behind = || Backend::new(backend);
-        let objects = http::serve(objects::routes(behind())).await?;
-        let functions = Arc::new(FunctionStore::new(behind()));
+        let behind = Backend::new(backend).map_err(std::io::Error::other)?;
+        let objects = http::serve(objects::routes(behind.clone())).await?;
+        let functions = Arc::new(FunctionStore::new(behind.clone()));
         let metrics = functions.metrics();
         let own = Own {
             metrics,
@@ -63,13 +63,13 @@ impl Emulator {
         };
         let server = http::serve(routes(own)).await?;
         let endpoints = Endpoints {
-            backend: behind().endpoint().to_owned(),
+            backend: behind.endpoint().to_owned(),
             objects: objects.endpoint(),
             own: server.endpoint(),
         };
         functions.set_endpoints(endpoints.clone());
         let cloud = Surroundings {
-            backend: behind(),
+            backend: behind,
             endpoints,
             region: region.to_owned(),
         };

@@ -6,7 +6,7 @@ use std::env;
 use async_trait::async_trait;
 use bytes::Bytes;
 use epochcost_channels::ChannelError;
-use epochcost_channels::client::Signer;
+use epochcost_channels::client::{Signer, https, plain_http};
 use epochcost_systems::{
     ExecutionStatus, Invoke, Outcome, Result, SystemError, Task, execution_name,
 };
@@ -60,7 +60,11 @@ impl Control {
     /// # Errors
     /// [`ChannelError`] when AWS' own settings in the environment are unusable.
     pub fn new(platform: &Platform) -> Result<Self, ChannelError> {
-        let client = Client::new();
+        // The services of AWS speak HTTPS unless a variable names another endpoint.
+        let client = match platform {
+            Platform::Local(_) => plain_http()?,
+            Platform::Aws(_) => https()?,
+        };
         Ok(match platform {
             Platform::Local(endpoint) => Self {
                 lambda: endpoint.clone(),

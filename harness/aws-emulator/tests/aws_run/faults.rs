@@ -50,7 +50,7 @@ fn proxy(upstream: &str, rule: Rule) -> String {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let state = Proxy {
         upstream: upstream.to_owned(),
-        client: reqwest::Client::new(),
+        client: epochcost_channels::client::plain_http().unwrap(),
         rule,
     };
     std::thread::spawn(move || {
@@ -212,7 +212,8 @@ fn a_service_that_throttles_or_fails_once_is_asked_again() {
 #[test]
 fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
     for (status, code) in [(429, "TooManyRequestsException"), (500, "ServiceException")] {
-        let Some((exit, printed, trials)) = run(first(usize::MAX, is_invocation, status, code)) else {
+        let Some((exit, printed, trials)) = run(first(usize::MAX, is_invocation, status, code))
+        else {
             return;
         };
         assert_eq!(exit, 3, "{printed}");
@@ -232,7 +233,10 @@ fn expired_credentials_and_missing_permissions_end_the_run() {
             return;
         };
         assert_eq!(exit, 5, "{printed}");
-        assert!(printed.contains(code) && printed.contains(remedy), "{printed}");
+        assert!(
+            printed.contains(code) && printed.contains(remedy),
+            "{printed}"
+        );
     }
 }
 

@@ -16,6 +16,7 @@ use object_store::{
 
 use reqwest::Method;
 
+use super::http::{https, plain_http, use_ring};
 use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
 use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
@@ -69,6 +70,7 @@ impl S3Objects {
 
     /// Returns the settings of a client: address, region and credentials.
     fn builder(&self) -> AmazonS3Builder {
+        use_ring();
         if self.endpoint.scheme == Scheme::S3 {
             // Keys and a session's token from the environment, else those of the
             // instance; AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_S3 as the SDK reads them.
@@ -80,6 +82,11 @@ impl S3Objects {
             .with_region(&self.endpoint.options.region)
             .with_access_key_id(key)
             .with_secret_access_key(secret)
+    }
+
+    /// Returns whether requests go over HTTP without TLS.
+    fn is_plain(&self) -> bool {
+        self.endpoint.scheme == Scheme::Http
     }
 
     fn bucket(&self, bucket: &str) -> Result<Arc<AmazonS3>> {
@@ -100,6 +107,8 @@ impl S3Objects {
             .with_client_options(
                 ClientOptions::new()
                     .with_allow_http(true)
+                    // Plain HTTP needs no certificate, and a machine may have none.
+                    .with_no_system_certificates(self.is_plain())
                     .with_connect_timeout(self.endpoint.connect_timeout())
                     // A large object on a slow network takes longer than the default 30 s.
                     .with_timeout(self.endpoint.options.timeout),
@@ -136,9 +145,12 @@ impl S3Objects {
             reason: causes(&error.without_url()),
         };
         // Send it; an existing bucket answers with a conflict.
-        let request = reqwest::Client::new()
-            .put(url)
-            .timeout(self.endpoint.options.timeout);
+        let client = if self.is_plain() {
+            plain_http()?
+        } else {
+            https()?
+        };
+        let request = client.put(url).timeout(self.endpoint.options.timeout);
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         if status.is_success() || status == reqwest::StatusCode::CONFLICT {
@@ -308,7 +320,7 @@ fn answered(error: &object_store::Error) -> bool {
 }
 
 /// Formats an error with its chain of causes, each text once.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

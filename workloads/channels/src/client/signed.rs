@@ -22,6 +22,7 @@ impl Signer {
     /// # Errors
     /// [`ChannelError::Endpoint`] when the environment is unusable.
     pub fn from_environment(region: &str) -> Result<Self> {
+        super::http::use_ring();
         // The library's credential providers are private, and a store is the only way
         // to them. No request is sent to this bucket.
         let store = AmazonS3Builder::from_env()
@@ -55,7 +56,9 @@ impl Signer {
             request = request.header(*name, *value);
         }
         let mut request: HttpRequest = request.body(body.into()).map_err(unusable)?;
-        AwsAuthorizer::new(&credential, service, &self.region).authorize(&mut request, None);
+        AwsAuthorizer::new(&credential, service, &self.region)
+            .try_authorize(&mut request, None)
+            .map_err(unusable)?;
         let signed = request.headers().iter();
         let signed = signed.map(|(name, value)| {
             let value = value.to_str().map_err(unusable);
