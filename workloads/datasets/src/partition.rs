@@ -73,6 +73,57 @@ pub fn minibatches(samples: &[u32], batch_size: usize) -> impl Iterator<Item = &
         .take(full_batches(samples.len(), batch_size))
 }
 
+/// Cuts a worker's samples into ⌈samples / `batch_size`⌉ full batches, in order, so
+/// that every sample is in one: the last is filled up from the first samples.
+///
+/// A batch size of 0 gives no batches, and no samples give none.
+pub fn covering_minibatches(samples: &[u32], batch_size: usize) -> impl Iterator<Item = Vec<u32>> {
+    (0..covering_batches(samples.len(), batch_size)).map(move |batch| {
+        let around = samples.iter().cycle().skip(batch * batch_size);
+        around.take(batch_size).copied().collect()
+    })
+}
+
+/// Returns the number of [`covering_minibatches`] of `samples` samples.
+#[must_use]
+pub fn covering_batches(samples: usize, batch_size: usize) -> usize {
+    if batch_size == 0 {
+        return 0;
+    }
+    samples.div_ceil(batch_size)
+}
+
+/// Returns the positions that epoch `epoch` visits in a share of `len` samples, if
+/// each epoch visits `visited` of them: the epochs go through the share without
+/// repetition, in a pass that `order_of_pass` permutes, and then begin the next pass.
+/// So ⌈`len` / `visited`⌉ epochs from the first visit every sample.
+///
+/// An empty share has no positions. Where an epoch visits the whole share, its pass has
+/// the epoch's number.
+pub fn epoch_positions(
+    len: usize,
+    visited: usize,
+    epoch: usize,
+    mut order_of_pass: impl FnMut(usize) -> Vec<u32>,
+) -> Vec<u32> {
+    let mut positions = Vec::with_capacity(visited);
+    if len == 0 {
+        return positions;
+    }
+    let mut next = epoch * visited;
+    while positions.len() < visited {
+        let order = order_of_pass(next / len);
+        let rest = order.get(next % len..).unwrap_or_default();
+        let taken = rest.len().min(visited - positions.len());
+        if taken == 0 {
+            break;
+        }
+        positions.extend_from_slice(&rest[..taken]);
+        next += taken;
+    }
+    positions
+}
+
 /// Returns the number of full batches of `batch_size` in `samples`; 0 for a batch
 /// size of 0.
 #[must_use]
@@ -148,11 +199,46 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn covering_minibatches_hold_every_sample(len in 0u32..500, size in 1usize..100) {
+            let samples: Vec<u32> = (0..len).rev().collect();
+            let batches: Vec<Vec<u32>> = covering_minibatches(&samples, size).collect();
+            prop_assert_eq!(batches.len(), covering_batches(samples.len(), size));
+            prop_assert!(batches.iter().all(|batch| batch.len() == size));
+            let all = batches.concat();
+            prop_assert_eq!(&all[..samples.len()], samples.as_slice());
+            // Those of full batches come first, unchanged.
+            for (full, covering) in minibatches(&samples, size).zip(&batches) {
+                prop_assert_eq!(full, covering.as_slice());
+            }
+        }
+
+        #[test]
+        fn epochs_go_through_the_share_pass_by_pass(
+            len in 1usize..300, visited in 1usize..300, seed: u64,
+        ) {
+            let order = |pass| epoch_order(len, seed, 0, pass);
+            let epochs = len.div_ceil(visited);
+            let mut seen: Vec<u32> = (0..epochs)
+                .flat_map(|epoch| epoch_positions(len, visited, epoch, order))
+                .collect();
+            prop_assert_eq!(seen.len(), epochs * visited);
+            prop_assert_eq!(seen[..len].to_vec(), order(0));
+            seen.sort_unstable();
+            seen.dedup();
+            prop_assert_eq!(seen.len(), len);
+            prop_assert_eq!(epoch_positions(len, len, 3, order), order(3));
+        }
+    }
+
     #[test]
     fn zero_workers_or_batch_size_give_no_shards_or_batches() {
         assert!(shards(10, 0, 1).is_empty());
         assert_eq!(shard_len(10, 0, 0), 0);
         assert_eq!(minibatches(&[1, 2], 0).count(), 0);
+        assert_eq!(covering_minibatches(&[1, 2], 0).count(), 0);
+        assert!(epoch_positions(0, 3, 1, |_| Vec::new()).is_empty());
         assert_eq!(full_batches(12_500, 512), 24);
     }
 

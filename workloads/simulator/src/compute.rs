@@ -13,6 +13,7 @@ use epochcost_systems::{
 };
 
 use crate::profile::ModelCost;
+use crate::recorded::Recorded;
 use crate::station::Station;
 
 /// The size of what one invocation computed, which decides how much memory it
@@ -40,6 +41,10 @@ pub(crate) struct ModelledCompute {
     /// Whether this sandbox has built the model already.
     pub(crate) is_built: Arc<AtomicBool>,
     pub(crate) real: Option<Box<dyn Compute>>,
+    /// Values of the trial that is timed again.
+    pub(crate) recorded: Option<Arc<Recorded>>,
+    /// Worker of the invocation.
+    pub(crate) rank: usize,
 }
 
 impl ModelledCompute {
@@ -162,8 +167,16 @@ impl Compute for ModelledCompute {
         self.station.compute(core_s, seconds).await;
         match &mut self.real {
             Some(real) => at_once(real.evaluate(parameters, statistics, test)),
-            None => Ok(None),
+            None => {
+                let recorded = self.recorded.as_ref();
+                Ok(recorded
+                    .and_then(|recorded| recorded.evaluation(test.index, test.rank, test.epoch)))
+            }
         }
+    }
+
+    fn recorded_density(&self, epoch: usize, batch: Option<usize>) -> Option<f64> {
+        self.recorded.as_ref()?.density(self.rank, epoch, batch)
     }
 }
 

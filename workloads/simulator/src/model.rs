@@ -1,6 +1,7 @@
 //! Input and outcome of a simulation.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use epochcost_systems::{
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::Infeasible;
 use crate::profile::{ModelCost, Profile};
+use crate::recorded::Recorded;
 
 /// The description of a simulated trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,9 @@ pub struct Options {
     pub data: Option<(Bytes, Bytes)>,
     /// The maker of real models; without it, values are sizes only.
     pub compute: Option<MakeCompute>,
+    /// Records of a trained trial that is timed again: what depends on values and decides
+    /// times. Only sizes exist then.
+    pub recorded: Option<Arc<Recorded>>,
     /// Whether the record of every step is kept, or only their totals.
     pub keeps_steps: bool,
     /// Whether every poll is simulated, also those that would find nothing: the same

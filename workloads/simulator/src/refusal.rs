@@ -41,9 +41,13 @@ pub fn refused(
         return Ok(Infeasible::new(Limit::PackageSize, reason));
     }
     // Functions that wait for each other must run at once: workers, or one
-    // function of each peer. Functions that a worker on an instance calls do not
-    // wait for others.
-    let (waiting, who) = match system.bind(job)?.launch() {
+    // function of each peer. Asynchronous workers do not wait for others, and
+    // neither do functions that a worker on an instance calls.
+    let bound = system.bind(job)?;
+    if !bound.waits() {
+        return Ok(None);
+    }
+    let (waiting, who) = match bound.launch() {
         Launch::Workers(workers) => {
             let on_functions =
                 |(name, _): &&(&str, usize)| system.deployment().host_of(name) == Host::Function;

@@ -17,7 +17,8 @@ pub mod testing;
 pub use contract::arithmetic::ArithmeticMeter;
 pub use contract::compute_hook::{ComputeHook, HookedCompute};
 pub use contract::data::{
-    DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key,
+    DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, VALIDATION_KEY, minibatch_in, minibatch_key,
+    shard_key,
 };
 pub use contract::dataset::{dataset_objects, phantom_objects};
 pub use contract::deployment::{
@@ -30,8 +31,8 @@ pub use contract::models::{ModelSizes, find_model, models};
 pub use contract::pause::{Pause, PollTarget, SkippedPolls};
 pub use contract::process;
 pub use contract::record::{
-    ChannelTraffic, Evaluation, GpuUsage, InvokedTask, LAST_LINE_PREFIX, OUTCOME_PREFIX,
-    PurposeTraffic, RECORD_PREFIX, Record, Stage, StageSeconds, StepRecord, TASK_PREFIX,
+    ChannelTraffic, Evaluation, GpuUsage, InvokedTask, LAST_LINE_PREFIX, OUTCOME_PREFIX, Polls,
+    PurposeTraffic, RECORD_PREFIX, Record, Stage, StageSeconds, StepRecord, TASK_PREFIX, Waits,
 };
 pub use contract::requests::{
     ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests,
@@ -43,7 +44,7 @@ pub use contract::system::{BoundSystem, Launch, Outcome, Replicas, Sizes, System
 pub use contract::technique::{EarlyStopping, ReduceOnPlateau, Techniques};
 pub use contract::training_system::TrainingSystem;
 pub use contract::vector::Vector;
-pub use contract::workflow::State;
+pub use contract::workflow::{FanOut, State};
 pub use contract::world::{
     Batch, Channels, Clock, Compute, GradientOutput, Invoke, Recorder, TensorStores, World,
 };

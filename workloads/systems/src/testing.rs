@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 use epochcost_channels::{Payload, TensorStore, Traffic};
+use epochcost_datasets::partition;
 use epochcost_kernels::hash;
 use serde_json::{Map, Value};
 
@@ -15,7 +16,8 @@ use crate::{
     Batch, Channels, Clock, Compute, DATASET_BUCKET, DataLayout, DataPlan, Device, DriveError,
     Driven, Evaluate, Evaluation, Fidelity, Functions, GradientOutput, InvokeError, Job, Outcome,
     Record, Recorder, Requests, Result, Sizes, StepRecord, System, SystemError, TEST_KEY,
-    TRAIN_KEY, Task, Vector, World, drive, find, minibatch_key, requests, shard_key,
+    TRAIN_KEY, Task, VALIDATION_KEY, Vector, World, drive, find, minibatch_key, requests,
+    shard_key,
 };
 
 /// The sizes of the model: a prime, so that no chunking comes out even.
@@ -51,6 +53,7 @@ pub fn job(
             dataset: "numbers".into(),
             record_bytes: RECORD_BYTES,
             train_samples: workers * 6,
+            validation_samples: 0,
             test_samples: 4,
             augment: false,
         },
@@ -136,9 +139,41 @@ pub async fn run_with(
     run_on(job, &Data::new(job), compute).await
 }
 
+/// Failures of invocations that are not their code's own.
+#[async_trait]
+pub trait Failures: Send + Sync {
+    /// Ends when the platform kills the running invocation of `task`; by default never.
+    async fn killed(&self, _task: &Task) {
+        std::future::pending().await
+    }
+
+    /// Whether an invocation of `task` that has ended well is reported as failed.
+    fn is_lost(&self, _task: &Task) -> bool {
+        false
+    }
+}
+
+/// No failures.
+struct Sound;
+
+impl Failures for Sound {}
+
+/// Runs a job whose invocations compute with what `compute` makes, and fail as
+/// `failures` says.
+///
+/// # Errors
+/// The first invocation that failed without a caller waiting for it.
+pub async fn run_failing(
+    job: &Job,
+    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+    failures: Arc<dyn Failures>,
+) -> Result<Trial, DriveError> {
+    run_whole(job, &Data::new(job), Box::new(compute), None, failures).await
+}
+
 /// The records of both splits, one after another.
 pub struct Data {
-    /// Training records, as many as the workers use in an epoch: worker 0's, then worker 1's, ….
+    /// Training records, [`share`] of each worker: worker 0's, then worker 1's, ….
     pub train: Bytes,
     /// The test split.
     pub test: Bytes,
@@ -147,7 +182,7 @@ pub struct Data {
 impl Data {
     /// Arbitrary records, as many as the job uses.
     pub fn new(job: &Job) -> Self {
-        let train = job.workers * job.batches_per_worker * job.batch_size;
+        let train = job.workers * share(job);
         Self {
             train: records(job, 0, train),
             test: records(job, 0, job.data.test_samples),
@@ -184,6 +219,18 @@ pub async fn run_limited(
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
     limit: Option<Duration>,
 ) -> Result<Trial, DriveError> {
+    run_whole(job, data, Box::new(compute), limit, Arc::new(Sound)).await
+}
+
+type MakeCompute = Box<dyn Fn() -> Box<dyn Compute> + Send + Sync>;
+
+async fn run_whole(
+    job: &Job,
+    data: &Data,
+    compute: MakeCompute,
+    limit: Option<Duration>,
+    failures: Arc<dyn Failures>,
+) -> Result<Trial, DriveError> {
     let system = known(&job.system)?;
     let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
     let channels = Channels {
@@ -197,11 +244,12 @@ pub async fn run_limited(
     let platform = Platform {
         system,
         channels: channels.clone(),
-        compute: Box::new(compute),
+        compute,
         clock: Arc::new(Since(Instant::now())),
         records: records.clone(),
         invoke: Arc::new(requests),
         limit,
+        failures,
     };
     let driven = drive(system, job, &platform, follow_ups).await?;
     let records = std::mem::take(&mut *records.locked());
@@ -212,9 +260,16 @@ pub async fn run_limited(
     })
 }
 
-/// The records of mini-batch `batch` of worker `rank`.
+/// Returns the training samples of each worker: an even share of the job's, or as many as
+/// an epoch uses where these are more.
+pub fn share(job: &Job) -> usize {
+    let used = job.batch_size * job.batches_per_worker;
+    used.max(job.data.train_samples / job.workers)
+}
+
+/// The records of the pre-cut mini-batch `batch` of worker `rank`.
 pub fn minibatch_records(job: &Job, rank: usize, batch: usize) -> Payload {
-    let first = (rank * job.batches_per_worker + batch) * job.batch_size;
+    let first = rank * share(job) + batch * job.batch_size;
     records(job, first, job.batch_size).into()
 }
 
@@ -227,24 +282,32 @@ pub fn records(job: &Job, first: usize, count: usize) -> Bytes {
 }
 
 async fn store_data(job: &Job, data: &Data, layout: DataLayout, channels: &Channels) -> Result<()> {
-    let share = job.batch_size * job.batches_per_worker;
-    let train = |first: usize, count: usize| -> Payload {
-        let size = job.data.record_bytes;
-        data.train
-            .slice(first * size..(first + count) * size)
-            .into()
-    };
+    let share = share(job);
+    let size = job.data.record_bytes;
+    let train_bytes =
+        |first: usize, count: usize| data.train.slice(first * size..(first + count) * size);
+    let train = |first: usize, count: usize| -> Payload { train_bytes(first, count).into() };
     let mut objects = vec![(TEST_KEY.to_owned(), data.test.clone().into())];
+    if job.data.validation_samples > 0 {
+        // Other records than those of training.
+        let first = job.workers * share;
+        let held_out = records(job, first, job.data.validation_samples);
+        objects.push((VALIDATION_KEY.to_owned(), held_out.into()));
+    }
     match layout {
         DataLayout::Whole => objects.push((TRAIN_KEY.into(), train(0, share * job.workers))),
         DataLayout::Shards => objects
             .extend((0..job.workers).map(|rank| (shard_key(rank), train(rank * share, share)))),
         DataLayout::Minibatches => {
             for rank in 0..job.workers {
-                for batch in 0..job.batches_per_worker {
+                let samples: Vec<u32> = (0..share as u32).collect();
+                let batches = partition::covering_minibatches(&samples, job.batch_size);
+                for (batch, samples) in batches.enumerate() {
                     let key = minibatch_key(job.workers, job.batch_size, rank, batch);
-                    let first = rank * share + batch * job.batch_size;
-                    objects.push((key, train(first, job.batch_size)));
+                    let records = samples
+                        .iter()
+                        .map(|sample| train_bytes(rank * share + *sample as usize, 1));
+                    objects.push((key, records.collect::<Vec<_>>().concat().into()));
                 }
             }
         }
@@ -365,17 +428,19 @@ impl Compute for Formula {
 struct Platform {
     system: &'static dyn System,
     channels: Channels,
-    compute: Box<dyn Fn() -> Box<dyn Compute> + Send + Sync>,
+    compute: MakeCompute,
     clock: Arc<Since>,
     records: Arc<Records>,
     invoke: Arc<Requests>,
     limit: Option<Duration>,
+    failures: Arc<dyn Failures>,
 }
 
 #[async_trait]
 impl Functions for Platform {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
         let (function, rank) = (task.function.clone(), task.rank);
+        let invoked = task.clone();
         let mut world = World::new(
             task,
             &self.channels,
@@ -386,13 +451,21 @@ impl Functions for Platform {
         )
         .with_limit(self.limit);
         let system = self.system;
-        let ended = tokio::spawn(async move { system.run(&mut world).await }).await;
+        let mut running = tokio::spawn(async move { system.run(&mut world).await });
+        let ended = tokio::select! {
+            ended = &mut running => ended,
+            () = self.failures.killed(&invoked) => {
+                running.abort();
+                running.await
+            }
+        };
         let failed = |reason: String| InvokeError {
             function,
             rank,
             reason,
         };
         match ended {
+            Ok(Ok(_)) if self.failures.is_lost(&invoked) => Err(failed("it was lost".into())),
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(error)) => Err(failed(error.to_string())),
             Err(panicked) => Err(failed(panicked.to_string())),

@@ -175,8 +175,13 @@ impl Control {
         if self.deployed.is_none() {
             return written(task);
         }
+        let system = epochcost_systems::find(&task.job.system);
+        let bound = system.map(|system| system.bind(&task.job)).transpose()?;
+        let rounds = bound.map_or(1, |bound| bound.rounds());
         let mut input = json!(task);
-        input["batches"] = (0..task.job.batches_per_worker).collect();
+        // The definition names the round of every input.
+        input["round"] = json!(task.round);
+        input["batches"] = task.minibatches(rounds).collect();
         Ok(input.to_string())
     }
 }

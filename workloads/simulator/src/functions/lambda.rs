@@ -23,6 +23,8 @@ pub(crate) struct Lambda {
     timeout_s: Option<f64>,
     /// Whether a state machine invokes the functions.
     is_workflow: bool,
+    /// Iterations of an inline Map state that run at the same time.
+    map_concurrency: usize,
 }
 
 impl Lambda {
@@ -40,6 +42,11 @@ impl Lambda {
         );
         Self {
             pool: Pool::new(&trial.engine, has_limits.then_some(limits)),
+            map_concurrency: if has_limits {
+                trial.profile.workflow.map_concurrency_limit as usize
+            } else {
+                usize::MAX
+            },
             timeout_s: has_limits.then_some(timeout_s.min(function.timeout_s_limit)),
             trial,
             memory_mb,
@@ -161,5 +168,8 @@ impl Functions for Lambda {
             Some(reason) => Err(failed(reason)),
             None => ended.map_err(|error| failed(error.to_string())),
         }
+    }
+    fn map_concurrency(&self) -> usize {
+        self.map_concurrency
     }
 }

@@ -21,6 +21,7 @@ use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, Handle, locked};
 use crate::model::{Invocation, MakeCompute, Totals};
 use crate::profile::{ModelCost, Profile};
+use crate::recorded::Recorded;
 use crate::services::Services;
 use crate::station::{Jitter, Station, StationSpec};
 
@@ -33,6 +34,7 @@ pub(crate) struct Trial {
     pub(crate) cost: Arc<ModelCost>,
     pub(crate) sizes: Sizes,
     pub(crate) real: Option<MakeCompute>,
+    pub(crate) recorded: Option<Arc<Recorded>>,
     pub(crate) requests: Requests,
     pub(crate) arithmetic: ArithmeticMeter,
     pub(crate) records: Arc<Records>,
@@ -81,6 +83,8 @@ impl Trial {
             computed: computed.clone(),
             is_built,
             real: self.real.as_ref().map(|make| make()).transpose()?,
+            recorded: self.recorded.clone(),
+            rank: task.rank,
         };
         // The channels from it.
         let channels = channels(&station);

@@ -3,6 +3,8 @@
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
+use super::constant::FittedTo;
+
 /// The origin of a compute profile's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,6 +62,10 @@ pub struct ModelCost {
     /// Quality of the fit, where the times were fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
+    /// Published figures that the numbers were derived from; none if they were
+    /// taken from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fitted_to: Option<FittedTo>,
     /// Source of the numbers.
     pub source: String,
     /// Date of the source, `YYYY-MM-DD`.
@@ -110,7 +116,7 @@ impl ModelCost {
         if self.source.trim().is_empty() || self.date.trim().is_empty() {
             return Some("state who measured it, and when");
         }
-        None
+        self.fitted_to.as_ref().and_then(FittedTo::fault)
     }
 }
 
@@ -144,6 +150,12 @@ impl ComputeProfile {
         let mut faults: Vec<(String, String)> = models
             .filter_map(|cost| Some((cost.model.clone(), cost.fault()?.to_owned())))
             .collect();
+        if self.origin == ComputeOrigin::Published {
+            let unnamed = self.models.iter().filter(|cost| cost.fitted_to.is_none());
+            let reason = "numbers of origin `published` name what they are derived from: give \
+                          `fitted_to: {source: PAPER, cells: [FILE:LINE:COLUMN]}`";
+            faults.extend(unnamed.map(|cost| (cost.model.clone(), reason.to_owned())));
+        }
         if self.schema != 1 {
             faults.push(("schema".into(), "this program reads version 1".into()));
         }

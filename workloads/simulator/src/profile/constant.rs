@@ -2,6 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Published figures that a number was fitted to. A simulation that uses the
+/// number cannot confirm them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FittedTo {
+    /// Publication: paper, and table or section.
+    pub source: String,
+    /// Cells of the published tables that hold the figures, `FILE:LINE:COLUMN`;
+    /// empty if no table holds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<String>,
+}
+
+impl FittedTo {
+    /// Returns the mistake in it, if there is one.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        let is_empty = self.source.trim().is_empty();
+        is_empty.then_some("`fitted_to` names its publication: give `source`")
+    }
+}
+
 /// A number that a simulation uses, and its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +39,10 @@ pub struct Constant {
     pub source: String,
     /// Date of the source, `YYYY-MM-DD`.
     pub date: String,
+    /// Published figures that the value was fitted to; none if it was taken
+    /// from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fitted_to: Option<FittedTo>,
 }
 
 impl Constant {
@@ -54,6 +79,7 @@ impl Constant {
         if self.source.trim().is_empty() || self.date.trim().is_empty() {
             return Some("every constant names its source and date".into());
         }
-        None
+        let fitted = self.fitted_to.as_ref();
+        fitted.and_then(FittedTo::fault).map(str::to_owned)
     }
 }

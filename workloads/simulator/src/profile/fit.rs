@@ -222,6 +222,7 @@ mod tests {
                 fixed_mb: 0.0,
                 sample_mb: 0.0,
                 fit: None,
+                fitted_to: None,
                 source: "a test".into(),
                 date: "2026-11-21".into(),
             };

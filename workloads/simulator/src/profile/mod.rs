@@ -10,7 +10,7 @@ mod fit;
 mod platform;
 
 pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
-pub use constant::Constant;
+pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
 pub use platform::{
     BandwidthPoint, FunctionDevice, FunctionModel, HostModel, InstanceModel, ObjectStoreModel,

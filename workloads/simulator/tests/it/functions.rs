@@ -89,6 +89,59 @@ fn batches_wait_for_their_turn_where_few_may_run() {
     );
 }
 
+/// An inline Map state runs so many iterations at a time; a Parallel state runs all
+/// of its branches.
+#[test]
+fn an_inline_map_has_a_limit_and_a_parallel_state_has_none() {
+    let mut profile = Profile::ideal();
+    profile.workflow.map_concurrency_limit = 2.0;
+    for (system, fan_out, seconds) in [
+        ("spirt", "map", 30.0),
+        ("spirt", "parallel", 10.0),
+        ("p2p_lambda", "map", 30.0),
+        ("p2p_lambda", "parallel", 10.0),
+    ] {
+        let settings = match system {
+            "spirt" => json!({ "fan_out": fan_out }),
+            _ => json!({"fan_out": fan_out, "status_poll_ms": 10}),
+        };
+        let job = job(system, 1, 6, settings);
+        let simulation = limited(simulation(job, 1_000, &profile, 10.0));
+        let simulated = outcome(&simulation);
+        assert_eq!((&simulated.failure, &simulated.infeasible), (&None, &None));
+        // Six gradients of ten seconds, two or all at a time.
+        let late = simulated.wall_s - seconds;
+        assert!((0.0..0.1).contains(&late), "{system} {fan_out}: {late}");
+        // Without limits there is none.
+        let mut unlimited = simulation;
+        unlimited.has_limits = false;
+        assert!(outcome(&unlimited).wall_s < 10.1);
+    }
+}
+
+/// Asynchronous workers need not run at the same time.
+#[test]
+fn workers_that_wait_for_no_other_are_not_refused() {
+    let mut profile = Profile::ideal();
+    profile.function.concurrency_limit = 3.0;
+    for (system, is_refused) in [("lambdaml_allreduce", true), ("lambdaml_async", false)] {
+        let job = job(system, 4, 2, json!({}));
+        let simulation = limited(simulation(job, 1_000, &profile, 5.0));
+        let refusal = refused(&simulation, 20.0).unwrap();
+        assert_eq!(refusal.is_some(), is_refused, "{system}");
+        if !is_refused {
+            // The fourth begins when another ends.
+            let simulated = outcome(&simulation);
+            assert_eq!((&simulated.failure, &simulated.infeasible), (&None, &None));
+            assert!(
+                (simulated.wall_s - 20.0).abs() < 0.1,
+                "{}",
+                simulated.wall_s
+            );
+        }
+    }
+}
+
 #[test]
 fn a_function_gains_sandboxes_at_the_stated_rate() {
     let mut profile = Profile::ideal();

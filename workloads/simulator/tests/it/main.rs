@@ -3,6 +3,9 @@
 
 mod closed_forms;
 mod communication;
+mod convoys;
 mod functions;
 mod profiles;
 mod support;
+mod timed_again;
+mod waits;

@@ -91,8 +91,16 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
         self.system.launch(self.job, &self.settings)
     }
 
+    fn waits(&self) -> bool {
+        self.system.waits(&self.settings)
+    }
+
     fn states(&self) -> Vec<State> {
-        self.system.states()
+        self.system.states(&self.settings)
+    }
+
+    fn rounds(&self) -> usize {
+        self.system.rounds(self.job, &self.settings)
     }
 
     fn traffic(&self, sizes: Sizes) -> Result<Traffic> {

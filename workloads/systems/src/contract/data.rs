@@ -1,14 +1,17 @@
 //! How a dataset lies in the object store, and how workers read it.
 
 use epochcost_channels::Payload;
+use epochcost_datasets::partition;
 use epochcost_kernels::hash;
 
-use crate::{Batch, Result, SystemError, World};
+use crate::{Batch, Job, Result, SystemError, World};
 
 /// The bucket that holds the dataset.
 pub const DATASET_BUCKET: &str = "dataset";
 /// The whole training split.
 pub const TRAIN_KEY: &str = "train";
+/// The validation split.
+pub const VALIDATION_KEY: &str = "validation";
 /// The test split.
 pub const TEST_KEY: &str = "test";
 
@@ -33,8 +36,21 @@ pub fn minibatch_key(workers: usize, batch_size: usize, rank: usize, batch: usiz
     format!("worker{workers}/batch{batch_size}/w-{rank}_{batch}")
 }
 
+/// Number of pre-cut mini-batches of worker `rank`: all that its share needs, of which an
+/// epoch uses `batches_per_worker`.
+pub fn minibatches_of(job: &Job, rank: usize) -> usize {
+    let share = partition::shard_len(job.data.train_samples, job.workers, rank);
+    partition::covering_batches(share, job.batch_size).max(job.batches_per_worker)
+}
+
+/// Number of the pre-cut mini-batch that is the `batch`-th of `epoch` for worker `owner`:
+/// epochs go through all of them in turn.
+pub fn minibatch_in(job: &Job, owner: usize, epoch: usize, batch: usize) -> usize {
+    (epoch * job.batches_per_worker + batch) % minibatches_of(job, owner).max(1)
+}
+
 /// Records fetched once, from which batches are drawn in an order shuffled
-/// every epoch.
+/// for every pass over them.
 pub(crate) struct Shard {
     records: Payload,
     record_bytes: usize,
@@ -65,14 +81,25 @@ impl Shard {
         })
     }
 
-    /// Mini-batch `index` of `epoch`, shuffled by (`seed`, `stream`, `epoch`).
-    pub(crate) fn batches(&self, world: &World, seed: u64, stream: u64, epoch: usize) -> Order {
+    /// The order of `epoch`, which visits `batches` mini-batches: epochs go through the
+    /// records in passes, each shuffled by (the job's seed, `stream`, the pass).
+    pub(crate) fn batches(
+        &self,
+        world: &World,
+        stream: u64,
+        epoch: usize,
+        batches: usize,
+    ) -> Order {
         let order = match &self.records {
             Payload::Phantom { .. } | Payload::Headed { .. } => Vec::new(),
             Payload::Bytes(_) => {
                 // A shard holds far fewer samples than u32 counts; the rest is never reached.
                 let samples = u32::try_from(self.samples).unwrap_or(u32::MAX);
-                hash::permutation(samples, hash::mix(hash::mix(seed, stream), epoch as u64))
+                let seed = hash::mix(world.task.job.seed, stream);
+                let visited = batches * world.task.job.batch_size;
+                partition::epoch_positions(samples as usize, visited, epoch, |pass| {
+                    hash::permutation(samples, hash::mix(seed, pass as u64))
+                })
             }
         };
         Order {
@@ -123,14 +150,20 @@ pub(crate) struct Order {
     epoch: usize,
 }
 
-/// Fetches a pre-cut mini-batch.
-pub(crate) async fn minibatch(world: &World, owner: usize, batch: usize) -> Result<Batch> {
+/// Fetches the pre-cut mini-batch that is the `batch`-th of `epoch` for worker `owner`.
+pub(crate) async fn minibatch(
+    world: &World,
+    owner: usize,
+    epoch: usize,
+    batch: usize,
+) -> Result<Batch> {
     let job = &world.task.job;
-    let key = minibatch_key(job.workers, job.batch_size, owner, batch);
+    let number = minibatch_in(job, owner, epoch, batch);
+    let key = minibatch_key(job.workers, job.batch_size, owner, number);
     let records = fetch(world, &key).await?;
     Ok(Batch {
         rank: owner,
-        epoch: world.task.epoch,
+        epoch,
         index: batch,
         records,
     })
@@ -138,12 +171,23 @@ pub(crate) async fn minibatch(world: &World, owner: usize, batch: usize) -> Resu
 
 /// Fetches the test split.
 pub(crate) async fn test_split(world: &World, epoch: usize) -> Result<Batch> {
-    let records = fetch(world, TEST_KEY).await?;
+    split(world, epoch, TEST_KEY).await
+}
+
+/// Fetches the validation split, if the job has one.
+pub(crate) async fn validation_split(world: &World, epoch: usize) -> Result<Option<Batch>> {
+    if world.task.job.data.validation_samples == 0 {
+        return Ok(None);
+    }
+    split(world, epoch, VALIDATION_KEY).await.map(Some)
+}
+
+async fn split(world: &World, epoch: usize, key: &str) -> Result<Batch> {
     Ok(Batch {
         rank: world.rank(),
         epoch,
-        index: 0,
-        records,
+        index: usize::from(key == VALIDATION_KEY),
+        records: fetch(world, key).await?,
     })
 }
 

@@ -4,9 +4,13 @@ use bytes::Bytes;
 use epochcost_channels::Payload;
 use epochcost_datasets::partition;
 
-use crate::{DataLayout, Job, Result, SystemError, TEST_KEY, TRAIN_KEY, minibatch_key, shard_key};
+use crate::{
+    DataLayout, Job, Result, SystemError, TEST_KEY, TRAIN_KEY, VALIDATION_KEY, minibatch_key,
+    shard_key,
+};
 
-/// The objects of the dataset bucket, from the records of both splits.
+/// The objects of the dataset bucket, from the records of both splits of the dataset. The
+/// validation split is the end of the training split.
 ///
 /// # Errors
 /// [`SystemError::Data`] when the job wants more samples than there are.
@@ -16,10 +20,15 @@ pub fn dataset_objects(
     train: &Bytes,
     test: &Bytes,
 ) -> Result<Vec<(String, Bytes)>> {
-    let size = job.data.record_bytes;
-    let train = first(train, job.data.train_samples, size, TRAIN_KEY)?;
-    let test = first(test, job.data.test_samples, size, TEST_KEY)?;
+    let (size, plan) = (job.data.record_bytes, &job.data);
+    let all = plan.train_samples + plan.validation_samples;
+    let mut train = first(train, all, size, TRAIN_KEY)?;
+    let validation = train.split_off(plan.train_samples * size);
+    let test = first(test, plan.test_samples, size, TEST_KEY)?;
     let mut objects = vec![(TEST_KEY.to_owned(), test)];
+    if plan.validation_samples > 0 {
+        objects.push((VALIDATION_KEY.to_owned(), validation));
+    }
     match layout {
         DataLayout::Whole => objects.push((TRAIN_KEY.to_owned(), train)),
         _ => objects.extend(
@@ -37,6 +46,10 @@ pub fn phantom_objects(job: &Job, layout: DataLayout) -> Vec<(String, Payload)> 
         bytes: (samples * job.data.record_bytes) as u64,
     };
     let mut objects = vec![(TEST_KEY.to_owned(), phantom(job.data.test_samples))];
+    if job.data.validation_samples > 0 {
+        let held_out = phantom(job.data.validation_samples);
+        objects.push((VALIDATION_KEY.to_owned(), held_out));
+    }
     match layout {
         DataLayout::Whole => {
             objects.push((TRAIN_KEY.to_owned(), phantom(job.data.train_samples)));
@@ -59,12 +72,12 @@ fn parts(job: &Job, layout: DataLayout) -> Vec<(String, Vec<u32>)> {
             .map(|(rank, shard)| (shard_key(rank), shard))
             .collect();
     }
-    let mut parts = Vec::with_capacity(job.workers * job.batches_per_worker);
+    let mut parts = Vec::new();
     for (rank, shard) in shards {
-        let batches = partition::minibatches(&shard, job.batch_size);
-        for (batch, samples) in batches.take(job.batches_per_worker).enumerate() {
+        let batches = partition::covering_minibatches(&shard, job.batch_size);
+        for (batch, samples) in batches.enumerate() {
             let key = minibatch_key(job.workers, job.batch_size, rank, batch);
-            parts.push((key, samples.to_vec()));
+            parts.push((key, samples));
         }
     }
     parts
@@ -99,6 +112,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::contract::data::minibatches_of;
     use crate::{DataPlan, Device, Evaluate, Fidelity};
 
     use super::*;
@@ -114,6 +128,7 @@ mod tests {
                 dataset: "d".into(),
                 record_bytes: 2,
                 train_samples: samples,
+                validation_samples: 0,
                 test_samples: 1,
                 augment: false,
             },
@@ -139,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn minibatches_are_the_heads_of_the_shards(
+        fn minibatches_are_the_shards_in_order(
             workers in 1usize..6, batch_size in 1usize..9, batches in 1usize..5, extra in 0usize..20,
         ) {
             let samples = workers * (batch_size * batches) + extra;
@@ -149,14 +164,16 @@ mod tests {
             };
             let (shards, cut) = (of(DataLayout::Shards), of(DataLayout::Minibatches));
             prop_assert_eq!(shards.len(), workers + 1);
-            prop_assert_eq!(cut.len(), workers * batches + 1);
+            let all: usize = (0..workers).map(|rank| minibatches_of(&job, rank)).sum();
+            prop_assert_eq!(cut.len(), all + 1);
             let total: usize = shards.values().map(Bytes::len).sum();
             prop_assert_eq!(total, 2 * samples + 2);
             for rank in 0..workers {
-                let head: Vec<u8> = (0..batches)
+                let cut: Vec<u8> = (0..minibatches_of(&job, rank))
                     .flat_map(|batch| cut[&minibatch_key(workers, batch_size, rank, batch)].to_vec())
                     .collect();
-                prop_assert_eq!(&shards[&shard_key(rank)][..head.len()], head.as_slice());
+                let shard = &shards[&shard_key(rank)];
+                prop_assert_eq!(&cut[..shard.len()], shard.as_ref());
             }
             prop_assert_eq!(&of(DataLayout::Whole)[TRAIN_KEY], &train(samples));
         }
@@ -177,6 +194,32 @@ mod tests {
                     phantom.collect::<BTreeMap<_, _>>()
                 );
             }
+        }
+    }
+
+    #[test]
+    fn the_validation_split_is_the_end_and_in_no_share() {
+        let mut job = job(8, 2, 2, 2);
+        (job.data.train_samples, job.data.validation_samples) = (8, 3);
+        for layout in [
+            DataLayout::Whole,
+            DataLayout::Shards,
+            DataLayout::Minibatches,
+        ] {
+            let objects = dataset_objects(&job, layout, &train(11), &TEST).unwrap();
+            let sizes = phantom_objects(&job, layout);
+            assert_eq!(objects.len(), sizes.len());
+            let mut trained: Vec<u8> = Vec::new();
+            for (key, object) in objects {
+                match key.as_str() {
+                    TEST_KEY => {}
+                    VALIDATION_KEY => assert_eq!(&object[..], &train(11)[16..]),
+                    _ => trained.extend(object.iter()),
+                }
+            }
+            let mut samples: Vec<&[u8]> = trained.chunks_exact(2).collect();
+            samples.sort_unstable();
+            assert_eq!(samples.concat(), &train(8)[..]);
         }
     }
 

@@ -28,6 +28,12 @@ pub struct InvokeError {
 pub trait Functions: Send + Sync {
     /// Invokes the task's function and waits for its answer.
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError>;
+
+    /// Returns how many iterations of an inline Map state run at the same time;
+    /// without a limit by default.
+    fn map_concurrency(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// Functions and instances of one trial, each where its system wants it.
@@ -48,6 +54,10 @@ impl<F: Functions, I: Functions> Functions for ByHost<F, I> {
             Host::Instance => self.instances.invoke(task).await,
         }
     }
+
+    fn map_concurrency(&self) -> usize {
+        self.functions.map_concurrency()
+    }
 }
 
 /// Work that was done to run a job.
@@ -62,6 +72,8 @@ pub struct Driven {
 struct Driver<'a> {
     functions: &'a dyn Functions,
     states: Vec<State>,
+    /// Executions per peer and epoch.
+    rounds: usize,
     /// Whether executions are the trial itself, so that one that fails ends
     /// it; otherwise, the worker that started one polls its status.
     is_workflow: bool,
@@ -77,8 +89,9 @@ impl Driver<'_> {
     }
 
     async fn execute(&self, task: Task) -> Result<(), InvokeError> {
-        workflow::execute(&self.states, &task, self.functions).await?;
-        let batches = task.job.batches_per_worker;
+        let batches = task.minibatches(self.rounds);
+        workflow::execute(&self.states, &task, batches.clone(), self.functions).await?;
+        let batches = batches.len();
         let sum = |count: fn(&State, usize) -> u64| -> u64 {
             self.states.iter().map(|state| count(state, batches)).sum()
         };
@@ -137,6 +150,7 @@ pub async fn drive(
         rank,
         epoch: 0,
         batch: None,
+        round: 0,
     };
     let FollowUps {
         received: mut follow_ups,
@@ -158,6 +172,7 @@ pub async fn drive(
     let driver = Driver {
         functions,
         states: bound.states(),
+        rounds: bound.rounds(),
         is_workflow,
         ended,
         invocations: AtomicU64::new(0),

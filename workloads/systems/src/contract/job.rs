@@ -1,3 +1,6 @@
+use std::ops::Range;
+
+use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 
@@ -62,8 +65,12 @@ pub struct DataPlan {
     pub dataset: String,
     /// Bytes of one record.
     pub record_bytes: usize,
-    /// Training samples of the whole dataset.
+    /// Samples that are trained on: the first of the dataset's training split.
     pub train_samples: usize,
+    /// Samples of the training split that are held out, those after the first
+    /// `train_samples`: techniques and searches follow the loss on them. 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub validation_samples: usize,
     /// Test samples evaluated on.
     pub test_samples: usize,
     /// Whether training images are cropped and flipped at random.
@@ -140,4 +147,33 @@ pub struct Task {
     pub epoch: usize,
     /// The mini-batch it works on, for functions that do one.
     pub batch: Option<usize>,
+    /// The round of the epoch, for functions of a workflow that has several per epoch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: usize,
+}
+
+/// Whether a count is its default, which is not written.
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Task {
+    /// Returns the mini-batches of the task's round, where an epoch has `rounds`: an even
+    /// share of them, the first rounds one more.
+    pub fn minibatches(&self, rounds: usize) -> Range<usize> {
+        chunk_range(self.job.batches_per_worker, rounds.max(1), self.round)
+    }
+
+    /// Returns the task of the round after this one, in this epoch or the next; `None`
+    /// after the last round of the last epoch.
+    pub fn next_round(&self, rounds: usize) -> Option<Self> {
+        let is_last = self.round + 1 >= rounds;
+        let next = Self {
+            round: if is_last { 0 } else { self.round + 1 },
+            epoch: self.epoch + usize::from(is_last),
+            batch: None,
+            ..self.clone()
+        };
+        (next.epoch < self.job.epochs).then_some(next)
+    }
 }

@@ -1,7 +1,7 @@
 use std::ops::AddAssign;
 
 use epochcost_channels::Traffic;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{StageUsages, Task};
 
@@ -220,6 +220,50 @@ impl AddAssign for PurposeTraffic {
     }
 }
 
+/// Polls that found nothing, of waits for what another worker sends.
+///
+/// Their number depends on how fast the service answers. Their time does not, so
+/// that both tell how many polls another service would have answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Polls {
+    /// Requests, also those that a simulation skips.
+    pub requests: u64,
+    /// Time of the polls and of the pauses after them, seconds.
+    pub seconds: f64,
+    /// Pauses between a poll and the next, as the system's settings state them,
+    /// seconds.
+    pub paused_s: f64,
+}
+
+impl AddAssign for Polls {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.seconds += other.seconds;
+        self.paused_s += other.paused_s;
+    }
+}
+
+/// Polls that found nothing, by kind of request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waits {
+    /// Gets of objects that were not there yet.
+    pub gets: Polls,
+    /// Listings without an object that was awaited.
+    pub lists: Polls,
+    /// Counts of messages in a queue that holds too few.
+    pub counts: Polls,
+}
+
+impl AddAssign for Waits {
+    fn add_assign(&mut self, other: Self) {
+        self.gets += other.gets;
+        self.lists += other.lists;
+        self.counts += other.counts;
+    }
+}
+
 /// A step of a worker, or a stage function of a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -241,6 +285,10 @@ pub struct StepRecord {
     pub usage: StageUsages,
     /// Traffic that it sent and received.
     pub traffic: PurposeTraffic,
+    /// Polls of its waits, part of its traffic; null in results of versions that
+    /// did not record them.
+    #[serde(default)]
+    pub waits: Option<Waits>,
     /// Mean training loss of the mini-batch, before the update.
     pub loss: Option<f64>,
     /// Share of the gradient's entries that were sent (1 without a filter).
@@ -252,16 +300,22 @@ pub struct StepRecord {
     pub parameters_digest: Option<String>,
 }
 
-/// Test loss and accuracy.
+/// Loss and accuracy on the test split or the validation split.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
-    /// Mean test loss.
+    /// Mean loss; NaN, written as null, where training diverged.
+    #[serde(deserialize_with = "null_is_nan")]
     pub loss: f64,
     /// Correct predictions.
     pub correct: usize,
     /// Samples evaluated.
     pub samples: usize,
+}
+
+/// Reads a number, of which JSON writes null where it is not finite.
+fn null_is_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 impl Evaluation {
@@ -304,8 +358,19 @@ pub enum Record {
         epoch: usize,
         /// Time, seconds on the platform's clock.
         at_s: f64,
-        /// The result.
+        /// The result on the test split.
         evaluation: Evaluation,
+        /// The result on the validation split, where the job has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        validation: Option<Evaluation>,
+    },
+    /// A loss or a model's evaluation was not a finite number: training diverged. Written
+    /// once per invocation.
+    Diverged {
+        /// The worker.
+        rank: usize,
+        /// The epoch.
+        epoch: usize,
     },
     /// A task that computed on a GPU ended.
     Gpu(GpuUsage),

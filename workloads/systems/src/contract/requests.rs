@@ -98,9 +98,13 @@ pub fn requests() -> (Requests, FollowUps) {
     (asking, driving)
 }
 
-/// The name of the execution with this input: one per peer and epoch.
+/// The name of the execution with this input: one per peer, epoch and round.
 pub fn execution_name(task: &Task) -> String {
-    format!("{}-{}-{}", task.job.trial, task.rank, task.epoch)
+    let name = format!("{}-{}-{}", task.job.trial, task.rank, task.epoch);
+    match task.round {
+        0 => name,
+        round => format!("{name}-{round}"),
+    }
 }
 
 impl Requests {
@@ -178,6 +182,7 @@ mod tests {
             rank: 1,
             epoch: 2,
             batch: None,
+            round: 0,
         }
     }
 

@@ -15,7 +15,7 @@ pub enum Launch {
     /// loops over its batches. Pairs of function and rank.
     Workers(Vec<(&'static str, usize)>),
     /// First `bootstrap` once per peer, then one execution of the state machine
-    /// per peer and epoch; the last state starts the next.
+    /// per peer, epoch and round; the last state starts the next.
     Workflow {
         /// The function that prepares a peer.
         bootstrap: &'static str,
@@ -118,9 +118,17 @@ pub trait BoundSystem: Send + Sync {
     /// Functions that a platform starts.
     fn launch(&self) -> Launch;
 
+    /// Whether the functions that [`launch`](Self::launch) names wait for each other,
+    /// so that all must run at the same time.
+    fn waits(&self) -> bool;
+
     /// The states of one execution of its state machine, in order; none where
     /// it has no state machine.
     fn states(&self) -> Vec<State>;
+
+    /// Executions of its state machine per peer and epoch, each for a part of the epoch's
+    /// mini-batches ([`Task::minibatches`](crate::Task::minibatches)).
+    fn rounds(&self) -> usize;
 
     /// The exchange's traffic over all workers and epochs of one trial, in the
     /// counts that do not depend on timing (see [`Traffic::untimed`]).

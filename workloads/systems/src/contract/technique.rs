@@ -1,4 +1,4 @@
-//! What a job does when its loss on the test split no longer falls: a smaller
+//! What a job does when its loss on the validation split no longer falls: a smaller
 //! learning rate, an early end.
 //!
 //! Both are settings of a system (`reduce_on_plateau`, `early_stopping`), null
@@ -65,8 +65,9 @@ impl Techniques {
         *self == Self::default()
     }
 
-    /// Refuses values out of range, and a job that does not evaluate every
-    /// epoch.
+    /// Refuses values out of range, a job that does not evaluate every epoch, and one
+    /// without a validation split: a technique that follows the loss on the test split
+    /// would select on what accuracy is reported of.
     ///
     /// # Errors
     /// Names the setting that does not fit.
@@ -79,11 +80,16 @@ impl Techniques {
             field: field.into(),
             reason: reason.into(),
         };
+        let field = match self.early_stopping {
+            Some(_) => "early_stopping",
+            None => "reduce_on_plateau",
+        };
+        if job.data.validation_samples == 0 {
+            let reason = "it follows the loss on a validation split, and there is none; set \
+                          dataset: {validation: 0.1}";
+            return Err(unusable(field, reason));
+        }
         if job.evaluate != Evaluate::EveryEpoch {
-            let field = match self.early_stopping {
-                Some(_) => "early_stopping",
-                None => "reduce_on_plateau",
-            };
             let reason = "it follows the loss after each epoch; set evaluate: every_epoch";
             return Err(unusable(field, reason));
         }

@@ -63,10 +63,22 @@ pub trait TrainingSystem: Send + Sync {
     /// Functions that a platform starts.
     fn launch(&self, job: &Job, settings: &Self::Settings) -> Launch;
 
+    /// Whether the functions that [`launch`](Self::launch) names wait for each other,
+    /// so that all must run at the same time; true by default.
+    fn waits(&self, _settings: &Self::Settings) -> bool {
+        true
+    }
+
     /// The states of one execution of its state machine, in order; none where
     /// it has no state machine.
-    fn states(&self) -> Vec<State> {
+    fn states(&self, _settings: &Self::Settings) -> Vec<State> {
         Vec::new()
+    }
+
+    /// Executions of its state machine per peer and epoch, each for a part of the epoch's
+    /// mini-batches.
+    fn rounds(&self, _job: &Job, _settings: &Self::Settings) -> usize {
+        1
     }
 
     /// The exchange's traffic over all workers and epochs of one trial, in the

@@ -1,6 +1,10 @@
 //! Workflows as data, and the one interpreter that runs them.
 
+use std::ops::Range;
+
 use futures_util::future::{BoxFuture, try_join_all};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
 
 use crate::{Functions, InvokeError, Task};
 
@@ -12,29 +16,44 @@ pub enum State {
         /// The function.
         function: &'static str,
     },
-    /// Invokes a function once for each mini-batch, all at the same time.
-    MapBatches {
+    /// Invokes a function once for each mini-batch of the round.
+    Batches {
         /// The function.
         function: &'static str,
+        /// The kind of state that invokes it.
+        fan_out: FanOut,
     },
+}
+
+/// Kind of state that invokes a function for each mini-batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FanOut {
+    /// A Parallel state with a branch for each mini-batch, as the papers generate
+    /// it: all run at the same time.
+    #[default]
+    Parallel,
+    /// An inline Map state over the mini-batches: of its iterations, only so many
+    /// run at the same time (40 in Step Functions).
+    Map,
 }
 
 impl State {
     /// The function that it invokes.
     pub fn function(&self) -> &'static str {
         match self {
-            Self::Task { function } | Self::MapBatches { function } => function,
+            Self::Task { function } | Self::Batches { function, .. } => function,
         }
     }
 
     /// State transitions of one execution of this state.
     ///
-    /// A task is one transition; a parallel state is one for itself and one
-    /// for each branch.
+    /// A task is one transition; a state with a branch or an iteration for each
+    /// mini-batch is one for itself and one for each of those.
     pub fn transitions(&self, batches: usize) -> u64 {
         match self {
             Self::Task { .. } => 1,
-            Self::MapBatches { .. } => 1 + batches as u64,
+            Self::Batches { .. } => 1 + batches as u64,
         }
     }
 
@@ -42,13 +61,14 @@ impl State {
     pub fn invocations(&self, batches: usize) -> u64 {
         match self {
             Self::Task { .. } => 1,
-            Self::MapBatches { .. } => batches as u64,
+            Self::Batches { .. } => batches as u64,
         }
     }
 
     fn run<'a>(
         &'a self,
         input: &'a Task,
+        batches: Range<usize>,
         functions: &'a dyn Functions,
     ) -> BoxFuture<'a, Result<(), InvokeError>> {
         Box::pin(async move {
@@ -61,15 +81,28 @@ impl State {
                         })
                         .await?;
                 }
-                Self::MapBatches { function } => {
-                    let branches = (0..input.job.batches_per_worker).map(|batch| {
+                Self::Batches { function, fan_out } => {
+                    let number = batches.len();
+                    let branches = batches.map(|batch| {
                         functions.invoke(Task {
                             function: (*function).into(),
                             batch: Some(batch),
                             ..input.clone()
                         })
                     });
-                    try_join_all(branches).await?;
+                    let at_once = match fan_out {
+                        FanOut::Parallel => number,
+                        FanOut::Map => functions.map_concurrency(),
+                    };
+                    if at_once >= number {
+                        try_join_all(branches).await?;
+                    } else {
+                        // Collected first: the compiler cannot tell that an iterator
+                        // that borrows may be held over an await.
+                        let branches: Vec<_> = branches.collect();
+                        let running = stream::iter(branches).buffer_unordered(at_once.max(1));
+                        running.try_for_each(|_| async { Ok(()) }).await?;
+                    }
                 }
             }
             Ok(())
@@ -77,14 +110,16 @@ impl State {
     }
 }
 
-/// Runs one execution: `states` in order, each with `input`'s job, rank and epoch.
+/// Runs one execution: `states` in order, each with `input`'s job, rank, epoch and round.
+/// `batches` are the mini-batches of that round.
 pub(crate) async fn execute(
     states: &[State],
     input: &Task,
+    batches: Range<usize>,
     functions: &dyn Functions,
 ) -> Result<(), InvokeError> {
     for state in states {
-        state.run(input, functions).await?;
+        state.run(input, batches.clone(), functions).await?;
     }
     Ok(())
 }

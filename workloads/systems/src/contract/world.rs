@@ -1,5 +1,5 @@
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -7,12 +7,13 @@ use epochcost_channels::metered::Metered;
 use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::contract::data;
 use crate::contract::pause::{Pause, SkippedPolls};
 use crate::contract::record::ChannelTraffic;
 use crate::contract::resources;
 use crate::{
     Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Reading, Record, Resources, Result,
-    Stage, StageSeconds, StageUsages, StepRecord, Task, Vector,
+    Stage, StageSeconds, StageUsages, StepRecord, Task, Vector, Waits,
 };
 
 /// The one source of time, real or virtual.
@@ -43,7 +44,7 @@ pub trait Invoke: Send + Sync {
     /// Invokes a function and does not wait for its answer.
     async fn forget(&self, task: Task) -> Result<()>;
     /// Starts an execution of the peer's state machine at `task.epoch`, with
-    /// the task as its input, and gives its name. A peer has one per epoch.
+    /// the task as its input, and gives its name. A peer has one per epoch and round.
     async fn start_workflow(&self, task: Task) -> Result<String>;
     /// Returns the status of the execution of that name.
     async fn status(&self, execution: &str) -> Result<ExecutionStatus>;
@@ -55,14 +56,15 @@ pub trait Recorder: Send + Sync {
     fn record(&self, record: Record);
 }
 
-/// A mini-batch of records, or of the test split.
+/// A mini-batch of records, or records of a split that is evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The worker it belongs to.
     pub rank: usize,
     /// The epoch it is used in.
     pub epoch: usize,
-    /// Number of the mini-batch in the epoch.
+    /// Number of the mini-batch in the epoch; of a split that is evaluated, 0 for the test
+    /// split and 1 for the validation split.
     pub index: usize,
     /// The records, one after another.
     pub records: Payload,
@@ -139,6 +141,11 @@ pub trait Compute: Send + Sync {
         statistics: &Vector,
         test: &Batch,
     ) -> Result<Option<Evaluation>>;
+    /// Returns the share of entries that the update of a step had in the recorded trial
+    /// that is timed again; `None` in any other trial.
+    fn recorded_density(&self, _epoch: usize, _batch: Option<usize>) -> Option<f64> {
+        None
+    }
 }
 
 /// The tensor stores of all peers.
@@ -239,8 +246,11 @@ pub struct World {
     /// Time on the clock at which the platform ends the invocation.
     deadline: Option<Duration>,
     resources: Arc<dyn Resources>,
+    has_diverged: bool,
     pub(crate) meters: [Meters; 3],
     pub(crate) step: Step,
+    /// Polls of the waits of the step in progress.
+    waits: Mutex<Waits>,
 }
 
 pub(crate) struct Step {
@@ -289,8 +299,10 @@ impl World {
             recorder,
             deadline: None,
             resources: Arc::new(resources::Unknown),
+            has_diverged: false,
             meters,
             step,
+            waits: Mutex::default(),
         }
     }
 
@@ -338,9 +350,28 @@ impl World {
         self.step.batch = batch;
     }
 
-    /// Notes the training loss of the step in progress.
+    /// Notes the training loss of the step in progress. One that is not finite is not
+    /// recorded as a loss: training diverged.
     pub fn note_loss(&mut self, loss: Option<f64>) {
-        self.step.loss = loss;
+        self.step.loss = loss.filter(|loss| loss.is_finite());
+        if self.step.loss != loss {
+            self.note_divergence(self.step.epoch);
+        }
+    }
+
+    /// Records once that training diverged.
+    fn note_divergence(&mut self, epoch: usize) {
+        if !std::mem::replace(&mut self.has_diverged, true) {
+            let rank = self.task.rank;
+            self.recorder.record(Record::Diverged { rank, epoch });
+        }
+    }
+
+    /// Returns the density of the step in progress in the recorded trial that is timed
+    /// again; `None` in any other trial.
+    pub(crate) fn recorded_density(&self) -> Option<f64> {
+        self.compute
+            .recorded_density(self.step.epoch, self.step.batch)
     }
 
     /// Notes which share of the gradient the step in progress sends.
@@ -359,6 +390,11 @@ impl World {
         self.step.parameters_digest = parameters.digest();
     }
 
+    /// Adds polls in vain to those of the step in progress.
+    pub(crate) fn note_waits(&self, add: impl FnOnce(&mut Waits)) {
+        add(&mut self.waits.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Ends the step in progress, records it and begins the next at
     /// [`Stage::FetchDataset`].
     pub fn end_step(&mut self) {
@@ -374,6 +410,8 @@ impl World {
         next.reading = self.step.reading;
         let step = std::mem::replace(&mut self.step, next);
         let before = step.traffic;
+        let mut waits = Waits::default();
+        self.note_waits(|noted| waits = std::mem::take(noted));
         self.recorder.record(Record::Step(Box::new(StepRecord {
             function: self.task.function.clone(),
             rank: self.task.rank,
@@ -387,6 +425,7 @@ impl World {
                 dataset: dataset.since(&before.dataset),
                 state: state.since(&before.state),
             },
+            waits: Some(waits),
             loss: step.loss,
             update_density: step.update_density,
             staleness: step.staleness,
@@ -394,14 +433,50 @@ impl World {
         })));
     }
 
-    /// Records a test result.
-    pub fn record_evaluation(&self, epoch: usize, evaluation: Evaluation) {
+    /// Records the results of an evaluation on the test split, which ended at `at`, and on
+    /// the validation split, where there is one.
+    pub(crate) fn record_evaluation(
+        &mut self,
+        epoch: usize,
+        at: Duration,
+        evaluation: Evaluation,
+        validation: Option<Evaluation>,
+    ) {
+        if !evaluation.loss.is_finite() {
+            self.note_divergence(epoch);
+        }
         self.recorder.record(Record::Evaluated {
             rank: self.task.rank,
             epoch,
-            at_s: self.clock.now().as_secs_f64(),
+            at_s: at.as_secs_f64(),
             evaluation,
+            validation,
         });
+    }
+
+    /// Evaluates a model on the test split and on the validation split, where the job has
+    /// one, and records the results. Returns the loss on the validation split.
+    pub(crate) async fn evaluate(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        epoch: usize,
+    ) -> Result<Option<f64>> {
+        let test = data::test_split(self, epoch).await?;
+        let found = self.compute.evaluate(parameters, statistics, &test).await?;
+        let at = self.clock.now();
+        let validation = match data::validation_split(self, epoch).await? {
+            Some(split) => {
+                self.compute
+                    .evaluate(parameters, statistics, &split)
+                    .await?
+            }
+            None => None,
+        };
+        if let Some(evaluation) = found {
+            self.record_evaluation(epoch, at, evaluation, validation);
+        }
+        Ok(validation.map(|validation| validation.loss))
     }
 
     /// Records something that a reader of the results must know.

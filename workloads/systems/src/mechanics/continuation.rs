@@ -86,6 +86,27 @@ pub(crate) async fn load_monitor(world: &mut World, epoch: usize) -> Result<Moni
     })
 }
 
+/// Worker 0 follows the loss after `epoch`; all workers take over what it finds.
+pub(crate) async fn follow_together(
+    world: &mut World,
+    monitor: &mut Option<Monitor>,
+    replica: &mut Replica,
+    loss: Option<f64>,
+    epoch: usize,
+) -> Result<()> {
+    let Some(monitor) = monitor else {
+        return Ok(());
+    };
+    if world.rank() == 0 {
+        monitor.follow(loss);
+        save_monitor(world, monitor, epoch).await?;
+    } else {
+        *monitor = load_monitor(world, epoch).await?;
+    }
+    replica.obey(monitor);
+    Ok(())
+}
+
 fn checkpoint_key(next_epoch: usize) -> String {
     format!("checkpoint_{}.pt", next_epoch.saturating_sub(1))
 }

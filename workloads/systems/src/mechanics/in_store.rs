@@ -131,12 +131,15 @@ pub(crate) async fn scatter_reduce(
         .map(|store| store_of(world, store))
         .collect::<Result<_>>()?;
     let store = |owner: usize| stores[owner % stores.len()].clone();
+    // Where there are several stores, each worker begins with another.
+    let first = if stores.len() > 1 { rank } else { 0 };
+    let owners = || (0..workers).map(move |turn| (first + turn) % workers);
     let chunk_key = |owner: usize, sender: usize| format!("chunk_{owner}_{sender}");
     let merged_key = |owner: usize| format!("merged_{owner}");
     // Store all chunks and notify their owners.
     world.enter(Stage::Serialise);
     let mut bodies = Vec::with_capacity(workers);
-    for owner in 0..workers {
+    for owner in owners() {
         let chunk = gradient.slice(chunk_range(gradient.len(), workers, owner))?;
         bodies.push((store(owner), chunk_key(owner, rank), chunk.encode()));
     }
@@ -158,11 +161,12 @@ pub(crate) async fn scatter_reduce(
     world.enter(Stage::Wait);
     hear(world, "merged", workers - 1, at).await?;
     world.enter(Stage::Get);
-    let got = (0..workers).map(|owner| {
+    let got = owners().map(|owner| {
         let (store, key) = (store(owner), merged_key(owner));
         async move { get(store, &key).await }
     });
-    let merged = at_once(TRANSFERS_AT_ONCE, got).await?;
+    let mut merged = at_once(TRANSFERS_AT_ONCE, got).await?;
+    merged.rotate_right(first);
     world.enter(Stage::Aggregate);
     Ok(Vector::concat(&merged))
 }

@@ -1,4 +1,4 @@
-//! Listings of a bucket, and the numbers in its keys.
+//! Listings of a bucket, the numbers in its keys, and deletes of many keys.
 
 use epochcost_channels::{ListPage, ObjectStore};
 
@@ -48,6 +48,21 @@ pub(crate) async fn list_keys(
         keys.extend_from_slice(&page.keys);
     }
     Ok(keys)
+}
+
+/// Largest number of keys that one delete request names (S3's DeleteObjects).
+const DELETE_KEYS: usize = 1_000;
+
+/// Deletes `keys` in as few requests as the store accepts; sends none without keys.
+pub(crate) async fn delete_keys(
+    objects: &dyn ObjectStore,
+    bucket: &str,
+    keys: &[String],
+) -> Result<()> {
+    for keys in keys.chunks(DELETE_KEYS) {
+        objects.delete(bucket, keys).await?;
+    }
+    Ok(())
 }
 
 /// The number fields of a key `a_b_c`, or nothing if it is not one.

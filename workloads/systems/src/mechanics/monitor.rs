@@ -1,4 +1,4 @@
-//! What all workers of a job do when its loss on the test split no longer
+//! What all workers of a job do when its loss on the validation split no longer
 //! falls: every worker follows what worker 0 found after an epoch, so that all
 //! end with the same learning rate in the same epoch.
 
@@ -54,7 +54,8 @@ impl Monitor {
 
     /// Takes in the loss after an epoch; without one, nothing changes.
     pub(crate) fn follow(&mut self, loss: Option<f64>) {
-        let Some(loss) = loss else {
+        // A loss that is not a number is no lower than any.
+        let Some(loss) = loss.map(|loss| if loss.is_nan() { f64::INFINITY } else { loss }) else {
             return;
         };
         if let Some(plateau) = self.techniques.reduce_on_plateau {
@@ -86,7 +87,8 @@ mod tests {
 
     fn monitor(settings: Value) -> Option<Monitor> {
         let techniques: Techniques = serde_json::from_value(settings).unwrap();
-        let job = testing::job("allreduce", Fidelity::Paper, 2, &Default::default()).unwrap();
+        let mut job = testing::job("allreduce", Fidelity::Paper, 2, &Default::default()).unwrap();
+        job.data.validation_samples = 4;
         techniques.check("allreduce", &job).unwrap();
         Monitor::new(techniques, &job)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use epochcost_channels::{Payload, Queue, Traffic};
 
 use crate::mechanics::transfers::in_turn;
-use crate::{Pause, PollTarget, Result, SkippedPolls, Stage, SystemError, World};
+use crate::{Pause, PollTarget, Polls, Result, SkippedPolls, Stage, SystemError, World};
 
 /// The channels on which an awaited object will be.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,13 @@ pub(crate) struct Waiting {
     since: Duration,
 }
 
+/// A poll by listing that is in progress.
+pub(crate) struct ListingPoll {
+    began: Duration,
+    /// Listings that the worker had made when it began.
+    lists: u64,
+}
+
 impl World {
     /// Begins to wait for `what`, with a poll every `interval` for at most `limit`.
     pub(crate) fn waiting(
@@ -59,6 +66,50 @@ impl World {
         let nothing = Duration::ZERO;
         self.pause_on(waiting, PollTarget::Other, nothing).await?;
         Ok(())
+    }
+
+    /// Begins a poll by listing: what is listed until the pause belongs to it.
+    pub(crate) fn listing_poll(&self) -> ListingPoll {
+        ListingPoll {
+            began: self.clock.now(),
+            lists: self.meters[0].objects.read().lists,
+        }
+    }
+
+    /// Lets the time between two listings pass. `is_vain` states whether the poll
+    /// found nothing that was awaited.
+    ///
+    /// # Errors
+    /// [`SystemError::TimedOut`] once the limit is over.
+    pub(crate) async fn pause_listing(
+        &self,
+        waiting: &Waiting,
+        poll: ListingPoll,
+        is_vain: bool,
+    ) -> Result<()> {
+        let requests = self.meters[0].objects.read().lists - poll.lists;
+        self.pause(waiting).await?;
+        if is_vain {
+            let polls = Polls {
+                requests,
+                seconds: self.clock.now().saturating_sub(poll.began).as_secs_f64(),
+                paused_s: waiting.interval.as_secs_f64(),
+            };
+            self.note_waits(|waits| waits.lists += polls);
+        }
+        Ok(())
+    }
+
+    /// Returns the polls of one pause: the one that began at `began`, and those that
+    /// the clock skipped.
+    fn polls(&self, waiting: &Waiting, began: Duration, skipped: SkippedPolls) -> Polls {
+        let requests = 1 + skipped.count;
+        let seconds = self.clock.now().saturating_sub(began + skipped.under_way);
+        Polls {
+            requests,
+            seconds: seconds.as_secs_f64(),
+            paused_s: requests as f64 * waiting.interval.as_secs_f64(),
+        }
     }
 
     async fn pause_on(
@@ -168,6 +219,8 @@ impl World {
             let poll = ended.saturating_sub(began);
             let target = PollTarget::Object { bucket, key };
             let skipped = self.pause_on(&waiting, target, poll).await?;
+            let noted = self.polls(&waiting, began, skipped);
+            self.note_waits(|waits| waits.gets += noted);
             let polls = u32::try_from(skipped.count).unwrap_or(u32::MAX);
             let polling = poll.saturating_mul(polls) + skipped.under_way;
             paused += self.clock.now().saturating_sub(ended + polling);
@@ -198,6 +251,8 @@ impl World {
             let poll = self.clock.now().saturating_sub(began);
             let target = PollTarget::Messages { queue, awaited };
             let skipped = self.pause_on(&waiting, target, poll).await?;
+            let noted = self.polls(&waiting, began, skipped);
+            self.note_waits(|waits| waits.counts += noted);
             self.meters[0].queue.add(Traffic {
                 polls: skipped.count,
                 ..Traffic::default()

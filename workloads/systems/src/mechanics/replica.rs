@@ -6,7 +6,6 @@ use epochcost_kernels::optimizer::Optimizer;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::contract::arithmetic;
-use crate::contract::data;
 use crate::mechanics::monitor::Monitor;
 use crate::{Batch, Result, SystemError, Vector, World};
 
@@ -71,18 +70,12 @@ impl Replica {
         Ok(())
     }
 
-    /// Evaluates on the test split and records the result.
-    /// Gives its loss, where there is one.
+    /// Evaluates the model and records the results. Returns the loss on the validation
+    /// split, where there is one.
     pub(crate) async fn evaluate(&self, world: &mut World, epoch: usize) -> Result<Option<f64>> {
-        let test = data::test_split(world, epoch).await?;
-        let evaluation = world
-            .compute
-            .evaluate(&self.parameters, &self.statistics, &test)
-            .await?;
-        if let Some(evaluation) = evaluation {
-            world.record_evaluation(epoch, evaluation);
-        }
-        Ok(evaluation.map(|evaluation| evaluation.loss))
+        world
+            .evaluate(&self.parameters, &self.statistics, epoch)
+            .await
     }
 
     /// Takes over the monitor's learning rate.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::data::Shard;
 use crate::mechanics::continuation::{
-    Pace, load_checkpoint, load_monitor, save_checkpoint, save_monitor, save_own, take_own,
+    Pace, follow_together, load_checkpoint, load_monitor, save_checkpoint, save_own, take_own,
 };
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::published;
@@ -255,7 +255,7 @@ impl Epoch<'_> {
         } = *self;
         let batches = world.task.job.batches_per_worker;
         // Workers that all hold the whole archive shuffle it independently.
-        let order = shard.batches(world, world.task.job.seed, world.rank() as u64, epoch);
+        let order = shard.batches(world, world.rank() as u64, epoch, batches);
         for index in first..batches {
             // Compute the mini-batch's gradient.
             let began = world.clock.now();
@@ -332,17 +332,7 @@ impl Epoch<'_> {
         if world.rank() == 0 && world.task.job.evaluates_after(self.epoch) {
             loss = replica.evaluate(world, self.epoch).await?;
         }
-        let Some(monitor) = monitor else {
-            return Ok(());
-        };
-        if world.rank() == 0 {
-            monitor.follow(loss);
-            save_monitor(world, monitor, self.epoch).await?;
-        } else {
-            *monitor = load_monitor(world, self.epoch).await?;
-        }
-        replica.obey(monitor);
-        Ok(())
+        follow_together(world, monitor, replica, loss, self.epoch).await
     }
 }
 

@@ -29,7 +29,7 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::in_store;
-use crate::mechanics::listing::list_keys;
+use crate::mechanics::listing::{delete_keys, list_keys};
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::polling::{PollOptions, Purpose};
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
@@ -264,6 +264,7 @@ impl Reducer {
         let waiting = world.waiting("every worker's gradient", poll, None);
         loop {
             // Get and delete every gradient that the listing shows.
+            let (poll, known) = (world.listing_poll(), found.len());
             let listed = list_keys(objects, TMP, self.settings.list_first_page_only).await?;
             let mut consumed = Vec::new();
             world.enter(Stage::Get);
@@ -282,7 +283,8 @@ impl Reducer {
             if found.len() == workers {
                 break;
             }
-            world.pause(&waiting).await?;
+            let is_vain = found.len() == known;
+            world.pause_listing(&waiting, poll, is_vain).await?;
         }
         if !self.settings.arrival_order {
             found.sort_by_key(|(rank, _)| *rank);
@@ -330,21 +332,22 @@ impl Reducer {
         self.delete(objects, MERGED, older).await
     }
 
-    /// LambdaML deletes in batches, the comparison paper's code one by one.
+    /// Deletes in batches as LambdaML does, or one by one as the comparison paper's code.
     async fn delete(
         &self,
         objects: &dyn ObjectStore,
         bucket: &str,
         keys: Vec<String>,
     ) -> Result<()> {
-        let request = match self.settings.keys {
-            Keys::EveryStep => keys.len().max(1),
-            Keys::Overwritten => 1,
-        };
-        for keys in keys.chunks(request) {
-            objects.delete(bucket, keys).await?;
+        match self.settings.keys {
+            Keys::EveryStep => delete_keys(objects, bucket, &keys).await,
+            Keys::Overwritten => {
+                for key in keys.chunks(1) {
+                    objects.delete(bucket, key).await?;
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     async fn get_merged(&self, world: &mut World, at: Iteration) -> Result<Vector> {

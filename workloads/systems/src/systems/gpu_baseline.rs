@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::contract::data::Shard;
+use crate::mechanics::listing::delete_keys;
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::published_sgd;
@@ -209,7 +210,7 @@ impl Exchange for AllToAll {
         if let (true, Some(previous)) = (self.settings.delete_previous, previous) {
             world.enter(Stage::Put);
             let keys: Vec<String> = parts.keys(&key(world, rank, previous)).collect();
-            objects.delete(BUCKET, &keys).await?;
+            delete_keys(objects.as_ref(), BUCKET, &keys).await?;
         }
         world.enter(Stage::Aggregate);
         Vector::mean(&gradients)
@@ -228,7 +229,7 @@ async fn train_single_process(
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
     let mut monitor = Monitor::new(techniques, &job);
     for epoch in 0..job.epochs {
-        let order = shard.batches(world, job.seed, 0, epoch);
+        let order = shard.batches(world, 0, epoch, job.workers * job.batches_per_worker);
         for batch in 0..job.batches_per_worker {
             let at = Iteration { epoch, batch };
             world.at(epoch, Some(batch));

@@ -145,6 +145,11 @@ impl TrainingSystem for Asynchronous {
         Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
     }
 
+    /// A worker goes on with what it finds, and waits for no other.
+    fn waits(&self, _settings: &Settings) -> bool {
+        false
+    }
+
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let models = settings.exchanges.rounds(job) * job.workers as u64;
         Ok(Traffic {

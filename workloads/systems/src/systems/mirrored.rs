@@ -125,7 +125,7 @@ async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
     let mut monitor = Monitor::new(techniques, &job);
     for epoch in 0..job.epochs {
-        let order = shard.batches(world, job.seed, 0, epoch);
+        let order = shard.batches(world, 0, epoch, job.workers * job.batches_per_worker);
         for batch in 0..job.batches_per_worker {
             world.at(epoch, Some(batch));
             world.enter(Stage::FetchDataset);

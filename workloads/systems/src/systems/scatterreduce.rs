@@ -28,7 +28,7 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::in_store;
-use crate::mechanics::listing::{Listing, key_fields, list_keys};
+use crate::mechanics::listing::{Listing, delete_keys, key_fields, list_keys};
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
@@ -249,6 +249,7 @@ impl Chunks {
         let waiting = self.waiting(world, "the other workers' chunks");
         let own = format!("{rank}_");
         while parts.len() < workers - 1 {
+            let (poll, known) = (world.listing_poll(), parts.len());
             let mut listing = Listing::new(TMP, self.settings.list_first_page_only);
             while let Some(page) = listing.next(objects).await? {
                 // A page holds everybody's chunks: most are not read further.
@@ -271,7 +272,8 @@ impl Chunks {
                 }
             }
             if parts.len() < workers - 1 {
-                world.pause(&waiting).await?;
+                let is_vain = parts.len() == known;
+                world.pause_listing(&waiting, poll, is_vain).await?;
             }
         }
         Ok(parts)
@@ -289,6 +291,7 @@ impl Chunks {
         world.enter(Stage::Wait);
         let waiting = self.waiting(world, "the other workers' reduced chunks");
         while merged.len() < workers - 1 {
+            let (poll, known) = (world.listing_poll(), merged.len());
             for key in list_keys(objects, MERGED, self.settings.list_first_page_only).await? {
                 let Some([owner, epoch, batch]) = key_fields::<3>(&key) else {
                     continue;
@@ -304,7 +307,8 @@ impl Chunks {
                 world.enter(Stage::Wait);
             }
             if merged.len() < workers - 1 {
-                world.pause(&waiting).await?;
+                let is_vain = merged.len() == known;
+                world.pause_listing(&waiting, poll, is_vain).await?;
             }
         }
         Ok(merged)
@@ -322,9 +326,7 @@ impl Chunks {
         let key = |sender| tmp_key(rank, sender, at);
         let parts = self.by_name(world, TMP, key).await?;
         let read: Vec<String> = parts.iter().map(|(sender, _)| key(*sender)).collect();
-        for keys in read.chunks(1000) {
-            objects.delete(TMP, keys).await?;
-        }
+        delete_keys(objects, TMP, &read).await?;
         Ok(parts)
     }
 
@@ -376,10 +378,7 @@ impl Chunks {
         keys.retain(|key| {
             key_fields::<3>(key).is_some_and(|[_, epoch, batch]| (Iteration { epoch, batch }) < at)
         });
-        for keys in keys.chunks(1000) {
-            objects.delete(MERGED, keys).await?;
-        }
-        Ok(())
+        delete_keys(objects.as_ref(), MERGED, &keys).await
     }
 }
 

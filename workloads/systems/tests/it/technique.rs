@@ -1,12 +1,13 @@
 //! Early ends and smaller learning rates, alike for all workers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Evaluate, Fidelity, Job, SystemError, find};
+use epochcost_systems::{Evaluate, Fidelity, Job, Record, SystemError, find};
 use serde_json::{Map, Value, json};
 
-const SYSTEMS: [(&str, Fidelity); 8] = [
+const SYSTEMS: [(&str, Fidelity); 12] = [
     ("allreduce", Fidelity::Paper),
     ("scatterreduce", Fidelity::Tuned),
     ("gpu_baseline", Fidelity::Paper),
@@ -15,14 +16,46 @@ const SYSTEMS: [(&str, Fidelity); 8] = [
     ("lambdaml_async", Fidelity::Paper),
     ("kubeml", Fidelity::Paper),
     ("mirrored", Fidelity::Paper),
+    ("spirt", Fidelity::Paper),
+    ("spirt", Fidelity::Tuned),
+    ("p2p", Fidelity::Paper),
+    ("p2p_lambda", Fidelity::Paper),
 ];
+
+/// A job with a validation split, on which techniques stand.
+fn job(system: &str, fidelity: Fidelity, workers: usize, settings: &Map<String, Value>) -> Job {
+    let mut job = testing::job(system, fidelity, workers, settings).unwrap();
+    job.data.validation_samples = 4;
+    job
+}
+
+/// The losses on the validation split by epoch, of the worker that reported last.
+fn validation_losses(trial: &testing::Trial) -> Vec<f64> {
+    let losses: BTreeMap<usize, f64> = trial
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Evaluated {
+                epoch, validation, ..
+            } => Some((*epoch, validation.unwrap().loss)),
+            _ => None,
+        })
+        .collect();
+    losses.into_values().collect()
+}
 
 fn settings(system: &str, techniques: Value) -> Map<String, Value> {
     let mut settings: Map<String, Value> = serde_json::from_value(techniques).unwrap();
     // The tests run faster where workers poll for each other's objects often.
     match system {
         "allreduce" | "lambdaml_allreduce" => settings.insert("merged_poll_ms".into(), json!(1)),
-        "gpu_baseline" => settings.insert("poll_ms".into(), json!(1)),
+        "gpu_baseline" | "p2p" | "p2p_lambda" => settings.insert("poll_ms".into(), json!(1)),
+        "spirt" => settings.insert("poll_interval_ms".into(), json!(1)),
+        _ => None,
+    };
+    match system {
+        "p2p" => settings.insert("barrier_poll_ms".into(), json!(1)),
+        "p2p_lambda" => settings.insert("status_poll_ms".into(), json!(1)),
         _ => None,
     };
     if system == "kubeml" {
@@ -39,11 +72,11 @@ async fn training_ends_early_for_all_workers() {
     for (system, fidelity) in SYSTEMS {
         for workers in [1, 2, 4] {
             let overrides = settings(system, stop.clone());
-            let mut job = testing::job(system, fidelity, workers, &overrides).unwrap();
+            let mut job = job(system, fidelity, workers, &overrides);
             job.epochs = 5;
             let trial = testing::run(&job).await.unwrap();
             let what = format!("{system} {fidelity:?} of {workers}");
-            assert_eq!(trial.evaluations().len(), 2, "{what}");
+            assert_eq!(validation_losses(&trial).len(), 2, "{what}");
             let steps = trial.steps();
             let found = find(system).unwrap();
             let form = found.bind(&job).unwrap().traffic_of(SIZES, &steps).unwrap();
@@ -69,16 +102,15 @@ async fn the_learning_rate_falls_for_all_workers() {
     for (system, fidelity) in comparable {
         let of = |techniques: Value| {
             let overrides = settings(system, techniques);
-            let mut job = testing::job(system, fidelity, 2, &overrides).unwrap();
-            // Away from the test loss's optimum: the second loss is the higher.
+            let mut job = job(system, fidelity, 2, &overrides);
+            // Away from the loss's optimum: the second loss is the higher.
             job.optimizer = serde_json::from_value(json!({"sgd": {"learning_rate": 0.5}})).unwrap();
             job.epochs = 6;
             job
         };
         let losses = async |techniques| {
             let trial = testing::run(&of(techniques)).await.unwrap();
-            let losses = trial.evaluations().into_iter();
-            losses.map(|(_, found)| found.loss).collect::<Vec<f64>>()
+            validation_losses(&trial)
         };
         let (plain, reduced) = (losses(json!({})).await, losses(plateau.clone()).await);
         let no_better = plain
@@ -146,7 +178,7 @@ fn a_technique_that_does_not_fit_is_named() {
     let allreduce = find("allreduce").unwrap();
     let refused = |settings: Value, evaluate: Evaluate| {
         let settings = serde_json::from_value(settings).unwrap();
-        let job = testing::job("allreduce", Fidelity::Paper, 2, &settings).unwrap();
+        let job = job("allreduce", Fidelity::Paper, 2, &settings);
         let job = Job { evaluate, ..job };
         match allreduce.bind(&job).map(drop).unwrap_err() {
             SystemError::Settings(error) => error.field().to_owned(),
@@ -157,4 +189,27 @@ fn a_technique_that_does_not_fit_is_named() {
     assert_eq!(refused(factor, Evaluate::EveryEpoch), "reduce_on_plateau");
     let stopping = json!({"early_stopping": {}});
     assert_eq!(refused(stopping, Evaluate::Last), "early_stopping");
+}
+
+/// Nothing is selected on the test split.
+#[test]
+fn a_technique_without_a_validation_split_is_refused() {
+    for (system, fidelity) in SYSTEMS {
+        let overrides = settings(system, json!({"early_stopping": {}}));
+        let mut job = job(system, fidelity, 2, &overrides);
+        let found = find(system).unwrap();
+        assert!(found.bind(&job).is_ok(), "{system}");
+        job.data.validation_samples = 0;
+        let error = found.bind(&job).map(drop).unwrap_err().to_string();
+        assert!(error.contains("validation: 0.1"), "{error}");
+    }
+}
+
+#[test]
+fn asynchronous_peers_cannot_stop_together() {
+    let p2p = find("p2p").unwrap();
+    let settings = json!({"mode": "asynchronous", "early_stopping": {}});
+    let settings = serde_json::from_value(settings).unwrap();
+    let error = p2p.settings(Fidelity::Paper, &settings).unwrap_err();
+    assert_eq!(error.field(), "early_stopping");
 }

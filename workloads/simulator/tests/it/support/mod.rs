@@ -37,6 +37,7 @@ pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job
             dataset: "none".into(),
             record_bytes: 3073,
             train_samples: workers * batches * 4,
+            validation_samples: 0,
             test_samples: 10,
             augment: false,
         },
@@ -68,6 +69,7 @@ pub fn cost(step_s: f64) -> ModelCost {
         fixed_mb: 100.0,
         sample_mb: 1.0,
         fit: None,
+        fitted_to: None,
         source: "a test".into(),
         date: "2026-11-21".into(),
     }

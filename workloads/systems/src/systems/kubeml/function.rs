@@ -5,15 +5,15 @@ use std::ops::Range;
 use epochcost_channels::Payload;
 use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec};
 
-use super::message::Message;
+use super::message::{Message, Position};
 use super::model::{Copy, Model, Tensors};
-use super::split::Split;
-use super::{OptimizerState, Settings, answers, calls, reports};
+use super::split::{self, Split};
+use super::{CALLS, OptimizerState, Settings, VALIDATE, answers, calls, reports};
 use crate::contract::arithmetic;
 use crate::mechanics::polling::next_message;
 use crate::{
-    Batch, DATASET_BUCKET, Evaluation, Result, Stage, SystemError, TEST_KEY, TRAIN_KEY, Vector,
-    World,
+    Batch, DATASET_BUCKET, Evaluation, Result, Stage, SystemError, TEST_KEY, TRAIN_KEY,
+    VALIDATION_KEY, Vector, World,
 };
 
 /// Makes the reference model.
@@ -39,25 +39,48 @@ pub(super) async fn init(world: &mut World, settings: &Settings) -> Result<()> {
 /// Query of the function's call.
 struct Query {
     functions: usize,
-    first_interval: usize,
+    /// The call, and the interval that it begins with.
+    at: Position,
     optimizer: OptimizerSpec,
 }
 
+/// Takes the query of this call. A query that an earlier call left unread is dropped.
 async fn query(world: &World) -> Result<Query> {
     let queue = calls(&world.task.job.trial, world.rank());
-    let message = next_message(world.exchange.queue.as_ref(), &queue).await?;
-    match Message::decode(&message)? {
-        Message::Query {
-            functions,
-            interval,
-            learning_rate,
-            ..
-        } => Ok(Query {
-            functions,
-            first_interval: interval,
-            optimizer: world.task.job.optimizer.at_rate(learning_rate),
-        }),
-        other => Err(unexpected("a function", other)),
+    let validates = world.task.function == VALIDATE;
+    loop {
+        let message = next_message(world.exchange.queue.as_ref(), &queue).await?;
+        match Message::decode(&message)? {
+            Message::Query {
+                functions,
+                at,
+                learning_rate,
+            } if at.epoch == world.task.epoch && (at.attempt == CALLS) == validates => {
+                return Ok(Query {
+                    functions,
+                    at,
+                    optimizer: world.task.job.optimizer.at_rate(learning_rate),
+                });
+            }
+            Message::Query { .. } => {}
+            other => return Err(unexpected("a function", other)),
+        }
+    }
+}
+
+/// Waits until the job has merged the interval `at`. Answers to intervals that
+/// an earlier call reported are dropped.
+async fn merged(world: &World, at: Position) -> Result<()> {
+    let queue = answers(&world.task.job.trial, world.rank());
+    loop {
+        let answer = next_message(world.exchange.queue.as_ref(), &queue).await?;
+        match Message::decode(&answer)? {
+            Message::GoOn { epoch, interval } if (epoch, interval) == (at.epoch, at.interval) => {
+                return Ok(());
+            }
+            Message::GoOn { .. } => {}
+            other => return Err(unexpected("a function", other)),
+        }
     }
 }
 
@@ -79,7 +102,7 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
     world.enter(Stage::Wait);
     let Query {
         functions,
-        first_interval,
+        at: first,
         optimizer,
     } = query(world).await?;
     // Divide the epoch's data: intervals of this function, and those that all have.
@@ -97,7 +120,7 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
     for interval in 0..intervals {
         let samples = split.interval(function, interval);
         let batches = split.batches(&samples);
-        if interval < first_interval {
+        if interval < first.interval {
             trainer.batch += batches.len();
             continue;
         }
@@ -111,17 +134,13 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
             .await?;
         let loss = trainer.mean_loss();
         // Report it; wait for the merge before the next.
+        let at = Position { interval, ..first };
         if interval + 1 == intervals {
-            report(world, Message::Trained { function, loss }).await?;
+            report(world, Message::Trained { function, at, loss }).await?;
         } else {
-            report(world, Message::Next { function, loss }).await?;
+            report(world, Message::Next { function, at, loss }).await?;
             world.enter(Stage::Wait);
-            let queue = answers(&world.task.job.trial, function);
-            let answer = next_message(world.exchange.queue.as_ref(), &queue).await?;
-            match Message::decode(&answer)? {
-                Message::GoOn => {}
-                other => return Err(unexpected("a function", other)),
-            }
+            merged(world, at).await?;
         }
         world.end_step();
     }
@@ -153,7 +172,7 @@ impl Trainer {
     ) -> Result<()> {
         let epoch = world.task.epoch;
         world.enter(Stage::FetchDataset);
-        let records = documents(world, TRAIN_KEY, samples).await?;
+        let records = training_documents(world, samples).await?;
         world.enter(Stage::Get);
         let mut model = self.tensors.reference(self.limit).await?;
         for (index, batch) in batches.iter().enumerate() {
@@ -201,6 +220,29 @@ impl Trainer {
     }
 }
 
+/// Fetches the epoch's training samples of the range `samples`: epochs go through the
+/// whole training split in turn, so that the range may go on at its beginning.
+async fn training_documents(world: &World, samples: &Range<usize>) -> Result<Payload> {
+    let [head, tail] = split::in_turn(&world.task.job, world.task.epoch, samples);
+    let head = documents(world, TRAIN_KEY, &head).await?;
+    if tail.is_empty() {
+        return Ok(head);
+    }
+    Ok(match (head, documents(world, TRAIN_KEY, &tail).await?) {
+        (Payload::Bytes(head), Payload::Bytes(tail)) => [head, tail].concat().into(),
+        (head, tail) => Payload::Phantom {
+            bytes: head.len() + tail.len(),
+        },
+    })
+}
+
+/// The result of a function that evaluated nothing.
+const NOTHING: Evaluation = Evaluation {
+    loss: f64::NAN,
+    correct: 0,
+    samples: 0,
+};
+
 /// Makes one range query for the documents that hold `samples`.
 async fn documents(world: &World, key: &str, samples: &Range<usize>) -> Result<Payload> {
     let size = world.task.job.data.record_bytes as u64;
@@ -234,38 +276,56 @@ fn cut(records: &Payload, range: Range<usize>, record_bytes: usize) -> Result<Pa
     })
 }
 
-/// Evaluates the reference on its share of the test split.
+/// Evaluates the reference on its share of the test split, and of the validation split
+/// where the job has one.
 pub(super) async fn validate(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
-    let functions = query(world).await?.functions;
+    let Query { functions, at, .. } = query(world).await?;
     let (function, epoch) = (world.rank(), world.task.epoch);
     world.at(epoch, None);
     world.enter(Stage::DetectConvergence);
-    // Fetch this function's share of the test split and the reference model.
-    let samples = Split::of_test_split(&world.task.job, settings, functions).samples_of(function);
-    let test = Batch {
+    // Fetch this function's share of the splits and the reference model.
+    let job = &world.task.job;
+    let samples = Split::of_test_split(job, settings, functions).samples_of(function);
+    let held_out = Split::of_validation_split(job, settings, functions).samples_of(function);
+    let has_validation = job.data.validation_samples > 0;
+    let batch = |index, records| Batch {
         rank: function,
         epoch,
-        index: 0,
-        records: documents(world, TEST_KEY, &samples).await?,
+        index,
+        records,
+    };
+    let test = batch(0, documents(world, TEST_KEY, &samples).await?);
+    let held_out = if held_out.is_empty() {
+        None
+    } else {
+        let records = documents(world, VALIDATION_KEY, &held_out).await?;
+        Some(batch(1, records))
     };
     let tensors = Tensors::new(world)?;
     let model = tensors.reference(settings.function_tensors_at_once).await?;
     // Evaluate, and report the result.
-    let evaluation = world
-        .compute
-        .evaluate(&model.parameters, &model.statistics, &test)
-        .await?
-        .unwrap_or(Evaluation {
-            loss: f64::NAN,
-            correct: 0,
-            samples: 0,
-        });
+    let mut found = Vec::with_capacity(2);
+    for split in [Some(test), held_out] {
+        let evaluation = match split {
+            Some(split) => {
+                let (parameters, statistics) = (&model.parameters, &model.statistics);
+                world
+                    .compute
+                    .evaluate(parameters, statistics, &split)
+                    .await?
+            }
+            None => None,
+        };
+        found.push(evaluation.unwrap_or(NOTHING));
+    }
     report(
         world,
         Message::Validated {
             function,
-            evaluation,
+            at,
+            evaluation: found[0],
+            held_out: has_validation.then(|| found[1]),
         },
     )
     .await?;

@@ -2,6 +2,7 @@
 //! asks the scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +10,7 @@ use epochcost_channels::Queue;
 use futures_util::future::{join, try_join_all};
 
 use super::function::unexpected;
-use super::message::Message;
+use super::message::{Message, Position};
 use super::model::{Copy, Model, Tensors, mean};
 use super::scheduler::Scheduler;
 use super::split::Split;
@@ -97,8 +98,8 @@ struct Job {
 enum State {
     /// Training.
     Training,
-    /// Model stored; the function waits for the merge.
-    Waiting,
+    /// Model of an interval stored; the function waits for the merge.
+    Waiting(Position),
     /// Last model stored; the function has ended.
     Returned,
     /// Failed.
@@ -115,15 +116,19 @@ impl Job {
             });
         }
         self.most_functions = self.most_functions.max(functions);
-        let merged = AtomicUsize::new(0);
+        let progress = Progress::of(functions, 0);
+        let attempts = match self.settings.failed_function {
+            FailedFunction::CalledAgain => 0..CALLS,
+            FailedFunction::Stale | FailedFunction::LeftOut => 0..1,
+        };
         let calls = Calls {
             task: task(world, TRAIN, 0, epoch),
             invoke: world.invoke.clone(),
             queue: world.exchange.queue.clone(),
             functions,
             learning_rate: self.learning_rate,
-            merged: &merged,
-            is_repeated: self.settings.failed_function == FailedFunction::CalledAgain,
+            progress: &progress,
+            attempts,
         };
         let called = try_join_all((0..functions).map(|function| calls.call(function)));
         let mut round = Round {
@@ -132,7 +137,7 @@ impl Job {
             copies: BTreeMap::new(),
             failed: 0,
         };
-        let merging = self.merge_all(world, &mut round, epoch, &merged);
+        let merging = self.merge_all(world, &mut round, epoch, &progress);
         let (called, merging) = join(called, merging).await;
         called.and(merging)
     }
@@ -144,7 +149,7 @@ impl Job {
         world: &mut World,
         round: &mut Round,
         epoch: usize,
-        merged: &AtomicUsize,
+        progress: &Progress,
     ) -> Result<()> {
         let reports = reports(&world.task.job.trial);
         loop {
@@ -154,7 +159,10 @@ impl Job {
                 world.enter(Stage::Wait);
                 let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
                 world.enter(Stage::Get);
-                self.take(round, Message::decode(&message)?).await?;
+                let message = Message::decode(&message)?;
+                if progress.is_current(&message, epoch)? {
+                    self.take(world, round, message, progress).await?;
+                }
             }
             if !round.states.iter().any(|state| *state != State::Failed) {
                 return Err(SystemError::Malformed {
@@ -165,15 +173,13 @@ impl Job {
             // Merge the models that were reported.
             if !round.reported.is_empty() {
                 self.merge(world, round).await?;
-                merged.fetch_add(1, Ordering::Relaxed);
+                progress.merged.fetch_add(1, Ordering::Relaxed);
             }
             // Have the functions with another interval continue.
             world.enter(Stage::Put);
             let go_on = round.begin_next();
-            for function in &go_on {
-                let queue = answers(&world.task.job.trial, *function);
-                let queues = &world.exchange.queue;
-                queues.publish(&queue, Message::GoOn.encode()).await?;
+            for (function, at) in &go_on {
+                answer(world, *function, *at).await?;
             }
             world.end_step();
             if go_on.is_empty() {
@@ -183,15 +189,34 @@ impl Job {
     }
 
     /// Takes in what a function reports; fetches its model where the job merges.
-    async fn take(&self, round: &mut Round, message: Message) -> Result<()> {
-        let (function, state) = match message {
-            Message::Next { function, .. } => (function, State::Waiting),
-            Message::Trained { function, .. } => (function, State::Returned),
-            Message::Failed { function } => (function, State::Failed),
+    async fn take(
+        &self,
+        world: &World,
+        round: &mut Round,
+        message: Message,
+        progress: &Progress,
+    ) -> Result<()> {
+        let (function, at, state) = match message {
+            Message::Next { function, at, .. } => (function, at, State::Waiting(at)),
+            Message::Trained { function, at, .. } => (function, at, State::Returned),
+            Message::Failed { function, at } => (function, at, State::Failed),
             other => return Err(unexpected("the job", other)),
         };
         let known = round.states.get_mut(function);
-        *known.ok_or_else(|| unexpected("the job", message))? = state;
+        let known = known.ok_or_else(|| unexpected("the job", message))?;
+        // A repeated call trained an interval that is merged with what the lost
+        // call had reported: it goes on, and its model is not taken again.
+        if state != State::Failed && at.interval < progress.merged.load(Ordering::Relaxed) {
+            return match state {
+                State::Waiting(at) => answer(world, function, at).await,
+                _ => Ok(()),
+            };
+        }
+        // A call that failed after its function had stored its last model lost nothing.
+        if state == State::Failed && *known == State::Returned {
+            return Ok(());
+        }
+        *known = state;
         let is_stale = self.settings.failed_function == FailedFunction::Stale;
         if state == State::Failed {
             round.reported.remove(&function);
@@ -228,7 +253,8 @@ impl Job {
     }
 
     /// Has the functions evaluate the reference, each on a share of the test
-    /// split, and records what they find together. Gives the loss.
+    /// split and the validation split, and records what they find together. Gives the loss
+    /// on the latter.
     async fn validate(
         &self,
         world: &mut World,
@@ -237,38 +263,32 @@ impl Job {
     ) -> Result<Option<f64>> {
         let test = Split::of_test_split(&world.task.job, &self.settings, functions);
         let functions = functions.min(test.documents());
-        let merged = AtomicUsize::new(0);
+        let progress = Progress::of(functions, CALLS);
         let calls = Calls {
             task: task(world, VALIDATE, 0, epoch),
             invoke: world.invoke.clone(),
             queue: world.exchange.queue.clone(),
             functions,
             learning_rate: self.learning_rate,
-            merged: &merged,
-            is_repeated: false,
+            progress: &progress,
+            attempts: CALLS..CALLS + 1,
         };
         // Call the functions, and take their reports at the same time.
         let called = try_join_all((0..functions).map(|function| calls.call(function)));
         world.at(epoch, None);
         world.enter(Stage::DetectConvergence);
-        let (called, found) = join(called, validations(world, functions)).await;
+        let (called, found) = join(called, validations(world, functions, epoch, &progress)).await;
         called?;
         let found = found?;
-        // Weight their results by samples.
-        let samples: usize = found.iter().map(|found| found.samples).sum();
-        let mut loss = None;
-        if samples > 0 {
-            let weighted = |found: &Evaluation| found.loss * found.samples as f64;
-            let evaluation = Evaluation {
-                loss: found.iter().map(weighted).sum::<f64>() / samples as f64,
-                correct: found.iter().map(|found| found.correct).sum(),
-                samples,
-            };
-            loss = Some(evaluation.loss);
-            world.record_evaluation(epoch, evaluation);
+        let (tests, held_out): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let held_out: Vec<Evaluation> = held_out.into_iter().flatten().collect();
+        let validation = together(&held_out);
+        if let Some(evaluation) = together(&tests) {
+            let at = world.clock.now();
+            world.record_evaluation(epoch, at, evaluation, validation);
         }
         world.end_step();
-        Ok(loss)
+        Ok(validation.map(|validation| validation.loss))
     }
 
     /// Deletes the functions' copies, and as published the model, too.
@@ -281,24 +301,96 @@ impl Job {
     }
 }
 
+/// Returns the result on all shares, weighted by samples; `None` if nothing was evaluated.
+fn together(shares: &[Evaluation]) -> Option<Evaluation> {
+    let evaluated = || shares.iter().filter(|share| share.samples > 0);
+    let samples: usize = evaluated().map(|share| share.samples).sum();
+    let weighted = |share: &Evaluation| share.loss * share.samples as f64;
+    (samples > 0).then(|| Evaluation {
+        loss: evaluated().map(weighted).sum::<f64>() / samples as f64,
+        correct: evaluated().map(|share| share.correct).sum(),
+        samples,
+    })
+}
+
+/// Results of a function on its shares of the test split and of the validation split.
+type Validation = (Evaluation, Option<Evaluation>);
+
 /// Results of the functions, in rank order; none of one that failed.
-async fn validations(world: &World, functions: usize) -> Result<Vec<Evaluation>> {
+async fn validations(
+    world: &World,
+    functions: usize,
+    epoch: usize,
+    progress: &Progress,
+) -> Result<Vec<Validation>> {
     let reports = reports(&world.task.job.trial);
-    let mut found = BTreeMap::new();
-    for _ in 0..functions {
+    let mut found: BTreeMap<usize, Option<Validation>> = BTreeMap::new();
+    while found.len() < functions {
         let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
-        match Message::decode(&message)? {
+        let message = Message::decode(&message)?;
+        if !progress.is_current(&message, epoch)? {
+            continue;
+        }
+        match message {
             Message::Validated {
                 function,
                 evaluation,
+                held_out,
+                ..
             } => {
-                found.insert(function, evaluation);
+                found.insert(function, Some((evaluation, held_out)));
             }
-            Message::Failed { .. } => {}
+            Message::Failed { function, .. } => {
+                found.entry(function).or_insert(None);
+            }
             other => return Err(unexpected("the job", other)),
         }
     }
-    Ok(found.into_values().collect())
+    Ok(found.into_values().flatten().collect())
+}
+
+/// Notifies a function that the interval it waits for is merged.
+async fn answer(world: &World, function: usize, at: Position) -> Result<()> {
+    let queue = answers(&world.task.job.trial, function);
+    let (epoch, interval) = (at.epoch, at.interval);
+    let go_on = Message::GoOn { epoch, interval }.encode();
+    Ok(world.exchange.queue.publish(&queue, go_on).await?)
+}
+
+/// Progress of an epoch's functions, which their calls and the job share.
+struct Progress {
+    /// Merges of the epoch so far.
+    merged: AtomicUsize,
+    /// Number of the current call of each function.
+    attempts: Vec<AtomicUsize>,
+}
+
+impl Progress {
+    /// Returns the progress of functions that have done nothing yet and whose first
+    /// call is number `attempt`.
+    fn of(functions: usize, attempt: usize) -> Self {
+        Self {
+            merged: AtomicUsize::new(0),
+            attempts: (0..functions).map(|_| AtomicUsize::new(attempt)).collect(),
+        }
+    }
+
+    /// Returns whether a report is of this epoch and of its function's current call.
+    /// A report of an earlier call is dropped.
+    ///
+    /// # Errors
+    /// When the message is no report, or its function is none of the epoch's.
+    fn is_current(&self, message: &Message, epoch: usize) -> Result<bool> {
+        let Some((function, at)) = message.reported() else {
+            return Err(unexpected("the job", *message));
+        };
+        if at.epoch != epoch {
+            return Ok(false);
+        }
+        let attempt = self.attempts.get(function);
+        let attempt = attempt.ok_or_else(|| unexpected("the job", *message))?;
+        Ok(at.attempt == attempt.load(Ordering::Relaxed))
+    }
 }
 
 /// Reports since the last merge.
@@ -320,16 +412,17 @@ impl Round {
         self.copies.keys().filter(fresh).count() + self.failed
     }
 
-    /// Begins the next interval; returns the functions to notify.
-    fn begin_next(&mut self) -> Vec<usize> {
+    /// Begins the next interval; returns the functions to notify, with the
+    /// interval that each waits for.
+    fn begin_next(&mut self) -> Vec<(usize, Position)> {
         self.reported.clear();
         self.copies.clear();
         self.failed = 0;
         let mut go_on = Vec::new();
         for (function, state) in self.states.iter_mut().enumerate() {
-            if *state == State::Waiting {
+            if let State::Waiting(at) = *state {
                 *state = State::Training;
-                go_on.push(function);
+                go_on.push((function, at));
             }
         }
         go_on
@@ -344,10 +437,10 @@ struct Calls<'a> {
     queue: Arc<dyn Queue>,
     functions: usize,
     learning_rate: f64,
-    /// Merges of the epoch so far.
-    merged: &'a AtomicUsize,
-    /// Whether a function that fails is called again.
-    is_repeated: bool,
+    progress: &'a Progress,
+    /// Numbers of a function's calls: a function that fails is called again
+    /// until they are used up.
+    attempts: Range<usize>,
 }
 
 impl Calls<'_> {
@@ -355,16 +448,24 @@ impl Calls<'_> {
     async fn call(&self, function: usize) -> Result<()> {
         let trial = &self.task.job.trial;
         let (queries, reports) = (calls(trial, function), reports(trial));
-        for attempt in 0..CALLS {
-            if attempt > 0 {
+        let mut at = Position {
+            epoch: self.task.epoch,
+            interval: 0,
+            attempt: self.attempts.start,
+        };
+        for attempt in self.attempts.clone() {
+            at.attempt = attempt;
+            if attempt > self.attempts.start {
+                // From here on, reports of the failed call are dropped.
+                self.progress.attempts[function].store(attempt, Ordering::Relaxed);
                 // What a function that has failed did not read is not for the next.
                 self.queue.purge(&queries).await?;
                 self.queue.purge(&answers(trial, function)).await?;
             }
+            at.interval = self.progress.merged.load(Ordering::Relaxed);
             let query = Message::Query {
                 functions: self.functions,
-                epoch: self.task.epoch,
-                interval: self.merged.load(Ordering::Relaxed),
+                at,
                 learning_rate: self.learning_rate,
             };
             self.queue.publish(&queries, query.encode()).await?;
@@ -375,11 +476,8 @@ impl Calls<'_> {
             if self.invoke.call(task).await.is_ok() {
                 return Ok(());
             }
-            if !self.is_repeated {
-                break;
-            }
         }
-        let failed = Message::Failed { function };
+        let failed = Message::Failed { function, at };
         Ok(self.queue.publish(&reports, failed.encode()).await?)
     }
 }

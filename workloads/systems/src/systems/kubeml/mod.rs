@@ -62,7 +62,7 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use self::split::Split;
 
 pub use self::message::{
-    GO_ON_BYTES, INITIALISED_BYTES, QUERY_BYTES, REPORT_BYTES, VALIDATION_BYTES,
+    GO_ON_BYTES, HELD_OUT_BYTES, INITIALISED_BYTES, QUERY_BYTES, REPORT_BYTES, VALIDATION_BYTES,
 };
 pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Settings};
 pub use self::traffic::{state_traffic, traffic};

@@ -44,6 +44,15 @@ impl Split {
         }
     }
 
+    /// Divides the validation split, without intervals.
+    pub(super) fn of_validation_split(job: &Job, settings: &Settings, functions: usize) -> Self {
+        Self {
+            samples: job.data.validation_samples,
+            interval: None,
+            ..Self::new(job, settings, functions)
+        }
+    }
+
     /// Documents in all: the last may be shorter.
     pub(super) fn documents(&self) -> usize {
         self.samples.div_ceil(self.document)
@@ -102,6 +111,17 @@ impl Split {
             .map(|start| start..(start + self.batch).min(end))
             .collect()
     }
+}
+
+/// Places in the training split of an epoch's samples `samples`: epochs, which use W·B·b
+/// samples each, go through the split in turn. The second range is empty unless the first
+/// ends with the split.
+pub(super) fn in_turn(job: &Job, epoch: usize, samples: &Range<usize>) -> [Range<usize>; 2] {
+    let used = job.workers * job.batches_per_worker * job.batch_size;
+    let all = job.data.train_samples.max(used).max(1);
+    let start = (epoch * used + samples.start) % all;
+    let end = start + samples.len();
+    [start..end.min(all), 0..end.saturating_sub(all)]
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 
-use super::message::{GO_ON_BYTES, INITIALISED_BYTES, QUERY_BYTES, REPORT_BYTES, VALIDATION_BYTES};
+use super::message::{
+    GO_ON_BYTES, HELD_OUT_BYTES, INITIALISED_BYTES, QUERY_BYTES, REPORT_BYTES, VALIDATION_BYTES,
+};
 use super::split::Split;
 use super::{MergeBy, Settings, TRAIN};
 use crate::contract::state_dict::{Kind, Sums, state_dict};
@@ -86,7 +88,11 @@ fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
         if job.evaluates_after(epoch) {
             let validators = validators(job, settings, *functions) as u64;
             messages += 2 * validators;
-            bytes += validators * (QUERY_BYTES + VALIDATION_BYTES);
+            let held_out = match job.data.validation_samples {
+                0 => 0,
+                _ => HELD_OUT_BYTES,
+            };
+            bytes += validators * (QUERY_BYTES + VALIDATION_BYTES + held_out);
         }
     }
     Traffic {
@@ -115,7 +121,8 @@ fn messages(job: &Job, settings: &Settings, parallelism: &[usize]) -> Traffic {
 /// the third line is L'J commands there instead. The message of the first has
 /// [`INITIALISED_BYTES`]; those of the second are queries ([`QUERY_BYTES`]), reports ([`REPORT_BYTES`]) and answers to all
 /// but the last report ([`GO_ON_BYTES`]); those of the last, queries and
-/// [`VALIDATION_BYTES`]; each is taken once.
+/// [`VALIDATION_BYTES`], and [`HELD_OUT_BYTES`] more where the job has a validation split;
+/// each is taken once.
 ///
 /// With `static: false`, N is what `steps` record for each epoch.
 ///

@@ -1,5 +1,5 @@
 use epochcost_channels::Payload;
-use epochcost_kernels::codec::{SparseVector, sparse_add_assign};
+use epochcost_kernels::codec::{SparseVector, sparse_add_assign, sparse_bytes};
 use epochcost_kernels::filter::{NormFilter, significance_filter};
 use epochcost_kernels::reduce;
 
@@ -20,6 +20,10 @@ pub(super) fn encoded_bytes(encoding: Encoding, entries: u64, n: u64) -> u64 {
 pub(super) enum Update {
     Dense(Vector),
     Sparse(SparseVector),
+    /// Sparse update of a trial that is timed again: only the number of its entries is known.
+    Counted {
+        entries: usize,
+    },
 }
 
 impl Update {
@@ -27,6 +31,9 @@ impl Update {
         match self {
             Self::Dense(vector) => vector.encode(),
             Self::Sparse(sparse) => sparse.encode().into(),
+            Self::Counted { entries } => Payload::Phantom {
+                bytes: sparse_bytes(*entries as u64),
+            },
         }
     }
 
@@ -37,23 +44,30 @@ impl Update {
             Payload::Bytes(bytes) if bytes.len() != 4 * n => {
                 Ok(Self::Sparse(SparseVector::decode(bytes)?))
             }
+            Payload::Phantom { bytes } if *bytes != 4 * n as u64 => Ok(Self::Counted {
+                entries: (bytes.saturating_sub(sparse_bytes(0)) / 8) as usize,
+            }),
             _ => Ok(Self::Dense(Vector::decode(payload)?)),
+        }
+    }
+
+    /// Counts the arithmetic of adding it to a vector.
+    pub(super) fn note_addition(&self) {
+        match self {
+            Self::Dense(vector) => arithmetic::note(3, vector.len()),
+            // Indices beside values.
+            Self::Sparse(sparse) => arithmetic::note(4, sparse.entries()),
+            Self::Counted { entries } => arithmetic::note(4, *entries),
         }
     }
 
     /// Adds it to `accumulator`; phantoms add nothing.
     pub(super) fn add_to(&self, accumulator: &mut [f32]) -> Result<()> {
+        self.note_addition();
         match self {
-            Self::Dense(Vector::Real(values)) => {
-                arithmetic::note(3, values.len());
-                reduce::add_assign(accumulator, values)?;
-            }
-            Self::Dense(Vector::Phantom { len }) => arithmetic::note(3, *len),
-            // Indices beside values.
-            Self::Sparse(sparse) => {
-                arithmetic::note(4, sparse.entries());
-                sparse_add_assign(accumulator, sparse)?;
-            }
+            Self::Dense(Vector::Real(values)) => reduce::add_assign(accumulator, values)?,
+            Self::Sparse(sparse) => sparse_add_assign(accumulator, sparse)?,
+            Self::Dense(Vector::Phantom { .. }) | Self::Counted { .. } => {}
         }
         Ok(())
     }
@@ -90,12 +104,13 @@ impl Significance {
 
     /// Adds `change`, and takes out what is significant at `parameters`: the
     /// update, if there is one, and the share of entries in it. A phantom is
-    /// sent whole.
+    /// sent whole, or in its `recorded` density where a trial is timed again.
     pub(super) fn filter(
         &mut self,
         parameters: &Vector,
         change: Vector,
         step: u64,
+        recorded: Option<f64>,
     ) -> Result<(Option<Update>, f64)> {
         if self.filter != Filter::None {
             // Adds the change to what has accumulated; then reads that and the
@@ -103,7 +118,10 @@ impl Significance {
             arithmetic::note(3 + 3, change.len());
         }
         let (Vector::Real(change), Some(parameters)) = (&change, parameters.real()) else {
-            return Ok((Some(Update::Dense(change)), 1.0));
+            return Ok(match recorded {
+                Some(density) => (self.recorded(change, density), density),
+                None => (Some(Update::Dense(change)), 1.0),
+            });
         };
         if self.filter == Filter::None {
             return Ok((Some(Update::Dense(Vector::Real(change.clone()))), 1.0));
@@ -125,6 +143,26 @@ impl Significance {
         arithmetic::note(2, sent.entries());
         let density = sent.entries() as f64 / change.len() as f64;
         Ok((self.pack(sent)?, density))
+    }
+
+    /// Returns the update of `change`, a phantom, of which that share was sent.
+    fn recorded(&self, change: Vector, density: f64) -> Option<Update> {
+        let n = change.len();
+        let entries = (density * n as f64).round() as usize;
+        if self.filter != Filter::PerParameter {
+            return (density > 0.0).then_some(Update::Dense(change));
+        }
+        // The same arithmetic as of the real update.
+        arithmetic::note(2, entries);
+        if entries == 0 {
+            return None;
+        }
+        let counted = Update::Counted { entries };
+        if encoded_bytes(self.encoding, entries as u64, n as u64) < 4 * n as u64 {
+            return Some(counted);
+        }
+        counted.note_addition();
+        Some(Update::Dense(change))
     }
 
     fn pack(&self, sent: SparseVector) -> Result<Option<Update>> {
@@ -166,13 +204,13 @@ mod tests {
         let mut significance = significance(Filter::PerParameter, 0.7, Encoding::Shorter);
         let w = real(&[1.0; 8]);
         let change = real(&[0.4, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        let (first, density) = significance.filter(&w, change.clone(), 0).unwrap();
+        let (first, density) = significance.filter(&w, change.clone(), 0, None).unwrap();
         let first = first.unwrap();
         assert_eq!(density, 1.0 / 8.0);
         assert_eq!(first.encode().len(), 16);
         assert_eq!(Update::decode(&first.encode(), 8).unwrap(), first);
         // 0.8 has accumulated in both now, above 0.7 / √2.
-        let (second, density) = significance.filter(&w, change, 1).unwrap();
+        let (second, density) = significance.filter(&w, change, 1, None).unwrap();
         assert_eq!(density, 2.0 / 8.0);
         assert_eq!(sum([&second.unwrap()], 8).unwrap()[..2], [0.8, 0.8]);
     }
@@ -185,7 +223,7 @@ mod tests {
                 .map(|i| if i < entries { 1.0 } else { 0.0 })
                 .collect();
             let (update, density) = significance
-                .filter(&real(&[1.0; 8]), real(&change), 0)
+                .filter(&real(&[1.0; 8]), real(&change), 0, None)
                 .unwrap();
             let payload = update.unwrap().encode();
             assert_eq!((payload.len(), density), (bytes, entries as f64 / 8.0));
@@ -198,7 +236,7 @@ mod tests {
     fn nothing_significant_is_no_update() {
         let mut significance = significance(Filter::PerParameter, 0.7, Encoding::Shorter);
         let (update, density) = significance
-            .filter(&real(&[1.0; 2]), real(&[0.1; 2]), 0)
+            .filter(&real(&[1.0; 2]), real(&[0.1; 2]), 0, None)
             .unwrap();
         assert_eq!((update, density), (None, 0.0));
     }
@@ -207,9 +245,31 @@ mod tests {
     fn phantoms_are_sent_whole() {
         let mut significance = significance(Filter::PerParameter, 0.7, Encoding::Shorter);
         let phantom = Vector::Phantom { len: 5 };
-        let (update, density) = significance.filter(&phantom, phantom.clone(), 0).unwrap();
+        let (update, density) = significance
+            .filter(&phantom, phantom.clone(), 0, None)
+            .unwrap();
         let payload = update.unwrap().encode();
         assert_eq!((payload.len(), density), (20, 1.0));
         assert_eq!(Update::decode(&payload, 5).unwrap(), Update::Dense(phantom));
+    }
+
+    #[test]
+    fn a_recorded_density_gives_the_size_of_the_real_update() {
+        let phantom = Vector::Phantom { len: 8 };
+        for entries in [0usize, 1, 3, 4, 7, 8] {
+            let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
+            let bytes = |change: Vector, w: Vector, recorded| {
+                let mut significance = significance(Filter::PerParameter, 0.0, Encoding::Shorter);
+                let (update, density) = significance.filter(&w, change, 0, recorded).unwrap();
+                let payload = update.map(|update| update.encode());
+                if let Some(payload) = &payload {
+                    assert!(Update::decode(payload, 8).is_ok());
+                }
+                (payload.map(|payload| payload.len()), density)
+            };
+            let (sent, density) = bytes(real(&change), real(&[1.0; 8]), None);
+            let again = bytes(phantom.clone(), phantom.clone(), Some(density));
+            assert_eq!(again, (sent, density), "{entries}");
+        }
     }
 }

@@ -120,8 +120,8 @@ impl Worker {
     ) -> Result<()> {
         world.enter(Stage::FetchDataset);
         let batches = world.task.job.batches_per_worker;
-        let mut records = data::minibatch(world, minibatch / batches, minibatch % batches).await?;
-        records.epoch = epoch;
+        let (owner, number) = (minibatch / batches, minibatch % batches);
+        let records = data::minibatch(world, owner, epoch, number).await?;
         world.enter(Stage::ComputeGradients);
         let Replica {
             parameters,
@@ -184,9 +184,12 @@ impl Worker {
     ) -> Result<Option<Update>> {
         let (rank, workers) = (world.rank(), world.workers());
         world.enter(Stage::Serialise);
-        let (own, density) = self
-            .significance
-            .filter(&self.replica.parameters, change, step)?;
+        let (own, density) = self.significance.filter(
+            &self.replica.parameters,
+            change,
+            step,
+            world.recorded_density(),
+        )?;
         world.note_density(density);
         let payload = own.as_ref().map(Update::encode);
         world.enter(Stage::Put);
@@ -278,7 +281,10 @@ impl Worker {
         // Each update is read, and what it is added to is read and written.
         arithmetic::note(3 * updates.len(), n);
         let Some(parameters) = self.replica.parameters.real_mut() else {
-            return Ok(());
+            return match world.recorded_density() {
+                Some(_) => self.apply_recorded(world, own, updates),
+                None => Ok(()),
+            };
         };
         if updates.is_empty() {
             return Ok(());
@@ -306,6 +312,36 @@ impl Worker {
                 };
                 world.enter(Stage::UpdateModel);
                 self.replica.update(&Vector::Real(gradient))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the time of [`apply`](Self::apply) where a trial is timed again.
+    fn apply_recorded(
+        &mut self,
+        world: &mut World,
+        own: Option<&Update>,
+        updates: &[(usize, Update)],
+    ) -> Result<()> {
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let (exchange, aggregate) = (self.settings.exchange, self.settings.aggregate);
+        // The own update is in the model since the local step.
+        let leaves_out_own = (exchange, aggregate) == (Exchange::Updates, Aggregate::Sum);
+        for (sender, update) in updates {
+            if !(leaves_out_own && *sender == world.rank()) {
+                update.note_addition();
+            }
+        }
+        match (exchange, aggregate) {
+            (Exchange::Updates, Aggregate::Sum) => {}
+            (Exchange::Updates, Aggregate::Mean) => own.into_iter().for_each(Update::note_addition),
+            (Exchange::Gradients, _) => {
+                world.enter(Stage::UpdateModel);
+                let len = self.replica.parameters.len();
+                self.replica.update(&Vector::Phantom { len })?;
             }
         }
         Ok(())

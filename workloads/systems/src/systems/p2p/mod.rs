@@ -64,12 +64,15 @@ pub use self::barrier::TOKEN_BYTES;
 pub use self::settings::{Barrier, Settings, SyncQueue};
 use crate::contract::data::Shard;
 pub use crate::mechanics::compression::{Compression, Method, Norm};
+use crate::mechanics::continuation::follow_together;
+use crate::mechanics::monitor::Monitor;
 pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue};
 use crate::mechanics::p2p::{Mailbox, Rules, sgd};
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, Stage, StepRecord, SystemError, TrainingSystem, Vector, World,
+    Result, SettingsError, Sizes, Stage, StepRecord, SystemError, Techniques, TrainingSystem,
+    Vector, World,
 };
 
 const NAME: &str = "p2p";
@@ -108,9 +111,9 @@ async fn mean_gradient(
     shard: &Shard,
     epoch: usize,
 ) -> Result<Vector> {
-    let (seed, batches) = (world.task.job.seed, world.task.job.batches_per_worker);
+    let batches = world.task.job.batches_per_worker;
     world.enter(Stage::FetchDataset);
-    let order = shard.batches(world, seed, world.rank() as u64, epoch);
+    let order = shard.batches(world, world.rank() as u64, epoch, batches);
     let mut sum: Option<Vector> = None;
     let mut losses = Vec::with_capacity(batches);
     for index in 0..batches {
@@ -141,6 +144,7 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let shard = Shard::fetch(world, DataLayout::Shards).await?;
     let mut mailbox = Mailbox::new(world, rules(settings));
+    let mut monitor = Monitor::new(settings.techniques(), &job);
     for epoch in 0..job.epochs {
         world.at(epoch, None);
         if settings.mode == Mode::Synchronous && settings.queue() == PeerQueue::Latest {
@@ -152,11 +156,16 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
         replica.update(&mean)?;
         world.note_parameters(&replica.parameters);
         world.enter(Stage::DetectConvergence);
+        let mut loss = None;
         if job.evaluates_after(epoch) {
-            replica.evaluate(world, epoch).await?;
+            loss = replica.evaluate(world, epoch).await?;
         }
+        follow_together(world, &mut monitor, &mut replica, loss, epoch).await?;
         barrier::synchronise(world, settings, epoch).await?;
         world.end_step();
+        if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
+            break;
+        }
     }
     Ok(())
 }
@@ -196,6 +205,19 @@ impl TrainingSystem for P2p {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        if settings.mode == Mode::Asynchronous && !settings.techniques().is_empty() {
+            let field = match settings.early_stopping {
+                Some(_) => "early_stopping",
+                None => "reduce_on_plateau",
+            };
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: field.into(),
+                reason: "asynchronous peers do not wait for each other, so that they cannot stop or slow \
+                         down together; use mode: synchronous"
+                    .into(),
+            });
+        }
         settings.compression().check(NAME)
     }
 
@@ -205,6 +227,10 @@ impl TrainingSystem for P2p {
             Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
             Fidelity::Code => sgd(0.02),
         }
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        settings.techniques()
     }
 
     fn data_layout(&self, _settings: &Settings) -> DataLayout {

@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Fidelity;
 use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::p2p::{Mode, PeerQueue};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Techniques};
 
 /// Number of tokens that opens the barrier after an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +76,10 @@ pub struct Settings {
     pub downloads_at_once: usize,
     /// Whether objects are deleted when all peers have read them.
     pub deletes_objects: bool,
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
+    pub reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// End of training before its last epoch; null: none.
+    pub early_stopping: Option<EarlyStopping>,
 }
 
 impl Settings {
@@ -102,6 +106,8 @@ impl Settings {
             wait_limit_s: Some(600),
             downloads_at_once: 1,
             deletes_objects: true,
+            reduce_on_plateau: None,
+            early_stopping: None,
         };
         match fidelity {
             Fidelity::Paper => paper,
@@ -128,6 +134,14 @@ impl Settings {
                 downloads_at_once: TRANSFERS_AT_ONCE,
                 ..paper
             },
+        }
+    }
+
+    /// Returns the techniques for a loss that no longer falls.
+    pub(super) fn techniques(&self) -> Techniques {
+        Techniques {
+            reduce_on_plateau: self.reduce_on_plateau,
+            early_stopping: self.early_stopping,
         }
     }
 

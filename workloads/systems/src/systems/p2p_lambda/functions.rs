@@ -24,7 +24,7 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     })?;
     // Fetch the mini-batch, the parameters and the statistics.
     world.enter(Stage::FetchDataset);
-    let batch = data::minibatch(world, rank, number).await?;
+    let batch = data::minibatch(world, rank, epoch, number).await?;
     world.enter(Stage::Get);
     let parameters = parameters(world, &job, settings, number).await?;
     let mut statistics = if keeps_statistics(world, settings) && number == 0 {

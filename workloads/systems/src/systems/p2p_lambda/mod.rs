@@ -54,7 +54,7 @@ pub use self::settings::Settings;
 use crate::mechanics::p2p::{Mode, PeerQueue, Rules, object_key, sgd};
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, State, SystemError, TrainingSystem, World,
+    Result, SettingsError, Sizes, State, SystemError, Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "p2p_lambda";
@@ -147,6 +147,10 @@ impl TrainingSystem for P2pLambda {
         }
     }
 
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        settings.techniques()
+    }
+
     fn data_layout(&self, _settings: &Settings) -> DataLayout {
         DataLayout::Minibatches
     }
@@ -155,10 +159,13 @@ impl TrainingSystem for P2pLambda {
         Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
-    fn states(&self) -> Vec<State> {
+    fn states(&self, settings: &Settings) -> Vec<State> {
         vec![
             State::Task { function: EXPAND },
-            State::MapBatches { function: COMPUTE },
+            State::Batches {
+                function: COMPUTE,
+                fan_out: settings.fan_out,
+            },
         ]
     }
 
@@ -202,7 +209,7 @@ impl TrainingSystem for P2pLambda {
                 return Ok(Outcome::Finished);
             }
             // The inputs are the task with each of its mini-batches: the
-            // platform's map makes them, and this is the call that it takes.
+            // platform's state machine makes them, and this is the call that it takes.
             EXPAND => {}
             COMPUTE => functions::compute_gradients(world, &settings).await?,
             other => {

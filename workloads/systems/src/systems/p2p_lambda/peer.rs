@@ -6,6 +6,9 @@ use epochcost_channels::{ObjectStore, Payload};
 
 use super::functions::{expect, statistics};
 use super::{Settings, gradient_key, lambda_queue, rules, weights_key};
+use crate::mechanics::continuation::follow_together;
+use crate::mechanics::listing::delete_keys;
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::p2p::{BUCKET, Mailbox};
 use crate::mechanics::replica::Replica;
 use crate::mechanics::transfers::at_once;
@@ -15,6 +18,7 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let mut mailbox = Mailbox::new(world, rules(settings));
+    let mut monitor = Monitor::new(settings.techniques(), &job);
     for epoch in 0..job.epochs {
         world.at(epoch, None);
         if settings.sends_weights {
@@ -32,11 +36,16 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
         replica.update(&mean)?;
         world.note_parameters(&replica.parameters);
         world.enter(Stage::DetectConvergence);
+        let mut loss = None;
         if job.evaluates_after(epoch) {
             replica.statistics = statistics(world, settings).await?;
-            replica.evaluate(world, epoch).await?;
+            loss = replica.evaluate(world, epoch).await?;
         }
+        follow_together(world, &mut monitor, &mut replica, loss, epoch).await?;
         world.end_step();
+        if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
+            break;
+        }
     }
     Ok(())
 }
@@ -133,8 +142,6 @@ async fn get(objects: &dyn ObjectStore, key: &str) -> Result<Payload> {
 
 /// Deletes what only this peer and its functions read.
 async fn delete(world: &World, settings: &Settings, epoch: usize) -> Result<()> {
-    /// Keys of one request.
-    const MOST: usize = 1_000;
     let (job, rank) = (&world.task.job, world.rank());
     let batches = 0..job.batches_per_worker;
     let mut keys: Vec<String> = batches
@@ -143,8 +150,5 @@ async fn delete(world: &World, settings: &Settings, epoch: usize) -> Result<()> 
     if settings.sends_weights {
         keys.push(weights_key(job, rank, epoch));
     }
-    for keys in keys.chunks(MOST) {
-        world.exchange.objects.delete(BUCKET, keys).await?;
-    }
-    Ok(())
+    delete_keys(world.exchange.objects.as_ref(), BUCKET, &keys).await
 }

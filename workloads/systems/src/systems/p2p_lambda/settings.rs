@@ -1,16 +1,20 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Fidelity;
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::p2p::PeerQueue;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau, Techniques};
 
 /// The settings of P2P with Lambda: every difference between paper and
 /// published code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Kind of state that starts the gradient functions: a branch for each in the
+    /// paper (section IV-D) and in the published state machine.
+    #[serde(default)]
+    pub fan_out: FanOut,
     /// Whether a peer's parameters are sent to its functions. The published
     /// functions each make a model of their own, at random.
     pub sends_weights: bool,
@@ -42,6 +46,10 @@ pub struct Settings {
     pub downloads_at_once: usize,
     /// Whether objects are deleted when all have read them.
     pub deletes_objects: bool,
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
+    pub reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// End of training before its last epoch; null: none.
+    pub early_stopping: Option<EarlyStopping>,
 }
 
 impl Settings {
@@ -49,6 +57,7 @@ impl Settings {
     pub fn new(fidelity: Fidelity) -> Self {
         let published = Compression::published(Method::None);
         let paper = Self {
+            fan_out: FanOut::Parallel,
             sends_weights: true,
             seeded_replicas: true,
             batch_norm: BatchNorm::FirstBatch,
@@ -64,6 +73,8 @@ impl Settings {
             wait_limit_s: Some(600),
             downloads_at_once: 1,
             deletes_objects: true,
+            reduce_on_plateau: None,
+            early_stopping: None,
         };
         match fidelity {
             Fidelity::Paper => paper,
@@ -84,6 +95,14 @@ impl Settings {
                 downloads_at_once: TRANSFERS_AT_ONCE,
                 ..paper
             },
+        }
+    }
+
+    /// Returns the techniques for a loss that no longer falls.
+    pub(super) fn techniques(&self) -> Techniques {
+        Techniques {
+            reduce_on_plateau: self.reduce_on_plateau,
+            early_stopping: self.early_stopping,
         }
     }
 

@@ -8,26 +8,26 @@ use crate::{Result, World};
 /// Bytes of a synchronisation message.
 pub const TOKEN_BYTES: u64 = 9;
 
-fn queue_name(trial: &str, settings: &Settings, epoch: usize) -> String {
+fn queue_name(trial: &str, settings: &Settings, round: usize) -> String {
     match settings.sync_queue {
-        SyncQueue::PerEpoch => format!("{trial}_sync_{epoch}"),
+        SyncQueue::PerEpoch => format!("{trial}_sync_{round}"),
         SyncQueue::Shared => format!("{trial}_sync"),
     }
 }
 
-/// Little-endian rank (u32) and epoch (u32), and whether this is the peer's
+/// Little-endian rank (u32) and number of the round (u32), and whether this is the peer's
 /// last. Peers count tokens and never read them.
-fn token(rank: usize, epoch: usize, terminated: bool) -> Vec<u8> {
+fn token(rank: usize, round: usize, terminated: bool) -> Vec<u8> {
     let mut token = Vec::with_capacity(TOKEN_BYTES as usize);
     token.extend_from_slice(&(rank as u32).to_le_bytes());
-    token.extend_from_slice(&(epoch as u32).to_le_bytes());
+    token.extend_from_slice(&(round as u32).to_le_bytes());
     token.push(u8::from(terminated));
     token
 }
 
-/// Returns the name of the queue on which `peer` receives messages of an epoch's barrier.
-fn inbox_name(trial: &str, epoch: usize, peer: usize) -> String {
-    format!("{trial}_sync_{epoch}_{peer}")
+/// Returns the name of the queue on which `peer` receives messages of a round's barrier.
+fn inbox_name(trial: &str, round: usize, peer: usize) -> String {
+    format!("{trial}_sync_{round}_{peer}")
 }
 
 /// Announces this peer and waits for all others.
@@ -39,41 +39,42 @@ pub(super) async fn synchronise(world: &World, settings: &Settings) -> Result<()
 }
 
 /// Tells every other peer, and hears from every other peer. A queue belongs to
-/// one peer and one epoch, so that order does not matter and none is purged.
+/// one peer and one round, so that order does not matter and none is purged.
 async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<()> {
     let job = &world.task.job;
-    let (rank, workers, epoch) = (world.rank(), world.workers(), world.task.epoch);
+    let (rank, workers) = (world.rank(), world.workers());
+    let round = settings.round_number(&world.task);
     let queue = &world.exchange.queue;
-    let terminated = epoch + 1 == job.epochs;
+    let terminated = world.task.next_round(settings.rounds(job)).is_none();
     let others = (0..workers).filter(|peer| *peer != rank);
     let sent = others.map(|peer| async move {
-        let name = inbox_name(&job.trial, epoch, peer);
-        let token = token(rank, epoch, terminated).into();
+        let name = inbox_name(&job.trial, round, peer);
+        let token = token(rank, round, terminated).into();
         Ok(queue.publish(&name, token).await?)
     });
     at_once(settings.transfers_at_once, sent).await?;
-    let name = inbox_name(&job.trial, epoch, rank);
+    let name = inbox_name(&job.trial, round, rank);
     for _ in 1..workers {
         polling::next_message(queue.as_ref(), &name).await?;
     }
     Ok(())
 }
 
-/// Waits by polling. With a queue per epoch no peer can miss the barrier: tokens
+/// Waits by polling. With a queue per round no peer can miss the barrier: tokens
 /// are never taken, the queue
-/// only grows. It is purged when the barrier of the next epoch opens, for a
+/// only grows. It is purged when the barrier of the next round opens, for a
 /// peer announces itself there only after it has left this one.
 async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()> {
     let job = &world.task.job;
-    let epoch = world.task.epoch;
+    let round = settings.round_number(&world.task);
     let workers = world.workers() as u64;
     let queue = &world.exchange.queue;
-    let name = queue_name(&job.trial, settings, epoch);
+    let name = queue_name(&job.trial, settings, round);
 
     // Announce this peer.
-    let terminated = epoch + 1 == job.epochs;
+    let terminated = world.task.next_round(settings.rounds(job)).is_none();
     queue
-        .publish(&name, token(world.rank(), epoch, terminated).into())
+        .publish(&name, token(world.rank(), round, terminated).into())
         .await?;
     // Wait until all peers are announced.
     let interval = Duration::from_millis(settings.poll_interval_ms);
@@ -95,9 +96,9 @@ async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()
     if world.rank() == 0 {
         match settings.sync_queue {
             SyncQueue::Shared => queue.purge(&name).await?,
-            SyncQueue::PerEpoch if epoch > 0 => {
+            SyncQueue::PerEpoch if round > 0 => {
                 queue
-                    .purge(&queue_name(&job.trial, settings, epoch - 1))
+                    .purge(&queue_name(&job.trial, settings, round - 1))
                     .await?;
             }
             SyncQueue::PerEpoch => {}

@@ -10,8 +10,8 @@
 //! 3. `average_gradients`: the store averages the B gradients; then the
 //!    synchronisation queue, until all peers have come this far.
 //! 4. `check_heartbeat`: ping every peer; drop the batch gradients.
-//! 5. `aggregate_gradients`: fetch every peer's average, in rank order, and
-//!    store their mean.
+//! 5. `aggregate_gradients`: fetch every peer's average, and store their mean,
+//!    taken in rank order.
 //! 6. `update_model`: the store takes one SGD step.
 //! 7. `check_convergence`: fetch the parameters; rank 0 evaluates.
 //! 8. `trigger_next`: start the next epoch's workflow.
@@ -19,13 +19,21 @@
 //! So an epoch is one step on the mean of means, an effective batch of W·B·b.
 //! Before the first, `init_peer` stores the initial parameters.
 //!
+//! # Rounds per epoch
+//!
+//! With R rounds per epoch ([`Settings::rounds_per_epoch`]; the comparison paper's
+//! "gradient accumulation", section 5) the workflow is executed R times per epoch, each
+//! time with an R-th of the mini-batches: R steps, each on an effective batch of W·B·b/R,
+//! for R times the exchanges and B + 7R invocations. Rank 0 evaluates after the last.
+//!
 //! # What is left out
 //!
 //! Signatures and exchanged passwords: peers of a trial belong to one
 //! experiment and are given each other's stores, so `authenticate` keeps its
-//! place and its invocation but proves reachability only. Early stopping: the
-//! published check starts from an empty history at every call and can never
-//! stop. Attack injection and robust aggregation.
+//! place and its invocation but proves reachability only. The published check
+//! for early stopping, which starts from an empty history at every call and can never
+//! stop: by default there is none, and the setting `early_stopping` keeps its history in
+//! an object. Attack injection and robust aggregation.
 //!
 //! # Batch-norm statistics
 //!
@@ -51,13 +59,13 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 
 pub use self::barrier::TOKEN_BYTES;
 pub use self::settings::{
-    Averaging, Barrier, BarrierBy, GradientFormat, Settings, SyncQueue, Update,
+    Averaging, Barrier, BarrierBy, GradientFormat, ReadingOrder, Settings, SyncQueue, Update,
 };
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
-    Replicas, Result, SettingsError, Sizes, State, SystemError, TrainingSystem, World,
+    Replicas, Result, SettingsError, Sizes, State, SystemError, Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -66,32 +74,20 @@ const NAME: &str = "spirt";
 #[derive(Clone, Copy, Debug)]
 pub struct Spirt;
 
-const STATES: [State; 8] = [
-    State::Task {
-        function: "authenticate",
-    },
-    State::MapBatches {
-        function: "compute_gradients",
-    },
-    State::Task {
-        function: "average_gradients",
-    },
-    State::Task {
-        function: "check_heartbeat",
-    },
-    State::Task {
-        function: "aggregate_gradients",
-    },
-    State::Task {
-        function: "update_model",
-    },
-    State::Task {
-        function: "check_convergence",
-    },
-    State::Task {
-        function: "trigger_next",
-    },
+/// Functions of an epoch, in order.
+const STATES: [&str; 8] = [
+    "authenticate",
+    COMPUTE,
+    "average_gradients",
+    "check_heartbeat",
+    "aggregate_gradients",
+    "update_model",
+    "check_convergence",
+    "trigger_next",
 ];
+
+/// The function that computes the gradient of one mini-batch.
+const COMPUTE: &str = "compute_gradients";
 
 /// The job's optimizer, which must be one that the store can apply.
 fn sgd_of(job: &Job) -> Result<Sgd, SettingsError> {
@@ -116,7 +112,7 @@ fn in_store_step(sgd: Sgd) -> SgdStep {
 const FUNCTIONS: [Function; 9] = [
     Function::worker("init_peer", Host::Function),
     Function::worker("authenticate", Host::Function),
-    Function::worker("compute_gradients", Host::Function),
+    Function::worker(COMPUTE, Host::Function),
     Function::worker("average_gradients", Host::Function),
     Function::worker("check_heartbeat", Host::Function),
     Function::worker("aggregate_gradients", Host::Function),
@@ -141,7 +137,8 @@ impl TrainingSystem for Spirt {
         "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
          store, a queue as barrier. code: the published functions where they can run at all: JSON \
          text, averages shipped out and back, unseeded replicas, a naive update. tuned: gradients \
-         added up in the store as they come, a barrier that notifies its peers, transfers at once"
+         added up in the store as they come, a barrier that notifies its peers, transfers at once, \
+         each peer reading from its neighbour on"
     }
 
     fn deployment(&self) -> Deployment {
@@ -158,6 +155,13 @@ impl TrainingSystem for Spirt {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        if settings.rounds_per_epoch == 0 {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "rounds_per_epoch".into(),
+                reason: "an epoch has one round or more; use 1 to exchange once per epoch".into(),
+            });
+        }
         let is_text = settings.gradient_format == GradientFormat::Json;
         if is_text && settings.averaging == Averaging::OnArrival {
             return Err(SettingsError::Value {
@@ -183,6 +187,10 @@ impl TrainingSystem for Spirt {
         })
     }
 
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        settings.techniques()
+    }
+
     fn data_layout(&self, _settings: &Settings) -> DataLayout {
         DataLayout::Minibatches
     }
@@ -193,14 +201,23 @@ impl TrainingSystem for Spirt {
         }
     }
 
-    fn states(&self) -> Vec<State> {
-        STATES.to_vec()
+    fn states(&self, settings: &Settings) -> Vec<State> {
+        let fan_out = settings.fan_out;
+        let state = |function| match function {
+            COMPUTE => State::Batches { function, fan_out },
+            _ => State::Task { function },
+        };
+        STATES.into_iter().map(state).collect()
+    }
+
+    fn rounds(&self, job: &Job, settings: &Settings) -> usize {
+        settings.rounds(job)
     }
 
     /// Traffic; with [`GradientFormat::Json`], texts count at
     /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, settings, sizes, Texts::nominal(job, sizes))
+        traffic::traffic(job, settings, sizes, Texts::nominal(job, settings, sizes))
     }
 
     fn states_bytes(&self, settings: &Settings) -> bool {
@@ -221,7 +238,7 @@ impl TrainingSystem for Spirt {
         match function {
             "aggregate_gradients" => job.workers + 2,
             "average_gradients" if settings.averaging == Averaging::Fetch => {
-                job.batches_per_worker + 2
+                job.batches_per_worker.div_ceil(settings.rounds(job)) + 2
             }
             _ => 3,
         }
@@ -238,18 +255,22 @@ impl TrainingSystem for Spirt {
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        world.at(world.task.epoch, world.task.batch);
+        // Functions of one of several rounds bear the number of its last mini-batch.
+        let rounds = settings.rounds(&world.task.job);
+        let last = world.task.minibatches(rounds).last();
+        let batch = world.task.batch.or(last.filter(|_| rounds > 1));
+        world.at(world.task.epoch, batch);
         let mut outcome = Outcome::Finished;
         match world.task.function.as_str() {
             "init_peer" => stages::init_peer(world, &settings).await?,
             "authenticate" => stages::authenticate(world).await?,
-            "compute_gradients" => stages::compute_gradients(world, &settings).await?,
+            COMPUTE => stages::compute_gradients(world, &settings).await?,
             "average_gradients" => stages::average_gradients(world, &settings).await?,
             "check_heartbeat" => stages::check_heartbeat(world, &settings).await?,
             "aggregate_gradients" => stages::aggregate_gradients(world, &settings).await?,
             "update_model" => stages::update_model(world, &settings).await?,
             "check_convergence" => stages::check_convergence(world, &settings).await?,
-            "trigger_next" => outcome = stages::trigger_next(world).await?,
+            "trigger_next" => outcome = stages::trigger_next(world, &settings).await?,
             other => {
                 let function = other.to_owned();
                 return Err(SystemError::UnknownFunction {

@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Fidelity;
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+use crate::{EarlyStopping, FanOut, Fidelity, Job, ReduceOnPlateau, Task, Techniques};
 
 /// Format of a mini-batch's gradient in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub enum Update {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncQueue {
-    /// A queue of the epoch, purged one epoch later, when all have left it.
+    /// A queue of the round (an epoch, by default), purged one round later, when all have left it.
     PerEpoch,
     /// One queue for all epochs, purged by rank 0 after its settling time, as
     /// published. A peer that has not seen the queue full by then waits for
@@ -75,10 +75,30 @@ pub enum BarrierBy {
     Push,
 }
 
+/// Order in which a peer reads the averages of all peers. Their mean is taken in rank
+/// order in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadingOrder {
+    /// By rank: all peers read the store of peer 0 first. The published functions
+    /// go through a stored list of trusted peers, in which each stands where its
+    /// message came; the published version over S3 goes through a listing, in the
+    /// order of keys, which is that of ranks. The paper names no order.
+    #[default]
+    Rank,
+    /// From the next peer on, the own store last: no two peers that begin together
+    /// read the same store.
+    Neighbour,
+}
+
 /// SPIRT's settings: every difference between paper and published code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Kind of state that starts the gradient functions: a branch for each in the
+    /// published state machine.
+    #[serde(default)]
+    pub fan_out: FanOut,
     /// Format of gradients in the store.
     pub gradient_format: GradientFormat,
     /// Place where they are averaged.
@@ -101,10 +121,28 @@ pub struct Settings {
     pub poll_interval_ms: u64,
     /// Milliseconds that a peer sleeps behind the open barrier.
     pub settle_ms: u64,
+    /// Order in which the averages of peers are read.
+    #[serde(default)]
+    pub reading_order: ReadingOrder,
     /// Whether the averages of past epochs stay in the stores, as published.
     pub keeps_averages: bool,
     /// Number of requests of one function under way at once.
     pub transfers_at_once: usize,
+    /// Rounds per epoch (R), the paper's gradient accumulation (comparison paper, section
+    /// 5): the gradients of an epoch's B mini-batches are accumulated in R parts, each
+    /// averaged, exchanged and applied on its own. 1 accumulates all, as published. More
+    /// rounds than mini-batches are as many as these.
+    #[serde(default = "one_round")]
+    pub rounds_per_epoch: usize,
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
+    pub reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// End of training before its last epoch; null: none.
+    pub early_stopping: Option<EarlyStopping>,
+}
+
+/// The rounds of runs that were recorded before they were a setting.
+fn one_round() -> usize {
+    1
 }
 
 impl Settings {
@@ -112,6 +150,7 @@ impl Settings {
     pub fn new(fidelity: Fidelity) -> Self {
         match fidelity {
             Fidelity::Paper => Self {
+                fan_out: FanOut::Parallel,
                 gradient_format: GradientFormat::Binary,
                 averaging: Averaging::InStore,
                 update: Update::InStore,
@@ -122,10 +161,15 @@ impl Settings {
                 barrier: Barrier::AtLeast,
                 poll_interval_ms: 100,
                 settle_ms: 0,
+                reading_order: ReadingOrder::Rank,
                 keeps_averages: false,
                 transfers_at_once: 1,
+                rounds_per_epoch: 1,
+                reduce_on_plateau: None,
+                early_stopping: None,
             },
             Fidelity::Code => Self {
+                fan_out: FanOut::Parallel,
                 gradient_format: GradientFormat::Json,
                 averaging: Averaging::InStore,
                 update: Update::Fetch,
@@ -136,16 +180,39 @@ impl Settings {
                 barrier: Barrier::Exactly,
                 poll_interval_ms: 0,
                 settle_ms: 5_000,
+                reading_order: ReadingOrder::Rank,
                 keeps_averages: true,
                 transfers_at_once: 1,
+                rounds_per_epoch: 1,
+                reduce_on_plateau: None,
+                early_stopping: None,
             },
             Fidelity::Tuned => Self {
                 averaging: Averaging::OnArrival,
                 barrier_by: BarrierBy::Push,
+                reading_order: ReadingOrder::Neighbour,
                 transfers_at_once: TRANSFERS_AT_ONCE,
                 ..Self::new(Fidelity::Paper)
             },
         }
+    }
+
+    /// Techniques for a loss that no longer falls.
+    pub(super) fn techniques(&self) -> Techniques {
+        Techniques {
+            reduce_on_plateau: self.reduce_on_plateau,
+            early_stopping: self.early_stopping,
+        }
+    }
+
+    /// Rounds of an epoch of `job`, no more than it has mini-batches.
+    pub(super) fn rounds(&self, job: &Job) -> usize {
+        self.rounds_per_epoch.min(job.batches_per_worker).max(1)
+    }
+
+    /// Number of the task's round, counted from the first epoch's first.
+    pub(super) fn round_number(&self, task: &Task) -> usize {
+        task.epoch * self.rounds(&task.job) + task.round
     }
 
     /// Whether gradients are items of one list, which only the store can average.

@@ -7,48 +7,50 @@ use epochcost_kernels::{codec, hash};
 
 use super::barrier::synchronise;
 use super::{
-    Averaging, BatchNorm, GradientFormat, Settings, TEXT_BYTES_PER_PARAMETER, Update,
+    Averaging, BatchNorm, GradientFormat, ReadingOrder, Settings, TEXT_BYTES_PER_PARAMETER, Update,
     in_store_step, sgd_of,
 };
 use crate::contract::data;
 use crate::contract::world::Channels;
+use crate::mechanics::continuation::{load_monitor, save_monitor};
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::transfers::in_turn;
-use crate::{Outcome, Result, Stage, SystemError, Task, Vector, World};
+use crate::{Outcome, Result, Stage, SystemError, Vector, World};
 
 const PARAMETERS: &str = "params";
 /// Key under which the store itself keeps the momentum of [`PARAMETERS`].
 const VELOCITY: &str = "params:velocity";
 const STATISTICS: &str = "statistics";
 
-/// The list of an epoch's gradients.
-fn gradients_key(epoch: usize) -> String {
-    format!("gradients_{epoch}")
+/// The list of a round's gradients; rounds are counted from the first epoch's first.
+fn gradients_key(round: usize) -> String {
+    format!("gradients_{round}")
 }
 
-/// One gradient of an epoch, where they are no list.
-fn gradient_key(epoch: usize, batch: usize) -> String {
-    format!("gradients_{epoch}_{batch}")
+/// One gradient of a round, where they are no list.
+fn gradient_key(round: usize, batch: usize) -> String {
+    format!("gradients_{round}_{batch}")
 }
 
-fn averaged_key(epoch: usize) -> String {
-    format!("averaged_gradient_{epoch}")
+fn averaged_key(round: usize) -> String {
+    format!("averaged_gradient_{round}")
 }
 
-/// The running sum of an epoch's gradients, where they are added as they come.
-fn summed_key(epoch: usize) -> String {
-    format!("summed_gradient_{epoch}")
+/// The running sum of a round's gradients, where they are added as they come.
+fn summed_key(round: usize) -> String {
+    format!("summed_gradient_{round}")
 }
 
 /// Returns the key of the gradient of a peer's mini-batches, which other peers fetch.
-fn shared_key(settings: &Settings, epoch: usize) -> String {
+fn shared_key(settings: &Settings, round: usize) -> String {
     match settings.averaging {
-        Averaging::OnArrival => summed_key(epoch),
-        Averaging::InStore | Averaging::Fetch => averaged_key(epoch),
+        Averaging::OnArrival => summed_key(round),
+        Averaging::InStore | Averaging::Fetch => averaged_key(round),
     }
 }
 
-fn aggregated_key(epoch: usize) -> String {
-    format!("aggregated_gradient_{epoch}")
+fn aggregated_key(round: usize) -> String {
+    format!("aggregated_gradient_{round}")
 }
 
 fn store_of(channels: &Channels, rank: usize) -> Result<Arc<dyn TensorStore>> {
@@ -116,8 +118,10 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     })?;
     let store = store_of(&world.exchange, rank)?;
     let state = store_of(&world.state, rank)?;
+    let round = settings.round_number(&world.task);
+    let batches = world.task.minibatches(settings.rounds(&world.task.job));
     let keeps_statistics = settings.batch_norm == BatchNorm::FirstBatch
-        && batch == 0
+        && batch == batches.start
         && world.compute.statistics() > 0;
 
     world.enter(Stage::Get);
@@ -129,7 +133,7 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     };
 
     world.enter(Stage::FetchDataset);
-    let minibatch = data::minibatch(world, rank, batch).await?;
+    let minibatch = data::minibatch(world, rank, epoch, batch).await?;
 
     world.enter(Stage::ComputeGradients);
     let output = world
@@ -142,11 +146,11 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     let gradient = encode(settings.gradient_format, &output.gradient)?;
     world.enter(Stage::Put);
     if settings.averaging == Averaging::OnArrival {
-        store.accumulate(&summed_key(epoch), gradient).await?;
+        store.accumulate(&summed_key(round), gradient).await?;
     } else if settings.uses_list() {
-        store.push(&gradients_key(epoch), gradient).await?;
+        store.push(&gradients_key(round), gradient).await?;
     } else {
-        store.set(&gradient_key(epoch, batch), gradient).await?;
+        store.set(&gradient_key(round, batch), gradient).await?;
     }
     if keeps_statistics {
         state.set(STATISTICS, statistics.encode()).await?;
@@ -176,12 +180,13 @@ fn decode(format: GradientFormat, gradient: &Payload) -> Result<Vector> {
 
 /// Averages the gradients of this peer's mini-batches, then waits for all peers.
 pub(super) async fn average_gradients(world: &mut World, settings: &Settings) -> Result<()> {
-    let epoch = world.task.epoch;
-    let batches = world.task.job.batches_per_worker;
+    let round = settings.round_number(&world.task);
+    let batches = world.task.minibatches(settings.rounds(&world.task.job));
     let store = store_of(&world.exchange, world.rank())?;
-    let destination = averaged_key(epoch);
-    let sources: Vec<String> = (0..batches)
-        .map(|batch| gradient_key(epoch, batch))
+    let destination = averaged_key(round);
+    let sources: Vec<String> = batches
+        .clone()
+        .map(|batch| gradient_key(round, batch))
         .collect();
 
     match settings.averaging {
@@ -190,7 +195,7 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
         Averaging::InStore if settings.uses_list() => {
             world.enter(Stage::Aggregate);
             let text = store
-                .json_mean(&gradients_key(epoch), batches as u64)
+                .json_mean(&gradients_key(round), batches.len() as u64)
                 .await?;
             world.enter(Stage::Serialise);
             let averaged = decode(GradientFormat::Json, &text)?.encode();
@@ -203,7 +208,7 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
         }
         Averaging::Fetch => {
             world.enter(Stage::Get);
-            let mut gradients = Vec::with_capacity(batches);
+            let mut gradients = Vec::with_capacity(batches.len());
             for key in &sources {
                 gradients.push(decode(
                     settings.gradient_format,
@@ -223,22 +228,20 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
 
 /// Pings every peer and drops what no peer needs any more.
 ///
-/// All peers have passed this epoch's barrier, so all have left the last epoch
+/// All peers have passed this round's barrier, so all have left the last round
 /// and no peer will fetch its averages again.
 pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> Result<()> {
-    let epoch = world.task.epoch;
+    let round = settings.round_number(&world.task);
     let store = store_of(&world.exchange, world.rank())?;
     world.enter(Stage::Wait);
     ping_peers(world).await?;
-    let batches = world.task.job.batches_per_worker;
+    let batches = world.task.minibatches(settings.rounds(&world.task.job));
     let mut stale: Vec<String> = match settings.averaging {
         Averaging::OnArrival => Vec::new(),
-        _ if settings.uses_list() => vec![gradients_key(epoch)],
-        _ => (0..batches)
-            .map(|batch| gradient_key(epoch, batch))
-            .collect(),
+        _ if settings.uses_list() => vec![gradients_key(round)],
+        _ => batches.map(|batch| gradient_key(round, batch)).collect(),
     };
-    if let Some(last) = epoch.checked_sub(1).filter(|_| !settings.keeps_averages) {
+    if let Some(last) = round.checked_sub(1).filter(|_| !settings.keeps_averages) {
         stale.extend([shared_key(settings, last), aggregated_key(last)]);
     }
     if stale.is_empty() {
@@ -249,30 +252,44 @@ pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> R
 
 /// Fetches every peer's average, stores their mean in rank order.
 pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) -> Result<()> {
-    let epoch = world.task.epoch;
+    let round = settings.round_number(&world.task);
+    let batches = world.task.minibatches(settings.rounds(&world.task.job));
     world.enter(Stage::Get);
     let exchange = &world.exchange;
-    let fetched = move |peer: usize| async move {
-        let store = store_of(exchange, peer)?;
-        Vector::decode(&expect(&store, &shared_key(settings, epoch)).await?)
+    let workers = world.workers();
+    let first = match settings.reading_order {
+        ReadingOrder::Rank => 0,
+        ReadingOrder::Neighbour => (world.rank() + 1) % workers,
     };
-    let averages = in_turn(settings.transfers_at_once, world.workers(), fetched).await?;
+    let fetched = move |turn: usize| async move {
+        let store = store_of(exchange, (first + turn) % workers)?;
+        Vector::decode(&expect(&store, &shared_key(settings, round)).await?)
+    };
+    let mut averages = in_turn(settings.transfers_at_once, workers, fetched).await?;
+    // Back in rank order, in which they are added.
+    averages.rotate_right(first);
     world.enter(Stage::Aggregate);
     let mut aggregated = Vector::mean(&averages)?;
     if settings.averaging == Averaging::OnArrival {
-        aggregated.divide(world.task.job.batches_per_worker as f32);
+        aggregated.divide(batches.len() as f32);
     }
     world.enter(Stage::Put);
     let store = store_of(&world.exchange, world.rank())?;
     Ok(store
-        .set(&aggregated_key(epoch), aggregated.encode())
+        .set(&aggregated_key(round), aggregated.encode())
         .await?)
 }
 
 /// Takes one SGD step with the aggregated gradient.
 pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Result<()> {
-    let sgd = sgd_of(&world.task.job)?;
-    let gradient_key = aggregated_key(world.task.epoch);
+    let mut sgd = sgd_of(&world.task.job)?;
+    if let (true, Some(last)) = (
+        settings.reduce_on_plateau.is_some(),
+        world.task.epoch.checked_sub(1),
+    ) {
+        sgd.learning_rate = load_monitor(world, last).await?.learning_rate;
+    }
+    let gradient_key = aggregated_key(settings.round_number(&world.task));
     let store = store_of(&world.exchange, world.rank())?;
     world.enter(Stage::UpdateModel);
     if settings.update == Update::InStore {
@@ -304,14 +321,15 @@ pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Resu
     Ok(())
 }
 
-/// Notes the parameters; rank 0 evaluates them.
+/// Notes the parameters; rank 0 evaluates them after the epoch's last round.
 pub(super) async fn check_convergence(world: &mut World, settings: &Settings) -> Result<()> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
     world.enter(Stage::DetectConvergence);
     let store = store_of(&world.exchange, rank)?;
     let parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
     world.note_parameters(&parameters);
-    if rank != 0 || !world.task.job.evaluates_after(epoch) {
+    let is_last = world.task.round + 1 == settings.rounds(&world.task.job);
+    if rank != 0 || !is_last || !world.task.job.evaluates_after(epoch) {
         return Ok(());
     }
     let statistics = match settings.batch_norm {
@@ -320,30 +338,33 @@ pub(super) async fn check_convergence(world: &mut World, settings: &Settings) ->
         }
         _ => world.compute.initial_statistics(),
     };
-    let test = data::test_split(world, epoch).await?;
-    if let Some(evaluation) = world
-        .compute
-        .evaluate(&parameters, &statistics, &test)
-        .await?
-    {
-        world.record_evaluation(epoch, evaluation);
+    let loss = world.evaluate(&parameters, &statistics, epoch).await?;
+    // Follow the loss for all peers.
+    let Some(mut monitor) = Monitor::new(settings.techniques(), &world.task.job) else {
+        return Ok(());
+    };
+    if let Some(last) = epoch.checked_sub(1) {
+        monitor = load_monitor(world, last).await?;
     }
-    Ok(())
+    monitor.follow(loss);
+    save_monitor(world, &monitor, epoch).await
 }
 
-/// Starts the workflow of the next epoch, if there is one.
-pub(super) async fn trigger_next(world: &mut World) -> Result<Outcome> {
-    let epoch = world.task.epoch + 1;
-    if epoch >= world.task.job.epochs {
+/// Starts the workflow of the next round, in this epoch or the next, if there is one and
+/// training does not end early.
+pub(super) async fn trigger_next(world: &mut World, settings: &Settings) -> Result<Outcome> {
+    let rounds = settings.rounds(&world.task.job);
+    let Some(next) = world.task.next_round(rounds) else {
+        return Ok(Outcome::Finished);
+    };
+    let epoch = next.epoch;
+    let ended = world.task.epoch;
+    if settings.early_stopping.is_some()
+        && epoch > ended
+        && load_monitor(world, ended).await?.is_over
+    {
         return Ok(Outcome::Finished);
     }
-    world
-        .invoke
-        .start_workflow(Task {
-            epoch,
-            batch: None,
-            ..world.task.clone()
-        })
-        .await?;
+    world.invoke.start_workflow(next).await?;
     Ok(Outcome::Continued { epoch })
 }

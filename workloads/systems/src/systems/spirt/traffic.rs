@@ -12,19 +12,19 @@ pub const TEXT_BYTES_PER_PARAMETER: u64 = 22;
 pub struct Texts {
     /// All gradients, W·E·B texts.
     pub gradients: u64,
-    /// All averages that stores returned, W·E texts.
+    /// All averages that stores returned, W·E·R texts.
     pub averages: u64,
 }
 
 impl Texts {
     /// Counts texts at [`TEXT_BYTES_PER_PARAMETER`]: exact where tensors are
     /// phantoms, and an estimate where they are not.
-    pub fn nominal(job: &Job, sizes: Sizes) -> Self {
+    pub fn nominal(job: &Job, settings: &Settings, sizes: Sizes) -> Self {
         let text = TEXT_BYTES_PER_PARAMETER * sizes.parameters as u64;
-        let averages = (job.workers * job.epochs) as u64 * text;
+        let epochs = (job.workers * job.epochs) as u64 * text;
         Self {
-            gradients: averages * job.batches_per_worker as u64,
-            averages,
+            gradients: epochs * job.batches_per_worker as u64,
+            averages: epochs * settings.rounds(job) as u64,
         }
     }
 }
@@ -48,6 +48,8 @@ impl Texts {
 ///
 /// of which EW(W − 1)P crosses from peer to peer. Settings change it so:
 ///
+/// - R rounds per epoch: all lines but the first two times R as well, so that EWB puts
+///   and gets remain, and every other E is E·R.
 /// - JSON: a gradient's put moves its text instead of P; the store's average
 ///   comes down as text and goes back up as W more puts of P.
 /// - averaging by fetch: no in-store command, WB more gets of a gradient, W
@@ -57,7 +59,7 @@ impl Texts {
 /// - a barrier by push: EW(W − 1) messages and as many deliveries, up and down
 ///   T each.
 /// - update by fetch: no in-store command, 2W more gets and W more puts of P;
-///   with momentum another W puts, and W gets in every epoch but the first.
+///   with momentum another W puts, and W gets in every round but the first.
 ///
 /// # Errors
 /// When the job's optimizer is not one that a store can apply.
@@ -65,8 +67,9 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, texts: Texts) -> Re
     let has_momentum = sgd_of(job)?.momentum != 0.0;
     let p = sizes.gradient_bytes();
     let w = job.workers as u64;
-    let functions = w * job.epochs as u64;
-    let batches = functions * job.batches_per_worker as u64;
+    let epochs = w * job.epochs as u64;
+    let batches = epochs * job.batches_per_worker as u64;
+    let functions = epochs * settings.rounds(job) as u64;
 
     let mut total = puts(w, p);
     total += gets(batches, p);

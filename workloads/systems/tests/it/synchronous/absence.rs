@@ -106,6 +106,7 @@ pub(crate) fn start_with(
         rank,
         epoch: 0,
         batch: None,
+        round: 0,
     };
     let (nowhere, clock) = (Arc::new(Nowhere), Arc::new(Sleeping::default()));
     let mut world = World::new(task, channels, compute, nowhere.clone(), clock, nowhere);

@@ -2,7 +2,7 @@
 
 use epochcost_channels::Traffic;
 use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Fidelity, SettingsError, find};
+use epochcost_systems::{Evaluate, Fidelity, SettingsError, find};
 use serde_json::{Value, json};
 
 use super::common::*;
@@ -260,6 +260,24 @@ async fn published_deletes_are_single() {
         let settings = json!({"delete_merged": "never"});
         let trial = run(job("scatterreduce", Fidelity::Code, workers, settings)).await;
         assert_eq!(deletes(&trial), STEPS * w * (w - 1));
+    }
+}
+
+/// One delete request names at most 1,000 keys; 1,001 gradients take two.
+#[tokio::test]
+async fn more_keys_than_a_request_names_are_deleted_in_several() {
+    let workers = 1_001;
+    for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
+        let mut job = job("allreduce", fidelity, workers, json!({"over": "objects"}));
+        (job.epochs, job.batches_per_worker) = (1, 1);
+        job.data.train_samples = workers * job.batch_size;
+        job.evaluate = Evaluate::Never;
+        let trial = testing::run_with(&job, testing::phantom).await.unwrap();
+        assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
+        // Found by listing, gradients are deleted as they are found.
+        if fidelity == Fidelity::Tuned {
+            assert_eq!(deletes(&trial), 2);
+        }
     }
 }
 

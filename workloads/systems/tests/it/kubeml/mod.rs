@@ -1,5 +1,7 @@
 //! KubeML against its closed form, averaging of weights, and plain SGD.
 
+mod lost;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -1,0 +1,107 @@
+//! All samples are used, whatever the number of mini-batches per epoch.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use epochcost_systems::testing::{self, Data};
+use epochcost_systems::{
+    Batch, ComputeHook, DataLayout, Fidelity, HookedCompute, Job, Result, find, systems,
+};
+use proptest::prelude::*;
+use serde_json::{Map, json};
+
+type Seen = Arc<Mutex<BTreeSet<Vec<u8>>>>;
+
+/// Notes the records that gradients are computed of.
+struct Noting(Seen);
+
+#[async_trait]
+impl ComputeHook for Noting {
+    async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
+        let records = batch.records.bytes().unwrap();
+        let mut seen = self.0.lock().unwrap();
+        // A test's record has three bytes.
+        seen.extend(records.chunks_exact(3).map(<[u8]>::to_vec));
+        Ok(())
+    }
+}
+
+/// A job of as many epochs as its share takes, with waiting shortened.
+fn job(system: &str, fidelity: Fidelity, [workers, share, batch_size, batches]: [usize; 4]) -> Job {
+    let wanted = json!({
+        "poll_ms": 1, "merged_poll_ms": 1, "barrier_poll_ms": 1, "barrier_before_ms": 0, "barrier_settle_ms": 0,
+        "status_poll_ms": 1, "poll_interval_ms": 1, "settle_ms": 0, "document_samples": 1, "k": 1,
+    });
+    let found = find(system).unwrap();
+    let known = found.settings(fidelity, &Map::new()).unwrap();
+    let settings: Map<_, _> = wanted
+        .as_object()
+        .unwrap()
+        .clone()
+        .into_iter()
+        .filter(|(name, _)| known.get(name).is_some())
+        .collect();
+    let mut job = testing::job(system, fidelity, workers, &settings).unwrap();
+    job.data.train_samples = workers * share;
+    (job.batch_size, job.batches_per_worker) = (batch_size, batches);
+    // Workers that each hold the whole archive have all of it as their share.
+    let layout = found.bind(&job).unwrap().data_layout();
+    let is_per_worker =
+        layout == DataLayout::Whole && ["allreduce", "scatterreduce"].contains(&system);
+    let share = if is_per_worker {
+        workers * share
+    } else {
+        share
+    };
+    job.epochs = share.div_ceil(batches * batch_size);
+    job
+}
+
+/// The published barriers of peers may stay closed for ever, so that of these systems the
+/// code is left out.
+fn fidelities(system: &str) -> &'static [Fidelity] {
+    match system {
+        "spirt" | "p2p" | "p2p_lambda" => &[Fidelity::Paper, Fidelity::Tuned],
+        _ => &Fidelity::ALL,
+    }
+}
+
+fn seen_by(job: &Job) -> (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) {
+    let data = Data::new(job);
+    let all = data.train.chunks_exact(3).map(<[u8]>::to_vec).collect();
+    let seen = Seen::default();
+    let noting = seen.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let ran = testing::run_on(job, &data, move || {
+        HookedCompute::boxed(Noting(noting.clone()), testing::compute())
+    });
+    runtime.block_on(ran).unwrap();
+    let seen = seen.lock().unwrap().clone();
+    (seen, all)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// ⌈share / (B·b)⌉ epochs visit every sample of every share, in every system and layout.
+    #[test]
+    fn every_sample_is_visited(
+        workers in 1usize..4, batch_size in 1usize..4, batches in 1usize..4, extra in 0usize..9,
+    ) {
+        let share = batch_size * batches + extra;
+        for system in systems() {
+            for fidelity in fidelities(system.name()) {
+                let job = job(system.name(), *fidelity, [workers, share, batch_size, batches]);
+                let (seen, all) = seen_by(&job);
+                prop_assert_eq!(
+                    seen.len(), all.len(), "{} {:?} in {} epochs", system.name(), fidelity, job.epochs,
+                );
+            }
+        }
+    }
+}
