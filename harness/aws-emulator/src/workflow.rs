@@ -1,5 +1,6 @@
 //! The part of Amazon States Language that this project's state machines use: tasks
-//! that invoke functions, maps over one processor, and the order of states.
+//! that invoke functions, maps over one processor, parallel branches, and the order of
+//! states.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,11 @@ enum State {
         items_path: String,
         item_selector: Map<String, Value>,
         item_processor: Machine,
+        next: Option<String>,
+    },
+    #[serde(rename_all = "PascalCase")]
+    Parallel {
+        branches: Vec<Machine>,
         next: Option<String>,
     },
 }
@@ -87,6 +93,15 @@ pub(crate) fn run<'a>(
                         branches.map(|input| run(item_processor, input, functions, on_state)),
                     )
                     .await?;
+                    next.as_ref()
+                }
+                State::Parallel { branches, next } => {
+                    on_state("ParallelStateEntered");
+                    // The first failure ends all branches.
+                    let running = branches
+                        .iter()
+                        .map(|branch| run(branch, input, functions, on_state));
+                    try_join_all(running).await?;
                     next.as_ref()
                 }
             };

@@ -130,7 +130,8 @@ pub fn names(
     row: &Training,
     trial_index: TrialIndex,
 ) -> Result<String, SystemError> {
-    let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
+    let (calls, bound) = (row.calls()?, row.system()?.bind(&row.job)?);
+    let (states, rounds) = (bound.states(), bound.rounds());
     let system = row.job.system.as_str();
     let name = |function: &'static str| {
         (
@@ -201,7 +202,13 @@ pub fn of_trial(
             name: machine,
             role: scope.run.name(MACHINES),
             // The published state machine has no `Retry` in any state.
-            definition: crate::states::definition(&states, arn, row.job.fidelity != Fidelity::Code),
+            definition: crate::states::definition(
+                &states,
+                row.job.batches_per_worker,
+                rounds,
+                arn,
+                row.job.fidelity != Fidelity::Code,
+            ),
         }));
     }
     Ok(specs)

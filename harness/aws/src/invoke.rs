@@ -101,7 +101,9 @@ pub async fn transitions(clients: &Clients, arn: &str) -> Result<u64, AwsError> 
         for event in page.events {
             match event.r#type {
                 HistoryEventType::TaskStateEntered => tasks += 1,
-                HistoryEventType::MapStateEntered => maps += 1,
+                HistoryEventType::MapStateEntered | HistoryEventType::ParallelStateEntered => {
+                    maps += 1;
+                }
                 HistoryEventType::TaskScheduled => attempts += 1,
                 _ => {}
             }

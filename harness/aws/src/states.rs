@@ -1,16 +1,26 @@
 //! State machines in Amazon States Language, exported from the states that the local
 //! interpreter runs.
 
-use epochcost_systems::State;
+use epochcost_systems::{FanOut, State};
 use serde_json::{Map, Value, json};
 
 /// Returns the definition of a machine that runs `states` in order, for one peer and one
-/// epoch. Its input is a task. Every function receives the task with its own name, and
-/// with the batch's number if it works on a mini-batch.
+/// round of an epoch of `batches` mini-batches in `rounds` rounds. Its input is that of
+/// [`input`]. Every function receives the task with its own name, and with the batch's
+/// number if it works on a mini-batch.
+///
+/// Branches are counted when the machine is created: where rounds differ in their number
+/// of mini-batches, an inline map takes their place.
 ///
 /// `arn_of` returns a function's ARN. With `retries`, invocations that Lambda throttled
 /// are repeated; those that may have run are not.
-pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String, retries: bool) -> String {
+pub fn definition(
+    states: &[State],
+    batches: usize,
+    rounds: usize,
+    arn_of: impl Fn(&str) -> String,
+    retries: bool,
+) -> String {
     let mut machine = Map::new();
     let names: Vec<String> = (states.iter().enumerate())
         .map(|(index, state)| format!("{} {}", index + 1, state.function()))
@@ -18,7 +28,16 @@ pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String, retries: bo
     for (index, state) in states.iter().enumerate() {
         let mut value = match state {
             State::Task { function } => task(&arn_of(function), function, "$.batch", retries),
-            State::MapBatches { function } => map(&arn_of(function), function, retries),
+            State::Batches { function, fan_out } => {
+                let arn = arn_of(function);
+                let rounds = rounds.max(1);
+                match fan_out {
+                    FanOut::Parallel if batches.is_multiple_of(rounds) => {
+                        parallel(&arn, function, batches / rounds, retries)
+                    }
+                    _ => map(&arn, function, retries),
+                }
+            }
         };
         match names.get(index + 1) {
             Some(next) => value.insert("Next".to_owned(), json!(next)),
@@ -27,7 +46,7 @@ pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String, retries: bo
         machine.insert(names[index].clone(), Value::Object(value));
     }
     json!({
-        "Comment": "One epoch of one peer; exported by epochcost",
+        "Comment": "One round of one peer: by default, an epoch; exported by epochcost",
         "StartAt": names.first(),
         "States": machine,
     })
@@ -35,7 +54,8 @@ pub fn definition(states: &[State], arn_of: impl Fn(&str) -> String, retries: bo
 }
 
 /// Returns a state that invokes a function with the machine's input, and passes that input
-/// on unchanged: the function's answer is discarded.
+/// on unchanged: the function's answer is discarded. `batch` is the path of the batch's
+/// number in the input.
 fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Value> {
     let mut payload = payload(function, batch);
     payload.insert("job.$".to_owned(), json!("$.job"));
@@ -58,8 +78,27 @@ fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Va
     task
 }
 
-/// Returns a state that invokes a function for each of the job's mini-batches at once; Step
-/// Functions runs at most 40 branches of an inline map at a time.
+/// Returns a state with a branch for each of `batches` mini-batches, all of which run at the
+/// same time. A branch passes nothing on: together, copies of the input could exceed the
+/// 256 KiB that a state may return.
+fn parallel(arn: &str, function: &str, batches: usize, retries: bool) -> Map<String, Value> {
+    let branch = |batch: usize| {
+        let name = format!("Batch {batch}");
+        let number = format!("$.batches[{batch}]");
+        let mut invoking = task(arn, function, &number, retries);
+        invoking.insert("OutputPath".to_owned(), Value::Null);
+        invoking.insert("End".to_owned(), json!(true));
+        json!({ "StartAt": name, "States": { name: invoking } })
+    };
+    object(json!({
+        "Type": "Parallel",
+        "Branches": (0..batches).map(branch).collect::<Vec<_>>(),
+        "ResultPath": Value::Null,
+    }))
+}
+
+/// Returns a state that invokes a function for each of the job's mini-batches, of which Step
+/// Functions runs at most 40 at a time.
 fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
     let mut each = task(arn, function, "$.batch", retries);
     each.insert("End".to_owned(), json!(true));
@@ -70,6 +109,7 @@ fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
             "job.$": "$.job",
             "rank.$": "$.rank",
             "epoch.$": "$.epoch",
+            "round.$": "$.round",
             "batch.$": "$$.Map.Item.Value",
         },
         // 0 means no limit.
@@ -88,6 +128,7 @@ fn payload(function: &str, batch: &str) -> Map<String, Value> {
         "function": function,
         "rank.$": "$.rank",
         "epoch.$": "$.epoch",
+        "round.$": "$.round",
         "batch.$": batch,
     }))
 }
@@ -100,14 +141,15 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 /// Returns the input of an execution: the task with the numbers of its mini-batches, which
-/// a definition cannot count itself.
-pub fn input(task: &epochcost_systems::Task) -> Value {
+/// a definition cannot count itself, where an epoch has `rounds` executions.
+pub fn input(task: &epochcost_systems::Task, rounds: usize) -> Value {
     json!({
         "job": task.job,
         "rank": task.rank,
         "epoch": task.epoch,
+        "round": task.round,
         "batch": Value::Null,
-        "batches": (0..task.job.batches_per_worker).collect::<Vec<_>>(),
+        "batches": task.minibatches(rounds).collect::<Vec<_>>(),
     })
 }
 
@@ -119,27 +161,46 @@ mod tests {
     use super::*;
 
     /// Four workers, three mini-batches each.
-    fn job() -> Job {
-        testing::job("spirt", Fidelity::Paper, 4, &Map::new()).unwrap()
+    fn job(fan_out: &str) -> Job {
+        let mut settings = Map::new();
+        settings.insert("fan_out".to_owned(), json!(fan_out));
+        testing::job("spirt", Fidelity::Paper, 4, &settings).unwrap()
     }
 
     /// Every path through the machine is the interpreter's: the same functions
-    /// in the same order, and one branch a mini-batch where it has branches.
+    /// in the same order, and one branch per mini-batch where it has branches.
     #[test]
     fn a_machine_walks_through_the_workflows_states() {
-        let job = job();
-        let states = find("spirt").unwrap().bind(&job).unwrap().states();
+        for (fan_out, kind) in [("parallel", "Parallel"), ("map", "Map")] {
+            walk(&job(fan_out), kind);
+        }
+    }
+
+    fn walk(job: &Job, kind: &str) {
+        let states = find("spirt").unwrap().bind(job).unwrap().states();
         assert!(!states.is_empty());
-        let text = definition(&states, |function| format!("arn:{function}"), true);
+        let text = definition(&states, 3, 1, |function| format!("arn:{function}"), true);
         let machine: Value = serde_json::from_str(&text).unwrap();
         let mut at = machine["StartAt"].as_str().unwrap().to_owned();
         for (index, state) in states.iter().enumerate() {
             let value = &machine["States"][&at];
-            let (invoking, is_map) = match state {
-                State::Task { .. } => (value, false),
-                State::MapBatches { .. } => (&value["ItemProcessor"]["States"]["Batch"], true),
+            let (invoking, is) = match state {
+                State::Task { .. } => (value, "Task"),
+                State::Batches { fan_out, .. } => match fan_out {
+                    FanOut::Map => (&value["ItemProcessor"]["States"]["Batch"], kind),
+                    FanOut::Parallel => {
+                        let branches = value["Branches"].as_array().unwrap();
+                        assert_eq!(branches.len(), 3);
+                        for (batch, branch) in branches.iter().enumerate() {
+                            let invoking = &branch["States"][format!("Batch {batch}")];
+                            let number = &invoking["Parameters"]["Payload"]["batch.$"];
+                            assert_eq!(*number, format!("$.batches[{batch}]"));
+                        }
+                        (&branches[0]["States"]["Batch 0"], kind)
+                    }
+                },
             };
-            assert_eq!(value["Type"], if is_map { "Map" } else { "Task" });
+            assert_eq!(value["Type"], is);
             let arn = format!("arn:{}", state.function());
             assert_eq!(invoking["Parameters"]["FunctionName"], arn);
             assert_eq!(
@@ -157,22 +218,36 @@ mod tests {
             }
         }
         assert_eq!(machine["States"].as_object().unwrap().len(), states.len());
-        let published = definition(&states, str::to_owned, false);
+        let published = definition(&states, 3, 1, str::to_owned, false);
         assert!(!published.contains("Retry"), "{published}");
+    }
+
+    /// Rounds of equal numbers of mini-batches have a branch for each; others, a map.
+    #[test]
+    fn branches_are_those_of_one_round() {
+        let job = job("parallel");
+        let states = find("spirt").unwrap().bind(&job).unwrap().states();
+        let branches = |batches, rounds| {
+            let text = definition(&states, batches, rounds, str::to_owned, false);
+            text.matches("\"StartAt\":\"Batch ").count()
+        };
+        assert_eq!((branches(6, 1), branches(6, 3)), (6, 2));
+        assert_eq!(branches(7, 3), 0);
     }
 
     /// What a function receives is a task, as the worker reads it.
     #[test]
     fn payloads_are_tasks() {
-        let job = job();
+        let job = job("map");
         let task = epochcost_systems::Task {
             job,
             function: "ignored".into(),
             rank: 2,
             epoch: 1,
             batch: None,
+            round: 0,
         };
-        let input = input(&task);
+        let input = input(&task, 1);
         assert_eq!(input["batches"], json!([0, 1, 2]));
         let mut received = Map::new();
         let given = super::task("arn:f", "compute_gradients", "$.batch", false);

@@ -62,15 +62,18 @@ impl Training {
         let system = self.system()?;
         let batches = self.job.batches_per_worker;
         let peer_epochs = (self.job.workers * self.job.epochs) as u64;
-        let (states, launched) = (system.bind(&self.job)?.states(), self.launched(system)?);
+        let (bound, launched) = (system.bind(&self.job)?, self.launched(system)?);
+        let (states, rounds) = (bound.states(), bound.rounds().max(1));
+        let executions = peer_epochs * rounds as u64;
         let functions = system.deployment().functions.iter();
         let on_lambda = functions.filter(|function| function.host == Host::Function);
         let called = on_lambda.map(|function| function.name).map(|function| {
             let starts = launched.iter().filter(|(name, _)| *name == function);
             let starts: u64 = starts.map(|(_, times)| times).sum();
             let staged = states.iter().filter(|state| state.function() == function);
-            let staged: u64 = staged.map(|state| state.invocations(batches)).sum();
-            let at_most = match starts + staged * peer_epochs {
+            let of_round = batches.div_ceil(rounds);
+            let staged: u64 = staged.map(|state| state.invocations(of_round)).sum();
+            let at_most = match starts + staged * executions {
                 0 => peer_epochs * batches.max(1) as u64,
                 known => known,
             };
@@ -96,10 +99,12 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn transitions(&self) -> Result<u64, SystemError> {
-        let states = self.system()?.bind(&self.job)?.states();
-        let batches = self.job.batches_per_worker;
+        let bound = self.system()?.bind(&self.job)?;
+        let rounds = bound.rounds().max(1);
+        let batches = self.job.batches_per_worker.div_ceil(rounds);
+        let states = bound.states();
         let once: u64 = states.iter().map(|state| state.transitions(batches)).sum();
-        Ok(once * (self.job.workers * self.job.epochs) as u64)
+        Ok(once * (self.job.workers * self.job.epochs * rounds) as u64)
     }
 
     /// Returns the number of workers' instances.

@@ -64,7 +64,7 @@ mod tests {
 
     fn effect(published: f64, base: f64, with: f64) -> Effect {
         let claim = format!(
-            r#"{{"claim": "c", "select": {{}}, "metric": "synchronise", "published": {published},
+            r#"{{"claim": "c", "kind": "own", "select": {{}}, "metric": "synchronise", "published": {published},
                 "tolerance": 0.1}}"#
         );
         let claim = serde_json::from_str(&claim).unwrap();

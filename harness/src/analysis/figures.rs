@@ -36,6 +36,7 @@ impl TrialAnalysis {
             Metric::TimeToAccuracy => None,
             Metric::Staleness => self.staleness,
             // Usage and costs.
+            Metric::GpuPercent => self.gpu_percent(),
             Metric::BilledMs => self.billed_ms(),
             Metric::PeakMemoryMb => self.peak_memory_mb().map(f64::from),
             Metric::CostPaperUsd => self.billed_ms().map(|_| self.paper.total_usd()),
@@ -54,6 +55,7 @@ impl TrialAnalysis {
             // Learning.
             Metric::TrainLoss => self.epochs.last().and_then(|epoch| epoch.train_loss),
             Metric::Accuracy => self.epochs.iter().rev().find_map(|epoch| epoch.accuracy),
+            Metric::ValidationAccuracy => self.validation_accuracy(),
             Metric::ReplicasIdentical => self.replicas_identical.map(f64::from),
         }
     }

@@ -2,11 +2,18 @@
 //! here reads anything but `results/`; `docs/METHODOLOGY.md` defines every
 //! figure.
 
+pub mod agreement;
+mod basis;
 mod causes;
 mod columns;
 pub mod comparison;
+pub mod counts;
 mod figures;
+mod leads;
 pub mod overview;
+pub mod pace;
+pub mod record;
+mod rules;
 pub mod summary;
 mod trial;
 mod usage;
@@ -14,11 +21,12 @@ mod variation;
 mod verdicts;
 mod warnings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{Host, Stage, StageSeconds, find};
 
+use self::counts::{Agreements, Counts};
 use self::summary::{
     RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans, Verdict,
 };
@@ -26,11 +34,14 @@ use self::verdicts::Judge;
 use crate::claims::{Claim, Estimate, Metric, Quantity, ratio};
 use crate::exit::Exit;
 use crate::metering::Invocation;
-use crate::results::{Manifest, PlannedRow, ResultsError, RunDirectory, TrialId, TrialRow};
+use crate::results::{
+    Manifest, PlannedRow, ResultsError, RowDraws, RunDirectory, TrialId, TrialRow,
+};
 
 pub use causes::Effect;
 pub use columns::Columns;
 pub(crate) use columns::machine_epochs;
+pub use rules::{Circumstances, Fit, Rests, decide};
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub(crate) use trial::{epochs, total_seconds};
 pub use usage::Usages;
@@ -55,12 +66,33 @@ pub struct RowAnalysis {
     pub trials: Vec<TrialAnalysis>,
     /// Whether they sample the ranges of a simulation's constants.
     pub is_sampled: bool,
+    /// Its figures over draws of a simulation's constants.
+    pub draws: Option<RowDraws>,
 }
 
 impl Analysis {
     /// Returns how a run with these results ends; see [`Summary::exit_status`].
     pub fn exit_status(&self) -> Exit {
         self.summary.exit_status()
+    }
+
+    /// Returns the rows of which further trials could decide a claim.
+    pub fn undecided_rows(&self) -> BTreeSet<String> {
+        let verdicts = self.summary.verdicts.iter();
+        verdicts
+            .flat_map(|verdict| verdict.undecided_rows.iter().cloned())
+            .collect()
+    }
+
+    /// Returns whether a claim is undecided although its rows may have more trials than
+    /// they have.
+    pub fn awaits_trials(&self) -> bool {
+        let open = self.undecided_rows();
+        let mut rows = self.rows.iter();
+        rows.any(|row| {
+            let planned = &row.planned;
+            open.contains(&planned.row.id) && row.trials.len() < planned.most_trials
+        })
     }
 }
 
@@ -183,6 +215,7 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
     let rows = rows(run)?;
     let judge = Judge {
         rows: &rows,
+        claims: run.claims(),
         manifest: run.manifest(),
     };
     let verdicts: Vec<Verdict> = run
@@ -200,6 +233,8 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
             .iter()
             .map(|row| row_summary(row, run.manifest(), &verdicts))
             .collect(),
+        counts: Counts::of(verdicts.iter().map(|verdict| (verdict, !verdict.holds()))),
+        agreements: Agreements::among(verdicts.iter()),
         verdicts,
     };
     let order: Vec<TrialId> = run.trials()?.into_iter().map(|trial| trial.id).collect();
@@ -222,10 +257,14 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
         .into_iter()
         .map(|trial| (trial.id.clone(), trial))
         .collect();
+    let drawn = run.draws()?.into_iter();
+    let mut draws: BTreeMap<String, RowDraws> =
+        drawn.map(|draws| (draws.row.clone(), draws)).collect();
     // What all trials of a simulation have in common.
     let simulation = run.manifest().simulation.as_ref();
     let is_sampled = simulation.is_some_and(|record| record.sample);
     let function_price = simulation.and_then(|record| record.function_price.as_deref());
+    let pace = pace::of_run(run.manifest());
     // Trials by planned row, with their steps.
     run.rows()
         .iter()
@@ -248,6 +287,7 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
                         &steps,
                         run.prices(),
                         function_price,
+                        pace,
                     )
                 })
                 .collect::<Result<_, _>>()?;
@@ -255,6 +295,7 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
                 planned: planned.clone(),
                 trials,
                 is_sampled,
+                draws: draws.remove(&planned.row.id),
             })
         })
         .collect()

@@ -1,19 +1,21 @@
 //! Several runs in one: what became of every item, every claim, and the exit code.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::counts::{Agreements, Counts};
+use super::record::RecordComparison;
 use super::summary::Verdict;
 use super::{Analysis, summarise, verdicts};
 use crate::claims::VerdictKind;
 use crate::exit::Exit;
+use crate::hash::sha256_of;
 use crate::platform::{Figures, figures_of};
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
-pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
 
 /// A run and its analysis.
 #[derive(Clone, Debug)]
@@ -41,6 +43,11 @@ pub struct Overview {
     pub catalogue: usize,
     /// Verdicts over all items.
     pub counts: Counts,
+    /// Statements of papers that are confirmed independently. Since 2.0.
+    pub agreements: Agreements,
+    /// Comparison with the recorded reproduction; null where there is none. Since 2.0.
+    #[serde(default)]
+    pub record: Option<RecordComparison>,
     /// Every item that was asked for.
     pub items: Vec<ItemOverview>,
 }
@@ -62,6 +69,12 @@ pub struct ItemOverview {
     pub run: Option<PathBuf>,
     /// The run's id.
     pub run_id: Option<String>,
+    /// SHA-256 of the run's resolved experiment. Since 2.0.
+    #[serde(default)]
+    pub experiment_sha256: Option<String>,
+    /// Commit of the sources that it was run in; null outside a repository. Since 2.0.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// Platform that it ran on or would run on; null if its file is invalid.
     pub platform: Option<String>,
     /// The platform profile of a simulated run.
@@ -101,17 +114,6 @@ pub enum How {
     ByConstruction,
     /// No figure was observed.
     NotRun,
-}
-
-/// Number of verdicts by kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Verdicts on claims that give a value or a limit.
-    pub values: BTreeMap<VerdictKind, usize>,
-    /// Verdicts on claims that rank two rows.
-    pub rankings: BTreeMap<VerdictKind, usize>,
-    /// Number of verdicts of both kinds that are not as expected.
-    pub unexpected: usize,
 }
 
 impl How {
@@ -157,27 +159,6 @@ impl AnalysedRun {
     }
 }
 
-impl Counts {
-    fn of<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Self {
-        let none = || VerdictKind::ALL.map(|kind| (kind, 0)).into();
-        let mut counts = Self {
-            values: none(),
-            rankings: none(),
-            unexpected: 0,
-        };
-        for claim in claims {
-            let of_kind = if claim.verdict.ranking {
-                &mut counts.rankings
-            } else {
-                &mut counts.values
-            };
-            *of_kind.entry(claim.verdict.verdict).or_default() += 1;
-            counts.unexpected += usize::from(claim.unexpected);
-        }
-        counts
-    }
-}
-
 impl Overview {
     /// Brings a reproduction and its runs together; `runs` has one for each
     /// item, in order, or none where the item has no run.
@@ -192,7 +173,9 @@ impl Overview {
             quick: reproduction.quick,
             platform: reproduction.platform.clone(),
             catalogue: reproduction.catalogue,
-            counts: Counts::of(items.iter().flat_map(|item| &item.claims)),
+            counts: counts(items.iter().flat_map(|item| &item.claims)),
+            agreements: agreements(&items),
+            record: None,
             items,
         }
     }
@@ -204,6 +187,15 @@ impl Overview {
     pub fn exit_status(&self) -> Exit {
         exit_status(&self.items)
     }
+}
+
+fn counts<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Counts {
+    Counts::of(claims.map(|claim| (&claim.verdict, claim.unexpected)))
+}
+
+fn agreements(items: &[ItemOverview]) -> Agreements {
+    let claims = items.iter().flat_map(|item| &item.claims);
+    Agreements::among(claims.map(|claim| &claim.verdict))
 }
 
 fn exit_status(items: &[ItemOverview]) -> Exit {
@@ -238,6 +230,11 @@ impl ItemOverview {
             why: item.why.clone(),
             run: item.run.clone(),
             run_id: summary.map(|summary| summary.run_id.clone()),
+            experiment_sha256: run
+                .and_then(|run| sha256_of(&run.directory.path().join("experiment.yaml")).ok()),
+            commit: run
+                .and_then(|run| run.directory.manifest().git.as_ref())
+                .and_then(|git| git.commit.clone()),
             platform: summary.map_or_else(
                 || item.platform.clone(),
                 |summary| Some(summary.platform.clone()),
@@ -246,7 +243,7 @@ impl ItemOverview {
             reduced: item.reduced.clone(),
             trials: rows().map(|row| row.trials).sum(),
             failed_trials: rows().map(|row| row.failed_trials).sum(),
-            counts: Counts::of(claims.iter()),
+            counts: counts(claims.iter()),
             claims,
         }
     }

@@ -4,14 +4,16 @@ use epochcost_channels::Traffic;
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::agreement::Agreement;
 use super::causes::Effect;
-use crate::claims::{Cell, Estimate, Metric, VerdictKind};
+use super::counts::{Agreements, Counts};
+use crate::claims::{Cell, ClaimKind, Estimate, Evidence, Known, Metric, VerdictKind};
 use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::TensorStoreChoice;
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
 
 /// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +27,10 @@ pub struct Summary {
     /// The platform profile of a simulated run. Since 1.1.
     #[serde(default)]
     pub profile: Option<String>,
+    /// Number of verdicts by kind of claim and of verdict. Since 2.0.
+    pub counts: Counts,
+    /// Statements of papers that the run confirms independently. Since 2.0.
+    pub agreements: Agreements,
     /// One for each system × model × setting, in the experiment's order.
     pub rows: Vec<RowSummary>,
     /// Every verdict, in the order of the claims.
@@ -221,6 +227,14 @@ impl TrafficMeans {
 pub struct Verdict {
     /// The claim.
     pub claim: String,
+    /// Whose statement it is. Since 2.0.
+    pub kind: ClaimKind,
+    /// The claims that a consequence follows from. Since 2.0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<String>,
+    /// What it is counted as among the agreements: verdicts with the same
+    /// statement are one. Since 2.0.
+    pub statement: String,
     /// The row; null if the claim selects none.
     pub row: Option<String>,
     /// Whether the claim ranks two rows, and gives no value. Since 1.2.
@@ -250,6 +264,24 @@ pub struct Verdict {
     pub verdict: VerdictKind,
     /// The verdict that the claim expects.
     pub expect: Option<VerdictKind>,
+    /// Since when the claim stands as it is, by the ledger; null of a claim
+    /// without a ledger. Since 2.0.
+    #[serde(default)]
+    pub predicted: Option<Predicted>,
+    /// Changes of its kind, metric, band or expectation. Since 2.0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    /// Figures that support the claim's explanation. Since 2.0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// Agreement of a simulated ranking over draws of the profile's constants; left out of
+    /// every other verdict. Since 2.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draws: Option<Agreement>,
+    /// Rows of which further trials could decide it: those of a figure measured on this
+    /// machine whose interval crosses an edge of the band. Since 2.0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided_rows: Vec<String>,
     /// Reason, in a sentence.
     pub reason: String,
     /// What accounts for the distance between published and observed, as far
@@ -258,12 +290,35 @@ pub struct Verdict {
     pub causes: Vec<Effect>,
 }
 
+/// The day since which a claim stands as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// The day, `YYYY-MM-DD`.
+    pub date: String,
+    /// Whether a result was known on that day.
+    pub known: Known,
+}
+
+/// A change of a claim's terms, from the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The day, `YYYY-MM-DD`.
+    pub date: String,
+    /// Whether a result was known on that day.
+    pub known: Known,
+    /// Each term that was changed: "name: old → new".
+    pub what: Vec<String>,
+    /// Reason.
+    pub why: String,
+}
+
 impl Verdict {
     /// Returns whether it is as expected: equal to `expect` if that is given,
-    /// else anything but "not reproduced".
+    /// else anything but "not reproduced" and "fails".
     pub fn holds(&self) -> bool {
+        let against = [VerdictKind::NotReproduced, VerdictKind::Fails];
         self.expect
-            .map_or(self.verdict != VerdictKind::NotReproduced, |kind| {
+            .map_or(!against.contains(&self.verdict), |kind| {
                 kind == self.verdict
             })
     }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord, find,
+    GpuUsage, Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord,
+    Waits, find,
 };
 
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
-use crate::cost::{self, Bill, PriceBook, Usage};
+use crate::cost::{self, Bill, Pace, PriceBook, Usage};
 use crate::metering::Invocation;
 use crate::results::{EvaluationRow, ResultsError, TrialRow};
 use crate::rows::Row;
@@ -59,7 +60,7 @@ pub struct EpochAnalysis {
     pub seconds: f64,
     /// Mean training loss over its mini-batches.
     pub train_loss: Option<f64>,
-    /// Test loss after it.
+    /// Test loss after it; null where training diverged.
     pub test_loss: Option<f64>,
     /// Test accuracy after it.
     pub accuracy: Option<f64>,
@@ -69,7 +70,8 @@ pub struct EpochAnalysis {
 
 impl TrialAnalysis {
     /// Computes the figures of a trial. Functions are charged by the dimension
-    /// `function_price` where the platform has one of its own.
+    /// `function_price` where the platform has one of its own, and polls at `pace`
+    /// where the steps recorded them.
     ///
     /// # Errors
     /// When the price book lacks a price.
@@ -80,11 +82,13 @@ impl TrialAnalysis {
         steps: &[StepRecord],
         prices: &PriceBook,
         function_price: Option<&str>,
+        pace: Option<Pace>,
     ) -> Result<Self, ResultsError> {
         // Sums over steps; seconds of functions that only coordinate are no worker's.
         let mut seconds = StageSeconds::default();
         let mut functions: BTreeMap<String, StageSeconds> = BTreeMap::new();
         let mut traffic = PurposeTraffic::default();
+        let mut waits = Waits::default();
         let mut used = Usages::default();
         let system = find(&row.job.system);
         let coordinators =
@@ -96,6 +100,7 @@ impl TrialAnalysis {
             }
             *functions.entry(step.function.clone()).or_default() += step.seconds;
             traffic += step.traffic;
+            waits += step.waits.unwrap_or_default();
         }
         // Bills.
         let usage = Usage {
@@ -116,6 +121,8 @@ impl TrialAnalysis {
             invocations: invocations.iter().collect(),
             transitions: trial.transitions,
             traffic,
+            waits,
+            pace,
             wall_s: trial.wall_s,
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
@@ -175,6 +182,19 @@ impl TrialAnalysis {
             .max()
     }
 
+    /// Returns the share of the time in which a GPU computed, percent: a mean
+    /// over samples and workers; none if no GPU was sampled.
+    pub fn gpu_percent(&self) -> Option<f64> {
+        let samples = |usage: &GpuUsage| usage.samples as f64;
+        let taken: f64 = self.trial.gpus.iter().map(samples).sum();
+        let busy = self
+            .trial
+            .gpus
+            .iter()
+            .map(|usage| usage.utilisation * samples(usage));
+        (taken > 0.0).then(|| 100.0 * busy.sum::<f64>() / taken)
+    }
+
     /// Returns the CPU time of all invocations, ms, if every one is known.
     pub fn cpu_ms(&self) -> Option<f64> {
         let known: Option<Vec<f64>> = self.invocations.iter().map(|call| call.cpu_ms).collect();
@@ -197,6 +217,19 @@ impl TrialAnalysis {
             .map(|row| row.at_s)
             .reduce(f64::min)?;
         Some(reached - self.began_s?)
+    }
+
+    /// Returns the accuracy on the validation split after the last evaluated epoch, by the
+    /// worker of the lowest rank; null if there is no such split.
+    pub fn validation_accuracy(&self) -> Option<f64> {
+        let evaluations = self.trial.evaluations.iter();
+        let held_out = evaluations.filter_map(|row| {
+            let found = row.validation.filter(|found| found.samples > 0)?;
+            Some(((row.epoch, usize::MAX - row.rank), found.accuracy()))
+        });
+        held_out
+            .max_by_key(|(place, _)| *place)
+            .map(|(_, accuracy)| accuracy)
     }
 
     /// Returns the best accuracy of any evaluation; null if none was made.
@@ -263,7 +296,9 @@ pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec
                 epoch,
                 seconds: end - start,
                 train_loss: mean(steps.iter().filter_map(|step| step.loss)),
-                test_loss: evaluation.map(|row| row.evaluation.loss),
+                test_loss: evaluation
+                    .map(|row| row.evaluation.loss)
+                    .filter(|loss| loss.is_finite()),
                 accuracy: evaluation.map(|row| row.evaluation.accuracy()),
                 steps: steps.len(),
             }

@@ -1,17 +1,22 @@
 //! Verdicts from claims and figures.
 
-use epochcost_simulator::profile::ComputeOrigin;
-
 use super::RowAnalysis;
+use super::agreement;
+use super::basis;
 use super::causes::Effect;
-use super::summary::Verdict;
-use crate::claims::{Cause, Claim, Estimate, Metric, Scale, Selector, VerdictKind, fill, matches};
+use super::leads;
+use super::rules::{Circumstances, decide};
+use super::summary::{Change, Predicted, Verdict};
+use crate::claims::{
+    Cause, Claim, Estimate, Metric, Prediction, Scale, Selector, VerdictKind, fill, matches,
+};
 use crate::platform::{Site, site_of};
 use crate::results::{Manifest, SimulationRecord};
 
 /// The rows of a run, as the claims see them.
 pub(super) struct Judge<'a> {
     pub rows: &'a [RowAnalysis],
+    pub claims: &'a [Claim],
     pub manifest: &'a Manifest,
 }
 
@@ -60,10 +65,23 @@ impl Judge<'_> {
         };
         let (kind, reason) = match self.obstacle(claim, &rows, observed) {
             Some(obstacle) => obstacle,
-            None => self.compare(claim, &rows, observed),
+            None => decide(
+                claim,
+                self.claims,
+                observed,
+                &self.circumstances(claim, &rows),
+            ),
         };
+        let is_open = kind == VerdictKind::Undecided
+            && crosses(claim, observed)
+            && site_of(&self.manifest.platform) == Some(Site::ThisMachine);
+        let ids = rows.iter().map(|row| row.planned.row.id.clone());
         Verdict {
+            undecided_rows: ids.filter(|_| is_open).collect(),
             causes: self.effects(claim, row, observed),
+            draws: agreement::of(claim, &rows, self.draws())
+                .filter(|_| observed.mean.is_some())
+                .and_then(Result::ok),
             ..verdict(claim, id, observed, kind, reason)
         }
     }
@@ -122,7 +140,7 @@ impl Judge<'_> {
         rows: &[&RowAnalysis],
         observed: Estimate,
     ) -> Option<(VerdictKind, String)> {
-        let (row, metric) = (rows.first()?, claim.metric?);
+        let row = rows.first()?;
         if let Some(why) = rows.iter().find_map(|row| row.planned.infeasible.clone()) {
             return Some((VerdictKind::Infeasible, why));
         }
@@ -130,26 +148,26 @@ impl Judge<'_> {
             let of = rows.iter().find(|row| row.observe(claim).mean.is_none());
             return Some(self.missing(claim, of.unwrap_or(row)));
         }
-        let published = claim.published.is_some();
-        if metric.is_learned() && (published || claim.source.is_some()) {
-            let dataset = &row.planned.row.job.data.dataset;
-            if self.generated(dataset) {
-                return Some((
-                    VerdictKind::Undecided,
-                    on_generated(claim, observed, dataset),
-                ));
-            }
+        None
+    }
+
+    /// Returns what decides a verdict beside the observed value; `rows` are the
+    /// selected one and what it is divided by.
+    fn circumstances(&self, claim: &Claim, rows: &[&RowAnalysis]) -> Circumstances {
+        let dataset = rows.first().map(|row| &row.planned.row.job.data.dataset);
+        let record = self.simulation();
+        let by_draws = agreement::of(claim, rows, self.draws()).map(agreement::verdict);
+        Circumstances {
+            lead: leads::of(claim, rows),
+            is_sampled: rows.iter().any(|row| row.is_sampled),
+            generated: dataset.filter(|dataset| self.generated(dataset)).cloned(),
+            machine: self.one_machine(),
+            fits: record.map_or_else(Vec::new, |record| {
+                basis::fits(rows, record, by_draws.is_some())
+            }),
+            held_out: record.map_or_else(Vec::new, |record| record.held_out.clone()),
+            decided: by_draws,
         }
-        let machine = self
-            .one_machine()
-            .filter(|_| published && metric.is_timed())?;
-        let what = if metric.unit() == "USD" {
-            "a cost computed from seconds"
-        } else {
-            "a time"
-        };
-        let reason = format!("{what} of {machine}: not comparable with one published for AWS");
-        Some((VerdictKind::Undecided, reason))
     }
 
     /// Returns the one machine whose seconds these are, if they are of no
@@ -168,38 +186,9 @@ impl Judge<'_> {
         self.manifest.simulation.as_ref()
     }
 
-    /// Compares the observed value with the band, unless it is what was put in.
-    fn compare(
-        &self,
-        claim: &Claim,
-        rows: &[&RowAnalysis],
-        observed: Estimate,
-    ) -> (VerdictKind, String) {
-        let (kind, reason) = compare(claim, observed, rows.iter().any(|row| row.is_sampled));
-        match self.put_in(claim, rows) {
-            Some(what) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
-            None => (kind, reason),
-        }
-    }
-
-    /// Returns what was put into the simulation that the observed figure is
-    /// computed from, or that is the published one.
-    fn put_in(&self, claim: &Claim, rows: &[&RowAnalysis]) -> Option<String> {
-        self.simulation()?;
-        if let Some(what) = &claim.put_in {
-            return Some(what.clone());
-        }
-        let published = |row: &&RowAnalysis| {
-            let used = row.planned.compute.as_ref()?;
-            (used.origin == ComputeOrigin::Published).then(|| {
-                format!(
-                    "computed from published durations (compute profile {})",
-                    used.profile
-                )
-            })
-        };
-        let stands_on_compute = claim.metric?.stands_on_compute();
-        stands_on_compute.then(|| rows.iter().find_map(published))?
+    /// Returns how many draws rankings are judged over; 0 without draws.
+    fn draws(&self) -> u32 {
+        self.simulation().map_or(0, |record| record.draws)
     }
 
     /// Returns whether a dataset is, or must be taken for, a generated one.
@@ -230,21 +219,6 @@ impl Judge<'_> {
     }
 }
 
-/// Explains why figures on the original data, rankings included, cannot be
-/// compared with those of training on other data; and which way they fall there.
-fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
-    let inside = observed.mean.map(|mean| claim.band().contains(mean));
-    let there = match inside.filter(|_| claim.published.is_none()) {
-        Some(true) => "; there it is as published",
-        Some(false) => "; there it is not as published",
-        None => "",
-    };
-    format!(
-        "trained on {dataset}, a generated set: not comparable with what is published for the \
-         original data{there}"
-    )
-}
-
 /// Returns the verdict on a trial that ends before it is accurate enough: it
 /// takes longer, not how long.
 fn not_reached(row: &RowAnalysis, target: f64) -> (VerdictKind, String) {
@@ -261,14 +235,29 @@ fn not_reached(row: &RowAnalysis, target: f64) -> (VerdictKind, String) {
     (VerdictKind::Undecided, reason)
 }
 
-fn compare(claim: &Claim, observed: Estimate, is_sampled: bool) -> (VerdictKind, String) {
+/// Returns whether the 95 % interval of the observed value lies neither inside the claim's
+/// band nor wholly beside it.
+fn crosses(claim: &Claim, observed: Estimate) -> bool {
+    let (band, Some([low, high])) = (claim.band(), observed.ci95) else {
+        return false;
+    };
+    let is_inside = band.contains(low) && band.contains(high);
+    let is_beside =
+        band.high.is_some_and(|end| low > end) || band.low.is_some_and(|end| high < end);
+    !is_inside && !is_beside
+}
+
+/// Compares the observed value with the band, whatever else decides the verdict.
+pub(super) fn compare(
+    claim: &Claim,
+    observed: Estimate,
+    is_sampled: bool,
+) -> (VerdictKind, String) {
     let (Some(mean), band) = (observed.mean, claim.band()) else {
         return (VerdictKind::NotRun, "the figure was not recorded".into());
     };
     let inside = band.contains(mean);
-    if let Some([low, high]) = observed.ci95
-        && (band.contains(low) != inside || band.contains(high) != inside)
-    {
+    if crosses(claim, observed) {
         let reason = if is_sampled {
             "the ranges of the profile's constants reach across an edge of the band"
         } else {
@@ -309,8 +298,13 @@ fn verdict(
     reason: String,
 ) -> Verdict {
     let explanation = claim.explanation.as_ref();
+    let disagrees = matches!(
+        kind,
+        VerdictKind::NotReproduced | VerdictKind::DirectionOnly
+    );
     let reason = match explanation.filter(|_| claim.expect == Some(kind)) {
-        Some(explanation) => format!("{reason}. {explanation}"),
+        Some(explanation) => format!("{reason}. {}", explanation.text),
+        None if disagrees => format!("{reason}; unexplained"),
         None => reason,
     };
     let band = claim.band();
@@ -320,6 +314,9 @@ fn verdict(
         .map(|(observed, published)| observed / published);
     Verdict {
         claim: claim.claim.clone(),
+        kind: claim.kind,
+        of: claim.of.clone(),
+        statement: claim.counted_as(),
         row,
         ranking: claim.is_ranking(),
         metric: claim.metric,
@@ -333,9 +330,32 @@ fn verdict(
         band: [band.low, band.high],
         verdict: kind,
         expect: claim.expect,
+        evidence: explanation.map_or_else(Vec::new, |explanation| explanation.evidence.clone()),
+        predicted: claim.history.last().map(|last| Predicted {
+            date: last.date.clone(),
+            known: last.known,
+        }),
+        changes: changes(claim),
+        draws: None,
+        undecided_rows: Vec::new(),
         reason,
         causes: Vec::new(),
     }
+}
+
+/// Returns every change of a claim's terms that the ledger records.
+fn changes(claim: &Claim) -> Vec<Change> {
+    let pairs = claim.history.windows(2);
+    let change = |pair: &[Prediction]| {
+        let [old, new] = pair else { return None };
+        Some(Change {
+            date: new.date.clone(),
+            known: new.known,
+            what: new.changes_since(old),
+            why: new.why.clone(),
+        })
+    };
+    pairs.filter_map(change).collect()
 }
 
 /// Returns the verdict on a claim of an experiment that was not run.
@@ -366,7 +386,7 @@ mod tests {
         compare(&claim, observed, false).0
     }
 
-    const FACTOR: &str = r#"{"claim": "c", "select": {}, "over": {}, "metric": "bytes",
+    const FACTOR: &str = r#"{"claim": "c", "kind": "published", "select": {}, "over": {}, "metric": "bytes",
         "published": 13, "tolerance": 0.2}"#;
 
     #[test]
@@ -377,6 +397,20 @@ mod tests {
         assert_eq!(kind(FACTOR, 1.0, None), VerdictKind::NotReproduced);
         let plain = FACTOR.replace(r#""over": {}, "#, "");
         assert_eq!(kind(&plain, 2.0, None), VerdictKind::NotReproduced);
+    }
+
+    /// An interval that holds the whole band reaches across both of its edges, although
+    /// its ends and its mean lie outside.
+    #[test]
+    fn an_interval_around_the_band_decides_nothing() {
+        assert_eq!(
+            kind(FACTOR, 16.0, Some([6.0, 26.0])),
+            VerdictKind::Undecided
+        );
+        assert_eq!(
+            kind(FACTOR, 16.0, Some([15.7, 26.0])),
+            VerdictKind::DirectionOnly
+        );
     }
 
     #[test]

@@ -49,6 +49,15 @@ pub struct Printed {
     pub(super) half_digit: f64,
 }
 
+/// A sentence of a paper, in our words.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statement {
+    /// What it says.
+    pub text: String,
+    /// `file:line:column`, the column by its name.
+    pub place: String,
+}
+
 /// One figure of a paper, recomputed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -62,6 +71,8 @@ pub struct Finding {
     pub row: String,
     /// How.
     pub formula: &'static str,
+    /// Sentences of the paper that the figures are compared with.
+    pub statements: Vec<Statement>,
     /// Inputs of the formula.
     pub inputs: Vec<Input>,
     /// Unit of both figures; empty for ratios and counts.
@@ -170,6 +181,7 @@ impl Check {
             check: self.what,
             row: row.into(),
             formula: self.formula,
+            statements: Vec::new(),
             inputs,
             unit: self.unit,
             computed: None,
@@ -188,6 +200,21 @@ impl Finding {
     pub(super) fn with_outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = outcome;
         self
+    }
+
+    /// Returns it with the sentences that it is about.
+    pub(super) fn stating(mut self, statements: impl IntoIterator<Item = Statement>) -> Self {
+        self.statements.extend(statements);
+        self
+    }
+
+    /// Returns it as agreeing with its sentences or not.
+    pub(super) fn judged(self, is_so: bool) -> Self {
+        self.with_outcome(if is_so {
+            Outcome::Agrees
+        } else {
+            Outcome::Differs
+        })
     }
 
     /// Returns it with what the formula gives.

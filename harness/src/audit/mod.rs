@@ -10,9 +10,11 @@ mod finding;
 mod kubeml;
 mod p2p;
 mod p2p_costs;
+mod p2p_sentences;
 mod parameters;
 mod published;
 mod ranking;
+mod sentences;
 mod table2;
 mod table2_costs;
 mod table3;
@@ -25,11 +27,11 @@ use crate::cost::{PriceBook, PriceBookError};
 use crate::published::PublishedError;
 use crate::results::SchemaVersion;
 
-pub use finding::{Finding, Input, Outcome, Printed, TOLERANCE};
+pub use finding::{Finding, Input, Outcome, Printed, Statement, TOLERANCE};
 pub use published::Published;
 
 /// The version of what `audit --json` prints.
-pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// A paper, by the name of its directory under `experiments/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
@@ -78,6 +80,9 @@ pub enum AuditError {
     /// A system's closed form is needed and is not there.
     #[error("failed to count the requests of {0}")]
     ClosedForm(&'static str),
+    /// A model is needed that no description exists of.
+    #[error("failed to find the layers of {0}")]
+    Model(&'static str),
 }
 
 type Findings = Result<Vec<Finding>, AuditError>;
@@ -99,9 +104,16 @@ fn checks(paper: Paper) -> &'static [fn(Sources<'_>) -> Findings] {
             communication::filter_against_table3,
             communication::in_database,
             communication::caption,
+            sentences::accuracy,
+            sentences::convergence,
+            sentences::larger_models,
+            sentences::more_workers,
+            sentences::machines,
         ],
         Paper::P2p => &[
             parameters::p2p,
+            parameters::p2p_small_models,
+            parameters::p2p_sizes,
             p2p::cpu,
             p2p::updates,
             p2p::batch_times,
@@ -111,8 +123,16 @@ fn checks(paper: Paper) -> &'static [fn(Sources<'_>) -> Findings] {
             p2p_costs::instances,
             p2p_costs::ratio,
             p2p::time_saved,
+            p2p_sentences::stages,
+            p2p_sentences::savings,
+            p2p_sentences::drawn,
         ],
-        Paper::Kubeml => &[kubeml::ratios],
+        Paper::Kubeml => &[
+            kubeml::ratios,
+            kubeml::small_batches,
+            kubeml::merge,
+            kubeml::drawn,
+        ],
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::finding::Statement;
 use crate::published::{PublishedError, Quantity, Table};
 
 /// A file of published figures, by name and shipped text.
@@ -13,8 +14,9 @@ macro_rules! shipped {
 }
 
 /// The files that this program brings along.
-const SHIPPED: [(&str, &str); 8] = shipped![
+const SHIPPED: [(&str, &str); 9] = shipped![
     "stated.csv",
+    "statements.csv",
     "cp_table2.csv",
     "cp_table3.csv",
     "cp_communication.csv",
@@ -78,6 +80,21 @@ impl Published {
         let names = ["paper", "item", "quantity", "subject"];
         let pairs: Vec<(&str, &str)> = names.into_iter().zip(key).collect();
         self.table("stated.csv")?.row(&pairs)?.number("value")
+    }
+
+    /// Returns a sentence that a paper concludes, by its place in
+    /// `statements.csv`: paper, section and key.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn statement(&self, key: [&str; 3]) -> Result<Statement, PublishedError> {
+        let names = ["paper", "item", "key"];
+        let pairs: Vec<(&str, &str)> = names.into_iter().zip(key).collect();
+        let row = self.table("statements.csv")?.row(&pairs)?;
+        Ok(Statement {
+            text: row.text("statement")?.to_owned(),
+            place: row.cell("statement"),
+        })
     }
 }
 

@@ -363,6 +363,7 @@ fn job(sources: Sources<'_>, model: &str, system: &'static str) -> Result<Job, A
             dataset: "cifar10".to_owned(),
             record_bytes: 3073,
             train_samples: count(setting(sources, "training samples", "CIFAR-10")?),
+            validation_samples: 0,
             test_samples: 0,
             augment: false,
         },

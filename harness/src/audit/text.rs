@@ -126,6 +126,20 @@ fn inputs(finding: &Finding) -> String {
     inputs.collect::<Vec<_>>().join(", ")
 }
 
+/// Returns every sentence with its cell.
+fn statements(finding: &Finding) -> Vec<String> {
+    let statements = finding.statements.iter();
+    let text = statements.map(|statement| format!("{} ({})", statement.text, statement.place));
+    text.collect()
+}
+
+/// Returns sentences and inputs with their cells.
+fn sources(finding: &Finding) -> String {
+    let mut all = statements(finding);
+    all.extend(Some(inputs(finding)).filter(|inputs| !inputs.is_empty()));
+    all.join("; ")
+}
+
 /// Returns texts of findings, each once, in order.
 fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>) -> Vec<&'a str> {
     let mut texts: Vec<&str> = Vec::new();
@@ -167,6 +181,9 @@ fn detailed(group: &Group<'_>) -> Vec<String> {
             "    - ",
             &format!("{}: {}", finding.row, figures(finding)),
         ));
+        for statement in statements(finding) {
+            lines.push(wrapped("      says ", &statement));
+        }
         lines.push(wrapped("      from ", &inputs(finding)));
         if finding.explanation != last
             && let Some(text) = &finding.explanation
@@ -194,6 +211,7 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
             for finding in &group.findings {
                 let text = [figures(finding)]
                     .into_iter()
+                    .chain(statements(finding))
                     .chain(finding.explanation.clone())
                     .filter(|text| !text.is_empty())
                     .collect::<Vec<_>>()
@@ -256,7 +274,7 @@ fn markdown_group(group: &Group<'_>) -> String {
             "| {} | {} | {} | {} |\n",
             escaped(&finding.row),
             figures(finding),
-            escaped(&inputs(finding)),
+            escaped(&sources(finding)),
             escaped(finding.explanation.as_deref().unwrap_or_default()),
         ));
     }

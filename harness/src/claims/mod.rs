@@ -3,17 +3,29 @@
 
 mod cause;
 mod cell;
+mod check;
 mod claim;
 mod estimate;
+mod explanation;
+mod kind;
 mod metric;
+mod policy;
+mod prediction;
 pub mod ratio;
 mod scale;
 mod selector;
+mod verdict;
 
 pub use cause::Cause;
 pub use cell::Cell;
-pub use claim::{Band, Claim, ClaimError, VerdictKind};
+pub use check::ClaimError;
+pub use claim::{Band, Claim, paper_of};
 pub use estimate::Estimate;
+pub use explanation::{Audited, Computed, Evidence, Explanation, Observed};
+pub use kind::ClaimKind;
 pub use metric::{COLUMNS, COMPARED, Column, Format, Metric, Quantity};
+pub use policy::{Conditions, tolerance};
+pub use prediction::{Known, Prediction};
 pub use scale::{RATIO_UNITS, Scale};
 pub use selector::{Selector, fill, matches};
+pub use verdict::VerdictKind;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::analysis::overview::{AnalysedRun, Overview};
+use crate::analysis::record::{RECORD, RecordComparison};
 use crate::analysis::summary::Summary;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -84,7 +85,8 @@ fn overview(
     runs: &[Option<AnalysedRun>],
     output: Output,
 ) -> Result<Exit, Error> {
-    let overview = Overview::new(record, runs);
+    let mut overview = Overview::new(record, runs);
+    overview.record = RecordComparison::with(Path::new(RECORD), &overview);
     report::write_overview(out, &overview, runs)?;
     output.text(report::terminal_overview(&overview));
     output.json(&overview);

@@ -36,6 +36,7 @@ impl Selection {
             platform: self.platform,
             services: self.services,
             quick: false,
+            keeps_impossible: false,
         }
     }
 }

@@ -3,12 +3,14 @@
 //! Every trial is priced by two cost models: `paper`, the formula of the
 //! system's paper, and `full`, with everything that AWS would charge for.
 //! A local run's bill is what AWS would have charged for the durations that
-//! were measured here: local durations at list prices.
+//! were measured here: local durations at list prices, with as many polls as AWS
+//! would have answered in that time.
 
 mod bill;
 mod formula;
+pub mod instances;
 mod prices;
 
-pub use bill::{Bill, CostModel, LineItem, Usage, full, paper};
+pub use bill::{Bill, CostModel, LineItem, Pace, Usage, full, paper};
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use epochcost_datasets::{self as datasets, DatasetInfo};
 use epochcost_kernels::KernelError;
-use epochcost_systems::{
-    self as systems, DataPlan, Device, Host, Job, ModelSizes, Sizes, System, SystemError,
-};
+use epochcost_systems::{self as systems, DataPlan, Device, Host, Job, ModelSizes, System};
 
 use super::data::Data;
 use super::decode::decode;
@@ -16,7 +14,7 @@ use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
 use super::simulation;
 use crate::cost::PriceBook;
-use crate::rows::{OwnModel, Precision, Row, Simulation, TensorStoreChoice};
+use crate::rows::{OwnModel, Precision, Row, Simulation, StatedConstant, TensorStoreChoice};
 use crate::suggest::did_you_mean;
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
@@ -40,12 +38,22 @@ pub struct Checker<'a> {
     pub has_servers: bool,
 }
 
+/// A row with valid fields.
+#[derive(Debug)]
+pub struct CheckedRow {
+    /// The row.
+    pub row: Row,
+    /// The reason why it cannot be run, if it cannot.
+    pub impossible: Option<ExperimentError>,
+}
+
 impl Checker<'_> {
-    /// Checks one row.
+    /// Checks one row. A row whose fields are valid, but which cannot be run, comes
+    /// with the reason.
     ///
     /// # Errors
-    /// The first field that no platform could run.
-    pub fn row(&self, raw: &RawRow) -> Result<Row, ExperimentError> {
+    /// The first field that is invalid.
+    pub fn row(&self, raw: &RawRow) -> Result<CheckedRow, ExperimentError> {
         let fields = &raw.fields;
         let training: Training = decode(self.document, fields)?;
         let system = self.system(fields, &training)?;
@@ -77,6 +85,7 @@ impl Checker<'_> {
                 dataset: self.data.name.to_owned(),
                 record_bytes: 1 + stored.iter().product::<usize>(),
                 train_samples: self.data.train,
+                validation_samples: self.data.validation,
                 test_samples: self.data.test,
                 augment: training.augment,
             },
@@ -89,15 +98,23 @@ impl Checker<'_> {
             evaluate: training.evaluate,
             device: device.kind,
         };
-        job.batches_per_worker = self.batches(fields, &job, training.batches_per_worker)?;
+        let mut impossible = None;
+        match self.batches(fields, &job, training.batches_per_worker) {
+            Ok(batches) => job.batches_per_worker = batches,
+            Err(reason) => impossible = Some(reason),
+        }
         if self.has_phantoms() {
             let used = job.workers * job.batches_per_worker * job.batch_size;
             job.data.train_samples = job.data.train_samples.max(used);
         }
-        self.runnable(fields, system, &job, sizes)?;
-        self.faults(fields, &training, &job)?;
+        let asked = self.runnable(fields, system, &job, sizes);
+        let asked = asked.and_then(|()| self.gpus(fields, system, &job, &instance_type));
+        impossible = impossible.or(asked.err());
+        if impossible.is_none() {
+            self.faults(fields, &training, &job)?;
+        }
         let (sandbox, constants) = self.sandbox(fields, &training, system)?;
-        Ok(Row {
+        let row = Row {
             id: row_id(&training, &raw.swept),
             job,
             memory_mb: u32::try_from(training.memory_mb).unwrap_or(u32::MAX),
@@ -110,15 +127,16 @@ impl Checker<'_> {
             constants: self.constants(fields, constants)?,
             tensor_store: self.tensor_store(fields, training.tensor_store)?,
             sandbox,
-        })
+        };
+        Ok(CheckedRow { row, impossible })
     }
 
     /// The constants that the row states itself.
     fn constants(
         &self,
         fields: &Node,
-        stated: BTreeMap<String, f64>,
-    ) -> Result<BTreeMap<String, f64>, ExperimentError> {
+        stated: BTreeMap<String, StatedConstant>,
+    ) -> Result<BTreeMap<String, StatedConstant>, ExperimentError> {
         let Some(simulation) = self.simulation else {
             let problem = "constants are of a simulated platform, and this one is real";
             let remedy = "leave `constants` out, or run it with --platform sim";
@@ -129,6 +147,7 @@ impl Checker<'_> {
             };
         };
         simulation::check_constants(self.document, fields, &simulation.profile, &stated)?;
+        simulation::check_held_out(self.document, fields, &stated, &simulation.held_out)?;
         Ok(stated)
     }
 
@@ -151,7 +170,7 @@ impl Checker<'_> {
     }
 
     /// Whether the data are sizes only: as many samples as are wanted.
-    fn has_phantoms(&self) -> bool {
+    pub(super) fn has_phantoms(&self) -> bool {
         self.simulation
             .is_some_and(|simulation| !simulation.real_compute)
     }
@@ -410,70 +429,6 @@ impl Checker<'_> {
             format!("no price is known of `{asked}`"),
             did_you_mean(asked, &priced),
         ))
-    }
-
-    /// The mini-batches of an epoch: as asked for, or one pass over the share.
-    fn batches(
-        &self,
-        fields: &Node,
-        job: &Job,
-        asked: Option<usize>,
-    ) -> Result<usize, ExperimentError> {
-        let share = self.data.train / job.workers;
-        let fit = share / job.batch_size;
-        let held = format!(
-            "{} has {} training samples, {share} for each of {} workers",
-            self.data.name, self.data.train, job.workers
-        );
-        match asked {
-            Some(asked) if asked <= fit || self.has_phantoms() => Ok(asked),
-            None if fit > 0 => Ok(fit),
-            Some(asked) if fit > 0 => Err(self.error(
-                fields,
-                "batches_per_worker",
-                format!(
-                    "{asked} batches of {} are more than the data holds: {held}",
-                    job.batch_size
-                ),
-                format!("at most {fit} batches fit"),
-            )),
-            _ => Err(self.error(
-                fields,
-                "batch_size",
-                format!("not one batch of {} fits: {held}", job.batch_size),
-                "use a smaller batch, fewer workers or more data",
-            )),
-        }
-    }
-
-    /// Asks the system everything that it will be asked in the run.
-    fn runnable(
-        &self,
-        fields: &Node,
-        system: &dyn System,
-        job: &Job,
-        sizes: Sizes,
-    ) -> Result<(), ExperimentError> {
-        let answers = system
-            .bind(job)
-            .and_then(|bound| bound.traffic(sizes).map(drop));
-        answers.map_err(|error| self.unsuitable(fields, "system", &error))
-    }
-
-    fn unsuitable(&self, fields: &Node, field: &str, error: &SystemError) -> ExperimentError {
-        let remedy = "change this row's settings or fields, or leave the system out";
-        let field = match error {
-            SystemError::Settings(error) if Training::FIELDS.contains(&error.field()) => {
-                error.field()
-            }
-            _ => field,
-        };
-        self.error(
-            fields,
-            field,
-            format!("the system cannot run this row: {error}"),
-            remedy,
-        )
     }
 
     fn faults(&self, fields: &Node, row: &Training, job: &Job) -> Result<(), ExperimentError> {

@@ -23,8 +23,10 @@ pub struct Data {
     pub directory: PathBuf,
     /// What to generate; none of a published set.
     pub generate: Option<Generate>,
-    /// Training samples.
+    /// Samples that are trained on: the first of the training split.
     pub train: usize,
+    /// Samples at the end of the training split that are held out. 0: none.
+    pub validation: usize,
     /// Test samples.
     pub test: usize,
     /// Position of the data in the experiment.
@@ -53,6 +55,8 @@ impl Data {
             (Source::Published { train, test, .. }, _) => (train, test),
             (Source::Generated { default }, None) => (default.train, default.test),
         };
+        let validation = held_out(document, node, info, train, choice.validation)?;
+        let train = train - validation;
         let origin = match &choice.directory {
             Some(_) => node.origin_of("directory"),
             None => node.origin_of("name"),
@@ -65,6 +69,7 @@ impl Data {
             directory,
             generate,
             train,
+            validation,
             test,
             origin,
         })
@@ -109,6 +114,30 @@ impl Data {
         };
         document.error(self.origin.clone(), problem, remedy)
     }
+}
+
+/// Returns the number of samples at the end of the training split that the experiment
+/// holds out.
+fn held_out(
+    document: &Document,
+    node: &Node,
+    info: &DatasetInfo,
+    train: usize,
+    share: Option<f64>,
+) -> Result<usize, ExperimentError> {
+    let Some(share) = share else {
+        return Ok(0);
+    };
+    let samples = (train as f64 * share).round() as usize;
+    let classes = usize::from(info.classes);
+    if share > 0.0 && share < 1.0 && samples >= classes && train - samples >= classes {
+        return Ok(samples);
+    }
+    Err(document.error(
+        node.origin_of("validation"),
+        format!("a share of {share} of {train} training samples cannot be a validation split"),
+        format!("give a share between 0 and 1 that leaves {classes} samples or more on each side"),
+    ))
 }
 
 fn generate(

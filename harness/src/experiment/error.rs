@@ -24,6 +24,16 @@ pub enum ExperimentError {
     Invalid(#[from] Box<Diagnostic>),
 }
 
+impl ExperimentError {
+    /// Returns the problem and the remedy in one line, without the place in the file.
+    pub fn brief(&self) -> String {
+        match self {
+            Self::Read { .. } => self.to_string(),
+            Self::Invalid(diagnostic) => format!("{}; {}", diagnostic.problem, diagnostic.remedy),
+        }
+    }
+}
+
 impl From<Diagnostic> for ExperimentError {
     fn from(diagnostic: Diagnostic) -> Self {
         Self::Invalid(Box::new(diagnostic))

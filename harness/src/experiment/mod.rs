@@ -15,6 +15,7 @@ pub mod error;
 pub mod expand;
 mod files;
 pub mod overrides;
+mod possible;
 mod quick;
 pub mod raw;
 mod sandbox;
@@ -38,9 +39,9 @@ pub use simulation::SimulationChoice;
 pub use crate::platform::PlatformKind;
 
 use crate::claims::Claim;
-use crate::platform::Figures;
+use crate::platform::{Figures, Site, site_of};
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
-use check::Checker;
+use check::{CheckedRow, Checker};
 use decode::decode_with;
 use document::Value;
 use raw::{Header, SCHEMA, Training};
@@ -60,10 +61,16 @@ pub struct Experiment {
     pub seed: u64,
     /// Repetitions of each row.
     pub trials: usize,
+    /// Repetitions of a row at most, where a claim cannot be decided after `trials`.
+    pub most_trials: usize,
     /// What to train on.
     pub data: Data,
     /// What to train: one for each system and combination of swept values.
     pub rows: Vec<Row>,
+    /// Models of the experiment's own.
+    pub models: Vec<OwnModel>,
+    /// Rows that cannot be run, where these are kept.
+    pub impossible: Vec<ImpossibleRow>,
     /// Claims that the results are compared with.
     pub claims: Vec<Claim>,
     /// What a simulation of it stands on; none where it is not simulated.
@@ -72,6 +79,17 @@ pub struct Experiment {
     pub quick: Quick,
     /// The file, for messages.
     pub document: Document,
+}
+
+/// A row that cannot be run: its system, its data or its instances do not allow it.
+#[derive(Clone, Debug)]
+pub struct ImpossibleRow {
+    /// Index of the row among all rows of the experiment.
+    pub index: usize,
+    /// The row.
+    pub row: Row,
+    /// The reason, and what to do.
+    pub reason: String,
 }
 
 /// What the command line adds to the file.
@@ -87,7 +105,13 @@ pub struct Options {
     pub services: Option<Services>,
     /// Whether the experiment is reduced as its field `quick` states.
     pub quick: bool,
+    /// Whether rows that cannot be run are kept apart; otherwise the first of them
+    /// is an error, as it is where no row can be run.
+    pub keeps_impossible: bool,
 }
+
+/// Trials of a row at most, as a multiple of `trials`: they are doubled twice.
+const MOST_TRIALS_FACTOR: usize = 4;
 
 impl Experiment {
     /// Reads and checks an experiment file, its quotations included.
@@ -95,8 +119,19 @@ impl Experiment {
     /// # Errors
     /// Names the file, the line or option, the field and the remedy.
     pub fn load(file: &Path, options: &Options) -> Result<Self, ExperimentError> {
-        let experiment = Self::from_document(Document::read(file)?, options)?;
-        claims::check_cells(&experiment.document, &experiment.claims)?;
+        Self::from_beside(Document::read(file)?, options)
+    }
+
+    /// Checks a document that was read already, its quotations included: it lies
+    /// beside the published tables.
+    ///
+    /// # Errors
+    /// As [`Experiment::load`].
+    pub fn from_beside(document: Document, options: &Options) -> Result<Self, ExperimentError> {
+        let mut experiment = Self::from_document(document, options)?;
+        let own = &experiment.models;
+        claims::check_cells(&experiment.document, &experiment.claims, own)?;
+        claims::add_history(&experiment.document, &mut experiment.claims)?;
         Ok(experiment)
     }
 
@@ -116,10 +151,15 @@ impl Experiment {
             // A file is valid in both its forms or not at all.
             let mut reduced = document.clone();
             quick.apply(&mut reduced)?;
-            Self::from_document(reduced, &Options::default())?;
+            let form = Options {
+                keeps_impossible: options.keeps_impossible,
+                ..Options::default()
+            };
+            Self::from_document(reduced, &form)?;
         }
         options.apply(&mut document)?;
         let header = header(&document)?;
+        let most_trials = most_trials(&header);
         let data = Data::check(&document, header.dataset)?;
         let simulation = match header.platform.site().figures() {
             Figures::Simulated => Some(Simulation::check(&document, &header.simulation)?),
@@ -135,10 +175,10 @@ impl Experiment {
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let claims = claims::claims(&document, &header.models)?;
-        let rows = if claims::need_no_rows(&document, &claims) {
-            Vec::new()
+        let (rows, impossible) = if claims::need_no_rows(&document, &claims) {
+            (Vec::new(), Vec::new())
         } else {
-            rows(&checker)?
+            rows(&checker, options.keeps_impossible)?
         };
         claims::check_causes(&document, &claims, &rows)?;
         Ok(Self {
@@ -148,8 +188,11 @@ impl Experiment {
             services: header.services,
             seed: header.seed,
             trials: header.trials,
+            most_trials,
             data,
             rows,
+            models: header.models,
+            impossible,
             claims,
             simulation,
             quick,
@@ -173,7 +216,11 @@ impl Experiment {
     /// Every trial, in the order in which they run: first the first of every
     /// row, then the second, so that a drift of the machine meets all systems.
     pub fn trial_plans(&self) -> Vec<TrialPlan> {
-        let trials = 0..self.trials;
+        self.plans_of(0..self.trials)
+    }
+
+    /// Returns the trials of these numbers, in the order in which they run.
+    pub fn plans_of(&self, trials: std::ops::Range<usize>) -> Vec<TrialPlan> {
         trials
             .flat_map(|trial| self.rows.iter().map(move |row| self.plan(row, trial)))
             .collect()
@@ -227,6 +274,13 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
     if header.trials == 0 {
         return Err(document.error(root.origin_of("trials"), "zero trials", "give 1 or more"));
     }
+    if header.most_trials.is_some_and(|most| most < header.trials) {
+        return Err(document.error(
+            root.origin_of("most_trials"),
+            format!("fewer than the {} trials of every row", header.trials),
+            "give as many or more, or leave it out",
+        ));
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if header.name.is_empty() || !header.name.chars().all(plain) {
         return Err(document.error(
@@ -236,6 +290,18 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
         ));
     }
     Ok(header)
+}
+
+/// Returns how many trials of a row there may be. By default, only trials on this machine are
+/// added to: they cost nothing but time. One trial has no interval that could be narrowed.
+fn most_trials(header: &Header) -> usize {
+    let adds = site_of(header.platform.as_str()) == Some(Site::ThisMachine) && header.trials > 1;
+    let default = if adds {
+        header.trials * MOST_TRIALS_FACTOR
+    } else {
+        header.trials
+    };
+    header.most_trials.unwrap_or(default)
 }
 
 fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), ExperimentError> {
@@ -252,18 +318,39 @@ fn read_elsewhere(field: &str) -> bool {
         || Training::common_fields().any(|common| common == field)
 }
 
-fn rows(checker: &Checker<'_>) -> Result<Vec<Row>, ExperimentError> {
+/// Returns the rows that can be run, and those that cannot.
+fn rows(
+    checker: &Checker<'_>,
+    keeps_impossible: bool,
+) -> Result<(Vec<Row>, Vec<ImpossibleRow>), ExperimentError> {
     let mut rows: Vec<Row> = Vec::new();
-    for raw in expand::expand(checker.document)? {
-        let row = checker.row(&raw)?;
-        if rows.iter().any(|other| other.id == row.id) {
+    let mut impossible: Vec<ImpossibleRow> = Vec::new();
+    let mut first_reason = None;
+    for (index, raw) in expand::expand(checker.document)?.iter().enumerate() {
+        let CheckedRow {
+            row,
+            impossible: reason,
+        } = checker.row(raw)?;
+        let mut known = rows.iter().chain(impossible.iter().map(|other| &other.row));
+        if known.any(|other| other.id == row.id) {
             return Err(checker.document.error(
                 raw.fields.origin_of("name"),
                 format!("two rows are called `{}`", row.id),
                 "give each its own `name` where a system is listed more than once",
             ));
         }
-        rows.push(row);
+        match reason {
+            None => rows.push(row),
+            Some(reason) if !keeps_impossible => return Err(reason),
+            Some(error) => {
+                let reason = error.brief();
+                impossible.push(ImpossibleRow { index, row, reason });
+                first_reason.get_or_insert(error);
+            }
+        }
     }
-    Ok(rows)
+    match first_reason {
+        Some(error) if rows.is_empty() => Err(error),
+        _ => Ok((rows, impossible)),
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::simulation::SimulationChoice;
 use crate::platform::PlatformKind;
 use crate::rows::sandbox::Account;
-use crate::rows::{Fault, OwnModel, Precision, TensorStoreChoice};
+use crate::rows::{Fault, OwnModel, Precision, StatedConstant, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -61,6 +61,9 @@ pub struct Header {
     /// Repetitions of each row.
     #[serde(default = "defaults::trials")]
     pub trials: usize,
+    /// Repetitions of a row at most, where a claim cannot be decided after `trials`.
+    #[serde(default)]
+    pub most_trials: Option<usize>,
     /// What to train on.
     pub dataset: DatasetChoice,
     /// What a simulation stands on.
@@ -81,6 +84,8 @@ pub struct DatasetChoice {
     pub train: Option<usize>,
     /// Test samples, of a generated set.
     pub test: Option<usize>,
+    /// Share of the training samples that is held out as a validation split.
+    pub validation: Option<f64>,
     /// The generator's seed, of a generated set.
     pub seed: Option<u64>,
     /// Directory of the files; by default one under `data/`.
@@ -146,7 +151,7 @@ pub struct Training {
     pub faults: Vec<Fault>,
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
-    pub constants: BTreeMap<String, f64>,
+    pub constants: BTreeMap<String, StatedConstant>,
     /// The Redis variant that holds the peers' tensors, on real services.
     pub tensor_store: Option<TensorStoreChoice>,
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use epochcost_simulator::profile::{Constant, Profile};
+use epochcost_simulator::profile::{Constant, FittedTo, Profile};
 use serde::Deserialize;
 
 use super::document::{Document, Node};
 use super::error::ExperimentError;
+use crate::claims::Cell;
 use crate::profiles;
-use crate::rows::{Simulation, stated};
+use crate::rows::{Basis, Simulation, StatedConstant, stated};
 use crate::suggest::did_you_mean;
 
 /// The field `simulation`.
@@ -26,9 +27,13 @@ pub struct SimulationChoice {
     #[serde(default = "yes")]
     pub limits: bool,
     /// Constants of the platform profile that this experiment states itself,
-    /// by their paths.
+    /// by their paths, each with what its value rests on.
     #[serde(default)]
-    pub constants: BTreeMap<String, f64>,
+    pub constants: BTreeMap<String, StatedConstant>,
+    /// Published cells that the constants were not fitted to, for a prediction
+    /// of one of a paper's figures from the others.
+    #[serde(default)]
+    pub held_out: Vec<Cell>,
     /// Whether models really train, for true losses and accuracies against
     /// simulated time; otherwise only sizes exist.
     #[serde(default)]
@@ -37,7 +42,20 @@ pub struct SimulationChoice {
     /// ranges.
     #[serde(default)]
     pub sample: bool,
+    /// Draws of the constants that rankings are judged over.
+    #[serde(default = "default_draws")]
+    pub draws: u32,
 }
+
+/// Draws of the constants, unless an experiment states another number.
+const DEFAULT_DRAWS: u32 = 300;
+
+/// Fewest draws: if all of 59 agree, fewer than 95 % of all draws do with a probability of at
+/// most 5 % (0.95^59 = 0.049), and 0.95^58 is above it.
+const LEAST_DRAWS: u32 = 59;
+
+/// Most draws of an experiment.
+const MOST_DRAWS: u32 = 10_000;
 
 fn default_profile() -> String {
     "aws-us-east-1".to_owned()
@@ -45,6 +63,10 @@ fn default_profile() -> String {
 
 fn default_compute() -> Vec<String> {
     vec!["stated-flops".to_owned()]
+}
+
+fn default_draws() -> u32 {
+    DEFAULT_DRAWS
 }
 
 fn yes() -> bool {
@@ -58,8 +80,10 @@ impl Default for SimulationChoice {
             compute: default_compute(),
             limits: true,
             constants: BTreeMap::new(),
+            held_out: Vec::new(),
             real_compute: false,
             sample: false,
+            draws: default_draws(),
         }
     }
 }
@@ -77,14 +101,35 @@ impl Simulation {
         let profile =
             profiles::platform(&choice.profile).map_err(|error| located("profile", error))?;
         let profile = state(document, node, profile, &choice.constants)?;
+        if !(LEAST_DRAWS..=MOST_DRAWS).contains(&choice.draws) {
+            return Err(document.error(
+                node.origin_of("draws"),
+                format!("{} draws do not decide a ranking at 95 %", choice.draws),
+                format!("give {LEAST_DRAWS} to {MOST_DRAWS}, or leave it out: {DEFAULT_DRAWS}"),
+            ));
+        }
         let compute = choice.compute.iter().map(|name| profiles::compute(name));
         let compute: Result<Vec<_>, _> = compute.collect();
+        let compute = compute.map_err(|error| located("compute", error))?;
+        let held_out: Vec<String> = choice.held_out.iter().map(Cell::to_string).collect();
+        let constants = profile.constants().into_iter();
+        let fits = constants.filter_map(|(path, constant)| Some((path, constant.fitted_to?)));
+        for (path, fitted) in fits {
+            refuse_held_out(document, node, &held_out, &path, &fitted)?;
+        }
+        for cost in compute.iter().flat_map(|profile| &profile.models) {
+            if let Some(fitted) = &cost.fitted_to {
+                refuse_held_out(document, node, &held_out, &cost.model, fitted)?;
+            }
+        }
         Ok(Self {
             profile,
-            compute: compute.map_err(|error| located("compute", error))?,
+            compute,
+            held_out,
             limits: choice.limits,
             real_compute: choice.real_compute,
             sample: choice.sample,
+            draws: choice.draws,
         })
     }
 }
@@ -94,7 +139,7 @@ fn state(
     document: &Document,
     node: &Node,
     profile: Profile<Constant>,
-    constants: &BTreeMap<String, f64>,
+    constants: &BTreeMap<String, StatedConstant>,
 ) -> Result<Profile<Constant>, ExperimentError> {
     check_constants(document, node, &profile, constants)?;
     Ok(stated(&profile, constants))
@@ -108,14 +153,15 @@ pub(super) fn check_constants(
     document: &Document,
     node: &Node,
     profile: &Profile<Constant>,
-    constants: &BTreeMap<String, f64>,
+    constants: &BTreeMap<String, StatedConstant>,
 ) -> Result<(), ExperimentError> {
     let known: Vec<String> = profile
         .constants()
         .into_iter()
         .map(|(path, _)| path)
         .collect();
-    for (path, value) in constants {
+    for (path, constant) in constants {
+        let value = constant.value;
         let place = node.get("constants").unwrap_or(node).origin_of(path);
         if !known.contains(path) {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -123,10 +169,72 @@ pub(super) fn check_constants(
             let problem = format!("the profile has no constant `{path}`");
             return Err(document.error(place, problem, remedy));
         }
-        if !value.is_finite() || *value < 0.0 {
+        if !value.is_finite() || value < 0.0 {
             let problem = format!("{value} is no value of a constant");
             return Err(document.error(place, problem, "give a finite number of at least 0"));
         }
+        let is_empty = |text: &str| text.trim().is_empty();
+        let lacks_basis = match &constant.basis {
+            None => true,
+            Some(Basis::FittedTo(fitted)) => is_empty(&fitted.source),
+            Some(Basis::StatedBy(text) | Basis::Assumed(text)) => is_empty(text),
+        };
+        if lacks_basis {
+            let problem = format!("the constant `{path}` does not say what its value rests on");
+            let remedy = format!(
+                "write `{path}: {{value: {value}, assumed: REASON}}`, `{{value: {value}, \
+                 stated_by: SOURCE}}`, or `{{value: {value}, fitted_to: {{source: PAPER, cells: \
+                 [FILE:LINE:COLUMN]}}}}`"
+            );
+            return Err(document.error(place, problem, remedy));
+        }
     }
     Ok(())
+}
+
+/// Checks that a row's own constants were not fitted to a held-out cell.
+///
+/// # Errors
+/// The first that was.
+pub(super) fn check_held_out(
+    document: &Document,
+    node: &Node,
+    constants: &BTreeMap<String, StatedConstant>,
+    held_out: &[String],
+) -> Result<(), ExperimentError> {
+    for (path, constant) in constants {
+        if let Some(fitted) = constant.fitted_to() {
+            refuse_held_out(document, node, held_out, path, fitted)?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse_held_out(
+    document: &Document,
+    node: &Node,
+    held_out: &[String],
+    what: &str,
+    fitted: &FittedTo,
+) -> Result<(), ExperimentError> {
+    let is_fitted = |cell: &&String| fitted.cells.contains(cell);
+    match held_out.iter().find(is_fitted) {
+        None => Ok(()),
+        Some(cell) => Err(document.error(
+            node.origin_of("held_out"),
+            format!("the cell {cell} is held out, and `{what}` is fitted to it"),
+            "state a constant that is fitted to other cells, or remove the cell from `held_out`",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fifty_nine_draws_are_the_fewest_that_decide_at_95_percent() {
+        let all_agree = |draws: u32| 0.95f64.powi(draws as i32);
+        assert!(all_agree(LEAST_DRAWS) <= 0.05 && all_agree(LEAST_DRAWS - 1) > 0.05);
+    }
 }

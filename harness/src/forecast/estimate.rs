@@ -3,15 +3,16 @@
 use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
+use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
 use epochcost_systems::{
-    ChannelTraffic, Host, PaperAccount, QueueService, Record, StageSeconds, StepRecord, find,
+    ChannelTraffic, Host, PaperAccount, QueueService, Record, StageSeconds, StepRecord, Waits, find,
 };
 use serde::Serialize;
 
 use crate::analysis::summary::StageMeans;
-use crate::analysis::{epochs, machine_epochs};
-use crate::cost::{self, Bill, CostModel, PriceBook, Usage};
+use crate::analysis::{epochs, machine_epochs, pace};
+use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage};
 use crate::error::Error;
 use crate::platform::sim::{invocation, package_mb, unusable};
 use crate::results::ResultsError;
@@ -150,6 +151,10 @@ fn figures(
             _ => None,
         })
         .collect();
+    let mut waits = Waits::default();
+    for step in &steps {
+        waits += step.waits.unwrap_or_default();
+    }
     let calls: Vec<_> = (simulated.invocations.into_iter())
         .map(invocation)
         .collect();
@@ -168,6 +173,8 @@ fn figures(
         invocations: calls.iter().collect(),
         transitions: simulated.transitions,
         traffic,
+        waits,
+        pace: pace_of(&simulation.profile),
         wall_s: simulated.wall_s,
     };
     let moved = |of: fn(&ChannelTraffic) -> Traffic| {
@@ -202,6 +209,12 @@ fn figures(
         events: simulated.events,
         took: Duration::ZERO,
     })
+}
+
+/// Returns the pace at which polls under a profile are billed: that of the services
+/// that bills are about, where the profile describes one machine that all share.
+pub(super) fn pace_of(profile: &Profile<f64>) -> Option<Pace> {
+    profile.host.as_ref().and_then(|_| pace::of_services())
 }
 
 /// Seconds per worker and epoch, without those who only wait for workers.

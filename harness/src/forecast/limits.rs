@@ -28,6 +28,20 @@ pub(super) struct Boundary {
     pub(super) not_simulated: Option<String>,
 }
 
+impl Boundary {
+    /// Returns the boundary of a row that its system refuses at some number of workers.
+    pub(super) fn failed(candidate: &Candidate, error: &Error) -> Self {
+        Self {
+            id: candidate.row.id.clone(),
+            feasible_up_to: 0,
+            then: Some(Obstacle::Failed(
+                error.to_string().replace("\n  = help: ", "; "),
+            )),
+            not_simulated: None,
+        }
+    }
+}
+
 /// What keeps a system from a number of workers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -9,7 +9,7 @@ mod estimate;
 mod frontier;
 mod limits;
 mod memory;
-mod parallel;
+pub(crate) mod parallel;
 pub mod replay;
 mod rows;
 mod sweep;
@@ -30,10 +30,11 @@ use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options, PlatformKind};
 use crate::platform::{RowUsage, simulator};
 use crate::results::{ResultsError, SchemaVersion, SimulationRecord};
+use crate::rows::Simulation;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// What is forecast, and how.
 #[derive(Clone, Copy, Debug)]
@@ -107,10 +108,11 @@ pub struct Forecast {
     limits_up_to: Option<u32>,
 }
 
-/// Forecasts an experiment. Infeasible rows are part of the result.
+/// Forecasts an experiment. Rows that are infeasible, or cannot be run at all, are
+/// part of the result.
 ///
 /// # Errors
-/// When the experiment or a profile cannot be used.
+/// When the experiment or a profile cannot be used, or no row can be run.
 pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error> {
     let experiment = load(request)?;
     let Some(stands) = &experiment.simulation else {
@@ -118,13 +120,13 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let prices = price_book(request)?;
-    let candidates = rows::candidates(&experiment, stands)?;
-    let planned = parallel::map(&candidates, |candidate| {
-        rows::plan(candidate, stands, &prices)
-    });
-    let mut rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
+    let (candidates, mut rows) = planned(&experiment, stands, &prices)?;
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
+    for refused in &experiment.impossible {
+        let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
+        rows.insert(refused.index.min(rows.len()), row);
+    }
+    let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
         experiment: experiment.name.clone(),
@@ -146,6 +148,39 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     };
     say_pace(&forecast, output);
     Ok(forecast)
+}
+
+/// Returns the rows that can be simulated, and what every row is expected to take,
+/// in the experiment's order.
+///
+/// # Errors
+/// When none can be simulated, or none has a price.
+fn planned(
+    experiment: &Experiment,
+    stands: &Simulation,
+    prices: &PriceBook,
+) -> Result<(Vec<Candidate>, Vec<PlannedRow>), Error> {
+    let candidates = rows::candidates(experiment, stands)?;
+    let planned = parallel::map(&candidates, |candidate| match candidate {
+        Ok(candidate) => rows::plan(candidate, stands, prices).map(Some),
+        Err(_) => Ok(None),
+    });
+    let planned = rows::some_of(planned, &experiment.rows, stands)?;
+    let (mut known, mut rows) = (Vec::new(), Vec::new());
+    for (candidate, planned) in candidates.into_iter().zip(planned) {
+        rows.push(match (candidate, planned) {
+            (Ok(candidate), Ok(Some(planned))) => {
+                known.push(candidate);
+                planned
+            }
+            (Err(impossible), _) | (_, Err(impossible)) => *impossible,
+            (Ok(candidate), Ok(None)) => {
+                let reason = "it was not simulated".to_owned();
+                PlannedRow::impossible(&candidate.row, stands, reason)
+            }
+        });
+    }
+    Ok((known, rows))
 }
 
 impl Forecast {
@@ -210,11 +245,7 @@ pub(crate) fn usage(
     let Some(stands) = &simulated.simulation else {
         return Err(Error::NothingSelected("no simulation".into()));
     };
-    let candidates = rows::candidates(&simulated, stands)?;
-    let planned = parallel::map(&candidates, |candidate| {
-        rows::plan(candidate, stands, prices)
-    });
-    let rows = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let (_, rows) = planned(&simulated, stands, prices)?;
     let (platform, trials) = (experiment.platform, experiment.trials);
     Ok(cloud::usage(platform, experiment, &rows, trials, output))
 }
@@ -255,6 +286,7 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
     let options = Options {
         set: request.set.to_vec(),
         platform: Some(simulator()),
+        keeps_impossible: true,
         ..Options::default()
     };
     Ok(Experiment::from_document(document, &options)?)
@@ -269,12 +301,13 @@ fn cheapest_memory(
     if !request.cheapest_memory {
         return Ok(None);
     }
-    let functions: Vec<_> = (candidates.iter().zip(rows))
-        .filter(|(candidate, _)| has_functions(&candidate.row))
+    let functions: Vec<_> = (candidates.iter())
+        .filter(|candidate| has_functions(&candidate.row))
         .collect();
-    let found = parallel::map(&functions, |(candidate, planned)| {
+    let found = parallel::map(&functions, |candidate| {
         let Candidate { row, simulation } = candidate;
-        let smallest = planned.smallest_memory_mb;
+        let planned = rows.iter().find(|planned| planned.id == row.id);
+        let smallest = planned.and_then(|planned| planned.smallest_memory_mb);
         memory::cheapest(row, simulation, smallest, request.account, prices)
     });
     found.into_iter().collect::<Result<_, _>>().map(Some)
@@ -294,6 +327,7 @@ fn boundaries(
     ));
     let found = parallel::map(candidates, |candidate| {
         limits::boundary(candidate, experiment.data.train, up_to as usize)
+            .unwrap_or_else(|error| Boundary::failed(candidate, &error))
     });
-    found.into_iter().collect::<Result<_, _>>().map(Some)
+    Ok(Some(found))
 }

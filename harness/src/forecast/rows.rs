@@ -35,6 +35,8 @@ pub(super) struct PlannedRow {
     pub(super) infeasible: Option<Infeasible>,
     /// Why it fails, where no limit is to blame.
     pub(super) failure: Option<String>,
+    /// Why it cannot be simulated or run at all.
+    pub(super) impossible: Option<String>,
     /// What it is expected to take; null if it is impossible.
     pub(super) estimate: Option<Estimate>,
     /// The smallest memory size at which its functions are feasible, MB.
@@ -49,25 +51,47 @@ pub(super) struct Candidate {
     pub(super) simulation: Simulation,
 }
 
-/// Returns every row of an experiment with its simulation.
+/// Returns every row of an experiment with its simulation, or the reason why it
+/// has none.
 ///
 /// # Errors
-/// When no compute profile knows a model.
+/// When no row has one: the reason of the first.
 pub(super) fn candidates(
     experiment: &Experiment,
     stands: &rows::Simulation,
-) -> Result<Vec<Candidate>, Error> {
+) -> Result<Vec<Result<Candidate, Box<PlannedRow>>>, Error> {
     let sim = Sim::new(stands.clone(), None);
     let plans = experiment.trial_plans();
-    let first = plans.iter().take(experiment.rows.len());
-    first
-        .map(|plan| {
-            Ok(Candidate {
-                row: plan.row.clone(),
-                simulation: sim.describe(plan)?,
-            })
-        })
-        .collect()
+    let described = plans.iter().take(experiment.rows.len()).map(|plan| {
+        let simulation = sim.describe(plan).map_err(Error::from)?;
+        let row = plan.row.clone();
+        Ok(Candidate { row, simulation })
+    });
+    some_of(described.collect(), &experiment.rows, stands)
+}
+
+/// Returns what succeeded, and rows that cannot be planned in the place of errors.
+///
+/// # Errors
+/// The first, if nothing succeeded.
+pub(super) fn some_of<T>(
+    found: Vec<Result<T, Error>>,
+    rows: &[Row],
+    stands: &rows::Simulation,
+) -> Result<Vec<Result<T, Box<PlannedRow>>>, Error> {
+    let has_some = found.iter().any(Result::is_ok);
+    let mut kept = Vec::with_capacity(found.len());
+    for (found, row) in found.into_iter().zip(rows) {
+        kept.push(match found {
+            Ok(found) => Ok(found),
+            Err(error) if has_some => {
+                let reason = error.to_string().replace("\n  = help: ", "; ");
+                Err(Box::new(PlannedRow::impossible(row, stands, reason)))
+            }
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(kept)
 }
 
 /// Returns what a row is expected to take.
@@ -92,31 +116,51 @@ pub(super) fn plan(
     } else {
         None
     };
-    let job = &row.job;
     Ok(PlannedRow {
-        id: row.id.clone(),
-        system: job.system.clone(),
-        model: job.model.clone(),
-        dataset: job.data.dataset.clone(),
-        fidelity: job.fidelity,
-        workers: job.workers,
-        batch_size: job.batch_size,
-        batches_per_worker: job.batches_per_worker,
-        epochs: job.epochs,
-        memory_mb: on_functions.then_some(row.memory_mb),
-        instance_type: find(&job.system)
-            .is_none_or(|system| system.deployment().runs_on(Host::Instance))
-            .then(|| row.instance_type.clone()),
-        compute: ComputeUsed::of(stands, row),
         infeasible,
         failure,
         estimate: known,
         smallest_memory_mb,
-        on_frontier: false,
+        ..PlannedRow::unknown(row, stands)
     })
 }
 
 impl PlannedRow {
+    /// Returns a row of which nothing but its fields is known.
+    fn unknown(row: &Row, stands: &rows::Simulation) -> Self {
+        let job = &row.job;
+        Self {
+            id: row.id.clone(),
+            system: job.system.clone(),
+            model: job.model.clone(),
+            dataset: job.data.dataset.clone(),
+            fidelity: job.fidelity,
+            workers: job.workers,
+            batch_size: job.batch_size,
+            batches_per_worker: job.batches_per_worker,
+            epochs: job.epochs,
+            memory_mb: has_functions(row).then_some(row.memory_mb),
+            instance_type: find(&job.system)
+                .is_none_or(|system| system.deployment().runs_on(Host::Instance))
+                .then(|| row.instance_type.clone()),
+            compute: ComputeUsed::of(stands, row),
+            infeasible: None,
+            failure: None,
+            impossible: None,
+            estimate: None,
+            smallest_memory_mb: None,
+            on_frontier: false,
+        }
+    }
+
+    /// Returns a row that cannot be simulated or run.
+    pub(super) fn impossible(row: &Row, stands: &rows::Simulation, reason: String) -> Self {
+        Self {
+            impossible: Some(reason),
+            ..Self::unknown(row, stands)
+        }
+    }
+
     /// Samples that it trains on.
     fn samples(&self) -> f64 {
         let samples = self.workers * self.batch_size * self.batches_per_worker * self.epochs;

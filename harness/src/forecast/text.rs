@@ -83,6 +83,9 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
         if let Some(infeasible) = &row.infeasible {
             text.push_str(&format!("\n{}: {infeasible}", row.id));
         }
+        if let Some(reason) = &row.impossible {
+            text.push_str(&format!("\n{}: infeasible: {reason}", row.id));
+        }
         if let Some(failure) = &row.failure {
             text.push_str(&format!("\n{}: fails: {failure}", row.id));
         }

@@ -163,6 +163,7 @@ fn cost(
         fixed_mb: rounded(memory.fixed),
         sample_mb: rounded(memory.per_sample),
         fit: Some(fit),
+        fitted_to: None,
         source: source.into(),
         date: names::today(),
     })

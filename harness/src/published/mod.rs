@@ -1,12 +1,16 @@
 //! Published figures: the CSV files that lie in a directory `published` beside
 //! the experiments that quote them.
 
+mod columns;
+mod ledger;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub use self::columns::{COLUMNS, Columns};
+pub use self::ledger::{LEDGER, Ledger, line_for};
 pub use self::table::{Quantity, Row, Table};
 use crate::claims::Cell;
 

@@ -178,7 +178,7 @@ impl<'a> Row<'a> {
             Some(value) => Ok(Quantity {
                 value,
                 half_digit: half_digit(text),
-                place: format!("{}:{}:{name}", self.table.file, self.line.number),
+                place: self.cell(name),
             }),
             None => Err(PublishedError::Number {
                 place: self.place(index),
@@ -186,6 +186,17 @@ impl<'a> Row<'a> {
                 text: text.to_owned(),
             }),
         }
+    }
+
+    /// Returns the place of the cell in a column: `file:line:column`, the column by
+    /// its name.
+    pub fn cell(self, name: &str) -> String {
+        format!("{}:{}:{name}", self.table.file, self.line.number)
+    }
+
+    /// Returns the place of a cell by its column's name: `file:line:character`.
+    pub(super) fn place_of(self, name: &str) -> String {
+        self.place(self.index(name).unwrap_or_default())
     }
 
     fn index(self, name: &str) -> Result<usize, PublishedError> {

@@ -161,6 +161,7 @@ mod tests {
             loss: None,
             update_density: None,
             staleness: None,
+            waits: None,
             usage: Default::default(),
             parameters_digest: None,
         }

@@ -1,6 +1,7 @@
 //! Facts of a run's origin, for the report's end.
 
 use super::view::Fact;
+use crate::analysis::pace;
 use crate::format;
 use crate::results::{RunDirectory, Server};
 
@@ -118,6 +119,7 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
                 None => limits.collect::<Vec<_>>().join("; "),
             },
         ),
+        fact("polls while waiting", polls(run)),
         fact(
             "prices",
             format!(
@@ -128,6 +130,20 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
             ),
         ),
     ]
+}
+
+/// Returns the pace at which the full account bills polls.
+fn polls(run: &RunDirectory) -> String {
+    match pace::of_run(run.manifest()) {
+        Some(pace) => format!(
+            "billed as many as the services of {} would have answered, at {} s per request to the \
+             object store and {} s to the queue; not as many as were made here",
+            pace::BILLED_AS,
+            format::number(pace.objects_s),
+            format::number(pace.queue_s)
+        ),
+        None => "billed as many as were made".to_owned(),
+    }
 }
 
 /// Returns what real services were, behind a colon; nothing of embedded ones.

@@ -8,11 +8,14 @@ use serde::Serialize;
 
 use super::facts::facts;
 use super::names::names;
+use super::notes;
 use super::provenance::Provenance;
 use super::render;
+use super::tally::{Strip, TallyLine, expectations, strips, tally};
 use super::view::{Fact, StripItem, VerdictLine, strip_of, verdict_line};
-use crate::analysis::overview::{AnalysedRun, Counts, How, ItemOverview, JudgedClaim, Overview};
-use crate::claims::VerdictKind;
+use crate::analysis::overview::{AnalysedRun, How, ItemOverview, JudgedClaim, Overview};
+use crate::analysis::record::RecordComparison;
+use crate::claims::{ClaimKind, VerdictKind};
 use crate::exit::Exit;
 use crate::platform::{Site, site_of};
 use crate::results::{ItemState, ResultsError, pretty, write_whole};
@@ -53,8 +56,15 @@ struct View {
     headline: String,
     exit_code: u8,
     ending: String,
-    values: Vec<StripItem>,
-    rankings: Vec<StripItem>,
+    /// Independent agreements, in a sentence.
+    agreements: String,
+    /// How many expectations were noted before a result was known.
+    expectations: String,
+    /// Comparison with the recorded reproduction, in sentences; empty without one.
+    record: String,
+    /// Claims whose verdict is not the recorded one.
+    differences: Vec<String>,
+    strips: Vec<Strip>,
     words: Vec<&'static str>,
     tally: Vec<TallyLine>,
     unexpected: Vec<ClaimLine>,
@@ -63,14 +73,6 @@ struct View {
     /// Why claims of the others have no observed figure.
     not_run: Vec<ReasonLine>,
     papers: Vec<PaperView>,
-}
-
-/// Verdicts of one paper, counted by kind.
-#[derive(Debug, Serialize)]
-struct TallyLine {
-    paper: String,
-    kind: &'static str,
-    counts: Vec<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,6 +91,10 @@ struct ItemView {
     reduced: Vec<String>,
     rankings: Vec<ClaimLine>,
     values: Vec<ClaimLine>,
+    own: Vec<ClaimLine>,
+    checks: Vec<ClaimLine>,
+    /// "20 of 20 checks hold".
+    checks_hold: String,
     warnings: Vec<String>,
     facts: Vec<Fact>,
 }
@@ -150,8 +156,23 @@ impl View {
             headline: headline(overview),
             exit_code: overview.exit_code,
             ending: ending(overview),
-            values: strip_of(&overview.counts.values),
-            rankings: strip_of(&overview.counts.rankings),
+            agreements: overview.agreements.sentence(),
+            expectations: expectations(overview),
+            record: (overview.record.as_ref()).map_or_else(String::new, RecordComparison::text),
+            differences: (overview.record.iter())
+                .flat_map(|record| &record.different)
+                .map(|different| {
+                    format!(
+                        "{}: {} ({}): {} here, {} in the record",
+                        different.item,
+                        different.claim,
+                        different.row.as_deref().unwrap_or("no row"),
+                        different.now,
+                        different.recorded
+                    )
+                })
+                .collect(),
+            strips: strips(&overview.counts),
             words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
             tally: tally(overview),
             unexpected: items()
@@ -226,37 +247,6 @@ fn ending(overview: &Overview) -> String {
     }
 }
 
-fn tally(overview: &Overview) -> Vec<TallyLine> {
-    let mut papers: Vec<&str> = Vec::new();
-    for item in &overview.items {
-        if !papers.contains(&&*item.paper) {
-            papers.push(&item.paper);
-        }
-    }
-    let line = |paper: &str, kind, of: fn(&Counts) -> &BTreeMap<VerdictKind, usize>| {
-        let items = overview.items.iter().filter(|item| item.paper == paper);
-        let counts = VerdictKind::ALL.map(|kind| {
-            let of_item = |item: &ItemOverview| of(&item.counts).get(&kind).copied();
-            items.clone().filter_map(of_item).sum()
-        });
-        TallyLine {
-            paper: paper.to_owned(),
-            kind,
-            counts: counts.into(),
-        }
-    };
-    papers
-        .into_iter()
-        .flat_map(|paper| {
-            [
-                line(paper, "rankings", |counts| &counts.rankings),
-                line(paper, "values", |counts| &counts.values),
-            ]
-        })
-        .filter(|line| line.counts.iter().any(|count| *count > 0))
-        .collect()
-}
-
 fn not_run(overview: &Overview) -> Vec<ReasonLine> {
     let mut lines: Vec<ReasonLine> = Vec::new();
     let done = (overview.items.iter()).filter(|item| item.state == ItemState::Done);
@@ -288,10 +278,11 @@ fn not_run(overview: &Overview) -> Vec<ReasonLine> {
 }
 
 fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
-    let mut kinds = item.counts.values.clone();
-    for (kind, count) in &item.counts.rankings {
+    let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
+    for (kind, count) in item.counts.named().iter().flat_map(|(_, counts)| *counts) {
         *kinds.entry(*kind).or_default() += count;
     }
+    let of_paper = |claim: &JudgedClaim| claim.verdict.kind.is_of_paper();
     ItemView {
         line: item_line(item),
         is_open: item.counts.unexpected > 0
@@ -305,8 +296,11 @@ fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
             (trials, failed) => format!("{trials} trials, {failed} failed"),
         },
         reduced: item.reduced.clone(),
-        rankings: claim_lines(item, run, |claim| claim.verdict.ranking),
-        values: claim_lines(item, run, |claim| !claim.verdict.ranking),
+        rankings: claim_lines(item, run, |claim| of_paper(claim) && claim.verdict.ranking),
+        values: claim_lines(item, run, |claim| of_paper(claim) && !claim.verdict.ranking),
+        own: claim_lines(item, run, |claim| claim.verdict.kind == ClaimKind::Own),
+        checks: claim_lines(item, run, |claim| claim.verdict.kind == ClaimKind::Check),
+        checks_hold: item.counts.checks_hold().unwrap_or_default(),
         warnings: run.map_or_else(Vec::new, |run| run.analysis.warnings.clone()),
         facts: run.map_or_else(Vec::new, |run| facts(&run.directory)),
     }
@@ -343,8 +337,9 @@ fn claim_lines(
 ) -> Vec<ClaimLine> {
     let rows = run.map_or(&[][..], |run| &run.analysis.summary.rows);
     let names = names(rows);
-    let claims = item.claims.iter().filter(|claim| wanted(claim));
+    let claims = notes::grouped(&item.claims, |claim| &claim.verdict).into_iter();
     claims
+        .filter(|claim| wanted(claim))
         .map(|claim| ClaimLine {
             item: item.id.clone(),
             anchor: anchor(&item.id),

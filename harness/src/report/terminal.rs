@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::names::names;
 use super::view::class_and_sign;
 use crate::analysis::Analysis;
-use crate::analysis::overview::{Counts, Overview};
+use crate::analysis::counts::Counts;
+use crate::analysis::overview::Overview;
 use crate::analysis::summary::RowSummary;
 use crate::claims::VerdictKind;
 use crate::format;
@@ -68,6 +69,17 @@ pub fn terminal_table(analysis: &Analysis) -> String {
     if let Some(profile) = &analysis.summary.profile {
         text.push_str(&format!("\nevery figure is simulated, on {profile}"));
     }
+    let summary = &analysis.summary;
+    if summary
+        .verdicts
+        .iter()
+        .any(|verdict| verdict.kind.is_of_paper())
+    {
+        text.push_str(&format!("\n{}", summary.agreements.sentence()));
+    }
+    if let Some(checks) = summary.counts.checks_hold() {
+        text.push_str(&format!("\n{checks}"));
+    }
     for verdict in analysis
         .summary
         .verdicts
@@ -114,9 +126,21 @@ pub fn terminal_overview(overview: &Overview) -> String {
     all.push(trials.to_string());
     lines.push(all);
     let mut text = aligned(&lines);
+    if let Some(record) = &overview.record {
+        text.push_str(&format!("\n{}\n", record.text()));
+    }
     // The signs' meaning, items that are not done, unexpected verdicts.
     let legend = VerdictKind::ALL.map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     text.push_str(&format!("\n{}", legend.join("  ")));
+    text.push_str(&format!("\n{}", overview.agreements.sentence()));
+    for (name, counts) in overview.counts.named() {
+        let of_kind: Vec<String> = (counts.iter())
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        if !of_kind.is_empty() {
+            text.push_str(&format!("\n{name}: {}", of_kind.join(", ")));
+        }
+    }
     for item in &overview.items {
         if let Some(why) = &item.why {
             text.push_str(&format!("\n{} ({}): {why}", item.id, item.state.as_str()));
@@ -135,12 +159,17 @@ pub fn terminal_overview(overview: &Overview) -> String {
     text
 }
 
-/// Returns the number of verdicts of each kind, on values and rankings; nothing
+/// Returns the number of verdicts of each kind, on claims of every kind; nothing
 /// where there are none.
 fn by_kind(counts: &Counts) -> [String; VerdictKind::ALL.len()] {
     VerdictKind::ALL.map(|kind| {
         let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
-        match of(&counts.values) + of(&counts.rankings) {
+        match counts
+            .named()
+            .map(|(_, counts)| of(counts))
+            .iter()
+            .sum::<usize>()
+        {
             0 => String::new(),
             count => count.to_string(),
         }

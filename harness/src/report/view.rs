@@ -9,6 +9,7 @@ use super::chart::{Band, band as band_image};
 use super::charts::{Chart, Labelled};
 use super::downloads::Download;
 use super::names::system_title;
+use super::notes;
 use super::provenance::{self, Provenance};
 use super::rows::{
     self, BillLine, EpochLine, StageLine, SummaryLine, TrafficLine, TrialLine, summary_line,
@@ -26,6 +27,8 @@ use crate::results::RunDirectory;
 #[derive(Debug, Serialize)]
 pub(super) struct View {
     pub title: String,
+    /// Independent agreements, in a sentence; empty without a paper's claims.
+    pub agreements: String,
     pub run_id: String,
     pub provenance: Provenance,
     /// Behind headings; empty where every figure was measured.
@@ -88,8 +91,13 @@ pub(super) struct VerdictLine {
     pub ratio: String,
     pub band: String,
     pub reason: String,
+    /// Kind of claim, where it is not published; of a consequence, what it
+    /// follows from.
+    pub kind: String,
     /// What explains the gap, one line per cause.
     pub causes: Vec<String>,
+    /// Changes of the claim's terms, and the evidence of its explanation.
+    pub notes: Vec<String>,
     /// Every digit of the published and the observed figure and of their ratio.
     pub exact: [String; 3],
     /// The band and both figures as a small image; empty without a band.
@@ -130,6 +138,7 @@ impl View {
             },
             // Conclusions.
             headline: provenance::headline(manifest),
+            agreements: agreements(analysis),
             strip: strip(analysis),
             columns: COLUMNS.iter().map(|column| column.title).collect(),
             span: COLUMNS.len() + 2,
@@ -140,10 +149,8 @@ impl View {
             charts: charts.all,
             timelines: charts.timelines,
             timelines_left_out: charts.timelines_left_out,
-            verdicts: analysis
-                .summary
-                .verdicts
-                .iter()
+            verdicts: notes::grouped(&analysis.summary.verdicts, |verdict| verdict)
+                .into_iter()
                 .map(|verdict| verdict_line(verdict, &names, &analysis.summary.rows))
                 .collect(),
             epochs: labelled.iter().flat_map(rows::epoch_lines).collect(),
@@ -174,6 +181,8 @@ pub(super) fn class_and_sign(kind: VerdictKind) -> (&'static str, &'static str) 
         VerdictKind::NotReproduced => ("bad", "✗"),
         VerdictKind::Undecided => ("open", "?"),
         VerdictKind::ByConstruction => ("open", "="),
+        VerdictKind::Holds => ("good", "+"),
+        VerdictKind::Fails => ("bad", "−"),
         VerdictKind::NotRun => ("none", "○"),
         VerdictKind::Infeasible => ("none", "∅"),
     }
@@ -194,6 +203,23 @@ pub(super) fn strip_of(counts: &BTreeMap<VerdictKind, usize>) -> Vec<StripItem> 
     };
     let given = counted.into_iter().filter(|(_, count)| *count > 0);
     given.map(item).collect()
+}
+
+/// Returns the sentence on independent agreements, where a paper's claim was
+/// judged, and the number of checks that hold.
+fn agreements(analysis: &Analysis) -> String {
+    let summary = &analysis.summary;
+    let is_of_paper = summary
+        .verdicts
+        .iter()
+        .any(|verdict| verdict.kind.is_of_paper());
+    let agreements = is_of_paper.then(|| summary.agreements.sentence());
+    let checks = summary
+        .counts
+        .checks_hold()
+        .map(|checks| format!("{checks}."));
+    let parts: Vec<String> = agreements.into_iter().chain(checks).collect();
+    parts.join(" ")
 }
 
 fn strip(analysis: &Analysis) -> Vec<StripItem> {
@@ -298,6 +324,8 @@ pub(super) fn verdict_line(
         causes: (verdict.causes.iter())
             .map(|effect| causes::line(effect, value))
             .collect(),
+        kind: notes::kind(verdict),
+        notes: notes::of(verdict),
         exact: [verdict.published, verdict.observed, verdict.ratio].map(exact),
         image: image.unwrap_or_default(),
     }

@@ -46,7 +46,7 @@ pub(super) fn trials(
         let id = &trial.id;
         let planned = rows.iter().find(|row| row.row.id == id.row);
         let found = calls.get(id).copied().unwrap_or(0);
-        let problem = if planned.is_none_or(|row| id.trial >= row.trials) {
+        let problem = if planned.is_none_or(|row| id.trial >= row.trials.max(row.most_trials)) {
             Some(format!("the plan has no {id}"))
         } else if let Some(first) = seen.insert(id, *line) {
             Some(format!("{id} stands in line {first} already"))

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    ChannelTraffic, PurposeTraffic, Stage, StageSeconds, StageUsage, StageUsages, StepRecord,
+    ChannelTraffic, Polls, PurposeTraffic, Stage, StageSeconds, StageUsage, StageUsages,
+    StepRecord, Waits,
 };
 
 use super::ResultsError;
@@ -52,6 +53,15 @@ const COUNTS: [Field<Traffic, u64>; 11] = [
     ("bytes_down", |t| &mut t.bytes_down),
 ];
 
+const WAITS: [Field<Waits, Polls>; 3] = [
+    ("gets", |w| &mut w.gets),
+    ("lists", |w| &mut w.lists),
+    ("counts", |w| &mut w.counts),
+];
+
+const POLL_SECONDS: [Field<Polls, f64>; 2] =
+    [("s", |p| &mut p.seconds), ("paused_s", |p| &mut p.paused_s)];
+
 const USAGES: [Field<StageUsage, f64>; 2] = [
     ("cpu_s", |u| &mut u.cpu_s),
     ("resident_mb", |u| &mut u.resident_mb),
@@ -89,6 +99,14 @@ fn columns(steps: &[&StepRecord]) -> Vec<Column> {
     for (stage, seconds) in STAGES {
         let values = reals(steps, |step| Some(*seconds(&mut step.seconds.clone())));
         columns.push(column(format!("{stage}_s"), values));
+    }
+    for (kind, polls) in WAITS {
+        let requests = wholes(steps, |step| Some(polls(&mut step.waits?).requests));
+        columns.push(column(format!("wait_{kind}_requests"), requests));
+        for (name, value) in POLL_SECONDS {
+            let values = reals(steps, |step| Some(*value(polls(&mut step.waits?))));
+            columns.push(column(format!("wait_{kind}_{name}"), values));
+        }
     }
     for stage in Stage::ALL {
         for (name, value) in USAGES {
@@ -189,6 +207,7 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
             usage: StageUsages::new(),
             update_density: densities[i],
             staleness: stalenesses[i],
+            waits: None,
             parameters_digest: digests[i].clone(),
         })
         .collect();
@@ -196,6 +215,24 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
     for (stage, seconds) in STAGES {
         for (step, value) in steps.iter_mut().zip(real(&format!("{stage}_s"))?) {
             *seconds(&mut step.seconds) = value.unwrap_or_default();
+        }
+    }
+    for (kind, polls) in WAITS {
+        let name = format!("wait_{kind}_requests");
+        if table.values(&name).is_none() {
+            continue;
+        }
+        for (step, requests) in steps.iter_mut().zip(whole(&name)?) {
+            if let Some(requests) = requests {
+                polls(step.waits.get_or_insert_default()).requests = *requests;
+            }
+        }
+        for (name, value) in POLL_SECONDS {
+            for (step, seconds) in steps.iter_mut().zip(real(&format!("wait_{kind}_{name}"))?) {
+                if let (Some(waits), Some(seconds)) = (&mut step.waits, seconds) {
+                    *value(polls(waits)) = *seconds;
+                }
+            }
         }
     }
     for stage in Stage::ALL {

@@ -24,7 +24,7 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 7 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 9 };
 
 /// `manifest.json`: what was run, with which binaries and data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,6 +158,10 @@ pub struct PlannedRow {
     pub row: Row,
     /// Trials asked for.
     pub trials: usize,
+    /// Trials at most, where a claim cannot be decided after `trials`; before 1.9, not more
+    /// than those. Since 1.9.
+    #[serde(default)]
+    pub most_trials: usize,
     /// Why the platform cannot run it at all; it is then reported as infeasible.
     pub infeasible: Option<String>,
     /// Source of its compute time; null unless it is simulated. Since 1.1.

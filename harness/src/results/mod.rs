@@ -7,10 +7,12 @@
 
 mod check;
 mod currency;
+mod draws;
 mod error;
 mod events;
 mod jsonl;
 mod manifest;
+mod older;
 mod output;
 mod parquet;
 mod reproduction;
@@ -34,6 +36,7 @@ use crate::rows::TrialPlan;
 use output::{make_empty, make_unused};
 
 pub use currency::Makings;
+pub use draws::{DrawnFigure, RowDraws};
 pub use error::{ResultsError, SchemaText};
 pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
@@ -41,8 +44,11 @@ pub use manifest::{
 };
 pub use output::{probe, set_aside};
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
-pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow};
+pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
+
+/// File of the figures over draws.
+const DRAWS: &str = "draws.jsonl";
 
 /// What is known of a run before it starts.
 #[derive(Clone, Debug)]
@@ -168,7 +174,7 @@ impl RunDirectory {
             manifest,
             machine: read_json(&path.join("machine.json"))?,
             rows: read_json(&path.join("plan.json"))?,
-            claims: read_json(&path.join("claims.json"))?,
+            claims: read_claims(&path.join("claims.json"))?,
             prices: PriceBook::parse(&text).map_err(|error| ResultsError::Damaged {
                 place: prices.display().to_string(),
                 reason: error.to_string(),
@@ -247,6 +253,10 @@ impl RunDirectory {
         calls.retain(|call| finished.contains(&call.trial));
         jsonl::rewrite(&directory.file("trials.jsonl"), &trials)?;
         jsonl::rewrite(&directory.file("invocations.jsonl"), &calls)?;
+        let draws = directory.draws()?;
+        if !draws.is_empty() {
+            jsonl::rewrite(&directory.file(DRAWS), &draws)?;
+        }
         Ok(directory)
     }
 
@@ -275,6 +285,22 @@ impl RunDirectory {
         jsonl::append(&self.file("invocations.jsonl"), calls)?;
         jsonl::append(&self.file("trials.jsonl"), [&row])?;
         Ok(row)
+    }
+
+    /// Adds a row's draws; they are on the disk when this returns.
+    ///
+    /// # Errors
+    /// When the file could not be written.
+    pub fn append_draws(&self, draws: &RowDraws) -> Result<(), ResultsError> {
+        jsonl::append(&self.file(DRAWS), [draws])
+    }
+
+    /// Returns the draws of every row that has some, in the order in which they ended.
+    ///
+    /// # Errors
+    /// When `draws.jsonl` is damaged.
+    pub fn draws(&self) -> Result<Vec<RowDraws>, ResultsError> {
+        Ok(jsonl::read(&self.file(DRAWS))?.0)
     }
 
     /// Returns the trials that need not be run again. A failed trial counts as
@@ -423,6 +449,21 @@ fn as_read<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, ResultsError
     let read = text.and_then(|text| serde_json::from_slice(&text));
     read.map_err(|error| ResultsError::Damaged {
         place: "the plan".into(),
+        reason: error.to_string(),
+    })
+}
+
+/// Reads claims, those of earlier versions too.
+fn read_claims(path: &Path) -> Result<Vec<Claim>, ResultsError> {
+    let mut claims: serde_json::Value = read_json(path)?;
+    older::claims(&mut claims);
+    in_form(path, claims)
+}
+
+/// Gives a value that was read from `path` its type.
+fn in_form<T: DeserializeOwned>(path: &Path, value: serde_json::Value) -> Result<T, ResultsError> {
+    serde_json::from_value(value).map_err(|error| ResultsError::Damaged {
+        place: path.display().to_string(),
         reason: error.to_string(),
     })
 }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ResultsError, SchemaVersion, jsonl, read_json, versioned};
+use super::{ResultsError, SchemaVersion, in_form, jsonl, older, read_json, versioned};
 use crate::claims::Claim;
 
 /// The file's name.
 const FILE: &str = "reproduction.json";
 
 /// The version that this program writes.
-pub const REPRODUCTION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+pub const REPRODUCTION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// Several runs that are reported on one page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,7 +104,11 @@ impl Reproduction {
     pub fn read(directory: &Path) -> Result<Self, ResultsError> {
         let file = directory.join(FILE);
         versioned(directory, &file, REPRODUCTION_VERSION)?;
-        read_json(&file)
+        let mut read: serde_json::Value = read_json(&file)?;
+        for item in read["items"].as_array_mut().into_iter().flatten() {
+            older::claims(&mut item["claims"]);
+        }
+        in_form(&file, read)
     }
 
     /// Writes it into a directory, whole or not at all.

@@ -87,6 +87,10 @@ pub struct TrialRow {
     pub cloudwatch: Vec<CloudWatchMetric>,
     /// Why replicas need not be bit-identical; null if they must be.
     pub replicas_may_differ: Option<String>,
+    /// Epoch in which a loss was first not a finite number: training diverged; null if
+    /// none was. Since 1.9.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diverged: Option<usize>,
     /// Every evaluation, in order.
     pub evaluations: Vec<EvaluationRow>,
     /// The file of its events, from the run directory.
@@ -106,8 +110,11 @@ pub struct EvaluationRow {
     pub epoch: usize,
     /// Time of it, seconds on the platform's clock.
     pub at_s: f64,
-    /// The result.
+    /// The result on the test split.
     pub evaluation: Evaluation,
+    /// The result on the validation split, where there is one. Since 1.9.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Evaluation>,
 }
 
 /// One line of `invocations.jsonl`.
@@ -135,6 +142,10 @@ impl TrialRow {
         let system = find(&job.system);
         let mut warnings = outcome.warnings.clone();
         warnings.extend(worker_warnings(outcome));
+        let diverged = outcome.records.iter().filter_map(divergence).min();
+        warnings.extend(diverged.map(|epoch| {
+            format!("training diverged: a loss in epoch {epoch} is not a finite number")
+        }));
         let sent: Vec<&StepRecord> = steps(outcome).collect();
         let bound = system.and_then(|system| system.bind(job).ok());
         Self {
@@ -155,6 +166,7 @@ impl TrialRow {
                 Replicas::Differ { reason } => Some(reason.to_owned()),
                 Replicas::Identical => None,
             }),
+            diverged,
             evaluations: outcome.records.iter().filter_map(evaluation).collect(),
             events: format!("events/{}.parquet", id.file_stem()),
             failure: outcome.failure.clone(),
@@ -201,6 +213,13 @@ fn gpu(record: &Record) -> Option<GpuUsage> {
     }
 }
 
+fn divergence(record: &Record) -> Option<usize> {
+    match record {
+        Record::Diverged { epoch, .. } => Some(*epoch),
+        _ => None,
+    }
+}
+
 fn evaluation(record: &Record) -> Option<EvaluationRow> {
     match record {
         Record::Evaluated {
@@ -208,11 +227,13 @@ fn evaluation(record: &Record) -> Option<EvaluationRow> {
             epoch,
             at_s,
             evaluation,
+            validation,
         } => Some(EvaluationRow {
             rank: *rank,
             epoch: *epoch,
             at_s: *at_s,
             evaluation: *evaluation,
+            validation: *validation,
         }),
         _ => None,
     }

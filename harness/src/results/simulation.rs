@@ -1,6 +1,6 @@
 //! What a simulated run stands on, as `manifest.json` and `plan.json` keep it.
 
-use epochcost_simulator::profile::{ComputeOrigin, FunctionDevice, ModelCost};
+use epochcost_simulator::profile::{ComputeOrigin, FittedTo, FunctionDevice, ModelCost};
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,12 @@ pub struct SimulationRecord {
     pub real_compute: bool,
     /// Whether every trial but the first stands on a sample of the constants' ranges.
     pub sample: bool,
+    /// Published cells, `FILE:LINE:COLUMN`, that no constant was fitted to. Since 1.8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_out: Vec<String>,
+    /// Draws of the constants that rankings are judged over; 0 in runs before 1.8.
+    #[serde(default)]
+    pub draws: u32,
 }
 
 /// A constant of the platform profile.
@@ -50,6 +56,9 @@ pub struct ConstantRecord {
     pub date: Option<String>,
     /// Whether the experiment states it in the place of the profile.
     pub stated: bool,
+    /// Published figures that the value was fitted to. Since 1.8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fitted_to: Option<FittedTo>,
 }
 
 /// A compute profile, as far as a row stands on it.
@@ -89,7 +98,7 @@ impl SimulationRecord {
             function_price: profile.function_price.clone(),
             constants: constants
                 .map(|(path, constant)| {
-                    let stated = constant.source == STATED_BY_EXPERIMENT;
+                    let stated = constant.source.starts_with(STATED_BY_EXPERIMENT);
                     ConstantRecord {
                         path,
                         value: constant.value,
@@ -98,6 +107,7 @@ impl SimulationRecord {
                         source: constant.source,
                         date: (!stated).then_some(constant.date),
                         stated,
+                        fitted_to: constant.fitted_to,
                     }
                 })
                 .collect(),
@@ -105,6 +115,8 @@ impl SimulationRecord {
             limits: simulation.limits,
             real_compute: simulation.real_compute,
             sample: simulation.sample,
+            held_out: simulation.held_out.clone(),
+            draws: simulation.draws,
         };
         for (used, about, cost) in rows.iter().filter_map(|row| known(simulation, row)) {
             record.add(used, about, cost);

@@ -4,6 +4,7 @@
 mod own_model;
 pub mod sandbox;
 mod simulation;
+mod stated;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub use own_model::OwnModel;
 pub(crate) use simulation::stated;
-pub use simulation::{STATED_BY_EXPERIMENT, Simulation, device};
+pub use simulation::{STATED_BY_EXPERIMENT, Simulation, device, draw_seed};
+pub use stated::{Basis, StatedConstant};
 
 use sandbox::Sandbox;
 
@@ -45,7 +47,7 @@ pub struct Row {
     /// Constants of the platform profile that this row alone states otherwise,
     /// by their paths: the row can be simulated only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub constants: BTreeMap<String, f64>,
+    pub constants: BTreeMap<String, StatedConstant>,
     /// The Redis that holds the peers' tensors; none but on real services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_store: Option<TensorStoreChoice>,

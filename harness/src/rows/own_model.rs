@@ -71,6 +71,7 @@ impl OwnModel {
             fixed_mb: 16.0 * self.parameters as f64 / mib,
             sample_mb: self.activation_bytes_per_sample / mib,
             fit: None,
+            fitted_to: None,
             source: "computed from the experiment's description of the model".into(),
             date: "stated".into(),
         }

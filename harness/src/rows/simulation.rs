@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use epochcost_kernels::hash;
 use epochcost_simulator::profile::{ComputeProfile, Constant, FunctionDevice, ModelCost, Profile};
 use epochcost_systems::{Device, Host, find};
 
-use super::Row;
+use super::{Row, StatedConstant};
 
-/// The source of a constant that the experiment states itself.
+/// Start of the source of a constant that the experiment states itself.
 pub const STATED_BY_EXPERIMENT: &str = "stated by the experiment";
 
 /// Profiles and constants of a simulation.
@@ -23,6 +24,19 @@ pub struct Simulation {
     pub real_compute: bool,
     /// Whether every trial but the first samples the constants' ranges.
     pub sample: bool,
+    /// Published cells, `FILE:LINE:COLUMN`, that no constant was fitted to, so that the simulation
+    /// can confirm them although constants were fitted to the rest of the paper.
+    pub held_out: Vec<String>,
+    /// Draws of the constants that rankings are judged over.
+    pub draws: u32,
+}
+
+/// Stream of the draws of constants, apart from all others of a seed.
+const DRAWS: u64 = 0x4452_4157;
+
+/// Returns the seed of draw `draw` of an experiment's constants: the same for every row.
+pub fn draw_seed(experiment_seed: u64, draw: u32) -> u64 {
+    hash::mix(hash::mix(experiment_seed, DRAWS), draw.into())
 }
 
 impl Simulation {
@@ -48,20 +62,30 @@ impl Simulation {
     }
 }
 
-/// `profile` with an experiment's own constants in it.
+/// Returns `profile` with an experiment's own constants in it. A constant that
+/// states the profile's own value keeps what that was fitted to.
 pub(crate) fn stated(
     profile: &Profile<Constant>,
-    constants: &BTreeMap<String, f64>,
+    constants: &BTreeMap<String, StatedConstant>,
 ) -> Profile<Constant> {
-    profile.map(&mut |path, constant| match constants.get(path) {
-        None => constant.clone(),
-        Some(value) => Constant {
-            value: *value,
+    profile.map(&mut |path, constant| {
+        let Some(stated) = constants.get(path) else {
+            return constant.clone();
+        };
+        let same = (stated.value == constant.value).then_some(constant.fitted_to.as_ref());
+        let fitted_to = stated.fitted_to().or_else(|| same.flatten());
+        let basis = stated.basis_text();
+        Constant {
+            value: stated.value,
             low: None,
             high: None,
-            source: STATED_BY_EXPERIMENT.into(),
+            source: basis.map_or_else(
+                || STATED_BY_EXPERIMENT.into(),
+                |basis| format!("{STATED_BY_EXPERIMENT}, {basis}"),
+            ),
             date: constant.date.clone(),
-        },
+            fitted_to: fitted_to.cloned(),
+        }
     })
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::draws;
 use super::prepared::{Opened, Prepared, open};
 use super::progress::{Following, TrialProgress};
 use super::signal::Stop;
@@ -13,6 +14,7 @@ use crate::experiment::Experiment;
 use crate::platform::{Platform, SpendingConsent};
 use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
+use crate::rows::TrialPlan;
 use crate::ui::Output;
 
 /// Directory of a run.
@@ -109,7 +111,16 @@ impl Work<'_> {
             // Leftovers of an earlier run that was cut off are removed first.
             tear_down(platform, directory.path(), output).await?;
             platform.begin(directory.path()).await?;
-            trials(experiment, platform, &prepared, directory, output).await?;
+            let stage = Trials {
+                experiment,
+                platform,
+                prepared: &prepared,
+                directory,
+                output,
+            };
+            stage.run(experiment.trial_plans()).await?;
+            stage.add().await?;
+            draws::draw(experiment, directory, output).await?;
         }
         let analysis = analysis::summarise(directory)?;
         report::write(directory, &analysis)?;
@@ -135,6 +146,7 @@ fn open_directory(
         .map(|(row, infeasible)| PlannedRow {
             row: row.clone(),
             trials: experiment.trials,
+            most_trials: experiment.most_trials,
             infeasible: infeasible.clone(),
             compute: (experiment.simulation.as_ref())
                 .and_then(|simulation| ComputeUsed::of(simulation, row)),
@@ -154,7 +166,7 @@ fn open_directory(
         rows,
         claims: experiment.claims.clone(),
         datasets: prepared.datasets.clone(),
-        seeds: (0..experiment.trials)
+        seeds: (0..experiment.most_trials)
             .map(|trial| experiment.trial_seed(trial))
             .collect(),
         command: std::env::args().collect(),
@@ -172,33 +184,63 @@ pub fn simulation_record(experiment: &Experiment) -> Option<SimulationRecord> {
     Some(SimulationRecord::of(simulation, &experiment.rows))
 }
 
-/// Runs every trial that has not ended yet; each is written to disk when it ends.
-async fn trials(
-    experiment: &Experiment,
-    platform: &dyn Platform,
-    prepared: &Prepared,
-    directory: &RunDirectory,
+/// The trials of a run.
+struct Trials<'a> {
+    experiment: &'a Experiment,
+    platform: &'a dyn Platform,
+    prepared: &'a Prepared,
+    directory: &'a RunDirectory,
     output: Output,
-) -> Result<(), Error> {
-    let finished = directory.finished_trials()?;
-    let impossible = experiment.rows.iter().zip(&prepared.infeasible);
-    let impossible: Vec<&str> = impossible
-        .filter_map(|(row, why)| why.as_ref().map(|_| row.id.as_str()))
-        .collect();
-    let mut plans = experiment.trial_plans();
-    plans.retain(|plan| !impossible.contains(&plan.row.id.as_str()));
-    let following = Following::new(plans.len(), output);
-    for (index, plan) in plans.iter().enumerate() {
-        if finished.contains(&TrialId::of(plan)) {
-            following.skipped(index, plan);
-            continue;
+}
+
+impl Trials<'_> {
+    /// Runs those of `plans` that have not ended yet; each is written to disk when it ends.
+    async fn run(&self, mut plans: Vec<TrialPlan>) -> Result<(), Error> {
+        let finished = self.directory.finished_trials()?;
+        let impossible = self.experiment.rows.iter().zip(&self.prepared.infeasible);
+        let impossible: Vec<&str> = impossible
+            .filter_map(|(row, why)| why.as_ref().map(|_| row.id.as_str()))
+            .collect();
+        plans.retain(|plan| !impossible.contains(&plan.row.id.as_str()));
+        let following = Following::new(plans.len(), self.output);
+        for (index, plan) in plans.iter().enumerate() {
+            if finished.contains(&TrialId::of(plan)) {
+                following.skipped(index, plan);
+                continue;
+            }
+            let progress: Arc<TrialProgress> = following.trial(index, plan);
+            let data = &self.prepared.data;
+            let outcome = (self.platform)
+                .run_trial(plan, data, progress.as_ref())
+                .await?;
+            self.directory.append_trial(plan, &outcome)?;
+            following.ended(index, plan, &outcome);
         }
-        let progress: Arc<TrialProgress> = following.trial(index, plan);
-        let data = &prepared.data;
-        let outcome = platform.run_trial(plan, data, progress.as_ref()).await?;
-        directory.append_trial(plan, &outcome)?;
-        following.ended(index, plan, &outcome);
+        following.finish();
+        Ok(())
     }
-    following.finish();
-    Ok(())
+
+    /// Doubles the trials of the rows that undecided claims compare, until every claim is
+    /// decided or there are as many trials as there may be.
+    async fn add(&self) -> Result<(), Error> {
+        let most = self.experiment.most_trials;
+        let mut run = self.experiment.trials;
+        while run < most {
+            let rows = analysis::summarise(self.directory)?.undecided_rows();
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let until = (2 * run).min(most);
+            self.output.message(format_args!(
+                "an interval crosses the edge of a claim's band: trials {} to {until} of {}",
+                run + 1,
+                rows.iter().cloned().collect::<Vec<_>>().join(", "),
+            ));
+            let mut plans = self.experiment.plans_of(run..until);
+            plans.retain(|plan| rows.contains(&plan.row.id));
+            self.run(plans).await?;
+            run = until;
+        }
+        Ok(())
+    }
 }

@@ -1,5 +1,6 @@
 //! Runs: an experiment from its plan to its report, and the reproduction of many.
 
+mod draws;
 mod execute;
 mod prepared;
 mod progress;

@@ -18,6 +18,67 @@ pub struct Following {
     output: Output,
 }
 
+/// Progress of the draws of a run's rows.
+pub struct DrawProgress {
+    bar: ProgressBar,
+    output: Output,
+}
+
+impl DrawProgress {
+    /// Begins the display: `draws` in all, of every row that rankings compare.
+    pub fn new(draws: usize, output: Output) -> Self {
+        let bar = bar(
+            draws,
+            output,
+            "{spinner} [{pos}/{len} draws, {elapsed}] {msg}",
+        );
+        Self { bar, output }
+    }
+
+    /// Reports that the draws of `row` begin.
+    pub fn row(&self, row: &str) {
+        self.bar.set_message(row.to_owned());
+    }
+
+    /// Returns a bar that counts draws from any thread.
+    pub fn counter(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
+    /// Reports that a row's draws have ended, in `seconds`, or lie there already.
+    pub fn ended(&self, row: &str, draws: u32, seconds: Option<f64>) {
+        let text = match seconds {
+            Some(seconds) => format!("{draws} draws of {row}: {seconds:.1} s"),
+            None => format!("{draws} draws of {row}: already finished"),
+        };
+        self.bar.suspend(|| self.output.detail(text));
+    }
+
+    /// Reports that all draws have ended.
+    pub fn finish(&self, rows: usize, draws: u32, seconds: f64) {
+        self.bar.finish_and_clear();
+        self.output.message(format_args!(
+            "rankings are judged over {draws} draws of the profile's constants: {rows} rows, \
+             {seconds:.1} s"
+        ));
+    }
+}
+
+/// Returns a bar over `length` things; hidden where no progress may be drawn.
+fn bar(length: usize, output: Output, template: &str) -> ProgressBar {
+    let target = if output.draws_progress() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(length as u64), target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// Progress of one trial.
 pub struct TrialProgress {
     bar: ProgressBar,
@@ -33,20 +94,11 @@ impl Progress for TrialProgress {
 impl Following {
     /// Begins the display; no trial has ended yet.
     pub fn new(trials: usize, output: Output) -> Self {
-        let bar = ProgressBar::with_draw_target(
-            Some(trials as u64),
-            if output.draws_progress() {
-                ProgressDrawTarget::stderr()
-            } else {
-                ProgressDrawTarget::hidden()
-            },
+        let bar = bar(
+            trials,
+            output,
+            "{spinner} [{pos}/{len} trials, {elapsed}] {msg}",
         );
-        if let Ok(style) =
-            ProgressStyle::with_template("{spinner} [{pos}/{len} trials, {elapsed}] {msg}")
-        {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
         Self {
             bar,
             trials,

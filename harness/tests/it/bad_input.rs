@@ -128,6 +128,37 @@ fn wrong_type() {
     );
 }
 
+/// A replica of one machine computes on a GPU of its own, which the machine must have.
+#[test]
+fn replicas_that_would_share_a_gpu() {
+    let system = "- system: allreduce";
+    refused(
+        system,
+        "- system: mirrored",
+        &[
+            "bad.yaml:5:",
+            "workers: mirrored keeps 4 replicas",
+            "g4dn.xlarge has 1",
+            "`instance_type` to g4dn.12xlarge or g6.12xlarge",
+            "`device: {kind: cpu}`",
+        ],
+    );
+    refused(
+        system,
+        "- {system: mirrored, instance_type: t2.small}",
+        &["bad.yaml:12:", "systems.0.instance_type", "t2.small has 0"],
+    );
+    for suitable in [
+        "instance_type: g6.12xlarge",
+        "workers: 1",
+        "device: {kind: cpu}",
+    ] {
+        let directory = with(system, &format!("- {{system: mirrored, {suitable}}}"));
+        let output = epochcost(directory.path(), &["check", "bad.yaml"]);
+        assert_eq!(output.status.code(), Some(0), "{suitable}");
+    }
+}
+
 #[test]
 fn missing_field() {
     refused(

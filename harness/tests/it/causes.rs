@@ -23,9 +23,12 @@ simulation: {compute: [stated-flops], limits: false}
 systems:
   - {system: allreduce, name: plain}
   - {system: allreduce, name: log, settings: {rewrites_log: true}}
-  - {system: allreduce, name: slow, constants: {function.arithmetic_bytes_per_s: 1.0e7}}
+  - {system: allreduce, name: slow, constants: {function.arithmetic_bytes_per_s: {value: 1.0e7, assumed: slow sums}}}
 claims:
-  - claim: it takes 500 s
+  - kind: published
+    claim: it takes 500 s
+    source: a paper, Table 1
+    cell: \"t.csv:2:seconds\"
     select: {row: plain}
     metric: seconds_per_epoch
     published: 500
@@ -38,6 +41,8 @@ claims:
 
 fn epochcost(experiment: &str, arguments: &[&str]) -> (TempDir, Output) {
     let scene = tempfile::tempdir().unwrap();
+    fs::create_dir(scene.path().join("published")).unwrap();
+    fs::write(scene.path().join("published/t.csv"), "seconds\n500\n").unwrap();
     fs::write(scene.path().join("gap.yaml"), experiment).unwrap();
     let output = program()
         .args(arguments)
@@ -104,8 +109,18 @@ fn constants_of_a_row_are_of_the_profile_and_of_simulations() {
         &["gap.yaml:", "function.arithmetic_bytes_per_s"],
     );
     refused(
-        &EXPERIMENT.replace("1.0e7", "-1"),
+        &EXPERIMENT.replace("value: 1.0e7", "value: -1"),
         &["-1 is no value of a constant"],
+    );
+    for stated in ["1.0e7", "{value: 1.0e7, assumed: \"\"}"] {
+        refused(
+            &EXPERIMENT.replace("{value: 1.0e7, assumed: slow sums}", stated),
+            &["does not say what its value rests on", "assumed: REASON"],
+        );
+    }
+    refused(
+        &EXPERIMENT.replace("assumed: slow sums", "assumed: a, stated_by: b"),
+        &["one of `fitted_to`"],
     );
     refused(
         &EXPERIMENT

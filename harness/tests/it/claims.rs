@@ -18,11 +18,13 @@ name: nothing
 platform: sim
 dataset: {name: cifar10}
 claims:
-  - claim: gossip takes 15.44 s
+  - kind: published
+    claim: gossip takes 15.44 s
     select: {system: gossip, model: vgg19}
     metric: seconds_per_epoch
     published: 15.44
     tolerance: 0.1
+    source: A, Table 1
     cell: \"table.csv:2:seconds\"
     not_run: gossip is not implemented yet
 ";
@@ -118,7 +120,7 @@ fn a_cell_must_be_there_and_hold_what_is_quoted() {
     refused(
         &NOTHING.replace("published: 15.44", "published: 15.4"),
         &[
-            "item.yaml:9:",
+            "item.yaml:10:",
             "claims.0.published",
             "quotes 15.4,",
             "holds 15.44",
@@ -126,7 +128,7 @@ fn a_cell_must_be_there_and_hold_what_is_quoted() {
     );
     refused(
         &with("other.csv:2:seconds"),
-        &["item.yaml:11:", "other.csv"],
+        &["item.yaml:13:", "other.csv"],
     );
     refused(
         &with("table.csv:2:minutes"),
@@ -137,13 +139,13 @@ fn a_cell_must_be_there_and_hold_what_is_quoted() {
         &with("table.csv:3:seconds"),
         &["table.csv:3:", "\"\", and must be a finite number"],
     );
-    refused(&with("table.csv:2"), &["item.yaml:11:", "FILE:LINE:COLUMN"]);
+    refused(&with("table.csv:2"), &["item.yaml:13:", "FILE:LINE:COLUMN"]);
     refused(
         &NOTHING.replace(
             "    published: 15.44\n    tolerance: 0.1\n",
             "    at_most: 1\n",
         ),
-        &["names a cell and no published value"],
+        &["gives no `published`"],
     );
     let lonely = tempfile::tempdir().unwrap();
     fs::create_dir(lonely.path().join("paper")).unwrap();
@@ -157,7 +159,7 @@ fn a_cell_must_be_there_and_hold_what_is_quoted() {
 #[test]
 fn what_could_be_run_may_not_be_called_not_run() {
     let named = |selector: &str| NOTHING.replace("{system: gossip, model: vgg19}", selector);
-    let exists = ["item.yaml:12:", "claims.0.not_run", "exists"];
+    let exists = ["item.yaml:14:", "claims.0.not_run", "exists"];
     refused(&named("{system: spirt, model: mobilenet}"), &exists);
     refused(&named("{}"), &exists);
     for selector in [
@@ -179,7 +181,7 @@ fn what_could_be_run_may_not_be_called_not_run() {
 
 #[test]
 fn only_claims_that_cannot_be_run_do_without_systems() {
-    let claim = "  - {claim: c, select: {}, metric: puts, at_least: 1}\n";
+    let claim = "  - {kind: own, claim: c, select: {}, metric: puts, at_least: 1}\n";
     refused(
         &format!("{NOTHING}{claim}"),
         &["missing field `systems`", "not_run"],
@@ -194,8 +196,9 @@ fn only_claims_that_cannot_be_run_do_without_systems() {
 
 #[test]
 fn a_unit_must_fit_its_metric_and_a_target_its_own() {
-    let claim =
-        |rest: &str| format!("{SIMULATED}  - {{claim: c, select: {{}}, at_least: 0, {rest}}}\n");
+    let claim = |rest: &str| {
+        format!("{SIMULATED}  - {{kind: own, claim: c, select: {{}}, at_least: 0, {rest}}}\n")
+    };
     refused(
         &claim("metric: puts, unit: min"),
         &["claims.0.unit", "\"min\"", "leave the unit out"],
@@ -229,7 +232,9 @@ fn the_columns_of_the_table_agree_with_each_other() {
     let claims: String = metrics
         .iter()
         .map(|metric| {
-            format!("  - {{claim: {metric}, select: {{}}, metric: {metric}, at_least: 0}}\n")
+            format!(
+                "  - {{kind: own, claim: {metric}, select: {{}}, metric: {metric}, at_least: 0}}\n"
+            )
         })
         .collect();
     let scene = scene(&format!("{SIMULATED}{claims}"));
@@ -274,10 +279,10 @@ fn the_columns_of_the_table_agree_with_each_other() {
 #[test]
 fn averaging_and_updating_are_those_of_the_functions_that_do_so() {
     let claims: String = [
-        "{claim: averaging, select: {system: spirt}, metric: gradient_averaging, at_least: 0}",
-        "{claim: updating, select: {system: spirt}, metric: model_update, at_least: 0}",
-        "{claim: none, select: {system: allreduce}, metric: gradient_averaging, at_least: 0}",
-        "{claim: quicker, select: {system: spirt}, metric: model_update, unit: ms, at_least: 0}",
+        "{kind: own, claim: averaging, select: {system: spirt}, metric: gradient_averaging, at_least: 0}",
+        "{kind: own, claim: updating, select: {system: spirt}, metric: model_update, at_least: 0}",
+        "{kind: own, claim: none, select: {system: allreduce}, metric: gradient_averaging, at_least: 0}",
+        "{kind: own, claim: quicker, select: {system: spirt}, metric: model_update, unit: ms, at_least: 0}",
     ]
     .map(|claim| format!("  - {claim}\n"))
     .concat();

@@ -33,16 +33,10 @@ fn tables() -> Vec<(String, Table)> {
 /// What a column holds, by file and heading.
 fn columns() -> BTreeMap<(String, String), String> {
     let table = Table::read(&experiments().join("published").join(COLUMNS)).unwrap();
-    let mut lines: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for (cell, text) in table.cells() {
-        lines.entry(cell.line).or_default().push(text.to_owned());
-    }
-    lines
-        .into_values()
-        .map(|line| {
-            let [file, column, holds] = <[String; 3]>::try_from(line).unwrap();
-            ((file, column), holds)
-        })
+    let text = |row: epochcost::published::Row<'_>, name| row.text(name).unwrap().to_owned();
+    table
+        .rows()
+        .map(|row| ((text(row, "file"), text(row, "column")), text(row, "holds")))
         .collect()
 }
 

@@ -39,6 +39,9 @@ pub enum Metric {
     /// Epochs by which the gradients of others that a step used were older
     /// than the step: a mean over steps.
     Staleness,
+    /// Share of the time in which a GPU computed, by its driver: a mean over
+    /// samples and workers.
+    GpuPercent,
     /// Peak resident memory of an invocation.
     PeakMemoryMb,
     /// Cost of a trial by the paper's cost model.
@@ -67,6 +70,8 @@ pub enum Metric {
     TrainLoss,
     /// Test accuracy after the last epoch, in 0..=1.
     Accuracy,
+    /// Accuracy on the validation split after the last epoch, in 0..=1.
+    ValidationAccuracy,
     /// Whether replicas were bit-identical: 1 or 0.
     ReplicasIdentical,
     /// Whether the metered exchange equals the system's closed form: 1 or 0.
@@ -149,7 +154,7 @@ pub const COMPARED: [Metric; 10] = [
 impl Metric {
     /// Every metric that a claim can name, in the order in which errors list
     /// them. CPU and memory are those of Barrak et al. 2023 (P2P), Table I.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 47] = [
         Self::SecondsPerEpoch,
         Self::Stage(Stage::FetchDataset, Quantity::Seconds),
         Self::Stage(Stage::ComputeGradients, Quantity::Seconds),
@@ -179,6 +184,7 @@ impl Metric {
         Self::Stage(Stage::UpdateModel, Quantity::MemoryMb),
         Self::Stage(Stage::DetectConvergence, Quantity::MemoryMb),
         Self::Staleness,
+        Self::GpuPercent,
         Self::PeakMemoryMb,
         Self::CostPaperUsd,
         Self::CostFullUsd,
@@ -193,6 +199,7 @@ impl Metric {
         Self::Bytes,
         Self::TrainLoss,
         Self::Accuracy,
+        Self::ValidationAccuracy,
         Self::ReplicasIdentical,
         Self::TrafficMatches,
     ];
@@ -214,6 +221,7 @@ impl Metric {
             Self::TimeToAccuracy => ("time_to_accuracy", "s"),
             Self::BilledMs => ("billed_ms", "ms"),
             Self::Staleness => ("staleness", "epochs"),
+            Self::GpuPercent => ("gpu_percent", "%"),
             Self::PeakMemoryMb => ("peak_memory_mb", "MB"),
             Self::CostPaperUsd => ("cost_paper_usd", "USD"),
             Self::CostFullUsd => ("cost_full_usd", "USD"),
@@ -228,9 +236,15 @@ impl Metric {
             Self::Bytes => ("bytes", "bytes"),
             Self::TrainLoss => ("train_loss", ""),
             Self::Accuracy => ("accuracy", ""),
+            Self::ValidationAccuracy => ("validation_accuracy", ""),
             Self::ReplicasIdentical => ("replicas_identical", ""),
             Self::TrafficMatches => ("traffic_matches", ""),
         }
+    }
+
+    /// Returns the metric of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.name() == name)
     }
 
     /// Returns its name in claims and results.
@@ -259,7 +273,9 @@ impl Metric {
             "bytes" => &[("bytes", 1.0), ("kB", 1e-3), ("MB", 1e-6), ("GB", 1e-9)],
             "%" => &[("%", 1.0)],
             "epochs" => &[("epochs", 1.0)],
-            _ if self == Self::Accuracy => &[("", 1.0), ("%", 100.0)],
+            _ if matches!(self, Self::Accuracy | Self::ValidationAccuracy) => {
+                &[("", 1.0), ("%", 100.0)]
+            }
             _ => &[("", 1.0)],
         }
     }
@@ -268,6 +284,12 @@ impl Metric {
     /// the machine and network on which it was taken.
     pub fn is_timed(self) -> bool {
         matches!(self.unit(), "s" | "ms" | "USD" | "%" | "epochs")
+    }
+
+    /// Whether it belongs to the machine and the programs that it was taken
+    /// with: a time, a cost, a use of the processor or memory.
+    pub fn is_of_machine(self) -> bool {
+        self.is_timed() || self.unit() == "MB"
     }
 
     /// Whether a simulation takes it, or part of it, from a compute profile.
@@ -282,7 +304,7 @@ impl Metric {
     pub fn is_learned(self) -> bool {
         matches!(
             self,
-            Self::TrainLoss | Self::Accuracy | Self::TimeToAccuracy
+            Self::TrainLoss | Self::Accuracy | Self::ValidationAccuracy | Self::TimeToAccuracy
         )
     }
 }

@@ -8,7 +8,7 @@ use super::{COLUMNS, COMPARED, Metric, Quantity};
 
 /// The names that claims and results of earlier versions hold, in the order in
 /// which errors list them. A name can be added; none can be changed.
-const NAMES: [&str; 45] = [
+const NAMES: [&str; 47] = [
     "seconds_per_epoch",
     "fetch_dataset",
     "compute_gradients",
@@ -38,6 +38,7 @@ const NAMES: [&str; 45] = [
     "update_model_memory_mb",
     "detect_convergence_memory_mb",
     "staleness",
+    "gpu_percent",
     "peak_memory_mb",
     "cost_paper_usd",
     "cost_full_usd",
@@ -52,6 +53,7 @@ const NAMES: [&str; 45] = [
     "bytes",
     "train_loss",
     "accuracy",
+    "validation_accuracy",
     "replicas_identical",
     "traffic_matches",
 ];

@@ -10,12 +10,13 @@ use super::document::Node;
 use super::error::ExperimentError;
 use super::raw::{NetworkChoice, Training};
 use crate::profiles;
+use crate::rows::StatedConstant;
 use crate::rows::sandbox::{
     Account, ENVIRONMENT_BYTES, EPHEMERAL_STORAGE_MB, Network, Sandbox, is_name, is_reserved,
 };
 
 /// A row's own constants of the platform profile, by path.
-type Constants = BTreeMap<String, f64>;
+type Constants = BTreeMap<String, StatedConstant>;
 
 impl Checker<'_> {
     /// The surroundings of a row's worker processes, and its constants. On the
@@ -74,7 +75,8 @@ impl Checker<'_> {
             ("function.scaling_per_10_s", account.scaling_per_10_s),
         ];
         for (path, limit) in stated {
-            if constants.insert(path.to_owned(), limit.into()).is_some() {
+            let stated = StatedConstant::by_field(limit.into(), "account");
+            if constants.insert(path.to_owned(), stated).is_some() {
                 let problem = format!("`account` and the constant `{path}` set the same value");
                 return Err(self.error(fields, "account", problem, "remove one of the two"));
             }

@@ -124,8 +124,8 @@ fn a_simulation_takes_the_account_and_has_its_own_network() {
     let line = "account: {concurrency_limit: 3}\nnetwork: {bandwidth_mbit_s: 10}";
     let row = load(line, simulator()).unwrap().remove(0);
     assert!(row.sandbox.is_default());
-    assert_eq!(row.constants["function.concurrency_limit"], 3.0);
-    let twice = "systems: [{system: allreduce, constants: {function.concurrency_limit: 4}}]";
+    assert_eq!(row.constants["function.concurrency_limit"].value, 3.0);
+    let twice = "systems: [{system: allreduce, constants: {function.concurrency_limit: {value: 4, assumed: a test}}}]";
     let text = BASE.replace("systems: [allreduce, gpu_baseline]", twice);
     let text = format!("{text}account: {{concurrency_limit: 3}}\n");
     let document = Document::parse(Path::new("test.yaml"), text).unwrap();

@@ -171,6 +171,7 @@ impl Observed {
             fixed_mb: (peak_mb - profile.function.resident_mb).max(0.0),
             sample_mb: 0.0,
             fit: None,
+            fitted_to: None,
             source: format!(
                 "the steps that the run {} recorded, less what they waited for cores",
                 plan.run.manifest().run_id

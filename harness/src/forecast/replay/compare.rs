@@ -206,6 +206,7 @@ impl RowComparison {
             &replayed.steps,
             plan.run.prices(),
             setting.function_price(),
+            setting.pace(),
         )?;
         compared.simulated = Figures::of(setting.row(), row.on_functions(), &[&analysed]);
         let wall = |figures: &Option<Figures>| figures.as_ref()?.wall_s.mean;

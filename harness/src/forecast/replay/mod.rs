@@ -172,6 +172,7 @@ fn of_machine(profile: Profile<Constant>, machine: &Machine) -> Profile<Constant
                 constant.source, machine.cores
             ),
             date: constant.date.clone(),
+            fitted_to: constant.fitted_to.clone(),
         },
         _ => constant.clone(),
     })

@@ -6,7 +6,9 @@ use epochcost_systems::{Record, StepRecord, find};
 
 use super::{Replay, calibrate};
 use crate::analysis::RowAnalysis;
+use crate::cost::Pace;
 use crate::error::Error;
+use crate::forecast::estimate::pace_of;
 use crate::metering::Invocation;
 use crate::platform::Progress;
 use crate::platform::sim::{RealCompute, Sim};
@@ -36,6 +38,11 @@ impl Setting {
     /// What a second of a function costs there, if it is not Lambda's price.
     pub(super) fn function_price(&self) -> Option<&str> {
         self.profile.function_price.as_deref()
+    }
+
+    /// Pace at which polls are billed there, if it is not that of its services.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        pace_of(&self.profile.values())
     }
 
     /// What its steps cost.
@@ -126,6 +133,8 @@ pub(super) fn simulation(
         limits: true,
         real_compute,
         sample: false,
+        held_out: Vec::new(),
+        draws: 0,
     }
 }
 

@@ -154,6 +154,7 @@ impl<'a> Trial<'a> {
             rank,
             epoch: 0,
             batch: None,
+            round: 0,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Executions of a trial's state machine.
 
+use std::iter::successors;
 use std::time::Duration;
 
 use epochcost_aws::invoke::{self, Execution};
@@ -20,22 +21,26 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Machine {
     name: String,
     states: Vec<State>,
-    /// Invocations per execution.
-    invocations: u64,
+    /// Executions per peer and epoch.
+    rounds: usize,
 }
 
 impl Machine {
     fn of(trial: &Trial<'_>) -> Result<Self, PlatformError> {
         let (scope, job) = (&trial.aws.scope, trial.job());
-        let states = trial.system.bind(job).map_err(unusable)?.states();
-        let invoked = states
-            .iter()
-            .map(|state| state.invocations(job.batches_per_worker));
+        let bound = trial.system.bind(job).map_err(unusable)?;
         Ok(Self {
             name: deployment::state_machine_name(scope, &job.system, trial.place),
-            invocations: invoked.sum(),
-            states,
+            states: bound.states(),
+            rounds: bound.rounds(),
         })
+    }
+
+    /// Returns the invocations of the execution for a task.
+    fn invocations(&self, task: &Task) -> usize {
+        let batches = task.minibatches(self.rounds).len();
+        let invoked = self.states.iter().map(|state| state.invocations(batches));
+        invoked.sum::<u64>() as usize
     }
 
     /// Returns the ARN of the execution for a task.
@@ -62,7 +67,7 @@ pub(super) async fn follow(
     let mut running = Vec::new();
     for rank in 0..trial.job().workers {
         let task = trial.task(function, rank);
-        let input = states::input(&task).to_string();
+        let input = states::input(&task, machine.rounds).to_string();
         let arn = invoke::execute(clients, &arn, &execution_name(&task), &input).await?;
         running.push((task, arn));
     }
@@ -71,7 +76,7 @@ pub(super) async fn follow(
         match invoke::describe_execution(clients, &arn).await? {
             Execution::Succeeded => {
                 transitions += invoke::transitions(clients, &arn).await?;
-                tail.known += machine.invocations as usize;
+                tail.known += machine.invocations(&task);
                 running.extend(next(trial, &machine, task).await?);
             }
             Execution::Failed(reason) => {
@@ -93,19 +98,15 @@ pub(super) async fn follow(
 }
 
 /// Returns the task and execution that the last state of a task's execution started;
-/// `None` after the last epoch, or where training ended early.
+/// `None` after the last round, or where training ended early.
 async fn next(
     trial: &Trial<'_>,
     machine: &Machine,
     task: Task,
 ) -> Result<Option<(Task, String)>, PlatformError> {
-    let next = Task {
-        epoch: task.epoch + 1,
-        ..task
-    };
-    if next.epoch >= trial.job().epochs {
+    let Some(next) = task.next_round(machine.rounds) else {
         return Ok(None);
-    }
+    };
     let (arn, since) = (machine.execution(trial, &next), Instant::now());
     while invoke::describe_execution(&trial.aws.clients, &arn).await? == Execution::Absent {
         if since.elapsed() > PATIENCE {
@@ -117,7 +118,7 @@ async fn next(
 }
 
 /// Returns the state transitions of the executions that workers on instances started,
-/// one per worker and epoch, and adds the invocations of those that succeeded to
+/// one per worker, epoch and round, and adds the invocations of those that succeeded to
 /// `tail`.
 pub(super) async fn count(trial: &Trial<'_>, tail: &mut LogTail) -> Result<u64, PlatformError> {
     let machine = Machine::of(trial)?;
@@ -127,18 +128,16 @@ pub(super) async fn count(trial: &Trial<'_>, tail: &mut LogTail) -> Result<u64, 
     };
     let mut transitions = 0;
     for rank in 0..trial.job().workers {
-        for epoch in 0..trial.job().epochs {
-            let task = Task {
-                epoch,
-                ..trial.task(function, rank)
-            };
+        let first = trial.task(function, rank);
+        let tasks = successors(Some(first), |task| task.next_round(machine.rounds));
+        for task in tasks {
             let arn = machine.execution(trial, &task);
             let execution = invoke::describe_execution(clients, &arn).await?;
             if execution != Execution::Absent {
                 transitions += invoke::transitions(clients, &arn).await?;
             }
             if execution == Execution::Succeeded {
-                tail.known += machine.invocations as usize;
+                tail.known += machine.invocations(&task);
             }
         }
     }

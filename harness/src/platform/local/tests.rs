@@ -49,6 +49,7 @@ fn job() -> Job {
             dataset: "synthetic-mnist".into(),
             record_bytes: RECORD_BYTES,
             train_samples: BATCHES * BATCH_SIZE,
+            validation_samples: 0,
             test_samples: 1,
             augment: false,
         },
@@ -136,6 +137,7 @@ impl Peer {
             rank: 0,
             epoch: 0,
             batch,
+            round: 0,
         };
         let result = self.lambda.invoke(task).await;
         let (_, mut invocations, unreadable) = self.collector.take();

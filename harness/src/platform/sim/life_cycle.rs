@@ -70,10 +70,23 @@ impl Platform for InVirtualTime {
         };
         let worker = real.as_ref().map(|real| real.worker.path.clone());
         let sim = Sim::new(simulation, real);
+        // A row that cannot be simulated ends the run only where none can be.
         let mut infeasible = Vec::with_capacity(plans.len());
+        let mut errors = Vec::new();
         for plan in plans {
-            let limit = sim.infeasible(plan).await?;
-            infeasible.push(limit.map(|limit| limit.to_string()));
+            infeasible.push(match sim.infeasible(plan).await {
+                Ok(limit) => limit.map(|limit| limit.to_string()),
+                Err(error) => {
+                    let reason = format!("infeasible: {error}");
+                    errors.push(error);
+                    Some(reason)
+                }
+            });
+        }
+        if errors.len() == plans.len()
+            && let Some(first) = errors.into_iter().next()
+        {
+            return Err(first);
         }
         self.sim = Some(sim);
         Ok(Prepared {

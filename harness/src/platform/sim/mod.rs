@@ -10,9 +10,12 @@ mod life_cycle;
 mod outcome;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use epochcost_simulator::profile::ModelCost;
-use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
+use epochcost_simulator::profile::{ModelCost, Profile};
+use epochcost_simulator::{
+    Infeasible, Options, Recorded, Simulated, Simulation, refused, simulate,
+};
 use epochcost_systems::Device;
 use tokio::sync::watch;
 
@@ -52,11 +55,32 @@ impl Sim {
     /// [`PlatformError::Lacks`] when no compute profile knows the model.
     pub fn describe(&self, plan: &TrialPlan) -> Result<Simulation, PlatformError> {
         let row = &plan.row;
-        let profile = if self.simulation.sample && plan.trial > 0 {
-            self.simulation.profile_of(row).sampled(row.job.seed)
+        let profile = self.simulation.profile_of(row);
+        let is_sampled = self.simulation.sample && plan.trial > 0;
+        let profile = if is_sampled {
+            profile.sampled(row.job.seed)
         } else {
-            self.simulation.profile_of(row).values()
+            profile.values()
         };
+        self.describe_on(plan, profile)
+    }
+
+    /// Returns the simulation of a trial on the constants that `seed` draws: the same for
+    /// every row, except where a row states its own.
+    ///
+    /// # Errors
+    /// The same as [`describe`](Self::describe).
+    pub fn describe_draw(&self, plan: &TrialPlan, seed: u64) -> Result<Simulation, PlatformError> {
+        let profile = self.simulation.profile_of(&plan.row);
+        self.describe_on(plan, profile.sampled(seed))
+    }
+
+    fn describe_on(
+        &self,
+        plan: &TrialPlan,
+        profile: Profile<f64>,
+    ) -> Result<Simulation, PlatformError> {
+        let row = &plan.row;
         Ok(Simulation {
             job: row.job.clone(),
             sizes: plan.sizes,
@@ -143,6 +167,30 @@ impl Sim {
         }
         Ok(outcome)
     }
+}
+
+/// Times a trial on this thread: the systems' code on sizes, with what a trained trial
+/// recorded in place of values. A limit that it meets is the outcome's failure.
+///
+/// # Errors
+/// When the trial cannot be simulated.
+pub fn time(
+    simulation: &Simulation,
+    recorded: Option<Arc<Recorded>>,
+) -> Result<TrialOutcome, PlatformError> {
+    if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
+        return Ok(TrialOutcome {
+            failure: Some(infeasible.to_string()),
+            ..outcome::of(Simulated::default())
+        });
+    }
+    let options = Options {
+        keeps_steps: true,
+        recorded,
+        ..Options::default()
+    };
+    let simulated = simulate(simulation, options).map_err(unusable)?;
+    Ok(outcome::of(simulated))
 }
 
 /// Simulates sizes only, on a thread of its own: an interruption leaves it

@@ -154,7 +154,8 @@ fn training_s(plan: &TrialPlan, profile: &ComputeProfile) -> Option<f64> {
     };
     Some(
         steps as f64 * cost.step_s(job.batch_size, 1.0)
-            + evaluations as f64 * cost.evaluate_s(job.data.test_samples, 1.0),
+            + evaluations as f64
+                * cost.evaluate_s(job.data.test_samples + job.data.validation_samples, 1.0),
     )
 }
 

@@ -15,6 +15,7 @@ use self::task::{Task, one_line};
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
 use crate::analysis::overview::{AnalysedRun, Overview};
+use crate::analysis::record::{RECORD, RecordComparison};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, PlatformKind};
@@ -217,7 +218,8 @@ impl<'a> Work<'a> {
     /// Writes the page over all items.
     fn end(self) -> Result<Exit, Error> {
         let out = self.request.out;
-        let overview = Overview::new(&self.record, &self.runs);
+        let mut overview = Overview::new(&self.record, &self.runs);
+        overview.record = RecordComparison::with(Path::new(RECORD), &overview);
         report::write_overview(out, &overview, &self.runs)?;
         self.output.text(report::terminal_overview(&overview));
         self.output.json(&overview);

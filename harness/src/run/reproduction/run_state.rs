@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
+use crate::analysis;
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::platform::PlatformError;
 use crate::platform::local::worker::{Worker, find_or_build};
 use crate::results::{Build, Makings, ResultsError, RunDirectory, set_aside};
+use crate::run::draws;
 use crate::run::execute::simulation_record;
 
 /// Hashes of the binaries that results depend on, each computed once.
@@ -56,6 +58,10 @@ pub(super) enum RunState {
         ended: usize,
         /// Number of planned trials.
         planned: usize,
+        /// Whether its rankings have all their draws.
+        is_drawn: bool,
+        /// Whether further trials could decide one of its claims.
+        awaits_trials: bool,
     },
     /// The directory contains something else.
     Stale {
@@ -97,9 +103,18 @@ impl RunState {
         }))
     }
 
-    /// Returns whether every trial has ended.
+    /// Returns whether every trial and every draw has ended.
     pub fn is_finished(&self) -> bool {
-        matches!(self, Self::Current { ended, planned, .. } if ended == planned)
+        match self {
+            Self::Current {
+                ended,
+                planned,
+                is_drawn,
+                awaits_trials,
+                ..
+            } => ended == planned && *is_drawn && !awaits_trials,
+            _ => false,
+        }
     }
 }
 
@@ -112,7 +127,13 @@ fn examine(path: &Path, makings: &Makings<'_>) -> Result<RunState, ResultsError>
         });
     }
     let (ended, planned) = directory.progress()?;
+    // A run of one trial per row has nothing to add, and its files need not be read.
+    let may_add = (directory.rows().iter()).any(|row| row.most_trials > row.trials);
+    let awaits_trials =
+        may_add && ended == planned && analysis::summarise(&directory)?.awaits_trials();
     Ok(RunState::Current {
+        is_drawn: draws::are_complete(&directory)?,
+        awaits_trials,
         directory: Box::new(directory),
         ended,
         planned,

@@ -52,6 +52,7 @@ fn plan(system: &str) -> TrialPlan {
             dataset: "synthetic-mnist".into(),
             record_bytes: RECORD_BYTES,
             train_samples: samples,
+            validation_samples: 0,
             test_samples: 8,
             augment: false,
         },

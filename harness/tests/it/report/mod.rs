@@ -32,7 +32,7 @@ fn a_run_becomes_a_summary() {
     let analysis = analysed(&run);
     let text = fs::read_to_string(run.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(summary["schema_version"]["major"], 1);
+    assert_eq!(summary["schema_version"]["major"], 2);
     let rows = summary["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 5);
     let fields = [
@@ -123,7 +123,7 @@ fn verdicts_compare_only_what_can_be_compared() {
     assert!(
         verdicts[4..9]
             .iter()
-            .all(|(word, _)| *word == VerdictKind::Reproduced),
+            .all(|(word, _)| *word == VerdictKind::Holds),
         "{verdicts:?}"
     );
     assert_eq!(verdicts[9].0, VerdictKind::NotRun);
@@ -138,19 +138,19 @@ fn verdicts_compare_only_what_can_be_compared() {
 #[test]
 fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
     let claims = r#"[
-      {"claim": "reached", "select": {"system": "spirt"}, "metric": "time_to_accuracy",
+      {"kind": "own", "claim": "reached", "select": {"system": "spirt"}, "metric": "time_to_accuracy",
        "target": 0.6, "unit": "min", "at_least": 0},
-      {"claim": "never reached", "select": {"system": "spirt"}, "metric": "time_to_accuracy",
-       "target": 0.9, "at_least": 0, "expect": "undecided", "explanation": "It is too short."},
-      {"claim": "explained", "select": {"system": "spirt"}, "metric": "accuracy", "unit": "%",
-       "at_least": 99, "expect": "undecided", "explanation": "It is too short."},
-      {"claim": "of a paper", "select": {"system": "spirt"}, "over": {"system": "mlless"},
+      {"kind": "own", "claim": "never reached", "select": {"system": "spirt"}, "metric": "time_to_accuracy",
+       "target": 0.9, "at_least": 0, "expect": "undecided", "explanation": {"text": "It is too short."}},
+      {"kind": "own", "claim": "explained", "select": {"system": "spirt"}, "metric": "accuracy", "unit": "%",
+       "at_least": 99, "expect": "undecided", "explanation": {"text": "It is too short."}},
+      {"kind": "published", "claim": "of a paper", "select": {"system": "spirt"}, "over": {"system": "mlless"},
        "metric": "accuracy", "at_most": 2, "source": "a paper"}
     ]"#;
     let directory = tempfile::tempdir().unwrap();
     let run = fixture::finished(directory.path(), claims);
     let verdicts = analysed(&run).summary.verdicts;
-    assert_eq!(verdicts[0].verdict, VerdictKind::Reproduced);
+    assert_eq!(verdicts[0].verdict, VerdictKind::Holds);
     assert!((verdicts[0].observed.unwrap() - 10.0 / 60.0).abs() < 1e-9);
     assert_eq!(
         (verdicts[1].verdict, verdicts[1].observed),
@@ -166,7 +166,7 @@ fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
         "{reason}"
     );
     // Where the verdict is another one than what is explained, it is not explained.
-    assert_eq!(verdicts[2].verdict, VerdictKind::NotReproduced);
+    assert_eq!(verdicts[2].verdict, VerdictKind::Fails);
     assert!(!verdicts[2].reason.contains("too short"));
     assert!((verdicts[2].observed.unwrap() - 62.5).abs() < 1e-9);
     // A paper's ranking is one of the original data.
@@ -174,10 +174,10 @@ fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
     assert!(verdicts[3].reason.ends_with("there it is as published"));
 }
 
-/// Version 1.1 knew no cells, and every verdict had a metric.
+/// Version 1.1 had no cells, and every verdict had a metric.
 #[test]
 fn a_verdict_of_an_older_summary_is_read() {
-    let old = r#"{"claim": "c", "row": null, "metric": "puts", "unit": "", "source": null,
+    let old = r#"{"claim": "c", "kind": "own", "statement": "c", "row": null, "metric": "puts", "unit": "", "source": null,
         "published": null, "observed": null, "observed_ci95": null, "ratio": null,
         "band": [null, 1.0], "verdict": "not_run", "expect": null, "reason": "r"}"#;
     let verdict: epochcost::analysis::summary::Verdict = serde_json::from_str(old).unwrap();
@@ -189,7 +189,7 @@ fn a_verdict_of_an_older_summary_is_read() {
 fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
     let judged = |expect: &str, limit: f64| {
         let claims = format!(
-            r#"[{{"claim": "c", "select": {{"system": "spirt"}}, "metric": "accuracy",
+            r#"[{{"kind": "own", "claim": "c", "select": {{"system": "spirt"}}, "metric": "accuracy",
                 "at_least": {limit}{expect}}}]"#
         );
         let directory = tempfile::tempdir().unwrap();
@@ -204,8 +204,8 @@ fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
     };
     assert_eq!(judged("", 0.3), Exit::Done);
     assert_eq!(judged("", 0.99), Exit::Failed);
-    assert_eq!(judged(r#", "expect": "not_reproduced""#, 0.99), Exit::Done);
-    assert_eq!(judged(r#", "expect": "not_reproduced""#, 0.3), Exit::Failed);
+    assert_eq!(judged(r#", "expect": "fails""#, 0.99), Exit::Done);
+    assert_eq!(judged(r#", "expect": "fails""#, 0.3), Exit::Failed);
 }
 
 #[test]
@@ -505,7 +505,7 @@ fn a_trace_of_many_steps_is_cut_and_says_so() {
 
 #[test]
 fn a_page_of_hundreds_of_verdicts_stays_small() {
-    let claim = r#"{"claim": "every system learns something, and this says so at some length",
+    let claim = r#"{"kind": "published", "claim": "every system learns something, and this says so at some length",
         "select": {}, "metric": "accuracy", "published": 0.55, "tolerance": 0.1, "source": "a paper, a table"}"#;
     let claims = format!("[{}]", [claim; 80].join(","));
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,7 @@
 //! `epochcost audit`: findings are computed from the files of published
 //! figures, and follow them.
+mod sentences;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, PaperAccount, PurposeTraffic, QueueService};
+use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits};
 use serde::{Deserialize, Serialize};
 
 use super::formula::ARM;
@@ -57,6 +57,15 @@ impl CostModel {
     }
 }
 
+/// Time that services take to answer a request of a poll.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Latency of the object store, seconds per request.
+    pub objects_s: f64,
+    /// Latency of the queue, seconds per request.
+    pub queue_s: f64,
+}
+
 /// Usage of a trial, as cost models need it.
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {
@@ -77,6 +86,11 @@ pub struct Usage<'a> {
     pub transitions: u64,
     /// Everything that went over channels, for all purposes.
     pub traffic: PurposeTraffic,
+    /// The polls in vain among that traffic.
+    pub waits: Waits,
+    /// Pace at which polls in vain are billed, where it is not that of the services
+    /// of the trial: a server on this machine answers many times as fast as S3 does.
+    pub pace: Option<Pace>,
     /// Time from the first worker's start to the last one's end, seconds.
     pub wall_s: f64,
 }
@@ -170,11 +184,13 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
 
 /// Returns the bill by the full cost model: everything that AWS charges for.
 ///
-/// Functions are billed by the millisecond with init included, GB of 1,024 MB,
-/// and by the request; instances by the second, at least 60; requests to the
-/// object store by class; storage as if everything written had stayed for the
-/// whole trial. Redis hosts and brokers are charged for the trial's duration
-/// if tensors or messages went over them.
+/// Functions are billed by the millisecond with init included, GB of 1,024 MB
+/// at the price of the architecture that the system's paper ran on, and by the
+/// request; instances by the second, at least 60; requests to the object store
+/// by class; storage as if everything written had stayed for the whole trial.
+/// Redis hosts and brokers are charged for the trial's duration if tensors or
+/// messages went over them. Where the usage states a pace, as many polls in vain
+/// are charged as fit into their time at that pace.
 ///
 /// # Errors
 /// When the book has no price for the instance type.
@@ -219,8 +235,17 @@ fn charge_functions(
         None => {
             let gb = |call: &Invocation| f64::from(call.memory_mb.unwrap_or(0)) / mb_per_gb;
             let gb_seconds = calls.map(|call| seconds(call) * gb(call)).sum();
-            ledger.charge("lambda_gb_second", gb_seconds)
+            ledger.charge(gb_second(usage.paper_account), gb_seconds)
         }
+    }
+}
+
+/// Returns the dimension of a function's GB-second: the P2P paper's functions run
+/// on Arm, those of the comparison on x86.
+fn gb_second(paper_account: PaperAccount) -> &'static str {
+    match paper_account {
+        PaperAccount::Comparison => "lambda_gb_second",
+        PaperAccount::PeerToPeer => ARM,
     }
 }
 
@@ -243,7 +268,7 @@ fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Price
         }
         None => {
             let gb_seconds = phases.map(|(_, gb, slowest_s)| gb * slowest_s);
-            ledger.charge(ARM, gb_seconds.sum())
+            ledger.charge(gb_second(usage.paper_account), gb_seconds.sum())
         }
     }
 }
@@ -251,23 +276,45 @@ fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Price
 fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let objects = total(usage, |channels| channels.objects);
     ledger.charge("s3_put", objects.puts as f64)?;
-    ledger.charge("s3_list", objects.lists as f64)?;
-    ledger.charge("s3_get", (objects.gets + objects.missed_gets) as f64)?;
+    let Waits { gets, lists, .. } = usage.waits;
+    let paced = |polls| more_polls(polls, usage.pace.map(|pace| pace.objects_s));
+    ledger.charge("s3_list", objects.lists as f64 + paced(lists))?;
+    let read = objects.gets + objects.missed_gets;
+    ledger.charge("s3_get", read as f64 + paced(gets))?;
     ledger.charge("s3_delete", objects.deletes as f64)?;
     let gb = objects.bytes_up as f64 / f64::from(1 << 30);
     ledger.charge("s3_gb_month", gb * usage.wall_s / MONTH_S)
 }
 
 /// Charges SQS by the request, a RabbitMQ broker by the hour.
+///
+/// A message that is taken from SQS costs two requests: ReceiveMessage returns it,
+/// and DeleteMessage, one for each message, removes it.
 fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let queue = total(usage, |channels| channels.queue);
     match usage.queue_service {
-        QueueService::Sqs => ledger.charge(
-            "sqs_request",
-            (queue.messages + queue.deliveries + queue.polls) as f64,
-        ),
+        QueueService::Sqs => {
+            let requests = queue.messages + 2 * queue.deliveries + queue.polls;
+            let pace = usage.pace.map(|pace| pace.queue_s);
+            let more = more_polls(usage.waits.counts, pace);
+            ledger.charge("sqs_request", requests as f64 + more)
+        }
         QueueService::RabbitMq if moved(queue) => ledger.charge(BROKER, usage.wall_s / 3600.0),
         QueueService::RabbitMq | QueueService::Http => Ok(()),
+    }
+}
+
+/// Returns how many requests more, or with a minus sign fewer, the waits of `polls`
+/// would have made of a service that takes `latency_s` for each: their time over the
+/// time of a request and its part of the pauses. None without a latency.
+fn more_polls(polls: Polls, latency_s: Option<f64>) -> f64 {
+    let requests = polls.requests as f64;
+    match latency_s {
+        Some(latency_s) if polls.requests > 0 => {
+            let each_s = latency_s + polls.paused_s / requests;
+            polls.seconds / each_s - requests
+        }
+        _ => 0.0,
     }
 }
 
@@ -308,193 +355,4 @@ fn moved(traffic: Traffic) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    fn call(host: Host, duration_ms: f64, billed_ms: u64, memory_mb: Option<u32>) -> Invocation {
-        Invocation {
-            request_id: "r".into(),
-            host,
-            function: "worker".into(),
-            rank: 0,
-            epoch: 0,
-            batch: None,
-            sandbox: "s".into(),
-            started_s: 0.0,
-            ended_s: 0.0,
-            cold: false,
-            init_ms: None,
-            duration_ms,
-            billed_ms,
-            memory_mb,
-            peak_memory_mb: None,
-            cpu_ms: None,
-            error: None,
-        }
-    }
-
-    fn usage(invocations: &[Invocation]) -> Usage<'_> {
-        Usage {
-            paper_account: PaperAccount::Comparison,
-            queue_service: QueueService::RabbitMq,
-            tensor_store_hosts: 1,
-            instance_type: "g4dn.xlarge",
-            function_price: None,
-            invocations: invocations.iter().collect(),
-            transitions: 0,
-            traffic: PurposeTraffic::default(),
-            wall_s: 36.0,
-        }
-    }
-
-    /// The formula on the paper's own inputs gives the paper's own totals
-    /// (Barrak et al. 2025, Table 2: SPIRT and MLLess; within its rounding).
-    #[test]
-    fn the_papers_formula_gives_the_papers_totals() {
-        let book = PriceBook::shipped().unwrap();
-        for (seconds, memory_mb, published) in [(15.44, 2685, 0.0660), (69.425, 3024, 0.3356)] {
-            let ms = seconds * 1e3;
-            let calls = vec![call(Host::Function, ms, ms as u64, Some(memory_mb)); 4 * 24];
-            let usd = paper(&usage(&calls), &book).unwrap().total_usd();
-            assert!(
-                (usd / published - 1.0).abs() < 0.006,
-                "{usd} against {published}"
-            );
-        }
-        let gpus = vec![call(Host::Instance, 92e3, 92_000, None); 4];
-        let usd = paper(&usage(&gpus), &book).unwrap().total_usd();
-        assert!((usd - 4.0 * 92.0 * 0.526 / 3600.0).abs() < 1e-12);
-        assert!((usd - 0.0538).abs() < 5e-5, "{usd}");
-    }
-
-    #[test]
-    fn the_full_account_counts_what_the_paper_leaves_out() {
-        let book = PriceBook::shipped().unwrap();
-        let calls = [call(Host::Function, 900.0, 1000, Some(2048))];
-        let mut usage = usage(&calls);
-        usage.transitions = 10;
-        usage.traffic.exchange.objects = Traffic {
-            puts: 3,
-            gets: 5,
-            missed_gets: 2,
-            ..Traffic::default()
-        };
-        usage.traffic.dataset.objects = Traffic {
-            gets: 4,
-            lists: 1,
-            deletes: 9,
-            ..Traffic::default()
-        };
-        usage.traffic.state.queue = Traffic {
-            messages: 1,
-            ..Traffic::default()
-        };
-        let bill = full(&usage, &book).unwrap();
-        let line = |dimension: &str| {
-            bill.items
-                .iter()
-                .find(|item| item.dimension == dimension)
-                .map(|item| item.quantity)
-        };
-        assert_eq!(line("lambda_gb_second"), Some(2.0));
-        assert_eq!(line("lambda_request"), Some(1.0));
-        assert_eq!(line("state_transition"), Some(10.0));
-        assert_eq!(line("s3_put"), Some(3.0));
-        assert_eq!(line("s3_get"), Some(11.0));
-        assert_eq!(line("s3_list"), Some(1.0));
-        assert_eq!(line("s3_delete"), Some(9.0));
-        assert_eq!(line("broker/mq.m5.large"), Some(0.01));
-        assert_eq!(line("ec2/t2.medium"), None);
-        let by_hand = 2.0 * 0.0000166667 + 2e-7 + 2.5e-4 + 2e-5 + 11.0 * 4e-7 + 0.00288;
-        assert!((bill.total_usd() - by_hand).abs() < 1e-12);
-    }
-
-    /// A second of a GPU function costs what the platform charges, whatever its
-    /// memory, and no Lambda request is paid.
-    #[test]
-    fn functions_with_a_price_of_their_own_are_paid_by_the_second() {
-        let book = PriceBook::shipped().unwrap();
-        let calls = vec![call(Host::Function, 900.0, 1500, Some(16_384)); 2];
-        let mut usage = usage(&calls);
-        usage.function_price = Some("serverless_gpu/cloud_run_l4");
-        for (bill, seconds) in [(paper(&usage, &book), 1.8), (full(&usage, &book), 3.0)] {
-            let items = bill.unwrap().items;
-            let [item] = items.as_slice() else {
-                panic!("{items:?}");
-            };
-            assert_eq!(item.dimension, "serverless_gpu/cloud_run_l4");
-            assert_eq!((item.unit.as_str(), item.quantity), ("second", seconds));
-            assert!((item.usd - seconds * 0.0002907).abs() < 1e-12);
-        }
-    }
-
-    #[test]
-    fn sqs_is_paid_by_the_request_and_databases_by_the_host() {
-        let book = PriceBook::shipped().unwrap();
-        let mut usage = usage(&[]);
-        usage.queue_service = QueueService::Sqs;
-        usage.tensor_store_hosts = 4;
-        usage.traffic.exchange.tensors.puts = 1;
-        usage.traffic.exchange.queue = Traffic {
-            messages: 4,
-            polls: 6,
-            ..Traffic::default()
-        };
-        let bill = full(&usage, &book).unwrap();
-        let lines: Vec<_> = bill
-            .items
-            .iter()
-            .map(|item| (item.dimension.as_str(), item.quantity))
-            .collect();
-        assert_eq!(
-            lines,
-            [
-                ("sqs_request", 10.0),
-                ("ec2/t2.medium", 4.0 * 60.0 / 3600.0)
-            ]
-        );
-    }
-
-    /// Functions of one phase are charged for the slowest, those that compute no
-    /// mini-batch for nothing, the peer's instance for its own time.
-    #[test]
-    fn the_peer_to_peer_account_charges_a_phase_for_its_slowest_function() {
-        let book = PriceBook::shipped().unwrap();
-        let of_batch = |rank, batch, seconds: f64| Invocation {
-            rank,
-            batch: Some(batch),
-            ..call(Host::Function, seconds * 1e3, 1, Some(2048))
-        };
-        let calls = [
-            of_batch(0, 0, 4.0),
-            of_batch(0, 1, 6.0),
-            of_batch(1, 0, 1.0),
-            call(Host::Function, 99e3, 1, Some(2048)),
-            call(Host::Instance, 36e3, 1, None),
-        ];
-        let mut usage = usage(&calls);
-        usage.paper_account = PaperAccount::PeerToPeer;
-        usage.instance_type = "t2.small";
-        let items = paper(&usage, &book).unwrap().items;
-        let lines: Vec<_> = (items.iter())
-            .map(|item| (item.dimension.as_str(), item.quantity))
-            .collect();
-        assert_eq!(
-            lines,
-            [(ARM, 2.0 * 2.0 * 6.0 + 2.0), ("ec2/t2.small", 0.01)]
-        );
-    }
-
-    #[test]
-    fn instances_are_charged_for_a_minute_at_least() {
-        let book = PriceBook::shipped().unwrap();
-        let hours = |billed_ms| {
-            let calls = [call(Host::Instance, 0.0, billed_ms, None)];
-            full(&usage(&calls), &book).unwrap().items[0].quantity
-        };
-        assert_eq!(hours(1_000), 60.0 / 3600.0);
-        assert_eq!(hours(60_001), 61.0 / 3600.0);
-    }
-}
+mod tests;

@@ -1,0 +1,40 @@
+//! Pace at which the polls of a run are billed.
+
+use crate::cost::Pace;
+use crate::platform::{Site, site_of};
+use crate::profiles;
+use crate::results::Manifest;
+
+/// The shipped profile whose services answer polls in a bill.
+pub const BILLED_AS: &str = "aws-us-east-1";
+
+/// Minor version of the run directory's format from which steps record their polls.
+const RECORDS_WAITS: u32 = 8;
+
+/// Returns the pace of the services that bills are about; none if the shipped
+/// profile cannot be read.
+pub fn of_services() -> Option<Pace> {
+    let profile = profiles::platform(BILLED_AS).ok()?.values();
+    Some(Pace {
+        objects_s: profile.object_store.service.request_latency_s,
+        queue_s: profile.queue.service.request_latency_s,
+    })
+}
+
+/// Returns the pace at which polls of a run are billed: that of the services, where
+/// the run had others. Services of a local run, and those of a simulation of one
+/// machine that everything shares, answer at this machine's pace.
+pub fn of_run(manifest: &Manifest) -> Option<Pace> {
+    // Earlier versions recorded no times of polls.
+    if manifest.schema_version.minor < RECORDS_WAITS {
+        return None;
+    }
+    let is_local = match &manifest.simulation {
+        Some(record) => {
+            let mut constants = record.constants.iter();
+            constants.any(|constant| constant.path.starts_with("host."))
+        }
+        None => matches!(site_of(&manifest.platform), Some(Site::ThisMachine)),
+    };
+    if is_local { of_services() } else { None }
+}

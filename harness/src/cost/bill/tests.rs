@@ -1,0 +1,260 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn call(host: Host, duration_ms: f64, billed_ms: u64, memory_mb: Option<u32>) -> Invocation {
+    Invocation {
+        request_id: "r".into(),
+        host,
+        function: "worker".into(),
+        rank: 0,
+        epoch: 0,
+        batch: None,
+        sandbox: "s".into(),
+        started_s: 0.0,
+        ended_s: 0.0,
+        cold: false,
+        init_ms: None,
+        duration_ms,
+        billed_ms,
+        memory_mb,
+        peak_memory_mb: None,
+        cpu_ms: None,
+        error: None,
+    }
+}
+
+fn usage(invocations: &[Invocation]) -> Usage<'_> {
+    Usage {
+        paper_account: PaperAccount::Comparison,
+        queue_service: QueueService::RabbitMq,
+        tensor_store_hosts: 1,
+        instance_type: "g4dn.xlarge",
+        function_price: None,
+        invocations: invocations.iter().collect(),
+        transitions: 0,
+        traffic: PurposeTraffic::default(),
+        waits: Waits::default(),
+        pace: None,
+        wall_s: 36.0,
+    }
+}
+
+/// The formula on the paper's own inputs gives the paper's own totals
+/// (Barrak et al. 2025, Table 2: SPIRT and MLLess; within its rounding).
+#[test]
+fn the_papers_formula_gives_the_papers_totals() {
+    let book = PriceBook::shipped().unwrap();
+    for (seconds, memory_mb, published) in [(15.44, 2685, 0.0660), (69.425, 3024, 0.3356)] {
+        let ms = seconds * 1e3;
+        let calls = vec![call(Host::Function, ms, ms as u64, Some(memory_mb)); 4 * 24];
+        let usd = paper(&usage(&calls), &book).unwrap().total_usd();
+        assert!(
+            (usd / published - 1.0).abs() < 0.006,
+            "{usd} against {published}"
+        );
+    }
+    let gpus = vec![call(Host::Instance, 92e3, 92_000, None); 4];
+    let usd = paper(&usage(&gpus), &book).unwrap().total_usd();
+    assert!((usd - 4.0 * 92.0 * 0.526 / 3600.0).abs() < 1e-12);
+    assert!((usd - 0.0538).abs() < 5e-5, "{usd}");
+}
+
+#[test]
+fn the_full_account_counts_what_the_paper_leaves_out() {
+    let book = PriceBook::shipped().unwrap();
+    let calls = [call(Host::Function, 900.0, 1000, Some(2048))];
+    let mut usage = usage(&calls);
+    usage.transitions = 10;
+    usage.traffic.exchange.objects = Traffic {
+        puts: 3,
+        gets: 5,
+        missed_gets: 2,
+        ..Traffic::default()
+    };
+    usage.traffic.dataset.objects = Traffic {
+        gets: 4,
+        lists: 1,
+        deletes: 9,
+        ..Traffic::default()
+    };
+    usage.traffic.state.queue = Traffic {
+        messages: 1,
+        ..Traffic::default()
+    };
+    let bill = full(&usage, &book).unwrap();
+    let line = |dimension: &str| {
+        bill.items
+            .iter()
+            .find(|item| item.dimension == dimension)
+            .map(|item| item.quantity)
+    };
+    assert_eq!(line("lambda_gb_second"), Some(2.0));
+    assert_eq!(line("lambda_request"), Some(1.0));
+    assert_eq!(line("state_transition"), Some(10.0));
+    assert_eq!(line("s3_put"), Some(3.0));
+    assert_eq!(line("s3_get"), Some(11.0));
+    assert_eq!(line("s3_list"), Some(1.0));
+    assert_eq!(line("s3_delete"), Some(9.0));
+    assert_eq!(line("broker/mq.m5.large"), Some(0.01));
+    assert_eq!(line("ec2/t2.medium"), None);
+    let by_hand = 2.0 * 0.0000166667 + 2e-7 + 2.5e-4 + 2e-5 + 11.0 * 4e-7 + 0.00288;
+    assert!((bill.total_usd() - by_hand).abs() < 1e-12);
+}
+
+/// A second of a GPU function costs what the platform charges, whatever its
+/// memory, and no Lambda request is paid.
+#[test]
+fn functions_with_a_price_of_their_own_are_paid_by_the_second() {
+    let book = PriceBook::shipped().unwrap();
+    let calls = vec![call(Host::Function, 900.0, 1500, Some(16_384)); 2];
+    let mut usage = usage(&calls);
+    usage.function_price = Some("serverless_gpu/cloud_run_l4");
+    for (bill, seconds) in [(paper(&usage, &book), 1.8), (full(&usage, &book), 3.0)] {
+        let items = bill.unwrap().items;
+        let [item] = items.as_slice() else {
+            panic!("{items:?}");
+        };
+        assert_eq!(item.dimension, "serverless_gpu/cloud_run_l4");
+        assert_eq!((item.unit.as_str(), item.quantity), ("second", seconds));
+        assert!((item.usd - seconds * 0.0002907).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn sqs_is_paid_by_the_request_and_databases_by_the_host() {
+    let book = PriceBook::shipped().unwrap();
+    let mut usage = usage(&[]);
+    usage.queue_service = QueueService::Sqs;
+    usage.tensor_store_hosts = 4;
+    usage.traffic.exchange.tensors.puts = 1;
+    usage.traffic.exchange.queue = Traffic {
+        messages: 4,
+        deliveries: 3,
+        polls: 6,
+        ..Traffic::default()
+    };
+    let bill = full(&usage, &book).unwrap();
+    let lines: Vec<_> = bill
+        .items
+        .iter()
+        .map(|item| (item.dimension.as_str(), item.quantity))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            ("sqs_request", 4.0 + 2.0 * 3.0 + 6.0),
+            ("ec2/t2.medium", 4.0 * 60.0 / 3600.0)
+        ]
+    );
+}
+
+/// Functions of one phase are charged for the slowest, those that compute no
+/// mini-batch for nothing, the peer's instance for its own time.
+#[test]
+fn the_peer_to_peer_account_charges_a_phase_for_its_slowest_function() {
+    let book = PriceBook::shipped().unwrap();
+    let of_batch = |rank, batch, seconds: f64| Invocation {
+        rank,
+        batch: Some(batch),
+        ..call(Host::Function, seconds * 1e3, 1, Some(2048))
+    };
+    let calls = [
+        of_batch(0, 0, 4.0),
+        of_batch(0, 1, 6.0),
+        of_batch(1, 0, 1.0),
+        call(Host::Function, 99e3, 1, Some(2048)),
+        call(Host::Instance, 36e3, 1, None),
+    ];
+    let mut usage = usage(&calls);
+    usage.paper_account = PaperAccount::PeerToPeer;
+    usage.instance_type = "t2.small";
+    let items = paper(&usage, &book).unwrap().items;
+    let lines: Vec<_> = (items.iter())
+        .map(|item| (item.dimension.as_str(), item.quantity))
+        .collect();
+    assert_eq!(
+        lines,
+        [(ARM, 2.0 * 2.0 * 6.0 + 2.0), ("ec2/t2.small", 0.01)]
+    );
+}
+
+/// One trial's functions have one price in both cost models.
+#[test]
+fn functions_of_the_p2p_paper_are_charged_at_the_price_of_arm_in_both_accounts() {
+    let book = PriceBook::shipped().unwrap();
+    let calls = [Invocation {
+        batch: Some(0),
+        ..call(Host::Function, 2000.0, 2000, Some(1024))
+    }];
+    let mut usage = usage(&calls);
+    usage.paper_account = PaperAccount::PeerToPeer;
+    for bill in [paper(&usage, &book), full(&usage, &book)] {
+        let item = &bill.unwrap().items[0];
+        assert_eq!((item.dimension.as_str(), item.quantity), (ARM, 2.0));
+    }
+}
+
+#[test]
+fn instances_are_charged_for_a_minute_at_least() {
+    let book = PriceBook::shipped().unwrap();
+    let hours = |billed_ms| {
+        let calls = [call(Host::Instance, 0.0, billed_ms, None)];
+        full(&usage(&calls), &book).unwrap().items[0].quantity
+    };
+    assert_eq!(hours(1_000), 60.0 / 3600.0);
+    assert_eq!(hours(60_001), 61.0 / 3600.0);
+}
+
+/// Two machines that wait equally long, of which one answers ten times as many
+/// polls, are billed for as many.
+#[test]
+fn polls_are_billed_at_the_pace_of_the_service() {
+    let book = PriceBook::shipped().unwrap();
+    let bill = |answer_s: f64, pace: Option<Pace>| {
+        let mut usage = usage(&[]);
+        usage.queue_service = QueueService::Sqs;
+        usage.pace = pace;
+        let polls = |seconds: f64, pause_s: f64| {
+            let requests = (seconds / (answer_s + pause_s)) as u64;
+            Polls {
+                requests,
+                seconds,
+                paused_s: requests as f64 * pause_s,
+            }
+        };
+        usage.waits = Waits {
+            lists: polls(20.0, 0.0),
+            gets: polls(10.0, 0.1),
+            counts: polls(5.0, 0.1),
+        };
+        // Beside the polls, 3 listings, 7 gets and 2 messages.
+        usage.traffic.exchange.objects.lists = 3 + usage.waits.lists.requests;
+        usage.traffic.exchange.objects.gets = 7;
+        usage.traffic.exchange.objects.missed_gets = usage.waits.gets.requests;
+        usage.traffic.exchange.queue.messages = 2;
+        usage.traffic.exchange.queue.polls = usage.waits.counts.requests;
+        let items = full(&usage, &book).unwrap().items;
+        let quantity = |dimension: &str| {
+            let line = items.iter().find(|item| item.dimension == dimension);
+            line.unwrap().quantity
+        };
+        ["s3_list", "s3_get", "sqs_request"].map(quantity)
+    };
+    let pace = Pace {
+        objects_s: 0.1,
+        queue_s: 0.025,
+    };
+    for answer_s in [0.0001, 0.001, 0.1] {
+        let found = bill(answer_s, Some(pace));
+        for (found, expected) in found.into_iter().zip([3.0 + 200.0, 7.0 + 50.0, 2.0 + 40.0]) {
+            assert!((found - expected).abs() < 1e-6, "{answer_s}: {found}");
+        }
+    }
+    // Without a pace, as many as were made.
+    let made = bill(0.001, None);
+    assert!(
+        made[0] > 19_000.0 && made[1] > 90.0 && made[2] > 45.0,
+        "{made:?}"
+    );
+}

@@ -1,0 +1,111 @@
+//! Rows with valid fields that cannot be run: by their system, their data, or
+//! their instances.
+
+use epochcost_systems::{Device, Job, Machines, Sizes, System, SystemError};
+
+use super::check::Checker;
+use super::document::Node;
+use super::error::ExperimentError;
+use super::raw::Training;
+use crate::cost::instances::{gpus, with_gpus};
+
+impl Checker<'_> {
+    /// Returns the mini-batches of an epoch: as asked for, or one pass over the share.
+    pub(super) fn batches(
+        &self,
+        fields: &Node,
+        job: &Job,
+        asked: Option<usize>,
+    ) -> Result<usize, ExperimentError> {
+        let share = self.data.train / job.workers;
+        let fit = share / job.batch_size;
+        let held = format!(
+            "{} has {} training samples, {share} for each of {} workers",
+            self.data.name, self.data.train, job.workers
+        );
+        match asked {
+            Some(asked) if asked <= fit || self.has_phantoms() => Ok(asked),
+            None if fit > 0 => Ok(fit),
+            Some(asked) if fit > 0 => Err(self.error(
+                fields,
+                "batches_per_worker",
+                format!(
+                    "{asked} batches of {} are more than the data holds: {held}",
+                    job.batch_size
+                ),
+                format!("at most {fit} batches fit"),
+            )),
+            _ => Err(self.error(
+                fields,
+                "batch_size",
+                format!("not one batch of {} fits: {held}", job.batch_size),
+                "use a smaller batch, fewer workers or more data",
+            )),
+        }
+    }
+
+    /// Asks the system everything that it will be asked in the run.
+    pub(super) fn runnable(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        job: &Job,
+        sizes: Sizes,
+    ) -> Result<(), ExperimentError> {
+        let answers = system
+            .bind(job)
+            .and_then(|bound| bound.traffic(sizes).map(drop));
+        answers.map_err(|error| self.unsuitable(fields, "system", &error))
+    }
+
+    fn unsuitable(&self, fields: &Node, field: &str, error: &SystemError) -> ExperimentError {
+        let remedy = "change this row's settings or fields, or leave the system out";
+        let field = match error {
+            SystemError::Settings(error) if Training::FIELDS.contains(&error.field()) => {
+                error.field()
+            }
+            _ => field,
+        };
+        self.error(
+            fields,
+            field,
+            format!("the system cannot run this row: {error}"),
+            remedy,
+        )
+    }
+
+    /// Refuses replicas of one machine that would share a GPU: each is stated to
+    /// have one of its own.
+    pub(super) fn gpus(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        job: &Job,
+        instance_type: &str,
+    ) -> Result<(), ExperimentError> {
+        let is_shared = system.deployment().machines == Machines::Shared;
+        let has = gpus(instance_type);
+        if !is_shared || job.device != Device::Cuda || job.workers <= has {
+            return Ok(());
+        }
+        let field = match fields.get("instance_type") {
+            Some(_) => "instance_type",
+            None => "workers",
+        };
+        let suitable = match with_gpus(job.workers).as_slice() {
+            [] => String::new(),
+            types => format!("set `instance_type` to {}, ", types.join(" or ")),
+        };
+        Err(self.error(
+            fields,
+            field,
+            format!(
+                "{} keeps {} replicas in one machine, each on a GPU of its own, and {instance_type} \
+                 has {has}",
+                system.name(),
+                job.workers
+            ),
+            format!("{suitable}use fewer workers, or compute on the CPU: `device: {{kind: cpu}}`"),
+        ))
+    }
+}

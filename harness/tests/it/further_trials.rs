@@ -1,0 +1,68 @@
+//! Trials that are added where a claim on this machine cannot be decided yet.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::program;
+
+/// Two rows of one system, whose times differ by chance alone; the ratio of their seconds
+/// is 1 but for the noise of the machine, and so lies on the edge of the band.
+fn experiment(band: &str, most: &str) -> String {
+    format!(
+        "schema: 1\nname: noise\nplatform: local\nseed: 7\ntrials: 2\n{most}\
+         dataset: {{name: synthetic-mnist, train: 64, test: 10, seed: 1}}\n\
+         model: lenet5\nworkers: 2\nbatch_size: 8\nbatches_per_worker: 1\nepochs: 1\n\
+         evaluate: never\nmemory_mb: 1024\nsystems:\n  \
+         - {{system: gpu_baseline, name: a}}\n  - {{system: gpu_baseline, name: b}}\n\
+         claims:\n  - {{kind: own, claim: the two take as long, select: {{row: a}}, \
+         over: {{row: b}}, metric: seconds_per_epoch, {band}}}\n"
+    )
+}
+
+/// Runs it and returns the summary, and how many trials the run has.
+fn run(text: &str) -> (Value, usize) {
+    let scene = tempfile::tempdir().unwrap();
+    let file = scene.path().join("noise.yaml");
+    fs::write(&file, text).unwrap();
+    let out = scene.path().join("out");
+    let ran = program()
+        .arg("run")
+        .arg(&file)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let summary = fs::read_to_string(out.join("summary.json")).unwrap();
+    let trials = fs::read_to_string(out.join("trials.jsonl")).unwrap();
+    // What was added is read back like everything else.
+    let report = program().arg("report").arg(&out).output().unwrap();
+    assert_eq!(report.status.code(), Some(0), "{report:?}");
+    (
+        serde_json::from_str(&summary).unwrap(),
+        trials.lines().count(),
+    )
+}
+
+/// A band of one point is crossed by every interval, whatever the machine does.
+#[test]
+fn a_claim_in_doubt_gets_as_many_trials_as_there_may_be() {
+    let (summary, trials) = run(&experiment(
+        "at_least: 1.0, at_most: 1.0",
+        "most_trials: 3\n",
+    ));
+    assert_eq!(trials, 6);
+    let verdict = &summary["verdicts"][0];
+    if verdict["verdict"] == "undecided" {
+        assert_eq!(verdict["undecided_rows"], serde_json::json!(["a", "b"]));
+    }
+}
+
+#[test]
+fn a_claim_that_is_decided_gets_none() {
+    let (summary, trials) = run(&experiment("at_least: 0", "most_trials: 8\n"));
+    assert_eq!(trials, 4);
+    assert_eq!(summary["verdicts"][0]["verdict"], "holds");
+    assert!(summary["verdicts"][0].get("undecided_rows").is_none());
+}
