@@ -150,8 +150,44 @@ fn filled(
     Ok(filled)
 }
 
-/// Returns the value at `$.NAME` of an input.
+/// Returns the value at `$.NAME`, or at `$.NAME[NUMBER]`, of an input.
 fn at_path<'a>(input: &'a Value, path: &str) -> Result<&'a Value, String> {
-    let found = path.strip_prefix("$.").and_then(|name| input.get(name));
+    let field = path.strip_prefix("$.").unwrap_or_default();
+    let found = match field
+        .strip_suffix(']')
+        .and_then(|field| field.split_once('['))
+    {
+        None => input.get(field),
+        Some((name, number)) => {
+            let list = input.get(name);
+            let number: Option<usize> = number.parse().ok();
+            list.zip(number).and_then(|(list, number)| list.get(number))
+        }
+    };
     found.ok_or_else(|| format!("there is nothing at {path:?} of the input"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_name_a_field_or_one_of_its_items() {
+        let input = json!({"epoch": 2, "batches": [5, 6]});
+        assert_eq!(at_path(&input, "$.epoch").unwrap(), 2);
+        assert_eq!(at_path(&input, "$.batches[1]").unwrap(), 6);
+        for path in [
+            "$.batches[2]",
+            "$.batches[x]",
+            "$.none[0]",
+            "$.none",
+            "epoch",
+            "$.",
+        ] {
+            assert!(at_path(&input, path).is_err(), "{path}");
+        }
+    }
 }
