@@ -2,7 +2,6 @@
 
 use reqwest::Client;
 
-use super::s3::causes;
 use crate::{ChannelError, Result};
 
 /// Makes ring the cryptography of this process, unless another was chosen
@@ -40,4 +39,18 @@ fn unusable(error: &reqwest::Error) -> ChannelError {
     ChannelError::Endpoint {
         reason: format!("no HTTP client can be made: {}", causes(error)),
     }
+}
+
+/// Formats an error with its chain of causes, each text once.
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            text = format!("{text}: {part}");
+        }
+        cause = error.source();
+    }
+    text
 }

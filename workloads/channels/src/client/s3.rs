@@ -16,7 +16,7 @@ use object_store::{
 
 use reqwest::Method;
 
-use super::http::{https, plain_http, use_ring};
+use super::http::{causes, https, plain_http, use_ring};
 use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
 use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
@@ -317,18 +317,4 @@ fn answered(error: &object_store::Error) -> bool {
         }
         _ => true,
     }
-}
-
-/// Formats an error with its chain of causes, each text once.
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let part = error.to_string();
-        if !text.contains(&part) {
-            text = format!("{text}: {part}");
-        }
-        cause = error.source();
-    }
-    text
 }
