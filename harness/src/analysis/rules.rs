@@ -71,11 +71,7 @@ pub fn decide(
     if let Some(reason) = incomparable(claim, observed, at) {
         return (VerdictKind::Undecided, reason);
     }
-    let (kind, reason) = match (&at.decided, at.lead) {
-        (Some(decided), _) => decided.clone(),
-        (None, Some(lead)) => leads::decide(lead),
-        (None, None) => compare(claim, observed, at.is_sampled),
-    };
+    let (kind, reason) = compared(claim, observed, at);
     let kind = kind.for_kind(claim.kind);
     let put_in = claim.put_in.as_ref().filter(|_| kind.agrees());
     match (basis(claim, claims, at), put_in) {
@@ -88,6 +84,15 @@ pub fn decide(
     }
 }
 
+/// Returns what draws, leads or the band decide, whatever the figure rests on.
+fn compared(claim: &Claim, observed: Estimate, at: &Circumstances) -> (VerdictKind, String) {
+    match (&at.decided, at.lead) {
+        (Some(decided), _) => decided.clone(),
+        (None, Some(lead)) => leads::decide(lead),
+        (None, None) => compare(claim, observed, at.is_sampled),
+    }
+}
+
 /// Returns why the observed figure is not one that the published can be compared
 /// with, if it is not.
 fn incomparable(claim: &Claim, observed: Estimate, at: &Circumstances) -> Option<String> {
@@ -96,7 +101,8 @@ fn incomparable(claim: &Claim, observed: Estimate, at: &Circumstances) -> Option
         && metric.is_learned()
         && claim.kind.is_of_paper()
     {
-        return Some(on_generated(claim, observed, dataset));
+        let there = compared(claim, observed, at).0;
+        return Some(on_generated(claim, there, dataset));
     }
     let machine = at.machine.as_ref();
     let machine = machine.filter(|_| claim.published.is_some() && metric.is_of_machine())?;
@@ -151,12 +157,12 @@ fn basis(claim: &Claim, claims: &[Claim], at: &Circumstances) -> Basis {
 
 /// Explains why figures on the original data, rankings included, cannot be
 /// compared with those of training on other data; and which way they fall there.
-fn on_generated(claim: &Claim, observed: Estimate, dataset: &str) -> String {
-    let inside = observed.mean.map(|mean| claim.band().contains(mean));
-    let there = match inside.filter(|_| claim.published.is_none()) {
-        Some(true) => "; there it is as published",
-        Some(false) => "; there it is not as published",
-        None => "",
+fn on_generated(claim: &Claim, there: VerdictKind, dataset: &str) -> String {
+    let there = match there {
+        _ if claim.published.is_some() => "",
+        VerdictKind::Reproduced => "; there it is as published",
+        VerdictKind::NotReproduced | VerdictKind::DirectionOnly => "; there it is not as published",
+        _ => "; there it is undecided",
     };
     format!(
         "trained on {dataset}, a generated set: not comparable with what is published for the \
