@@ -130,8 +130,7 @@ pub fn names(
     row: &Training,
     trial_index: TrialIndex,
 ) -> Result<String, SystemError> {
-    let (calls, bound) = (row.calls()?, row.system()?.bind(&row.job)?);
-    let (states, rounds) = (bound.states(), bound.rounds());
+    let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
     let system = row.job.system.as_str();
     let name = |function: &'static str| {
         (
@@ -163,7 +162,8 @@ pub fn of_trial(
     trial_index: TrialIndex,
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
-    let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
+    let (calls, bound) = (row.calls()?, row.system()?.bind(&row.job)?);
+    let (states, rounds) = (bound.states(), bound.rounds());
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, trial_index);
