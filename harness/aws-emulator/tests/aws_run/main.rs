@@ -18,8 +18,8 @@ use cloud::{Cloud, REGION, assert_metrics_agree, digests, experiment, printed, w
 fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     let Some(cloud) = Cloud::start() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let systems =
-        "systems: [scatterreduce, allreduce, lambdaml_scatterreduce, gpu_baseline, mirrored]\n";
+    let systems = "systems: [scatterreduce, allreduce, lambdaml_scatterreduce, gpu_baseline, \
+         {system: mirrored, instance_type: g4dn.12xlarge}]\n";
     let file = experiment(directory.path(), systems);
     let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
     let out = |path: &Path| path.display().to_string();
