@@ -2,7 +2,7 @@
 
 use super::RowAnalysis;
 use super::trial::TrialAnalysis;
-use crate::claims::{Claim, Estimate, Metric, VerdictKind};
+use crate::claims::{Claim, Estimate, Metric, Scale, VerdictKind};
 
 /// Test images by which a system must lead, at least, to be called more accurate.
 const LEAST_IMAGES: f64 = 10.0;
@@ -14,10 +14,12 @@ pub(super) fn of(claim: &Claim, rows: &[&RowAnalysis]) -> Option<Estimate> {
     let [leader, other] = rows else {
         return None;
     };
+    // "Costs less than five points" allows the first to be behind: that is a band.
+    let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
     let asks_for_lead = claim.metric == Some(Metric::Accuracy)
         && claim.over.is_some()
         && claim.published.is_none()
-        && claim.at_least.is_some()
+        && claim.at_least.is_some_and(|least| least >= equal)
         && claim.at_most.is_none();
     asks_for_lead.then(|| Estimate::of(&leads(leader, other)))
 }
