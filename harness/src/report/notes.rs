@@ -28,7 +28,7 @@ pub(super) fn of(verdict: &Verdict) -> Vec<String> {
 
 /// Returns verdicts in the order in which pages show them: each published claim
 /// with its consequences behind it, then own findings, then checks.
-pub(super) fn grouped<'a, T>(all: &'a [T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&'a T> {
+pub(super) fn grouped<T>(all: &[T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&T> {
     let follows = |entry: &T, base: &T| verdict(entry).of.first() == Some(&verdict(base).claim);
     let of_kind = |kind: ClaimKind| -> Vec<&T> {
         let entries = all.iter();
