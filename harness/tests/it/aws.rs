@@ -146,9 +146,9 @@ mod with_clients {
         assert!(usd(&two) < 2.0 * usd(&one) && usd(&two) > 2.0 * of_rows(&one));
     }
 
-    /// A missing price is named, and is not 0.
+    /// A missing price is named, and is not 0: its row cannot be planned, and the others are.
     #[test]
-    fn a_book_without_a_price_is_no_book_to_plan_with() {
+    fn a_row_without_a_price_is_infeasible_and_names_it() {
         let directory = directory();
         let shipped = include_str!("../../prices/us-east-1-2026-11-21.yaml");
         let without = shipped.replace("ec2/g4dn.xlarge", "ec2/g9.mega");
@@ -162,9 +162,10 @@ mod with_clients {
             "book.yaml",
         ];
         let output = epochcost(directory.path(), &arguments, &[]);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_ne!(output.status.code(), Some(0));
-        assert!(message.contains("ec2/g4dn.xlarge"), "{message}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        let named = "infeasible: failed to find a price for ec2/g4dn.xlarge";
+        assert!(text.contains(named), "{text}");
     }
 
     #[test]
