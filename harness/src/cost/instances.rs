@@ -2,8 +2,8 @@
 
 /// Instance types with GPUs, and how many they have (AWS, "Amazon EC2 G4 Instances"
 /// and "Amazon EC2 G6 Instances": <https://aws.amazon.com/ec2/instance-types/g4/>,
-/// <https://aws.amazon.com/ec2/instance-types/g6/>). Types that are missing have
-/// none.
+/// <https://aws.amazon.com/ec2/instance-types/g6/>; from memory, to be checked there).
+/// Types that are missing have none.
 const GPUS: [(&str, usize); 5] = [
     ("g4dn.xlarge", 1),
     ("g4dn.12xlarge", 4),
