@@ -5,7 +5,7 @@ use epochcost_simulator::profile::FittedTo;
 
 use super::leads;
 use super::verdicts::compare;
-use crate::claims::{Claim, Estimate, VerdictKind, paper_of};
+use crate::claims::{Claim, Estimate, Metric, VerdictKind, paper_of};
 
 /// What decides a verdict beside the claim and the observed value.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub struct Circumstances {
     pub held_out: Vec<String>,
     /// Test images by which the first of two ranked rows leads; none of other claims.
     pub lead: Option<Estimate>,
+    /// Whether one of the rows was trained with one seed only.
+    pub is_one_seed: bool,
 }
 
 /// A number of a simulation that was fitted to published figures.
@@ -86,6 +88,12 @@ pub fn decide(
 
 /// Returns what draws, leads or the band decide, whatever the figure rests on.
 fn compared(claim: &Claim, observed: Estimate, at: &Circumstances) -> (VerdictKind, String) {
+    // Another processor's rounding can turn what one seed says.
+    let is_by_learning = claim.metric == Some(Metric::TimeToAccuracy);
+    if is_by_learning && claim.is_ranking() && at.is_one_seed {
+        let reason = "one seed: how far training differs from seed to seed is not known";
+        return (VerdictKind::Undecided, reason.into());
+    }
     match (&at.decided, at.lead) {
         (Some(decided), _) => decided.clone(),
         (None, Some(lead)) => leads::decide(lead),

@@ -159,6 +159,7 @@ impl Judge<'_> {
         let by_draws = agreement::of(claim, rows, self.draws()).map(agreement::verdict);
         Circumstances {
             lead: leads::of(claim, rows),
+            is_one_seed: rows.iter().any(|row| row.succeeded().count() == 1),
             is_sampled: rows.iter().any(|row| row.is_sampled),
             generated: dataset.filter(|dataset| self.generated(dataset)).cloned(),
             machine: self.one_machine(),

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use epochcost::analysis::{Circumstances, Fit, Rests, decide};
-use epochcost::claims::{Claim, ClaimKind, Estimate};
+use epochcost::claims::{Claim, ClaimKind, Estimate, VerdictKind};
 use epochcost::experiment::{Document, Experiment, Options, yaml_files};
 use epochcost_simulator::profile::FittedTo;
 use proptest::prelude::*;
@@ -145,6 +145,10 @@ fn circumstances(claim: &Claim, is_simulated: bool) -> Vec<Circumstances> {
             ..Circumstances::default()
         },
         Circumstances {
+            is_one_seed: true,
+            ..Circumstances::default()
+        },
+        Circumstances {
             machine: Some("this machine".into()),
             ..Circumstances::default()
         },
@@ -219,4 +223,29 @@ fn a_claim_that_quotes_a_cell_is_a_papers() {
             );
         }
     }
+}
+
+/// One seed says nothing of the next, which another processor's rounding amounts to.
+#[test]
+fn a_ranking_by_the_time_to_an_accuracy_takes_two_seeds() {
+    let claim: Claim = serde_json::from_str(
+        r#"{"claim": "c", "kind": "own", "select": {}, "over": {}, "metric": "time_to_accuracy",
+            "target": 0.8, "at_most": 1.0}"#,
+    )
+    .unwrap();
+    let observed = Estimate {
+        mean: Some(0.5),
+        ci95: None,
+        n: 1,
+    };
+    let verdict = |is_one_seed| {
+        let at = Circumstances {
+            is_one_seed,
+            decided: Some((VerdictKind::Reproduced, "every draw agrees".into())),
+            ..Circumstances::default()
+        };
+        decide(&claim, &[], observed, &at).0
+    };
+    assert_eq!(verdict(true), VerdictKind::Undecided);
+    assert_eq!(verdict(false), VerdictKind::Holds);
 }
