@@ -173,9 +173,8 @@ fn no_change_of_a_claim_improves_its_verdict() {
             for (how, other) in changed(claim, &file.claims) {
                 let mut claims = file.claims.clone();
                 claims[index] = other.clone();
-                if !file.accepts(&claims) {
-                    continue;
-                }
+                // A file is read once at most, and only where its claim would gain.
+                let accepted = std::cell::OnceCell::new();
                 // Values around the band's ends, and far from them.
                 let scale = claim
                     .published
@@ -194,7 +193,8 @@ fn no_change_of_a_claim_improves_its_verdict() {
                         let (before, _) = decide(claim, &file.claims, observed, &at);
                         let (after, reason) = decide(&other, &claims, observed, &at);
                         prop_assert!(
-                            after.support() <= before.support(),
+                            after.support() <= before.support()
+                                || !accepted.get_or_init(|| file.accepts(&claims)),
                             "{}: {}, {how}: {before} becomes {after} ({reason})",
                             file.path.display(),
                             claim.claim
