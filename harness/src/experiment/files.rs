@@ -45,3 +45,23 @@ pub fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory>
     files.sort();
     Ok(files)
 }
+
+/// Returns every `.yaml` file of a directory of validations, sorted.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn validation_files(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory> {
+    let failed = |source| UnreadableDirectory {
+        directory: directory.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if (path.extension()).is_some_and(|extension| extension == "yaml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
