@@ -116,7 +116,7 @@ fn set(file: &File, draws: u32) -> Result<Set, Error> {
         let Some(judged) = Scored::of(&judged) else {
             continue;
         };
-        if judged.score != score.score {
+        if judged.score.differs(&score.score) {
             without.push(Without {
                 refinement: refinement.title(),
                 judged: judged.score,

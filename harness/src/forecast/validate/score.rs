@@ -38,7 +38,7 @@ impl Compared {
 
     /// Returns upper over lower end of the interval.
     fn width(&self) -> Option<f64> {
-        Some(self.high? / self.low?)
+        Some(self.high? / self.low?).filter(|width| width.is_finite())
     }
 }
 
@@ -57,6 +57,14 @@ pub(super) struct Score {
     pub(super) within_25: f64,
     /// Share of the cells within 50 %.
     pub(super) within_50: f64,
+}
+
+impl Score {
+    /// Returns whether it differs from another beyond the rounding of sums.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        let pairs = [(self.mape, other.mape), (self.bias, other.bias)];
+        pairs.iter().any(|(own, other)| (own - other).abs() > 1e-6)
+    }
 }
 
 /// Errors and intervals of cells.
