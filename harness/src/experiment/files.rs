@@ -18,7 +18,7 @@ pub struct UnreadableDirectory {
 }
 
 /// Returns every `.yaml` file below a directory, sorted, without those of a directory
-/// [`VALIDATION`].
+/// `validation`.
 ///
 /// # Errors
 /// When a directory cannot be read.
