@@ -56,6 +56,12 @@ enum Verb {
     /// traffic, memory, and which rows nothing beats. Impossible rows are named
     /// with the limit that they meet, and are no error.
     Plan(cmd::plan::Args),
+    /// Compare the simulator with public measurements, cell by cell.
+    ///
+    /// Every file names a data set, the series that constants may have been
+    /// fitted to, and targets for all other series. Exits with 3 if a target
+    /// is not met or missed as the file expects.
+    Validate(cmd::validate::Args),
     /// Measure this machine's compute profile, which simulations stand on.
     ///
     /// A step of b samples takes fixed + b x sample seconds on one thread: a
@@ -132,6 +138,7 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Run(args) => cmd::run::run(&args, output).await,
         Verb::Check(args) => cmd::check::run(&args, output),
         Verb::Plan(args) => cmd::plan::run(&args, output),
+        Verb::Validate(args) => cmd::validate::run(&args, output),
         Verb::Profile(args) => cmd::profile::run(&args, output).await,
         Verb::Replay(args) => cmd::replay::run(&args, output).await,
         Verb::Reproduce(args) => cmd::reproduce::run(&args, output).await,

@@ -8,10 +8,14 @@ use serde::de::DeserializeOwned;
 use crate::suggest::did_you_mean;
 
 /// The platform profiles of this program, by name.
-const PLATFORMS: [(&str, &str); 3] = [
+const PLATFORMS: [(&str, &str); 4] = [
     (
         "aws-us-east-1",
         include_str!("../profiles/aws-us-east-1.yaml"),
+    ),
+    (
+        "aws-us-east-1-2024",
+        include_str!("../profiles/aws-us-east-1-2024.yaml"),
     ),
     ("laptop", include_str!("../profiles/laptop.yaml")),
     (

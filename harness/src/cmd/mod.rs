@@ -15,5 +15,6 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 mod selection;
+pub mod validate;
 
 pub use selection::Selection;

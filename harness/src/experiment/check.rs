@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use epochcost_datasets::{self as datasets, DatasetInfo};
 use epochcost_kernels::KernelError;
+use epochcost_simulator::profile::Client;
 use epochcost_systems::{self as systems, DataPlan, Device, Host, Job, ModelSizes, System};
 
 use super::data::Data;
@@ -125,10 +126,30 @@ impl Checker<'_> {
             faults: training.faults,
             own_model: own_model.cloned(),
             constants: self.constants(fields, constants)?,
+            client: self.client(fields, training.client)?,
             tensor_store: self.tensor_store(fields, training.tensor_store)?,
             sandbox,
         };
         Ok(CheckedRow { row, impossible })
+    }
+
+    /// The client that the row names itself.
+    fn client(
+        &self,
+        fields: &Node,
+        stated: Option<Client>,
+    ) -> Result<Option<Client>, ExperimentError> {
+        let (Some(simulation), Some(client)) = (self.simulation, stated) else {
+            let problem =
+                "a client is chosen in a simulation, and this platform is real".to_owned();
+            let remedy = "leave `client` out, or run it with --platform sim";
+            return match stated {
+                None => Ok(None),
+                Some(_) => Err(self.error(fields, "client", problem, remedy)),
+            };
+        };
+        simulation::check_client(self.document, fields, &simulation.profile, client)?;
+        Ok(Some(client))
     }
 
     /// The constants that the row states itself.

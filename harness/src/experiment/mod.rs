@@ -31,7 +31,7 @@ pub use data::Data;
 pub use describe::{describe, expanded};
 pub use document::Document;
 pub use error::ExperimentError;
-pub use files::{UnreadableDirectory, yaml_files};
+pub use files::{UnreadableDirectory, validation_files, yaml_files};
 pub use quick::Quick;
 pub use raw::Services;
 pub use simulation::SimulationChoice;

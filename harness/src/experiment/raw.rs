@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use epochcost_channels::LatencyMs;
 use epochcost_kernels::optimizer::OptimizerSpec;
+use epochcost_simulator::profile::Client;
 use epochcost_systems::{Device, Evaluate, Fidelity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -152,6 +153,8 @@ pub struct Training {
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
     pub constants: BTreeMap<String, StatedConstant>,
+    /// How the programs of its functions are executed, in simulations.
+    pub client: Option<Client>,
     /// The Redis variant that holds the peers' tensors, on real services.
     pub tensor_store: Option<TensorStoreChoice>,
 }
@@ -181,6 +184,7 @@ impl Training {
         "settings",
         "faults",
         "constants",
+        "client",
         "tensor_store",
     ];
 

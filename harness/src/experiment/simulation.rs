@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epochcost_simulator::profile::{Constant, FittedTo, Profile};
+use epochcost_simulator::profile::{Client, Constant, FittedTo, Profile, too_slow};
 use serde::Deserialize;
 
 use super::document::{Document, Node};
@@ -19,6 +19,9 @@ pub struct SimulationChoice {
     /// The platform profile: the name of a shipped one, or a file.
     #[serde(default = "default_profile")]
     pub profile: String,
+    /// How the programs of functions are executed, in rows that do not say it.
+    #[serde(default)]
+    pub client: Client,
     /// Compute profiles, by name or file: the first that knows a row's model
     /// on its device gives the time of a step.
     #[serde(default = "default_compute")]
@@ -77,6 +80,7 @@ impl Default for SimulationChoice {
     fn default() -> Self {
         Self {
             profile: default_profile(),
+            client: Client::default(),
             compute: default_compute(),
             limits: true,
             constants: BTreeMap::new(),
@@ -101,6 +105,7 @@ impl Simulation {
         let profile =
             profiles::platform(&choice.profile).map_err(|error| located("profile", error))?;
         let profile = state(document, node, profile, &choice.constants)?;
+        check_client(document, node, &profile, choice.client)?;
         if !(LEAST_DRAWS..=MOST_DRAWS).contains(&choice.draws) {
             return Err(document.error(
                 node.origin_of("draws"),
@@ -124,6 +129,7 @@ impl Simulation {
         }
         Ok(Self {
             profile,
+            client: choice.client,
             compute,
             held_out,
             limits: choice.limits,
@@ -173,6 +179,13 @@ pub(super) fn check_constants(
             let problem = format!("{value} is no value of a constant");
             return Err(document.error(place, problem, "give a finite number of at least 0"));
         }
+        if let Some(problem) = too_slow(path, value) {
+            let remedy = format!(
+                "the profile's own value is {}",
+                profile_value(profile, path)
+            );
+            return Err(document.error(place, format!("`{path}`: {problem}"), remedy));
+        }
         let is_empty = |text: &str| text.trim().is_empty();
         let lacks_basis = match &constant.basis {
             None => true,
@@ -190,6 +203,36 @@ pub(super) fn check_constants(
         }
     }
     Ok(())
+}
+
+/// Returns the profile's own value of a constant.
+fn profile_value(profile: &Profile<Constant>, path: &str) -> f64 {
+    let constants = profile.constants().into_iter();
+    let mut found = constants.filter(|(known, _)| known == path);
+    found
+        .next()
+        .map_or(f64::NAN, |(_, constant)| constant.value)
+}
+
+/// Checks the field `client` of `node`.
+///
+/// # Errors
+/// When the profile does not describe an interpreted client.
+pub(super) fn check_client(
+    document: &Document,
+    node: &Node,
+    profile: &Profile<Constant>,
+    client: Client,
+) -> Result<(), ExperimentError> {
+    if client == Client::Compiled || profile.interpreted.is_some() {
+        return Ok(());
+    }
+    let problem = format!(
+        "the profile {} describes no interpreted client",
+        profile.name
+    );
+    let remedy = "name a profile that does (aws-us-east-1-2024), or write `client: compiled`";
+    Err(document.error(node.origin_of("client"), problem, remedy))
 }
 
 /// Checks that a row's own constants were not fitted to a held-out cell.

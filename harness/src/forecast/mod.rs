@@ -15,6 +15,7 @@ mod rows;
 mod sweep;
 mod text;
 mod uncertainty;
+pub mod validate;
 
 use std::path::Path;
 

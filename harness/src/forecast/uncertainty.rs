@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::estimate::{Estimate, Outcome, estimate};
 use super::parallel;
 use super::rows::Candidate;
+use crate::analysis::summary::StageMeans;
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::rows;
@@ -39,6 +40,12 @@ pub(super) struct Interval {
     pub(super) seconds_per_epoch: Option<Percentiles>,
     /// Wall seconds of the whole.
     pub(super) seconds: Option<Percentiles>,
+    /// Seconds of fetching data per worker and epoch.
+    pub(super) fetch_dataset: Option<Percentiles>,
+    /// Seconds of computing gradients per worker and epoch.
+    pub(super) compute_gradients: Option<Percentiles>,
+    /// Seconds of synchronising per worker and epoch.
+    pub(super) synchronise: Option<Percentiles>,
     /// Dollars by the paper's formula.
     pub(super) cost_paper_usd: Option<Percentiles>,
     /// Dollars with everything counted.
@@ -133,12 +140,23 @@ impl Interval {
         }
         let of =
             |value: fn(&Estimate) -> f64| Percentiles::of(feasible.iter().map(value).collect());
+        let stage = |value: fn(&StageMeans) -> Option<f64>| {
+            let values = feasible.iter();
+            Percentiles::of(
+                values
+                    .filter_map(|estimate| value(&estimate.stage_seconds))
+                    .collect(),
+            )
+        };
         Self {
             id,
             feasible_samples: feasible.len(),
             infeasible_samples,
             seconds_per_epoch: of(|estimate| estimate.seconds_per_epoch),
             seconds: of(|estimate| estimate.seconds),
+            fetch_dataset: stage(|means| means.fetch_dataset),
+            compute_gradients: stage(|means| means.compute_gradients),
+            synchronise: stage(|means| means.synchronise),
             cost_paper_usd: of(|estimate| estimate.cost_paper_usd),
             cost_full_usd: of(|estimate| estimate.cost_full_usd),
         }

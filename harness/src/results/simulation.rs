@@ -1,6 +1,6 @@
 //! What a simulated run stands on, as `manifest.json` and `plan.json` keep it.
 
-use epochcost_simulator::profile::{ComputeOrigin, FittedTo, FunctionDevice, ModelCost};
+use epochcost_simulator::profile::{Client, ComputeOrigin, FittedTo, FunctionDevice, ModelCost};
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,9 @@ pub struct SimulationRecord {
     pub function_price: Option<String>,
     /// Every number of the platform profile, in its order.
     pub constants: Vec<ConstantRecord>,
+    /// Client of functions in rows that name none; absent if compiled.
+    #[serde(default, skip_serializing_if = "Client::is_default")]
+    pub client: Client,
     /// The compute profiles that rows stand on, with what they took from them.
     pub compute: Vec<ComputeRecord>,
     /// Whether the platform's limits on functions held.
@@ -111,6 +114,7 @@ impl SimulationRecord {
                     }
                 })
                 .collect(),
+            client: simulation.client,
             compute: Vec::new(),
             limits: simulation.limits,
             real_compute: simulation.real_compute,

@@ -9,6 +9,7 @@ mod stated;
 use std::collections::BTreeMap;
 
 use epochcost_servers::Allocator;
+use epochcost_simulator::profile::Client;
 use epochcost_systems::{Job, Sizes, find_model};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,10 @@ pub struct Row {
     /// by their paths: the row can be simulated only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, StatedConstant>,
+    /// The client of its functions, where it is not the experiment's: the row can be
+    /// simulated only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Client>,
     /// The Redis that holds the peers' tensors; none but on real services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_store: Option<TensorStoreChoice>,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use epochcost_kernels::hash;
-use epochcost_simulator::profile::{ComputeProfile, Constant, FunctionDevice, ModelCost, Profile};
+use epochcost_simulator::profile::{
+    Client, ComputeProfile, Constant, FunctionDevice, ModelCost, Profile,
+};
 use epochcost_systems::{Device, Host, find};
 
 use super::{Row, StatedConstant};
@@ -16,6 +18,8 @@ pub const STATED_BY_EXPERIMENT: &str = "stated by the experiment";
 pub struct Simulation {
     /// The platform, with the experiment's own constants in place.
     pub profile: Profile<Constant>,
+    /// Client of rows that name none.
+    pub client: Client,
     /// What steps cost, the first that knows a model first.
     pub compute: Vec<ComputeProfile>,
     /// Whether the platform's limits on functions hold.
@@ -40,10 +44,13 @@ pub fn draw_seed(experiment_seed: u64, draw: u32) -> u64 {
 }
 
 impl Simulation {
-    /// Returns the platform as `row` has it, with the row's own constants in
+    /// Returns the platform as `row` has it, with the row's client and its own constants in
     /// place.
     pub fn profile_of(&self, row: &Row) -> Profile<Constant> {
-        stated(&self.profile, &row.constants)
+        Profile {
+            client: row.client.unwrap_or(self.client),
+            ..stated(&self.profile, &row.constants)
+        }
     }
 
     /// Returns what a step of `model` costs on `device`, and in which profile

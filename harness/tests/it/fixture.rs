@@ -82,6 +82,7 @@ pub fn row(system: &str) -> Row {
         faults: Vec::new(),
         own_model: None,
         constants: std::collections::BTreeMap::new(),
+        client: None,
         tensor_store: None,
         sandbox: Default::default(),
     }

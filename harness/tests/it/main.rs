@@ -34,4 +34,5 @@ mod report;
 mod reproduce;
 mod sim_platform;
 mod support;
+mod validate;
 mod verdict_rules;

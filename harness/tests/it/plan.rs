@@ -461,3 +461,49 @@ fn bad_options_are_refused_where_they_stand() {
     refused(&["--limits", "--up-to", "0"], &["--up-to"]);
     refused(&["--uncertainty", "0"], &["--uncertainty"]);
 }
+
+#[track_caller]
+fn refused(arguments: &[&str], expected: &[&str]) {
+    let directory = directory(EXPERIMENT);
+    let output = epochcost(directory.path(), &[&["plan", "x.yaml"], arguments].concat());
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    for expected in expected {
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_bandwidth_at_which_nothing_ends_is_refused_where_it_stands() {
+    for path in [
+        "object_store.service.stream_bytes_per_s",
+        "tensor_store.service.server_bytes_per_s",
+        "function.arithmetic_bytes_per_s",
+    ] {
+        for value in ["0", "1e-6"] {
+            let set =
+                format!("simulation.constants={{{path}: {{value: {value}, assumed: a test}}}}");
+            refused(
+                &["--set", &set],
+                &["--set", path, "never end", "at least 1000"],
+            );
+        }
+    }
+}
+
+#[test]
+fn an_interpreted_client_needs_a_profile_that_describes_one() {
+    let interpreted = ["--set", "simulation.client=interpreted"];
+    let problem = "aws-us-east-1 describes no interpreted client";
+    refused(&interpreted, &[problem, "aws-us-east-1-2024"]);
+    let measured = ["--profile", "aws-us-east-1-2024"];
+    let of = |client: &[&str]| {
+        let plan = plan(EXPERIMENT, &[&measured[..], client].concat());
+        let rows = items(&plan, "rows").iter();
+        rows.map(|row| row["estimate"]["seconds"].as_f64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    for (compiled, interpreted) in of(&[]).into_iter().zip(of(&interpreted)) {
+        assert!(compiled < interpreted, "{compiled} and {interpreted}");
+    }
+}

@@ -13,12 +13,15 @@
 
 mod channels;
 mod compute;
+mod draws;
 mod engine;
 mod error;
 mod functions;
 mod limits;
 mod model;
+mod network;
 mod notify;
+mod probe;
 pub mod profile;
 mod recorded;
 mod refusal;
@@ -30,6 +33,7 @@ mod trial;
 pub use error::SimulationError;
 pub use limits::{Infeasible, Limit};
 pub use model::{Invocation, MakeCompute, Options, Simulated, Simulation, Totals};
+pub use probe::{Operation, Probe, ProbeClient, probe};
 pub use recorded::Recorded;
 pub use refusal::refused;
 pub use trial::simulate;

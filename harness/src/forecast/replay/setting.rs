@@ -1,7 +1,9 @@
 //! What is simulated in the place of a recorded row, and the simulation.
 
 use async_trait::async_trait;
-use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile, Constant, ModelCost, Profile};
+use epochcost_simulator::profile::{
+    Client, ComputeOrigin, ComputeProfile, Constant, ModelCost, Profile,
+};
 use epochcost_systems::{Record, StepRecord, find};
 
 use super::{Replay, calibrate};
@@ -129,6 +131,7 @@ pub(super) fn simulation(
 ) -> Simulation {
     Simulation {
         profile,
+        client: Client::default(),
         compute,
         limits: true,
         real_compute,

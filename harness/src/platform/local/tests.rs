@@ -76,6 +76,7 @@ fn row(job: &Job) -> Row {
         faults: Vec::new(),
         own_model: None,
         constants: BTreeMap::new(),
+        client: None,
         tensor_store: None,
         sandbox: Default::default(),
     }

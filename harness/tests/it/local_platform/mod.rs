@@ -76,6 +76,7 @@ fn plan(system: &str) -> TrialPlan {
         faults: Vec::new(),
         own_model: None,
         constants: std::collections::BTreeMap::new(),
+        client: None,
         tensor_store: None,
         sandbox: Default::default(),
     };

@@ -7,7 +7,7 @@ mod tensors;
 
 use std::sync::Arc;
 
-use epochcost_channels::TensorStore;
+use epochcost_channels::{ObjectStore, TensorStore};
 use epochcost_systems::{Channels, TensorStores};
 
 use crate::services::Tensors;
@@ -20,10 +20,7 @@ use tensors::SimTensors;
 pub(crate) fn channels(station: &Arc<Station>) -> Channels {
     let services = &station.services;
     Channels {
-        objects: Arc::new(SimObjects {
-            objects: services.objects.clone(),
-            station: station.clone(),
-        }),
+        objects: objects_of(station),
         tensors: Arc::new(SimStores {
             tensors: services.tensors.clone(),
             station: station.clone(),
@@ -33,6 +30,14 @@ pub(crate) fn channels(station: &Arc<Station>) -> Channels {
             station: station.clone(),
         }),
     }
+}
+
+/// Makes the channel over which `station` reaches the object store.
+pub(crate) fn objects_of(station: &Arc<Station>) -> Arc<dyn ObjectStore> {
+    Arc::new(SimObjects {
+        objects: station.services.objects.clone(),
+        station: station.clone(),
+    })
 }
 
 /// Every peer's tensor store, reached from one station.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use epochcost_channels::{ListPage, ObjectStore, Payload, Result};
 
+use crate::network::{Direction, Peer};
 use crate::services::Objects;
 use crate::station::Station;
 
@@ -14,18 +15,23 @@ pub(super) struct SimObjects {
 }
 
 impl SimObjects {
-    async fn request(&self) {
-        self.station.request(&self.objects.model.service).await;
+    async fn request(&self, direction: Direction) {
+        let service = &self.objects.model.service;
+        self.station
+            .request(service, Peer::Objects, direction)
+            .await;
     }
 
-    async fn transfer(&self, bytes: u64) {
+    async fn transfer(&self, bytes: u64, direction: Direction) {
         let Objects { model, server, .. } = &*self.objects;
-        self.station.transfer(&model.service, server, bytes).await;
+        self.station
+            .transfer(&model.service, server, bytes, direction)
+            .await;
     }
 
     async fn fetched(&self, found: Option<Payload>) -> Option<Payload> {
         if let Some(body) = &found {
-            self.transfer(body.len()).await;
+            self.transfer(body.len(), Direction::Read).await;
         }
         found
     }
@@ -37,13 +43,13 @@ impl ObjectStore for SimObjects {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
-        self.request().await;
-        self.transfer(body.len()).await;
+        self.request(Direction::Write).await;
+        self.transfer(body.len(), Direction::Write).await;
         self.objects.put(bucket, key, body).await
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        self.request().await;
+        self.request(Direction::Read).await;
         let found = self.objects.store.get(bucket, key).await?;
         Ok(self.fetched(found).await)
     }
@@ -54,18 +60,18 @@ impl ObjectStore for SimObjects {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Payload>> {
-        self.request().await;
+        self.request(Direction::Read).await;
         let found = self.objects.store.get_range(bucket, key, range).await?;
         Ok(self.fetched(found).await)
     }
 
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        self.request().await;
+        self.request(Direction::Read).await;
         self.objects.store.list(bucket, prefix, after).await
     }
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
-        self.request().await;
+        self.request(Direction::Write).await;
         self.objects.store.delete(bucket, keys).await
     }
 }

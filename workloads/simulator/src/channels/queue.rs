@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use epochcost_channels::{ChannelError, Payload, Queue, Result};
 use futures_util::future::select;
 
+use crate::network::{Direction, Peer};
 use crate::services::Queues;
 use crate::station::Station;
 
@@ -19,12 +20,17 @@ pub(super) struct SimQueue {
 
 impl SimQueue {
     async fn request(&self) {
-        self.station.request(&self.queues.model.service).await;
+        let service = &self.queues.model.service;
+        self.station
+            .request(service, Peer::Queue, Direction::Read)
+            .await;
     }
 
-    async fn transfer(&self, bytes: u64) {
+    async fn transfer(&self, bytes: u64, direction: Direction) {
         let Queues { model, server, .. } = &*self.queues;
-        self.station.transfer(&model.service, server, bytes).await;
+        self.station
+            .transfer(&model.service, server, bytes, direction)
+            .await;
     }
 
     async fn upload(&self, message: &Payload) -> Result<()> {
@@ -32,7 +38,7 @@ impl SimQueue {
         let services = &self.station.services;
         services.check_size(SERVICE, message.len(), limit)?;
         self.request().await;
-        self.transfer(message.len()).await;
+        self.transfer(message.len(), Direction::Write).await;
         Ok(())
     }
 
@@ -87,7 +93,7 @@ impl Queue for SimQueue {
         let deadline = self.station.engine.now().saturating_add(wait);
         let message = self.next(queue, deadline).await;
         if let Some(message) = &message {
-            self.transfer(message.len()).await;
+            self.transfer(message.len(), Direction::Read).await;
         }
         Ok(message)
     }
@@ -96,7 +102,7 @@ impl Queue for SimQueue {
         self.request().await;
         let message = self.queues.front(queue);
         if let Some(message) = &message {
-            self.transfer(message.len()).await;
+            self.transfer(message.len(), Direction::Read).await;
         }
         Ok(message)
     }

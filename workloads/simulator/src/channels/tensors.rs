@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use epochcost_channels::{Payload, Result, RobustRule, SgdStep, TensorStore};
 
 use crate::compute::at_once;
+use crate::network::{Direction, Peer};
 use crate::services::Tensors;
 use crate::station::Station;
 
@@ -16,12 +17,17 @@ pub(super) struct SimTensors {
 
 impl SimTensors {
     async fn request(&self) {
-        self.station.request(&self.tensors.model.service).await;
+        let service = &self.tensors.model.service;
+        self.station
+            .request(service, Peer::Tensors, Direction::Read)
+            .await;
     }
 
-    async fn transfer(&self, bytes: u64) {
+    async fn transfer(&self, bytes: u64, direction: Direction) {
         let Tensors { model, server, .. } = &*self.tensors;
-        self.station.transfer(&model.service, server, bytes).await;
+        self.station
+            .transfer(&model.service, server, bytes, direction)
+            .await;
     }
 
     async fn upload(&self, value: &Payload) -> Result<()> {
@@ -29,13 +35,13 @@ impl SimTensors {
         let services = &self.station.services;
         services.check_size("tensor store", value.len(), limit)?;
         self.request().await;
-        self.transfer(value.len()).await;
+        self.transfer(value.len(), Direction::Write).await;
         Ok(())
     }
 
     async fn fetched(&self, found: Option<Payload>) -> Option<Payload> {
         if let Some(value) = &found {
-            self.transfer(value.len()).await;
+            self.transfer(value.len(), Direction::Read).await;
         }
         found
     }
@@ -124,7 +130,7 @@ impl TensorStore for SimTensors {
         self.tensors
             .work(bytes as f64 / self.tensors.model.json_bytes_per_s)
             .await;
-        self.transfer(mean.len()).await;
+        self.transfer(mean.len(), Direction::Read).await;
         Ok(mean)
     }
 

@@ -7,6 +7,7 @@ use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
 
 use super::Trial;
 use crate::model::Invocation;
+use crate::network::Network;
 use crate::station::StationSpec;
 
 /// Instances, one per worker.
@@ -44,6 +45,10 @@ impl Functions for Instances {
             vcpus: self.vcpus(task.job.workers),
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             bytes_per_s: model.bytes_per_s,
+            network: Arc::new(Network::new(None)),
+            interpreted: trial.profile.interpreted(),
+            has_codec: true,
+            compute_spread: None,
         };
         // Its process runs the task.
         let (world, computed) = trial

@@ -9,15 +9,18 @@ use futures_util::future::{Either, select};
 
 use super::Trial;
 use super::pool::{Pool, Sandbox};
+use super::start::Starts;
 use crate::engine::nanoseconds;
 use crate::limits::{Infeasible, Limit};
 use crate::model::Invocation;
+use crate::network::Network;
 use crate::station::StationSpec;
 
 /// AWS Lambda, or the platform that the profile describes instead.
 pub(crate) struct Lambda {
     trial: Arc<Trial>,
     pool: Pool,
+    starts: Starts,
     memory_mb: u32,
     /// Longest invocation, seconds; none without limits.
     timeout_s: Option<f64>,
@@ -42,6 +45,7 @@ impl Lambda {
         );
         Self {
             pool: Pool::new(&trial.engine, has_limits.then_some(limits)),
+            starts: Starts::new(&trial.engine, &trial.profile, !is_workflow),
             map_concurrency: if has_limits {
                 trial.profile.workflow.map_concurrency_limit as usize
             } else {
@@ -54,12 +58,16 @@ impl Lambda {
         }
     }
 
-    fn spec(&self) -> StationSpec {
+    fn spec(&self, sandbox: &Sandbox) -> StationSpec {
         let function = &self.trial.profile.function;
         StationSpec {
             vcpus: function.vcpus(self.memory_mb),
             arithmetic_bytes_per_s: function.arithmetic_bytes_per_s,
             bytes_per_s: function.bytes_per_s(self.memory_mb),
+            network: sandbox.network.clone(),
+            interpreted: self.trial.profile.interpreted(),
+            has_codec: true,
+            compute_spread: function.compute_spread.clone(),
         }
     }
 
@@ -68,18 +76,17 @@ impl Lambda {
         if let Some(sandbox) = self.pool.take_idle(function) {
             return (sandbox, None);
         }
-        let model = &self.trial.profile.function;
+        let profile = &self.trial.profile;
         self.pool.gain(function).await;
-        self.trial
-            .engine
-            .seconds(model.cold_start_s + model.init_s)
-            .await;
+        let (placed_s, init_s) = self.starts.sandbox_s(profile);
+        self.trial.engine.seconds(placed_s + init_s).await;
         let sandbox = Sandbox {
             id: self.trial.next_id(),
             is_built: Arc::default(),
+            network: Arc::new(Network::new(profile.function.network_credit.as_ref())),
             peak_mb: 0.0,
         };
-        (sandbox, Some(model.init_s))
+        (sandbox, Some(init_s))
     }
 
     /// Returns the limit of memory or time that the invocation exceeded, if any.
@@ -117,13 +124,13 @@ impl Functions for Lambda {
                 .await;
         }
         let _permit = self.pool.acquire().await;
-        trial.engine.seconds(model.invoke_latency_s).await;
+        self.starts.call(&trial.profile).await;
         let (mut sandbox, init_s) = self.sandbox(&function).await;
         // The code runs until it ends or its time is over.
         let started = trial.engine.now();
         let is_built = sandbox.is_built.clone();
         let (mut world, computed) = trial
-            .world(task.clone(), &self.spec(), is_built)
+            .world(task.clone(), &self.spec(&sandbox), is_built)
             .map_err(|error| failed(error.to_string()))?;
         world = world.with_limit(self.timeout_s.map(Duration::from_secs_f64));
         let running = trial.run(world);

@@ -3,6 +3,7 @@
 mod instances;
 mod lambda;
 mod pool;
+mod start;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,7 @@ use epochcost_systems::{
 
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
+pub(crate) use start::Starts;
 
 use crate::channels::channels;
 use crate::compute::{Computed, ModelledCompute};
@@ -23,7 +25,7 @@ use crate::model::{Invocation, MakeCompute, Totals};
 use crate::profile::{ModelCost, Profile};
 use crate::recorded::Recorded;
 use crate::services::Services;
-use crate::station::{Jitter, Station, StationSpec};
+use crate::station::{Chance, Station, StationSpec};
 
 /// The context that all invocations of a trial share.
 pub(crate) struct Trial {
@@ -63,14 +65,14 @@ impl Trial {
     ) -> SystemResult<(World, Arc<Computed>)> {
         // The machine.
         let host = self.services.host.as_ref();
-        let jitter = Jitter::new(&task, &self.profile);
+        let chance = Chance::new(&task, &self.profile);
         let station = Station::new(
             &self.engine,
             host,
             &self.services,
             &self.arithmetic,
             spec,
-            jitter,
+            chance,
         );
         let station = Arc::new(station);
         // The model on it.

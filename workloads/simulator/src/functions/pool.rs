@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use crate::engine::{Engine, locked};
+use crate::network::Network;
 
 /// A sandbox of a function.
 #[derive(Clone)]
@@ -15,6 +16,8 @@ pub(crate) struct Sandbox {
     pub(crate) id: u64,
     /// Whether it holds the built model.
     pub(crate) is_built: Arc<AtomicBool>,
+    /// Its network.
+    pub(crate) network: Arc<Network>,
     /// Peak memory so far, MB.
     pub(crate) peak_mb: f64,
 }

@@ -7,12 +7,19 @@
 mod compute;
 mod constant;
 mod fit;
+mod ideal;
+mod parts;
 mod platform;
+mod refinement;
+mod spread;
 
 pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
 pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
-pub use platform::{
-    BandwidthPoint, FunctionDevice, FunctionModel, HostModel, InstanceModel, ObjectStoreModel,
-    Profile, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
+pub use parts::{
+    BandwidthPoint, FunctionModel, HostModel, InstanceModel, InterpretedModel, NetworkCredit,
+    ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
 };
+pub use platform::{Client, FunctionDevice, Profile, too_slow};
+pub use refinement::Refinement;
+pub use spread::Spread;

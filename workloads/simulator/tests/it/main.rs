@@ -6,6 +6,7 @@ mod communication;
 mod convoys;
 mod functions;
 mod profiles;
+mod refinements;
 mod support;
 mod timed_again;
 mod waits;

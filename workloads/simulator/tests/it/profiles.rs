@@ -58,7 +58,12 @@ fn is_date(text: &str) -> bool {
 #[test]
 fn platform_profiles_have_no_fault() {
     let all = platforms();
-    for shipped in ["aws-us-east-1", "laptop", "serverless-gpu"] {
+    for shipped in [
+        "aws-us-east-1",
+        "aws-us-east-1-2024",
+        "laptop",
+        "serverless-gpu",
+    ] {
         assert!(all.iter().any(|(name, _)| name == shipped), "{shipped}");
     }
     for (file, profile) in &all {

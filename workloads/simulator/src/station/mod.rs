@@ -1,17 +1,23 @@
 //! The machine of an invocation: its share of cores, its network, its clock.
 
+mod chance;
+mod transfer;
+
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_kernels::hash;
-use epochcost_systems::{ArithmeticMeter, Clock, Pause, PollTarget, SkippedPolls, Task};
+use epochcost_systems::{ArithmeticMeter, Clock, Pause, PollTarget, SkippedPolls};
 use futures_util::future::{Either, select};
 
-use crate::engine::{Engine, locked, nanoseconds};
-use crate::profile::{Profile, ServiceModel};
+pub(crate) use self::chance::Chance;
+use self::chance::Jitter;
+use crate::draws::Draws;
+use crate::engine::{Engine, nanoseconds};
+use crate::network::{Direction, Network, Peer};
+use crate::profile::{InterpretedModel, ServiceModel, Spread};
 use crate::resource::Resource;
 use crate::services::Services;
 
@@ -36,6 +42,14 @@ pub(crate) struct Station {
     arithmetic: ArithmeticMeter,
     /// The network of this station, shared by its own transfers.
     bytes_per_s: f64,
+    /// Credit and connections of the sandbox.
+    network: Arc<Network>,
+    /// What the client takes in addition, if it is interpreted.
+    interpreted: Option<InterpretedModel<f64>>,
+    /// Whether payloads become vectors, which the client decodes and encodes.
+    has_codec: bool,
+    draws: Draws,
+    compute_spread: Option<Spread>,
     transfers: Mutex<usize>,
     /// Nanoseconds of arithmetic that were done and not waited for yet.
     debt: AtomicU64,
@@ -47,49 +61,19 @@ pub(crate) struct Station {
     pub(crate) services: Services,
 }
 
-/// Random differences in how fast a crowded host serves those that compute on it:
-/// its scheduler does not let all of them progress alike.
-pub(crate) struct Jitter {
-    /// Standard deviation of a computation's time, relative to its mean.
-    spread: f64,
-    seed: u64,
-    draws: AtomicU64,
-}
-
-impl Jitter {
-    /// Makes the jitter of `task` on the host of `profile`, which is crowded if
-    /// there are more workers than cores. Seeded by the job's seed and the task.
-    pub(crate) fn new(task: &Task, profile: &Profile<f64>) -> Self {
-        let host = profile.host.as_ref();
-        let crowded = host.filter(|host| task.job.workers as f64 > host.cores);
-        let batch = task.batch.map_or(0, |batch| batch as u64 + 1);
-        let numbers = [task.rank as u64, task.epoch as u64, batch];
-        let letters = task.function.bytes().map(u64::from);
-        Self {
-            spread: crowded.map_or(0.0, |host| host.compute_spread),
-            seed: numbers
-                .into_iter()
-                .chain(letters)
-                .fold(task.job.seed, hash::mix),
-            draws: AtomicU64::new(0),
-        }
-    }
-
-    /// Returns the next computation's time relative to the mean: uniform, and never
-    /// negative.
-    fn factor(&self) -> f64 {
-        let draw = self.draws.fetch_add(1, Ordering::Relaxed);
-        let unit = f64::from(hash::unit_f32(hash::mix(self.seed, draw)));
-        // A unit of a uniform distribution has a standard deviation of 1 / √12.
-        (1.0 + self.spread * 12f64.sqrt() * (unit - 0.5)).max(0.0)
-    }
-}
-
 /// Sizes and rates of a station.
 pub(crate) struct StationSpec {
     pub(crate) vcpus: f64,
     pub(crate) arithmetic_bytes_per_s: f64,
     pub(crate) bytes_per_s: f64,
+    /// Credit and connections of the sandbox.
+    pub(crate) network: Arc<Network>,
+    /// What the client takes in addition, if it is interpreted.
+    pub(crate) interpreted: Option<InterpretedModel<f64>>,
+    /// Whether payloads become vectors, which the client decodes and encodes.
+    pub(crate) has_codec: bool,
+    /// Times of one computation over their mean.
+    pub(crate) compute_spread: Option<Spread>,
 }
 
 impl Station {
@@ -99,12 +83,17 @@ impl Station {
         services: &Services,
         arithmetic: &ArithmeticMeter,
         spec: &StationSpec,
-        jitter: Jitter,
+        chance: Chance,
     ) -> Self {
         Self {
             engine: engine.clone(),
             host: host.cloned(),
-            jitter,
+            jitter: chance.jitter,
+            draws: chance.draws,
+            network: spec.network.clone(),
+            interpreted: spec.interpreted.clone(),
+            has_codec: spec.has_codec,
+            compute_spread: spec.compute_spread.clone(),
             vcpus: spec.vcpus,
             // Platforms set as many threads for a function.
             threads: spec.vcpus.round().max(1.0),
@@ -169,60 +158,44 @@ impl Station {
                 host.consume(core_s_here, core_s / seconds).await;
             }
             Some(_) => {}
-            None => self.engine.seconds(seconds).await,
+            None => {
+                let factor = self.draws.factor(self.compute_spread.as_ref());
+                self.engine.seconds(seconds * factor).await;
+            }
         }
     }
 
     /// Waits until a request reaches its service.
-    pub(crate) async fn request(&self, service: &ServiceModel<f64>) {
+    pub(crate) async fn request(
+        &self,
+        service: &ServiceModel<f64>,
+        peer: Peer,
+        direction: Direction,
+    ) {
         self.settle().await;
         if let Some(host) = &self.host {
             host.consume(service.host_core_s_per_request, self.vcpus.min(1.0))
                 .await;
         }
+        let (mean_s, spread) = match direction {
+            Direction::Read => (service.request_latency_s, &service.read_spread),
+            Direction::Write => (
+                service.write_latency_s.unwrap_or(service.request_latency_s),
+                &service.write_spread,
+            ),
+        };
+        let mut latency_s = mean_s * self.draws.factor(spread.as_ref());
+        if let Some(connection_s) = service.connection_s.filter(|_| self.network.connects(peer)) {
+            latency_s += connection_s;
+        }
+        if let Some(client) = &self.interpreted {
+            latency_s += client.request_core_s / self.vcpus.min(1.0);
+        }
         let ahead = self.ahead.swap(0, Ordering::Relaxed);
-        let latency = nanoseconds(service.request_latency_s).saturating_sub(ahead);
+        let latency = nanoseconds(latency_s).saturating_sub(ahead);
         if latency > 0 {
             self.engine.until(self.engine.now() + latency).await;
         }
-    }
-
-    /// Moves `bytes` between this station and a server.
-    pub(crate) async fn transfer(
-        &self,
-        service: &ServiceModel<f64>,
-        server: &Resource,
-        bytes: u64,
-    ) {
-        if bytes == 0 {
-            return;
-        }
-        let _transfer = Transfer::begin(&self.transfers);
-        let own = self.bytes_per_s / *locked(&self.transfers) as f64;
-        let rate = service.stream_bytes_per_s.min(own);
-        match &self.host {
-            Some(host) if service.host_core_s_per_byte > 0.0 => {
-                let cost = service.host_core_s_per_byte;
-                host.consume(bytes as f64 * cost, rate * cost).await;
-            }
-            _ => server.consume(bytes as f64, rate).await,
-        }
-    }
-}
-
-/// A transfer, counted until it is dropped.
-struct Transfer<'a>(&'a Mutex<usize>);
-
-impl<'a> Transfer<'a> {
-    fn begin(transfers: &'a Mutex<usize>) -> Self {
-        *locked(transfers) += 1;
-        Self(transfers)
-    }
-}
-
-impl Drop for Transfer<'_> {
-    fn drop(&mut self) {
-        *locked(self.0) -= 1;
     }
 }
 

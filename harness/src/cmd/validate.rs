@@ -1,0 +1,65 @@
+//! `validate`: the simulator against measurements that it was not fitted to.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::validation_files;
+use crate::forecast::validate::{self, Request};
+use crate::ui::Output;
+
+/// Directory of the shipped validations.
+const SHIPPED: &str = "experiments/validation";
+
+/// `validate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Validation files; those in experiments/validation, if none is named.
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The platform profile, by name or file, in the place of that of the files.
+    /// Targets are then shown and not compared with what the files expect.
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+    /// Draws of the constants' ranges, of which 95 % are a cell's interval.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(40..=5000))]
+    draws: u32,
+    /// Show every cell.
+    #[arg(long)]
+    cells: bool,
+    /// Print Markdown instead of plain text.
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Prints predicted against measured figures, and what they amount to.
+///
+/// # Errors
+/// When a file, its data or its profile cannot be used.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let files = if args.files.is_empty() {
+        validation_files(SHIPPED.as_ref()).map_err(|error| Error::Usage {
+            problem: crate::chain::chain(&error),
+            remedy: "run it at the root of a checkout, or name files".to_owned(),
+        })?
+    } else {
+        args.files.clone()
+    };
+    let validated = validate::validate(&Request {
+        files: &files,
+        profile: args.profile.as_deref(),
+        draws: args.draws,
+    })?;
+    output.text(if args.markdown {
+        validated.markdown(args.cells)
+    } else {
+        validated.text(args.cells)
+    });
+    output.json(&validated);
+    let is_expected = args.profile.is_some() || validated.is_expected();
+    Ok(if is_expected {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}

@@ -1,0 +1,205 @@
+//! Measured cells: a statistic of an operation in one setting.
+
+use std::fmt;
+use std::path::Path;
+
+use epochcost_simulator::{Operation, Probe, ProbeClient};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as Unknown, StrDeserializer};
+
+use super::file::Repeat;
+use crate::published::{PublishedError, Row, Table};
+
+/// A measured figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cell {
+    /// Measurements that belong together: a run, or an author.
+    pub(super) series: String,
+    /// What was measured.
+    pub(super) setting: Setting,
+    /// The figure that was taken from the repetitions.
+    pub(super) statistic: Statistic,
+    /// The measured figure: seconds, or a share of them.
+    pub(super) measured: f64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Setting {
+    /// A single operation.
+    Operation(Probe),
+    /// The synchronisation of an experiment's row, by its id.
+    Row(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operation(probe) => write!(
+                formatter,
+                "{:?} {:?} {} MB, {} × {} × {} B",
+                probe.operation,
+                probe.client,
+                probe.memory_mb,
+                probe.functions,
+                probe.streams,
+                probe.bytes
+            ),
+            Self::Row(id) => write!(formatter, "{id}"),
+        }
+    }
+}
+
+/// A figure of repeated operations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Statistic {
+    /// Arithmetic mean.
+    Mean,
+    /// Quantile, by its share.
+    Quantile(f64),
+    /// Excess of a quantile over the median, as a share of the median.
+    ExcessOverMedian(f64),
+    /// Excess of a quantile over the mean, as a share of the mean.
+    ExcessOverMean(f64),
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| (share * 100.0).round();
+        match self {
+            Self::Mean => write!(formatter, "mean"),
+            Self::Quantile(share) => write!(formatter, "p{}", percent(*share)),
+            Self::ExcessOverMedian(share) => write!(formatter, "p{} over p50 - 1", percent(*share)),
+            Self::ExcessOverMean(share) => write!(formatter, "p{} over mean - 1", percent(*share)),
+        }
+    }
+}
+
+impl Statistic {
+    /// Returns the statistic of that name in a data file.
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "mean" => Self::Mean,
+            "max" => Self::Quantile(1.0),
+            "max_excess" => Self::ExcessOverMedian(1.0),
+            "p95_excess" => Self::ExcessOverMedian(0.95),
+            "p99_excess" => Self::ExcessOverMean(0.99),
+            _ => {
+                let percent: f64 = name.strip_prefix('p')?.parse().ok()?;
+                Self::Quantile(percent / 100.0)
+            }
+        })
+    }
+
+    /// Returns the figure of `values`, which must not be empty.
+    pub(super) fn of(self, values: &[f64]) -> f64 {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        match self {
+            Self::Mean => mean,
+            Self::Quantile(share) => quantile(&sorted, share),
+            Self::ExcessOverMedian(share) => {
+                quantile(&sorted, share) / quantile(&sorted, 0.5) - 1.0
+            }
+            Self::ExcessOverMean(share) => quantile(&sorted, share) / mean - 1.0,
+        }
+    }
+}
+
+/// Returns the quantile of sorted values, interpolated between neighbours; NaN without
+/// values.
+pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let place = share * last as f64;
+    let below = (place.floor() as usize).min(last);
+    let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
+    low + (high - low) * (place - below as f64)
+}
+
+/// Reads the cells of a data file.
+///
+/// # Errors
+/// When it cannot be read, or a line describes no cell.
+pub(super) fn read(file: &Path, repeat: Repeat) -> Result<Vec<Cell>, PublishedError> {
+    let table = Table::read(file)?;
+    table.rows().map(|row| cell(row, repeat)).collect()
+}
+
+fn cell(row: Row<'_>, repeat: Repeat) -> Result<Cell, PublishedError> {
+    let named = row.text("statistic")?;
+    let (setting, statistic) = match named.strip_prefix("row:") {
+        Some(id) => (Setting::Row(id.to_owned()), Statistic::Mean),
+        None => {
+            let statistic =
+                Statistic::named(named).ok_or_else(|| unknown(row, "statistic", named))?;
+            (Setting::Operation(probe(row, repeat)?), statistic)
+        }
+    };
+    let measured = row.number("measured")?.value;
+    if !(measured.is_finite() && measured > 0.0) {
+        return Err(unknown(row, "measured", &measured.to_string()));
+    }
+    Ok(Cell {
+        series: row.text("series")?.to_owned(),
+        setting,
+        statistic,
+        measured,
+    })
+}
+
+fn probe(row: Row<'_>, repeat: Repeat) -> Result<Probe, PublishedError> {
+    let count = |column: &str, absent: u64| {
+        let text = row.text(column)?;
+        if text.is_empty() {
+            return Ok(absent);
+        }
+        text.parse().map_err(|_| unknown(row, column, text))
+    };
+    let functions = count("functions", 1)? as usize;
+    Ok(Probe {
+        operation: word::<Operation>(row, "operation")?,
+        client: word::<ProbeClient>(row, "client")?,
+        memory_mb: u32::try_from(count("memory_mb", 1769)?).unwrap_or(u32::MAX),
+        functions: repeat.functions.unwrap_or(functions).max(1),
+        streams: count("streams", 1)?.max(1) as usize,
+        bytes: count("bytes", 0)?,
+        rounds: repeat.rounds,
+        is_new_connection: row.text("new_connection")? == "1",
+    })
+}
+
+/// Reads a word of an enumeration.
+fn word<'a, T: Deserialize<'a>>(row: Row<'a>, column: &str) -> Result<T, PublishedError> {
+    let text: &'a str = row.text(column)?;
+    let word: StrDeserializer<'a, Unknown> = text.into_deserializer();
+    T::deserialize(word).map_err(|_| unknown(row, column, text))
+}
+
+fn unknown(row: Row<'_>, column: &str, found: &str) -> PublishedError {
+    PublishedError::Table {
+        place: row.cell(column),
+        reason: format!("{found:?} is no {column}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_are_named_and_computed() {
+        let values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        let of = |name: &str| Statistic::named(name).map(|statistic| statistic.of(&values));
+        assert_eq!(of("p5"), Some(5.0));
+        assert_eq!(of("p50"), Some(50.0));
+        assert_eq!(of("max"), Some(100.0));
+        assert_eq!(of("mean"), Some(50.0));
+        assert_eq!(of("max_excess"), Some(1.0));
+        assert_eq!(of("p99_excess"), Some(0.98));
+        assert_eq!(of("median"), None);
+    }
+}

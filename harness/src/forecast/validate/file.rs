@@ -1,0 +1,133 @@
+//! Validation files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::cells::{self, Cell};
+use super::score::Target;
+use crate::chain::chain;
+use crate::error::Error;
+use crate::rows::StatedConstant;
+
+/// A validation: a data set, its split, and targets.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// Version of this format: 1.
+    pub(super) schema: u32,
+    /// Name: that of the file.
+    pub(super) name: String,
+    /// The data set in one line.
+    pub(super) description: String,
+    /// How it was measured, and how it is divided.
+    pub(super) about: String,
+    /// Origins of the data.
+    pub(super) sources: Vec<Source>,
+    /// The platform profile, by name or file.
+    pub(super) profile: String,
+    /// The data, relative to this file.
+    pub(super) data: PathBuf,
+    /// Series that constants may be fitted to; every other one is judged.
+    pub(super) fit: Vec<String>,
+    /// How often an operation is simulated.
+    pub(super) repeat: Repeat,
+    /// The experiment whose rows are predicted, relative to this file.
+    pub(super) experiment: Option<PathBuf>,
+    /// Constants of the measured platform that the profile describes otherwise.
+    #[serde(default)]
+    pub(super) constants: BTreeMap<String, StatedConstant>,
+    /// Targets for the judged series.
+    pub(super) targets: Vec<Target>,
+    /// The file.
+    #[serde(skip)]
+    pub(super) path: PathBuf,
+}
+
+/// The origin of data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Source {
+    /// Repository, or publication.
+    pub(super) repository: String,
+    /// Commit that was read.
+    pub(super) commit: String,
+    /// Licence of the data.
+    pub(super) licence: String,
+    /// File or directory in it.
+    pub(super) path: String,
+}
+
+/// How often an operation is simulated.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Repeat {
+    /// Functions at the same time, in the place of those that were measured.
+    pub(super) functions: Option<usize>,
+    /// Operations of each stream of a function.
+    pub(super) rounds: usize,
+}
+
+impl File {
+    /// Reads and checks a file; `profile` replaces its own.
+    ///
+    /// # Errors
+    /// When it cannot be read or used.
+    pub(super) fn read(path: &Path, profile: Option<&str>) -> Result<Self, Error> {
+        let unusable = |problem: String| Error::Usage {
+            problem: format!(
+                "failed to read the validation {}: {problem}",
+                path.display()
+            ),
+            remedy: "docs/PROFILES.md describes the format".to_owned(),
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+        let mut file: Self =
+            serde_yaml::from_str(&text).map_err(|error| unusable(error.to_string()))?;
+        path.clone_into(&mut file.path);
+        if let Some(profile) = profile {
+            profile.clone_into(&mut file.profile);
+        }
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        if stem != Some(&file.name) {
+            return Err(unusable(format!("its name is `{}`", file.name)));
+        }
+        if file.schema != 1 {
+            return Err(unusable("this program reads version 1".to_owned()));
+        }
+        if file.repeat.rounds == 0 || file.repeat.functions == Some(0) {
+            return Err(unusable("`repeat`: give at least 1".to_owned()));
+        }
+        Ok(file)
+    }
+
+    /// Returns a path that the file names, relative to where the program runs.
+    pub(super) fn beside(&self, named: &Path) -> PathBuf {
+        self.path
+            .parent()
+            .map_or_else(|| named.to_owned(), |parent| parent.join(named))
+    }
+
+    /// Returns an error about this file.
+    pub(super) fn error(&self, problem: &str) -> Error {
+        Error::Usage {
+            problem: format!("{}: {problem}", self.path.display()),
+            remedy: "docs/PROFILES.md describes the format".to_owned(),
+        }
+    }
+
+    /// Reads the data.
+    ///
+    /// # Errors
+    /// When they cannot be read, or a series that constants may be fitted to is not there.
+    pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
+        let cells = cells::read(&self.beside(&self.data), self.repeat)
+            .map_err(|error| self.error(&chain(&error)))?;
+        let is_there = |series: &String| cells.iter().any(|cell| cell.series == *series);
+        match self.fit.iter().find(|series| !is_there(series)) {
+            None => Ok(cells),
+            Some(unknown) => Err(self.error(&format!("`fit`: there is no series `{unknown}`"))),
+        }
+    }
+}

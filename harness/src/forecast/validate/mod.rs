@@ -1,0 +1,156 @@
+//! The simulator against public measurements that its constants were not fitted to.
+//!
+//! A validation file names a data set, the series that constants may have been fitted to, and
+//! targets. Every other series is judged: each cell of it is predicted by the simulator's own
+//! stations, channels and starts, and compared with what was measured.
+
+mod cells;
+mod file;
+mod predict;
+mod score;
+mod text;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use self::cells::Cell;
+use self::file::{File, Source};
+use self::predict::{Predicted, Predictor};
+use self::score::{Compared, Score, Scored, Verdict};
+use crate::error::Error;
+use crate::results::SchemaVersion;
+
+/// The version of the format of a validation's result.
+const VALIDATION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// What is validated, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The validation files.
+    pub files: &'a [PathBuf],
+    /// The platform profile, in the place of that of the files.
+    pub profile: Option<&'a str>,
+    /// Draws of the constants' ranges.
+    pub draws: u32,
+}
+
+/// All data sets, compared.
+#[derive(Serialize)]
+pub struct Validated {
+    schema_version: SchemaVersion,
+    /// Draws that an interval is taken from.
+    draws: u32,
+    sets: Vec<Set>,
+}
+
+/// A data set, compared.
+#[derive(Serialize)]
+struct Set {
+    name: String,
+    description: String,
+    about: String,
+    sources: Vec<Source>,
+    profile: String,
+    /// Whether no series of it was used for a fit.
+    is_held_out: bool,
+    /// Scores of the series that constants may be fitted to.
+    fitted: Option<Scored>,
+    /// Scores of all other series.
+    judged: Scored,
+    /// Median error of a judged cell predicted by the other series of its setting.
+    floor: Option<f64>,
+    /// Scores of the judged series without one refinement each, where it changes them.
+    without: Vec<Without>,
+    targets: Vec<Verdict>,
+    cells: Vec<Compared>,
+}
+
+/// Scores without a refinement.
+#[derive(Serialize)]
+struct Without {
+    refinement: &'static str,
+    judged: Score,
+}
+
+/// Compares the simulator with every data set.
+///
+/// # Errors
+/// When a file, its data or its profile cannot be used.
+pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
+    let mut sets = Vec::with_capacity(request.files.len());
+    for path in request.files {
+        sets.push(set(&File::read(path, request.profile)?, request.draws)?);
+    }
+    Ok(Validated {
+        schema_version: VALIDATION_VERSION,
+        draws: request.draws,
+        sets,
+    })
+}
+
+impl Validated {
+    /// Returns whether every target is met, or missed, as its file expects.
+    pub fn is_expected(&self) -> bool {
+        let mut targets = self.sets.iter().flat_map(|set| &set.targets);
+        targets.all(Verdict::is_expected)
+    }
+}
+
+/// Compares the simulator with one data set.
+fn set(file: &File, draws: u32) -> Result<Set, Error> {
+    // Predictions of every cell, with intervals.
+    let cells = file.cells()?;
+    let predictor = Predictor::new(file)?;
+    let predicted = predictor.predict(&cells, draws, None)?;
+    let compared: Vec<Compared> = cells.iter().zip(&predicted).map(compare(file)).collect();
+    let (fitted, judged): (Vec<_>, Vec<_>) =
+        compared.iter().cloned().partition(|cell| cell.is_fitted);
+    let score = Scored::of(&judged).ok_or_else(|| file.error("no series is judged"))?;
+    // What each refinement adds.
+    let mut without = Vec::new();
+    for refinement in predictor.refinements() {
+        let predicted = predictor.predict(&cells, 0, Some(refinement))?;
+        let compared = cells.iter().zip(&predicted).map(compare(file));
+        let judged: Vec<_> = compared.filter(|cell| !cell.is_fitted).collect();
+        let Some(judged) = Scored::of(&judged) else {
+            continue;
+        };
+        if judged.score.differs(&score.score) {
+            without.push(Without {
+                refinement: refinement.title(),
+                judged: judged.score,
+            });
+        }
+    }
+    Ok(Set {
+        name: file.name.clone(),
+        description: file.description.clone(),
+        about: file.about.clone(),
+        sources: file.sources.clone(),
+        profile: predictor.profile().to_owned(),
+        is_held_out: file.fit.is_empty(),
+        fitted: Scored::of(&fitted),
+        floor: score::floor(&cells, &judged),
+        targets: (file.targets.iter())
+            .map(|target| target.verdict(&score))
+            .collect(),
+        judged: score,
+        without,
+        cells: compared,
+    })
+}
+
+/// Returns the comparison of a cell with its prediction.
+fn compare(file: &File) -> impl Fn((&Cell, &Predicted)) -> Compared {
+    |(cell, predicted)| Compared {
+        series: cell.series.clone(),
+        setting: cell.setting.to_string(),
+        statistic: cell.statistic.to_string(),
+        measured: cell.measured,
+        predicted: predicted.value,
+        low: predicted.low,
+        high: predicted.high,
+        is_fitted: file.fit.contains(&cell.series),
+    }
+}

@@ -1,0 +1,299 @@
+//! What predictions amount to, and the targets for them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::cells::{Cell, quantile};
+
+/// A cell, compared with its prediction.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Compared {
+    pub(super) series: String,
+    pub(super) setting: String,
+    pub(super) statistic: String,
+    pub(super) measured: f64,
+    pub(super) predicted: f64,
+    /// Lower end of the predicted interval.
+    pub(super) low: Option<f64>,
+    /// Upper end of the predicted interval.
+    pub(super) high: Option<f64>,
+    /// Whether constants may be fitted to its series.
+    pub(super) is_fitted: bool,
+}
+
+impl Compared {
+    /// Returns predicted over measured.
+    pub(super) fn ratio(&self) -> f64 {
+        self.predicted / self.measured
+    }
+
+    /// Returns whether the interval holds the measured figure.
+    pub(super) fn is_covered(&self) -> Option<bool> {
+        // Repeated sums differ in their last digits.
+        let slack = 1e-9 * self.measured;
+        let (low, high) = (self.low? - slack, self.high? + slack);
+        Some((low..=high).contains(&self.measured))
+    }
+
+    /// Returns upper over lower end of the interval.
+    fn width(&self) -> Option<f64> {
+        Some(self.high? / self.low?).filter(|width| width.is_finite())
+    }
+}
+
+/// Errors of the predictions of cells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Score {
+    /// Mean of the absolute relative errors.
+    pub(super) mape: f64,
+    /// Median of the absolute relative errors.
+    pub(super) median_error: f64,
+    /// Geometric mean of predicted over measured, minus 1.
+    pub(super) bias: f64,
+    /// Share of the cells within 10 %.
+    pub(super) within_10: f64,
+    /// Share of the cells within 25 %.
+    pub(super) within_25: f64,
+    /// Share of the cells within 50 %.
+    pub(super) within_50: f64,
+}
+
+impl Score {
+    /// Returns whether it differs from another beyond the rounding of sums.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        let pairs = [(self.mape, other.mape), (self.bias, other.bias)];
+        pairs.iter().any(|(own, other)| (own - other).abs() > 1e-6)
+    }
+}
+
+/// Errors and intervals of cells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Scored {
+    /// Number of cells.
+    pub(super) cells: usize,
+    #[serde(flatten)]
+    pub(super) score: Score,
+    /// Share of the cells whose interval holds the measured figure.
+    pub(super) coverage: Option<f64>,
+    /// Median of upper over lower end of the intervals.
+    pub(super) width: Option<f64>,
+}
+
+impl Scored {
+    /// Returns the score of cells; `None` without cells.
+    pub(super) fn of(cells: &[Compared]) -> Option<Self> {
+        if cells.is_empty() {
+            return None;
+        }
+        let count = cells.len() as f64;
+        let errors: Vec<f64> = (cells.iter())
+            .map(|cell| (cell.ratio() - 1.0).abs())
+            .collect();
+        let within = |limit: f64| {
+            let inside = errors.iter().filter(|error| **error <= limit);
+            inside.count() as f64 / count
+        };
+        let logs: f64 = cells.iter().map(|cell| cell.ratio().ln()).sum();
+        let covered: Option<Vec<bool>> = cells.iter().map(Compared::is_covered).collect();
+        let widths: Option<Vec<f64>> = cells.iter().map(Compared::width).collect();
+        Some(Self {
+            cells: cells.len(),
+            score: Score {
+                mape: errors.iter().sum::<f64>() / count,
+                median_error: median(errors.clone()),
+                bias: (logs / count).exp() - 1.0,
+                within_10: within(0.10),
+                within_25: within(0.25),
+                within_50: within(0.50),
+            },
+            coverage: covered
+                .map(|covered| covered.iter().filter(|inside| **inside).count() as f64 / count),
+            width: widths.map(median),
+        })
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(&values, 0.5)
+}
+
+/// Returns the median error of judged cells if the other series of the same setting and
+/// figure predict them: no model that knows the setting alone does better. `None` if no
+/// setting was measured twice.
+pub(super) fn floor(cells: &[Cell], judged: &[Compared]) -> Option<f64> {
+    let is_judged = |cell: &Cell| judged.iter().any(|known| known.series == cell.series);
+    let errors = cells
+        .iter()
+        .filter(|cell| is_judged(cell))
+        .filter_map(|cell| {
+            let others = cells.iter().filter(|other| {
+                other.series != cell.series
+                    && other.setting == cell.setting
+                    && other.statistic == cell.statistic
+            });
+            let others: Vec<f64> = others.map(|other| other.measured).collect();
+            (!others.is_empty()).then(|| (median(others) / cell.measured - 1.0).abs())
+        });
+    let errors: Vec<f64> = errors.collect();
+    (!errors.is_empty()).then(|| median(errors))
+}
+
+/// A figure that a target limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Figure {
+    Mape,
+    MedianError,
+    Bias,
+    Coverage,
+    Width,
+}
+
+impl Figure {
+    fn of(self, scored: &Scored) -> Option<f64> {
+        match self {
+            Self::Mape => Some(scored.score.mape),
+            Self::MedianError => Some(scored.score.median_error),
+            Self::Bias => Some(scored.score.bias),
+            Self::Coverage => scored.coverage,
+            Self::Width => scored.width,
+        }
+    }
+
+    /// Returns the name in files.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mape => "mape",
+            Self::MedianError => "median_error",
+            Self::Bias => "bias",
+            Self::Coverage => "coverage",
+            Self::Width => "width",
+        }
+    }
+}
+
+/// A limit of a figure.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Largest absolute value.
+    Within(f64),
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(limit) => write!(formatter, "≤ {limit}"),
+            Self::AtLeast(limit) => write!(formatter, "≥ {limit}"),
+            Self::Within(limit) => write!(formatter, "0 ± {limit}"),
+        }
+    }
+}
+
+/// What a target is expected to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Expected {
+    /// Met.
+    Holds,
+    /// Missed.
+    Fails,
+}
+
+/// A target for the judged cells.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Target {
+    metric: Figure,
+    #[serde(flatten)]
+    limit: Limit,
+    expect: Expected,
+}
+
+/// A target, judged.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Verdict {
+    pub(super) metric: &'static str,
+    pub(super) limit: String,
+    pub(super) value: Option<f64>,
+    pub(super) verdict: Expected,
+    pub(super) expect: Expected,
+}
+
+impl Target {
+    /// Judges the target by a score.
+    pub(super) fn verdict(&self, scored: &Scored) -> Verdict {
+        let value = self.metric.of(scored);
+        let holds = value.is_some_and(|value| match self.limit {
+            Limit::AtMost(limit) => value <= limit,
+            Limit::AtLeast(limit) => value >= limit,
+            Limit::Within(limit) => value.abs() <= limit,
+        });
+        Verdict {
+            metric: self.metric.name(),
+            limit: self.limit.to_string(),
+            value,
+            verdict: if holds {
+                Expected::Holds
+            } else {
+                Expected::Fails
+            },
+            expect: self.expect,
+        }
+    }
+}
+
+impl Verdict {
+    /// Returns whether the verdict is the expected one.
+    pub(super) fn is_expected(&self) -> bool {
+        self.verdict == self.expect
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(measured: f64, predicted: f64, low: f64, high: f64) -> Compared {
+        Compared {
+            series: "a".into(),
+            setting: String::new(),
+            statistic: String::new(),
+            measured,
+            predicted,
+            low: Some(low),
+            high: Some(high),
+            is_fitted: false,
+        }
+    }
+
+    #[test]
+    fn scores_follow_from_ratios_and_intervals() {
+        // Ratios of 2 and 1/2 have no bias; errors are 100 and 50 %.
+        let cells = [cell(1.0, 2.0, 0.5, 1.5), cell(2.0, 1.0, 0.5, 1.5)];
+        let scored = Scored::of(&cells).unwrap();
+        assert!(scored.score.bias.abs() < 1e-12);
+        assert_eq!((scored.score.mape, scored.score.median_error), (0.75, 0.75));
+        assert_eq!((scored.score.within_25, scored.score.within_50), (0.0, 0.5));
+        assert_eq!((scored.coverage, scored.width), (Some(0.5), Some(3.0)));
+        assert!(Scored::of(&[]).is_none());
+    }
+
+    #[test]
+    fn targets_are_met_or_missed() {
+        let scored = Scored::of(&[cell(1.0, 1.3, 0.5, 1.5)]).unwrap();
+        let verdict = |text: &str| {
+            let target: Target = serde_yaml::from_str(text).unwrap();
+            target.verdict(&scored).is_expected()
+        };
+        assert!(verdict(
+            "{metric: median_error, at_most: 0.2, expect: fails}"
+        ));
+        assert!(verdict("{metric: bias, within: 0.31, expect: holds}"));
+        assert!(!verdict("{metric: coverage, at_least: 0.9, expect: fails}"));
+        assert!(verdict("{metric: width, at_most: 3, expect: holds}"));
+    }
+}

@@ -1,0 +1,206 @@
+//! A validation for people.
+
+use super::score::{Compared, Expected, Score, Scored};
+use super::{Set, Validated};
+use crate::ui::table;
+
+/// Columns of scores.
+const SCORES: [&str; 10] = [
+    "",
+    "cells",
+    "MAPE",
+    "median error",
+    "bias",
+    "≤ 10 %",
+    "≤ 25 %",
+    "≤ 50 %",
+    "covered",
+    "width",
+];
+
+/// Columns of targets.
+const TARGETS: [&str; 5] = ["target", "limit", "value", "verdict", "expected"];
+
+/// Columns of cells.
+const CELLS: [&str; 8] = [
+    "series",
+    "setting",
+    "figure",
+    "measured",
+    "predicted",
+    "ratio",
+    "interval",
+    "covered",
+];
+
+impl Validated {
+    /// Returns the comparison as plain text; with `cells`, every cell.
+    pub fn text(&self, cells: bool) -> String {
+        let sets = self.sets.iter().map(|set| {
+            let mut parts = vec![
+                format!("{}: {}", set.name, set.description),
+                set.stands_on(),
+                table(SCORES, &set.scores()),
+                set.floor_text(),
+                table(TARGETS, &set.verdicts()),
+            ];
+            if cells {
+                parts.push(table(CELLS, &set.cells()));
+            }
+            parts.join("\n")
+        });
+        sets.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Returns the comparison as Markdown; with `cells`, every cell.
+    pub fn markdown(&self, cells: bool) -> String {
+        let sets = self.sets.iter().map(|set| {
+            let mut parts = vec![
+                format!("## {}\n\n{}. {}", set.name, set.description, set.about),
+                set.stands_on(),
+                markdown(SCORES, &set.scores()),
+                set.floor_text(),
+                markdown(TARGETS, &set.verdicts()),
+            ];
+            if cells {
+                parts.push(markdown(CELLS, &set.cells()));
+            }
+            parts.join("\n\n")
+        });
+        sets.collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+impl Set {
+    fn stands_on(&self) -> String {
+        let sources = self.sources.iter().map(|source| {
+            format!(
+                "{} @{} ({}), {}",
+                source.repository, source.commit, source.licence, source.path
+            )
+        });
+        let split = if self.is_held_out {
+            "held out whole"
+        } else {
+            "split by series"
+        };
+        let sources = sources.collect::<Vec<_>>().join("; ");
+        format!("profile {}; {split}; {sources}", self.profile)
+    }
+
+    fn floor_text(&self) -> String {
+        self.floor.map_or_else(
+            || "no setting was measured twice: the error that no model can avoid is not known".into(),
+            |floor| {
+                format!(
+                    "other series of the same setting predict a judged cell with a median error of {}",
+                    percent(floor)
+                )
+            },
+        )
+    }
+
+    fn scores(&self) -> Vec<[String; 10]> {
+        let fitted = self
+            .fitted
+            .iter()
+            .map(|scored| whole("series of the fit", scored));
+        let judged = [whole("judged", &self.judged)];
+        let without = self.without.iter().map(|without| {
+            let name = format!("judged, without {}", without.refinement);
+            line(&name, self.judged.cells, &without.judged, None, None)
+        });
+        fitted.chain(judged).chain(without).collect()
+    }
+
+    fn verdicts(&self) -> Vec<[String; 5]> {
+        let word = |expected: Expected| match expected {
+            Expected::Holds => "holds".to_owned(),
+            Expected::Fails => "fails".to_owned(),
+        };
+        let targets = self.targets.iter().map(|target| {
+            [
+                target.metric.to_owned(),
+                target.limit.clone(),
+                target
+                    .value
+                    .map_or("-".into(), |value| format!("{value:.3}")),
+                word(target.verdict),
+                word(target.expect),
+            ]
+        });
+        targets.collect()
+    }
+
+    fn cells(&self) -> Vec<[String; 8]> {
+        self.cells.iter().map(cell).collect()
+    }
+}
+
+fn cell(cell: &Compared) -> [String; 8] {
+    let interval = match (cell.low, cell.high) {
+        (Some(low), Some(high)) => format!("{low:.4} to {high:.4}"),
+        _ => "-".to_owned(),
+    };
+    let covered = match (cell.is_fitted, cell.is_covered()) {
+        (true, _) => "fit",
+        (false, Some(true)) => "yes",
+        (false, Some(false)) => "no",
+        (false, None) => "-",
+    };
+    [
+        cell.series.clone(),
+        cell.setting.clone(),
+        cell.statistic.clone(),
+        format!("{:.4}", cell.measured),
+        format!("{:.4}", cell.predicted),
+        format!("{:.2}", cell.ratio()),
+        interval,
+        covered.to_owned(),
+    ]
+}
+
+fn whole(name: &str, scored: &Scored) -> [String; 10] {
+    line(
+        name,
+        scored.cells,
+        &scored.score,
+        scored.coverage,
+        scored.width,
+    )
+}
+
+fn line(
+    name: &str,
+    cells: usize,
+    score: &Score,
+    coverage: Option<f64>,
+    width: Option<f64>,
+) -> [String; 10] {
+    [
+        name.to_owned(),
+        cells.to_string(),
+        percent(score.mape),
+        percent(score.median_error),
+        format!("{:+.1} %", score.bias * 100.0),
+        percent(score.within_10),
+        percent(score.within_25),
+        percent(score.within_50),
+        coverage.map_or("-".into(), percent),
+        width.map_or("-".into(), |width| format!("{width:.2}")),
+    ]
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn markdown<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
+    let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
+    let mut lines = vec![line(heading.to_vec()), line(vec!["---"; N])];
+    lines.extend(
+        rows.iter()
+            .map(|row| line(row.iter().map(String::as_str).collect())),
+    );
+    lines.join("\n")
+}

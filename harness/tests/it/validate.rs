@@ -1,0 +1,138 @@
+//! `epochcost validate` compares the simulator with measurements, and its targets can fail.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epochcost::experiment::validation_files;
+use epochcost::published::Ledger;
+use serde_json::Value;
+
+use crate::support::epochcost;
+
+fn experiments() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
+}
+
+fn shipped() -> Vec<PathBuf> {
+    validation_files(&experiments().join("validation")).unwrap()
+}
+
+/// A copy of a shipped validation with its data.
+fn copy(name: &str, edit: impl Fn(String) -> String) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let from = experiments().join("validation");
+    fs::create_dir(directory.path().join("data")).unwrap();
+    let data = format!("data/{name}.csv");
+    fs::copy(from.join(&data), directory.path().join(&data)).unwrap();
+    let text = fs::read_to_string(from.join(format!("{name}.yaml"))).unwrap();
+    fs::write(directory.path().join(format!("{name}.yaml")), edit(text)).unwrap();
+    directory
+}
+
+#[track_caller]
+fn ends(directory: &Path, arguments: &[&str], code: i32) -> (String, String) {
+    let output = epochcost(directory, &[&["validate"], arguments].concat());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{out}{err}");
+    (out, err)
+}
+
+#[test]
+fn a_target_that_is_not_as_expected_fails() {
+    let name = "s3-put-clients";
+    let other = |text: String| {
+        let text = text.replace("expect: holds", "expect: other");
+        let text = text.replace("expect: fails", "expect: holds");
+        text.replace("expect: other", "expect: fails")
+    };
+    let file = format!("{name}.yaml");
+    let same = copy(name, |text| text);
+    ends(same.path(), &[&file, "--draws", "60"], 0);
+    let turned = copy(name, other);
+    ends(turned.path(), &[&file, "--draws", "60"], 3);
+    // On another profile targets are shown and expected of nobody.
+    let on_other = ["--profile", "aws-us-east-1", "--draws", "60"];
+    ends(
+        turned.path(),
+        &[&[file.as_str()], &on_other[..]].concat(),
+        0,
+    );
+}
+
+#[test]
+fn the_same_draws_give_the_same_bytes_and_series_of_a_fit_are_not_judged() {
+    let directory = copy("s3-put-clients", |text| text);
+    let arguments = ["s3-put-clients.yaml", "--draws", "60", "--json"];
+    let (first, _) = ends(directory.path(), &arguments, 0);
+    assert_eq!(first, ends(directory.path(), &arguments, 0).0);
+    let json: Value = serde_json::from_str(&first).unwrap();
+    let set = &json["sets"][0];
+    let cells = set["cells"].as_array().unwrap();
+    let fitted = cells.iter().filter(|cell| cell["is_fitted"] == true);
+    assert!(fitted.clone().count() > 0);
+    for cell in fitted {
+        assert!(cell["series"].as_str().unwrap().starts_with("rust_sdk"));
+    }
+    let judged = cells.iter().filter(|cell| cell["is_fitted"] == false);
+    assert_eq!(set["judged"]["cells"], judged.count());
+    assert!(!set["without"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn mistakes_in_a_file_are_named() {
+    let cases = [
+        ("rust_sdk-arm64", "no_such", "no series `no_such`"),
+        ("schema: 1", "schema: 2", "version 1"),
+        ("rounds: 501", "rounds: 0", "at least 1"),
+        (
+            "profile: aws-us-east-1-2024",
+            "profile: aws",
+            "no platform profile `aws`",
+        ),
+    ];
+    for (old, new, expected) in cases {
+        let directory = copy("s3-put-clients", |text| text.replace(old, new));
+        let (_, error) = ends(directory.path(), &["s3-put-clients.yaml"], 2);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// A field of a validation file.
+fn field(text: &str, line: &str, name: &str) -> Option<String> {
+    let start = text[text.find(line)?..].lines().next()?.to_owned();
+    let after = start.split(&format!("{name}: ")).nth(1)?;
+    Some(after.split([',', '}']).next()?.to_owned())
+}
+
+#[test]
+fn the_last_line_on_every_target_is_the_target() {
+    let ledger = Ledger::read(&experiments()).unwrap();
+    for file in shipped() {
+        let text = fs::read_to_string(&file).unwrap();
+        for metric in ["median_error", "bias", "coverage", "width"] {
+            let history =
+                ledger.history(&ledger.name_of(&file), &format!("judged cells: {metric}"));
+            let last = history
+                .last()
+                .unwrap_or_else(|| panic!("{}: {metric}", file.display()));
+            let line = format!("metric: {metric}");
+            let expect = field(&text, &line, "expect").unwrap();
+            assert_eq!(
+                last.expect.unwrap().key(),
+                expect,
+                "{}: {metric}",
+                file.display()
+            );
+            let limits = ["at_most", "at_least", "within"];
+            let limit = limits
+                .into_iter()
+                .find_map(|name| field(&text, &line, name));
+            assert!(
+                last.band.ends_with(&limit.unwrap()),
+                "{}: {}",
+                file.display(),
+                last.band
+            );
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Single operations in virtual time, for comparison with measurements of them: the
+//! stations, channels and starts are those of a simulated trial.
+
+use std::sync::{Arc, Mutex};
+
+use epochcost_channels::{ObjectStore, Payload};
+use epochcost_kernels::hash;
+use epochcost_systems::ArithmeticMeter;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
+
+use crate::channels::objects_of;
+use crate::draws::Draws;
+use crate::engine::{Engine, Handle, locked};
+use crate::functions::Starts;
+use crate::network::{Direction, Network};
+use crate::profile::{Client, Profile, ServiceModel};
+use crate::resource::Resource;
+use crate::services::Services;
+use crate::station::{Chance, Station, StationSpec};
+
+const BUCKET: &str = "probe";
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// A read from the object store by a function.
+    Get,
+    /// A write to the object store by a function.
+    Put,
+    /// A read from the object store by an instance.
+    InstanceGet,
+    /// Bulk data to a function, from peers that are never the limit.
+    Download,
+    /// Bulk data from a function.
+    Upload,
+    /// Calls to warm sandboxes: from the first call to the start of each.
+    WarmStart,
+    /// A call to a sandbox that has to be made.
+    ColdStart,
+    /// Placing and starting a sandbox, without its init.
+    Sandbox,
+    /// Init of a sandbox.
+    Init,
+    /// A computation of one second.
+    Compute,
+}
+
+/// The client of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeClient {
+    /// A compiled program.
+    Compiled,
+    /// An interpreted program that makes vectors of what it reads.
+    Interpreted,
+    /// An interpreted program that never holds what passes through it.
+    Streaming,
+}
+
+/// Operations to time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Probe {
+    /// What is timed.
+    pub operation: Operation,
+    /// The client.
+    pub client: ProbeClient,
+    /// Memory size of the functions, MB.
+    pub memory_mb: u32,
+    /// Functions or instances at the same time.
+    pub functions: usize,
+    /// Streams of each at the same time; bulk data is divided between them.
+    pub streams: usize,
+    /// Bytes of a payload.
+    pub bytes: u64,
+    /// Operations of each stream, one after another.
+    pub rounds: usize,
+    /// Whether the first operation of a function, which opens a connection, counts.
+    pub is_new_connection: bool,
+}
+
+/// Returns the seconds of every operation of `probe` on `profile`. Draws follow from the
+/// profile's seed.
+pub fn probe(profile: &Profile<f64>, probe: &Probe) -> Vec<f64> {
+    let profile = Profile {
+        client: match probe.client {
+            ProbeClient::Compiled => Client::Compiled,
+            ProbeClient::Interpreted | ProbeClient::Streaming => Client::Interpreted,
+        },
+        ..profile.clone()
+    };
+    let engine = Engine::default();
+    let timing = Arc::new(Timing {
+        services: Services::new(&engine, &profile, 1, false),
+        starts: Starts::new(&engine, &profile, true),
+        engine: engine.clone(),
+        profile,
+        probe: *probe,
+        seconds: Mutex::default(),
+    });
+    // A store in memory answers at once.
+    let body = Payload::Phantom { bytes: probe.bytes };
+    let _ = timing
+        .services
+        .objects
+        .store
+        .put(BUCKET, "object", body)
+        .now_or_never();
+    let functions = (0..probe.functions).map(|function| {
+        let timing = timing.clone();
+        engine.spawn(async move { timing.function(function as u64).await })
+    });
+    let functions: Vec<Handle<()>> = functions.collect();
+    // Nothing waits for another: the run cannot come to a standstill.
+    let _ = engine.run(join_all(functions));
+    std::mem::take(&mut locked(&timing.seconds))
+}
+
+/// A probe under way.
+struct Timing {
+    services: Services,
+    starts: Starts,
+    engine: Engine,
+    profile: Profile<f64>,
+    probe: Probe,
+    seconds: Mutex<Vec<f64>>,
+}
+
+impl Timing {
+    fn now_s(&self) -> f64 {
+        self.engine.now() as f64 * 1e-9
+    }
+
+    fn note(&self, seconds: f64) {
+        locked(&self.seconds).push(seconds);
+    }
+
+    /// Times the operations of one function.
+    async fn function(&self, function: u64) {
+        match self.probe.operation {
+            Operation::Get | Operation::Put | Operation::InstanceGet => {
+                self.requests(function).await;
+            }
+            Operation::Download | Operation::Upload => self.bulk(function).await,
+            Operation::WarmStart if self.probe.functions > 1 => {
+                self.starts.call(&self.profile).await;
+                self.note(self.now_s());
+            }
+            Operation::WarmStart => {
+                for _ in 0..self.probe.rounds {
+                    let began = self.now_s();
+                    self.starts.call(&self.profile).await;
+                    self.note(self.now_s() - began);
+                }
+            }
+            Operation::ColdStart | Operation::Sandbox | Operation::Init => {
+                for _ in 0..self.probe.rounds {
+                    self.cold_start().await;
+                }
+            }
+            Operation::Compute => {
+                for _ in 0..self.probe.rounds {
+                    let station = self.station(function);
+                    let began = self.now_s();
+                    station.compute(1.0, 1.0).await;
+                    self.note(self.now_s() - began);
+                }
+            }
+        }
+    }
+
+    async fn cold_start(&self) {
+        let (placed_s, init_s) = self.starts.sandbox_s(&self.profile);
+        match self.probe.operation {
+            Operation::Sandbox => self.note(placed_s),
+            Operation::Init => self.note(init_s),
+            _ => {
+                let began = self.now_s();
+                self.starts.call(&self.profile).await;
+                self.note(self.now_s() - began + placed_s + init_s);
+            }
+        }
+    }
+
+    /// Times requests to the object store.
+    async fn requests(&self, function: u64) {
+        let station = Arc::new(self.station(function));
+        let objects = objects_of(&station);
+        if !self.probe.is_new_connection {
+            let _ = objects.get(BUCKET, "none").await;
+        }
+        let streams = (0..self.probe.streams).map(|stream| {
+            let objects = objects.clone();
+            async move {
+                for _ in 0..self.probe.rounds {
+                    let began = self.now_s();
+                    self.request(&*objects, stream).await;
+                    self.note(self.now_s() - began);
+                }
+            }
+        });
+        join_all(streams).await;
+    }
+
+    async fn request(&self, objects: &dyn ObjectStore, stream: usize) {
+        // Sizes in memory are never refused.
+        if self.probe.operation == Operation::Put {
+            let body = Payload::Phantom {
+                bytes: self.probe.bytes,
+            };
+            let _ = objects.put(BUCKET, &format!("put-{stream}"), body).await;
+        } else {
+            let _ = objects.get(BUCKET, "object").await;
+        }
+    }
+
+    /// Times bulk data over all streams of a function.
+    async fn bulk(&self, function: u64) {
+        let station = self.station(function);
+        let server = Resource::new(&self.engine, f64::INFINITY);
+        let service = ServiceModel::unlimited();
+        let direction = match self.probe.operation {
+            Operation::Upload => Direction::Write,
+            _ => Direction::Read,
+        };
+        let began = self.now_s();
+        let each = self.probe.bytes / self.probe.streams as u64;
+        let streams =
+            (0..self.probe.streams).map(|_| station.transfer(&service, &server, each, direction));
+        join_all(streams).await;
+        self.note(self.now_s() - began);
+    }
+
+    /// Makes the station of a function, or of an instance.
+    fn station(&self, function: u64) -> Station {
+        let (profile, probe) = (&self.profile, &self.probe);
+        let (model, memory_mb) = (&profile.function, probe.memory_mb);
+        let is_instance = probe.operation == Operation::InstanceGet;
+        let credit = (model.network_credit.as_ref()).filter(|_| !is_instance);
+        let interpreted = profile.interpreted();
+        let spec = StationSpec {
+            vcpus: if is_instance {
+                profile.instance.vcpus
+            } else {
+                model.vcpus(memory_mb)
+            },
+            arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
+            bytes_per_s: if is_instance {
+                profile.instance.bytes_per_s
+            } else {
+                model.bytes_per_s(memory_mb)
+            },
+            network: Arc::new(Network::new(credit)),
+            interpreted: interpreted.filter(|_| probe.client != ProbeClient::Compiled),
+            has_codec: probe.client == ProbeClient::Interpreted,
+            compute_spread: model.compute_spread.clone(),
+        };
+        let draws = Draws::new(profile.draws, hash::mix(1, function));
+        Station::new(
+            &self.engine,
+            None,
+            &self.services,
+            &ArithmeticMeter::default(),
+            &spec,
+            Chance::of(draws),
+        )
+    }
+}
