@@ -101,11 +101,16 @@ pub fn simulated() -> &'static Page {
 }
 
 fn simulate(name: &str, experiment: &Path) -> Page {
+    simulate_with(name, experiment, &[])
+}
+
+fn simulate_with(name: &str, experiment: &Path, options: &[&str]) -> Page {
     let directory = kept(name);
     let _ = fs::remove_dir_all(&directory);
     let output = program()
         .arg("run")
         .arg(experiment)
+        .args(options)
         .arg("--out")
         .arg(&directory)
         .output()
@@ -123,6 +128,32 @@ pub fn table2() -> &'static Page {
             "table2",
             &experiments().join("cost-performance/table2.yaml"),
         )
+    })
+}
+
+/// Shipped experiments, simulated: all systems once, towards a target, sweeps, tables
+/// with and without published figures.
+pub fn shipped() -> &'static [Page] {
+    static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
+    PAGES.get_or_init(|| {
+        let files = [
+            "smoke",
+            "own-model",
+            "cost-performance/crossing",
+            "cost-performance/figure2",
+            "cost-performance/table2-causes",
+            "cost-performance/workers",
+            "kubeml/batches",
+            "p2p/compression",
+            "p2p/peers",
+            "p2p/table2",
+        ];
+        let page = |file: &&str| {
+            let experiment = experiments().join(format!("{file}.yaml"));
+            let name = format!("shipped-{}", file.replace('/', "-"));
+            simulate_with(&name, &experiment, &["--platform", "sim"])
+        };
+        files.iter().map(page).collect()
     })
 }
 
