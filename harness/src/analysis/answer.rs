@@ -29,7 +29,7 @@ impl Answer {
         let names = names(summaries);
         let settings = settings(rows, &names, target(claims));
         let origin = match figures_of(platform) {
-            Figures::Simulated => ", simulated",
+            Figures::Simulated => " (simulated)",
             Figures::Measured => "",
         };
         Self {
@@ -40,8 +40,8 @@ impl Answer {
     }
 
     /// Returns the answer of several runs, with what `verdicts` say of all.
-    pub(super) fn of_runs(settings: &[Setting<'_>], conclusions: String) -> Self {
-        let compared: Vec<&Setting<'_>> = settings.iter().filter(|one| one.is_compared()).collect();
+    pub(super) fn of_runs(settings: &[Setting], conclusions: String) -> Self {
+        let compared: Vec<&Setting> = settings.iter().filter(|one| one.is_compared()).collect();
         Self {
             fastest: counted("fastest", &compared, Setting::fastest),
             cheapest: format!(
@@ -80,8 +80,8 @@ pub fn target(claims: &[Claim]) -> Option<f64> {
         .max_by(f64::total_cmp)
 }
 
-fn fastest(settings: &[Setting<'_>], origin: &str) -> String {
-    let compared: Vec<&Setting<'_>> = settings.iter().filter(|one| one.is_compared()).collect();
+fn fastest(settings: &[Setting], origin: &str) -> String {
+    let compared: Vec<&Setting> = settings.iter().filter(|one| one.is_compared()).collect();
     match (compared.as_slice(), settings) {
         ([], [one]) => alone(one, origin),
         ([], [_, ..]) => {
@@ -92,7 +92,7 @@ fn fastest(settings: &[Setting<'_>], origin: &str) -> String {
         (several, _) if several.len() <= NAMED => {
             let each = several.iter().filter_map(|setting| {
                 let best = setting.fastest()?;
-                let seconds = format::seconds(best.seconds.mean?);
+                let seconds = duration(best.seconds.mean?);
                 Some(format!("{}: {} ({seconds})", setting.name, best.name))
             });
             let each: Vec<String> = each.collect();
@@ -104,30 +104,30 @@ fn fastest(settings: &[Setting<'_>], origin: &str) -> String {
 }
 
 /// Returns the sentence on the only row.
-fn alone(setting: &Setting<'_>, origin: &str) -> String {
+fn alone(setting: &Setting, origin: &str) -> String {
     let Some(row) = setting.contenders.first() else {
         return String::new();
     };
-    let seconds = format::or_unknown(row.seconds.mean, format::seconds);
+    let seconds = format::or_unknown(row.seconds.mean, duration);
     let name = &row.name;
     format!("{name} takes {seconds} {}{origin}.", setting.basis())
 }
 
-fn fastest_of(setting: &Setting<'_>, origin: &str) -> String {
+fn fastest_of(setting: &Setting, origin: &str) -> String {
     let (order, basis) = (setting.by_seconds(), setting.basis());
     let [best, next, ..] = order.as_slice() else {
         return String::new();
     };
-    let seconds = |row: &Contender<'_>| format::or_unknown(row.seconds.mean, format::seconds);
+    let seconds = |row: &Contender| format::or_unknown(row.seconds.mean, duration);
     let mut text = format!("Fastest: {}, {} {basis}{origin}", best.name, seconds(best));
     // A lead that the trials do not decide is none.
-    let is_close = |row: &&Contender<'_>| {
+    let is_close = |row: &&Contender| {
         let apart = best.time_ratio(row);
         apart.ci95.is_some_and(|[low, _]| low <= 1.0)
     };
     let close: Vec<&str> = (order[1..].iter())
         .filter(is_close)
-        .map(|row| row.name)
+        .map(|row| row.name.as_str())
         .collect();
     match close.as_slice() {
         [] => text.push_str(&format!("; next: {}, {}", next.name, seconds(next))),
@@ -149,13 +149,13 @@ fn fastest_of(setting: &Setting<'_>, origin: &str) -> String {
     text
 }
 
-fn cheapest(settings: &[Setting<'_>], origin: &str) -> String {
-    let compared: Vec<&Setting<'_>> = settings.iter().filter(|one| one.is_compared()).collect();
+fn cheapest(settings: &[Setting], origin: &str) -> String {
+    let compared: Vec<&Setting> = settings.iter().filter(|one| one.is_compared()).collect();
     match (compared.as_slice(), settings) {
         ([], [one]) => one.contenders.first().map_or_else(String::new, |row| {
             let usd = format::or_unknown(row.usd.mean, format::usd);
             let basis = one.basis();
-            format!("It costs {usd} {basis}{origin}, with everything billed.")
+            format!("It costs {usd} {basis} with everything billed{origin}.")
         }),
         ([], _) => String::new(),
         ([one], _) => cheapest_of(one, origin),
@@ -169,7 +169,7 @@ fn cheapest(settings: &[Setting<'_>], origin: &str) -> String {
             let each: Vec<String> = each.collect();
             let what = several.first().map_or_else(String::new, |one| one.basis());
             format!(
-                "Cheapest {what}{origin}, with everything billed: {}.",
+                "Cheapest {what} with everything billed{origin}: {}.",
                 each.join("; ")
             )
         }
@@ -181,7 +181,7 @@ fn cheapest(settings: &[Setting<'_>], origin: &str) -> String {
     }
 }
 
-fn cheapest_of(setting: &Setting<'_>, origin: &str) -> String {
+fn cheapest_of(setting: &Setting, origin: &str) -> String {
     let Some(best) = setting.cheapest() else {
         return String::new();
     };
@@ -189,7 +189,7 @@ fn cheapest_of(setting: &Setting<'_>, origin: &str) -> String {
     let place = kinds[usize::from(best.on_functions)];
     let usd = format::or_unknown(best.usd.mean, format::usd);
     let mut text = format!(
-        "Cheapest: {} {place}, {usd} {}{origin} with everything billed",
+        "Cheapest: {} {place}, {usd} {} with everything billed{origin}",
         best.name,
         setting.basis()
     );
@@ -211,7 +211,7 @@ fn cheapest_of(setting: &Setting<'_>, origin: &str) -> String {
 }
 
 /// Returns how the cheapest row of a setting compares with the other kind of host.
-fn beside(setting: &Setting<'_>) -> String {
+fn beside(setting: &Setting) -> String {
     let cheapest = |on_functions| setting.cheapest_on(on_functions);
     match (cheapest(true), cheapest(false)) {
         (Some(functions), Some(instances)) => {
@@ -224,10 +224,10 @@ fn beside(setting: &Setting<'_>) -> String {
 }
 
 /// Returns which systems lead how many of several settings.
-fn counted<'a>(
+fn counted(
     word: &str,
-    settings: &[&Setting<'a>],
-    best: impl Fn(&Setting<'a>) -> Option<Contender<'a>>,
+    settings: &[&Setting],
+    best: impl Fn(&Setting) -> Option<Contender>,
 ) -> String {
     let mut leads: Vec<(String, usize)> = Vec::new();
     for leader in settings.iter().filter_map(|setting| best(setting)) {
@@ -264,7 +264,7 @@ fn counted<'a>(
 }
 
 /// Returns in how many settings functions cost less than rented instances.
-fn against_instances(settings: &[&Setting<'_>]) -> String {
+fn against_instances(settings: &[&Setting]) -> String {
     let factors: Vec<f64> = settings
         .iter()
         .filter_map(|setting| {
@@ -290,12 +290,21 @@ fn against_instances(settings: &[&Setting<'_>]) -> String {
     )
 }
 
+/// Returns a length of time in the unit that suits it.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        long if long >= 7200.0 => format!("{} h", format::number(long / 3600.0)),
+        middle if middle >= 120.0 => format!("{} min", format::number(middle / 60.0)),
+        short => format::seconds(short),
+    }
+}
+
 fn quotient(value: Estimate, divisor: Estimate) -> Option<f64> {
     let (value, divisor) = (value.mean?, divisor.mean?);
     (divisor > 0.0).then(|| value / divisor)
 }
 
-impl Contender<'_> {
+impl Contender {
     /// Returns the ratio of another row's seconds to this one's, over the trials
     /// that both have.
     fn time_ratio(&self, other: &Self) -> Estimate {

@@ -236,7 +236,7 @@ fn answer(items: &[ItemOverview], runs: &[Option<AnalysedRun>]) -> Answer {
             (&run.analysis, names, target(claims))
         })
         .collect();
-    let settings: Vec<Setting<'_>> = (runs.iter())
+    let settings: Vec<Setting> = (runs.iter())
         .flat_map(|(analysis, names, target)| settings(&analysis.rows, names, *target))
         .collect();
     let claims = items.iter().flat_map(|item| &item.claims);

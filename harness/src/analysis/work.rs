@@ -11,11 +11,11 @@ use crate::format;
 const SAME: f64 = 0.05;
 
 /// Rows with the same model, data and work.
-pub(super) struct Setting<'a> {
+pub(super) struct Setting {
     /// What distinguishes it from the other settings of the run.
     pub name: String,
     /// Rows that have figures.
-    pub contenders: Vec<Contender<'a>>,
+    pub contenders: Vec<Contender>,
     /// Rows that did not reach the target accuracy.
     pub left_out: usize,
     /// Whether figures are of virtual time.
@@ -25,9 +25,9 @@ pub(super) struct Setting<'a> {
 
 /// A row with what it takes for the work.
 #[derive(Clone)]
-pub(super) struct Contender<'a> {
-    /// The row's name in reports.
-    pub name: &'a str,
+pub(super) struct Contender {
+    /// The row's name in reports, without the model: it is that of the setting.
+    pub name: String,
     /// Title of its system.
     pub system: String,
     /// Seconds per epoch, or to the target.
@@ -42,7 +42,7 @@ pub(super) struct Contender<'a> {
     pub trials: usize,
 }
 
-impl<'a> Setting<'a> {
+impl Setting {
     /// Returns whether several rows do this work.
     pub fn is_compared(&self) -> bool {
         self.contenders.len() > 1
@@ -57,46 +57,43 @@ impl<'a> Setting<'a> {
     }
 
     /// Returns the rows, the fastest first.
-    pub fn by_seconds(&self) -> Vec<Contender<'a>> {
+    pub fn by_seconds(&self) -> Vec<Contender> {
         let mut order = self.contenders.clone();
-        let key = |row: &Contender<'_>| row.seconds.mean.unwrap_or(f64::INFINITY);
+        let key = |row: &Contender| row.seconds.mean.unwrap_or(f64::INFINITY);
         order.sort_by(|a, b| key(a).total_cmp(&key(b)));
         order
     }
 
     /// Returns the fastest row.
-    pub fn fastest(&self) -> Option<Contender<'a>> {
+    pub fn fastest(&self) -> Option<Contender> {
         self.by_seconds().into_iter().next()
     }
 
     /// Returns the cheapest row.
-    pub fn cheapest(&self) -> Option<Contender<'a>> {
+    pub fn cheapest(&self) -> Option<Contender> {
         least(self.contenders.iter())
     }
 
     /// Returns the cheapest row on functions, or on rented instances.
-    pub fn cheapest_on(&self, functions: bool) -> Option<Contender<'a>> {
+    pub fn cheapest_on(&self, functions: bool) -> Option<Contender> {
         let rows = self.contenders.iter();
         least(rows.filter(|row| row.on_functions == functions))
     }
 }
 
-fn least<'a, 'r>(rows: impl Iterator<Item = &'r Contender<'a>>) -> Option<Contender<'a>>
-where
-    'a: 'r,
-{
-    let usd = |row: &Contender<'_>| row.usd.mean.unwrap_or(f64::INFINITY);
+fn least<'r>(rows: impl Iterator<Item = &'r Contender>) -> Option<Contender> {
+    let usd = |row: &Contender| row.usd.mean.unwrap_or(f64::INFINITY);
     rows.min_by(|a, b| usd(a).total_cmp(&usd(b))).cloned()
 }
 
 /// Returns the run's settings, in the order of its rows. With a target, the work
 /// is to reach it; else, it is an epoch of as many samples.
-pub(super) fn settings<'a>(
-    rows: &'a [RowAnalysis],
-    names: &'a [String],
+pub(super) fn settings(
+    rows: &[RowAnalysis],
+    names: &[String],
     target: Option<f64>,
-) -> Vec<Setting<'a>> {
-    let mut groups: Vec<(Work<'a>, Setting<'a>)> = Vec::new();
+) -> Vec<Setting> {
+    let mut groups: Vec<(Work<'_>, Setting)> = Vec::new();
     for (row, name) in rows.iter().zip(names) {
         let work = Work::of(row, target);
         let place = groups.iter().position(|(known, _)| known.is_same(&work));
@@ -176,7 +173,7 @@ fn is_close(a: f64, b: f64) -> bool {
 }
 
 /// Names each setting by what differs between them.
-fn name_settings(groups: &mut [(Work<'_>, Setting<'_>)]) {
+fn name_settings(groups: &mut [(Work<'_>, Setting)]) {
     let parts: [fn(&Work<'_>) -> String; 3] = [
         |work| work.model.to_owned(),
         |work| work.dataset.to_owned(),
@@ -202,11 +199,7 @@ fn name_settings(groups: &mut [(Work<'_>, Setting<'_>)]) {
 }
 
 /// Returns a row's figures; nothing without them, or without the target.
-fn contender<'a>(
-    row: &'a RowAnalysis,
-    name: &'a str,
-    target: Option<f64>,
-) -> Option<Contender<'a>> {
+fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Contender> {
     let job = &row.planned.row.job;
     let seconds_of = |trial: &TrialAnalysis| match target {
         Some(target) => trial.time_to_accuracy(target),
@@ -228,7 +221,7 @@ fn contender<'a>(
     seconds.mean?;
     let times = row.succeeded();
     Some(Contender {
-        name,
+        name: name.replace(&format!(" · {}", job.model), ""),
         system: find(&job.system)
             .map_or_else(|| job.system.clone(), |system| system.title().to_owned()),
         seconds,

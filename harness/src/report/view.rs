@@ -275,7 +275,9 @@ fn verdicts_title(summary: &Summary, provenance: Provenance) -> String {
     if verdicts.any(|verdict| verdict.kind.is_of_paper()) {
         format!("Published against {provenance}")
     } else {
-        "Findings of this project".into()
+        let own = |verdict: &Verdict| verdict.kind == ClaimKind::Own;
+        let titles = ["Checks", "Findings of this project"];
+        titles[usize::from(summary.verdicts.iter().any(own))].into()
     }
 }
 

@@ -443,7 +443,7 @@ fn label(chart: &Lines<'_>, line: &Line) -> String {
     let value = (chart.y.format)(value);
     // A long name gives way to the plane.
     let name = shortened(&line.name, 230.0);
-    format!("{name} {value}{end}")
+    format!("{name}: {value}{end}")
 }
 
 fn at_point(chart: &Lines<'_>, line: &Line, [x, y]: [f64; 2]) -> String {
@@ -521,7 +521,7 @@ mod tests {
         let drawn = lines(&chart, Size::Wide).unwrap_or_default();
         assert_eq!(drawn.matches("arrow s1 head").count(), 1);
         assert!(
-            drawn.contains("m 0.6, censored") && drawn.contains(">80 %<"),
+            drawn.contains("m: 0.6, censored") && drawn.contains(">80 %<"),
             "{drawn}"
         );
     }

@@ -8,7 +8,7 @@ const RADIUS: f64 = 5.5;
 
 /// Share of the points that must have room for their names beside them; else, all
 /// names stand in the legend.
-const ENOUGH: f64 = 0.6;
+const ENOUGH: f64 = 0.4;
 
 /// Points up to which each has a name of its own; of more, the legend names systems.
 const MOST_NAMES: usize = 24;
