@@ -231,7 +231,8 @@
         group.addEventListener("blur", hide);
       }
     }
-    window.addEventListener("scroll", hide, { passive: true });
+    // Focus may scroll: what has it keeps its tip.
+    window.addEventListener("scroll", () => { if (!document.activeElement?.closest("svg.chart")) hide(); }, { passive: true });
   }
 
   // --- Out of the page: a figure as an image that stands alone, its figures as CSV.

@@ -123,7 +123,8 @@ fn fastest_of(setting: &Setting, origin: &str) -> String {
     // A lead that the trials do not decide is none.
     let is_close = |row: &&Contender| {
         let apart = best.time_ratio(row);
-        apart.ci95.is_some_and(|[low, _]| low <= 1.0)
+        let is_equal = apart.mean.is_some_and(|ratio| ratio < SLIGHTLY);
+        is_equal || apart.ci95.is_some_and(|[low, _]| low <= 1.0)
     };
     let close: Vec<&str> = (order[1..].iter())
         .filter(is_close)

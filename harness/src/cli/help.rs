@@ -95,11 +95,10 @@ pub fn with_help(mut command: Command) -> Command {
             .collect();
         command = command.mut_subcommand(verb, |verb| verb.after_help(format!("Examples:{lines}")));
     }
-    let (verbs, output) = (groups(&command), output(&command));
+    let verbs = groups(&command);
     command.help_template(format!(
         "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}\
-         Output of every verb:\n{output}\nOptions:\n{{options}}\n\n\
-         Start with: epochcost run experiments/smoke.yaml{{after-help}}"
+         Options:\n{{options}}\n\nStart with: epochcost run experiments/smoke.yaml{{after-help}}"
     ))
 }
 
@@ -119,26 +118,6 @@ fn groups(command: &Command) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Returns the options that every verb has.
-fn output(command: &Command) -> String {
-    let global = command
-        .get_arguments()
-        .filter(|option| option.is_global_set());
-    global
-        .map(|option| {
-            let short = option
-                .get_short()
-                .map_or("   ".to_owned(), |short| format!("-{short},"));
-            let long = option.get_long().unwrap_or_default();
-            let help = option
-                .get_help()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            format!("  {short} --{long:<10} {help}\n")
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::data::default_directory;
 use crate::format::wrapped;
-use crate::platform::{Finding, PlatformOptions, platforms};
+use crate::platform::{Finding, PlatformOptions, cloud, platforms};
 use crate::results::Machine;
 use crate::ui::{Output, table};
 
@@ -132,18 +132,19 @@ fn readiness(findings: &[Finding]) -> Vec<String> {
     lines
 }
 
-/// Returns a line for each cloud platform of this build, or that it has none.
+/// Returns a line for each cloud platform: whether this build has its clients.
 fn clouds() -> Vec<String> {
     let clouds = platforms()
         .iter()
         .filter(|factory| factory.site().is_cloud());
-    let names: Vec<&str> = clouds.map(|factory| factory.name()).collect();
-    match names.as_slice() {
-        [] => vec!["aws: not in this build (cargo build --release --features aws)".to_owned()],
-        names => (names.iter())
-            .map(|name| format!("{name}: in this build; --{name} checks the account"))
-            .collect(),
-    }
+    let line = |name: &str| {
+        if cloud().is_ok() {
+            format!("{name}: in this build; --{name} checks the account")
+        } else {
+            format!("{name}: not in this build (cargo build --release --features {name})")
+        }
+    };
+    clouds.map(|factory| line(factory.name())).collect()
 }
 
 fn cores() -> Finding {

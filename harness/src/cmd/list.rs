@@ -111,9 +111,11 @@ fn list_systems(names: &[String], output: Output) -> Result<(), Error> {
 /// Columns of a terminal that name and title take.
 const ABOUT_AT: usize = 50;
 
-/// Returns the first sentence, and no more of it than there is room.
+/// Returns the name with its source, and no more of it than there is room.
 fn shortened(about: &str, room: Option<usize>) -> String {
-    let first = about.split_once(". ").map_or(about, |(first, _)| first);
+    let fidelities = [". paper:", ". code:", ". tuned:", "). "];
+    let ends = fidelities.iter().filter_map(|end| about.find(end));
+    let first = ends.min().map_or(about, |end| &about[..=end]);
     let first = first.trim_end_matches('.');
     match room {
         Some(room) if first.chars().count() > room => {
@@ -151,11 +153,14 @@ fn describe(line: &SystemLine) -> String {
         line.name,
         wrapped("  ", line.about)
     );
-    let functions = line.functions.iter();
-    let functions: Vec<String> = functions
-        .map(|(name, host)| format!("{name} on {}", host_name(*host)))
-        .collect();
-    text.push_str(&format!("\n  runs: {}", functions.join(", ")));
+    for host in [Host::Function, Host::Instance] {
+        let functions = line.functions.iter().filter(|(_, on)| **on == host);
+        let functions: Vec<&str> = functions.map(|(name, _)| *name).collect();
+        if !functions.is_empty() {
+            let first = format!("  on {}: ", host_name(host));
+            text.push_str(&format!("\n{}", wrapped(&first, &functions.join(", "))));
+        }
+    }
     for (fidelity, settings) in &line.settings {
         let Value::Object(settings) = settings else {
             text.push_str(&format!("\n  {fidelity}: not available"));

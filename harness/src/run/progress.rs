@@ -151,7 +151,10 @@ impl Following {
         });
         let result = match &outcome.failure {
             None => format!("{:.1} s{}{accuracy}", outcome.wall_s, self.origin),
-            Some(failure) => format!("failed after {:.1} s{}: {failure}", outcome.wall_s, self.origin),
+            Some(failure) => format!(
+                "failed after {:.1} s{}: {failure}",
+                outcome.wall_s, self.origin
+            ),
         };
         self.line(index, plan, &result);
         for warning in &outcome.warnings {

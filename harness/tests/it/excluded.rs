@@ -91,6 +91,7 @@ model: mobilenet
 workers: 4
 batch_size: 64
 batches_per_worker: 3
+epochs: 1
 evaluate: never
 simulation: {compute: [stated-flops], limits: false}
 systems: [allreduce]

@@ -153,8 +153,17 @@ impl Svg {
         self.polygon(&head, &format!("{class} head"));
     }
 
-    /// Draws text; `anchor` is `start`, `middle` or `end`.
+    /// Draws text; `anchor` is `start`, `middle` or `end`. Text that would leave the
+    /// image is moved inside.
     pub(super) fn text(&mut self, [x, y]: [f64; 2], anchor: &str, class: &str, text: &str) {
+        let width = text_width(text);
+        let left = match anchor {
+            "start" => x,
+            "middle" => x - width / 2.0,
+            _ => x - width,
+        };
+        let most = (self.width - width - 1.0).max(0.0);
+        let x = x + left.clamp(0.0, most) - left;
         let text = escape(text);
         self.add(format_args!(
             "<text x='{x:.1}' y='{y:.1}' text-anchor='{anchor}' class='{class}'>{text}</text>"
@@ -278,6 +287,19 @@ mod tests {
             short.ends_with('…') && text_width(&short) <= 80.0,
             "{short}"
         );
+    }
+
+    #[test]
+    fn text_stays_inside_its_image() {
+        let about = About {
+            id: "c",
+            title: "",
+            desc: "",
+        };
+        let mut svg = Svg::new(Size::Narrow, about);
+        svg.text([348.0, 10.0], "middle", "t", "10,000 s");
+        let moved = 350.0 - 1.0 - text_width("10,000 s") / 2.0;
+        assert!(svg.finish().contains(&format!("x='{moved:.1}'")));
     }
 
     #[test]
