@@ -190,6 +190,101 @@
     if (location.hash) remember();
   }
 
+  // --- Exact values: of the shape under the pointer, or of all shapes of the row
+  // that has the focus. A shape's title is what is shown without a script.
+
+  const exact = (shape) => Object.entries(shape.dataset).filter(([name]) => ["x", "y", "value"].includes(name)).map(([, value]) => value).join(", ");
+
+  const words = new Map(all("svg.chart :is([data-x], [data-value]) > title").map((title) => [title.parentNode, title.textContent]));
+
+  function makeTips() {
+    const tip = element("div", { id: "tip", hidden: true });
+    document.body.append(tip);
+    const shapes = "[data-x], [data-value]";
+    function show(text, box) {
+      tip.textContent = text;
+      tip.hidden = false;
+      const { width, height } = tip.getBoundingClientRect();
+      tip.style.left = `${Math.max(4, Math.min(innerWidth - width - 4, box.left + box.width / 2 - width / 2))}px`;
+      tip.style.top = `${box.top > height + 12 ? box.top - height - 8 : box.bottom + 8}px`;
+    }
+    const line = (shape) => `${words.get(shape) ?? ""}\nexactly ${exact(shape)}`;
+    const hide = () => { tip.hidden = true; };
+    for (const [shape] of words) {
+      // The browser's own tip would stand over this one.
+      shape.querySelector("title").remove();
+      shape.setAttribute("aria-label", words.get(shape));
+    }
+    for (const svg of all("svg.chart")) {
+      svg.addEventListener("pointerover", (event) => {
+        const shape = event.target.closest(shapes);
+        if (shape) show(line(shape), shape.getBoundingClientRect());
+      });
+      svg.addEventListener("pointerout", hide);
+      for (const group of all("g[data-name]", svg)) {
+        const own = all(shapes, group).filter((shape) => words.has(shape));
+        if (own.length === 0) continue;
+        group.setAttribute("tabindex", "0");
+        group.setAttribute("role", "img");
+        group.setAttribute("aria-label", own.slice(0, 8).map((shape) => words.get(shape)).join("; "));
+        group.addEventListener("focus", () => show(own.slice(0, 8).map(line).join("\n"), own[0].getBoundingClientRect()));
+        group.addEventListener("blur", hide);
+      }
+    }
+    // Focus may scroll: what has it keeps its tip.
+    window.addEventListener("scroll", () => { if (!document.activeElement?.closest("svg.chart")) hide(); }, { passive: true });
+  }
+
+  // --- Out of the page: a figure as an image that stands alone, its figures as CSV.
+
+  const kept = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "paint-order", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor"];
+
+  function save(name, type, text) {
+    const link = element("a", { href: `data:${type};charset=utf-8,${encodeURIComponent(text)}`, download: name });
+    link.click();
+  }
+
+  function asImage(svg) {
+    const copy = svg.cloneNode(true);
+    const shapes = [svg, ...all("*", svg)];
+    [copy, ...all("*", copy)].forEach((shape, i) => {
+      const style = getComputedStyle(shapes[i]);
+      for (const name of kept) if (style.getPropertyValue(name)) shape.setAttribute(name, style.getPropertyValue(name));
+      for (const name of ["class", "tabindex"]) shape.removeAttribute(name);
+    });
+    const [, , width, height] = svg.getAttribute("viewBox").split(" ");
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    copy.style.background = getComputedStyle(svg.closest("figure")).backgroundColor;
+    return new XMLSerializer().serializeToString(copy);
+  }
+
+  function asTable(svg) {
+    const cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const lines = all("g[data-name] :is([data-x], [data-value])", svg).map((shape) => {
+      const { x = "", y = "", value = "" } = shape.dataset;
+      const what = words.get(shape) ?? "";
+      return [shape.closest("g[data-name]").dataset.name, what, x, y, value].map(cell).join(",");
+    });
+    return ["name,what,x,y,value", ...lines, ""].join("\n");
+  }
+
+  function makeButtons() {
+    for (const figure of all("figure[data-figure]")) {
+      const shown = () => all("svg.chart", figure).find((svg) => svg.checkVisibility()) ?? figure.querySelector("svg.chart");
+      const button = (text, type, make) => {
+        const made = element("button", { type: "button", title: `Save this figure as ${text}` }, text);
+        made.addEventListener("click", () => save(`${figure.dataset.figure}.${text.toLowerCase()}`, type, make(shown())));
+        return made;
+      };
+      const bar = element("div", { className: "save" }, button("SVG", "image/svg+xml", asImage));
+      if (figure.querySelector("g[data-name] :is([data-x], [data-value])")) bar.append(button("CSV", "text/csv", asTable));
+      figure.append(bar);
+    }
+  }
+
+  makeTips();
+  makeButtons();
   all("table.sortable").forEach((table, i) => {
     table.id ||= `table-${i}`;
     makeSortable(table);

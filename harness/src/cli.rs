@@ -1,15 +1,18 @@
 //! The command line.
 
+mod help;
+
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
+use self::help::with_help;
 use crate::chain::chain;
 use crate::cmd;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::ui::{Output, eprint_line};
+use crate::ui::{Output, eprint_line, print_raw};
 
 /// When does serverless training pay? Runs training systems side by side and
 /// reports time, cost, communication and accuracy.
@@ -33,13 +36,23 @@ pub struct Cli {
 #[derive(Debug, Args)]
 struct Global {
     /// Print results as JSON on standard output; messages stay on standard error.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output", display_order = 100)]
     json: bool,
     /// Say more.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output", display_order = 101)]
     verbose: u8,
+    /// Show all columns of tables, however wide the terminal is.
+    #[arg(long, global = true, help_heading = "Output", display_order = 103)]
+    wide: bool,
     /// Say nothing but errors and results.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Output",
+        display_order = 102
+    )]
     quiet: bool,
 }
 
@@ -92,6 +105,11 @@ enum Verb {
     /// up, and whether the paper's conclusion survives it; with -v also of
     /// those that do. Findings are no failure: exits with 0.
     Audit(cmd::audit::Args),
+    /// Write an appendix for artefact evaluation, from the recorded reproduction.
+    ///
+    /// Fills in the form of EuroSys and SOSP 2026 in Markdown and LaTeX: claims C1,
+    /// C2, ... with the item, the command and the expected verdict of each.
+    Artifact(cmd::artifact::Args),
     /// Make and check datasets.
     Data(cmd::data::Args),
     /// Show the price book, or ask the Pricing API for another.
@@ -114,7 +132,11 @@ enum Verb {
 
 /// Parses the command line, runs the verb, and renders its error.
 pub async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut matches = with_help(Cli::command()).get_matches();
+    let cli = match Cli::from_arg_matches_mut(&mut matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let verbosity = if cli.global.quiet {
         -1
     } else {
@@ -123,11 +145,14 @@ pub async fn main() -> ExitCode {
     let output = Output {
         json: cli.global.json,
         verbosity,
+        wide: cli.global.wide,
     };
     match dispatch(cli.verb, output).await {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprint_line(format_args!("error: {}", chain(&error)));
+            let text = chain(&error);
+            eprint_line(format_args!("error: {text}"));
+            output.error(&text, error.exit() as u8);
             error.exit().into()
         }
     }
@@ -145,18 +170,17 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Report(args) => cmd::report::run(&args, output),
         Verb::Compare(args) => cmd::compare::run(&args, output),
         Verb::Audit(args) => cmd::audit::run(&args, output),
+        Verb::Artifact(args) => cmd::artifact::run(&args, output),
         Verb::Data(args) => cmd::data::run(&args, output),
         Verb::Prices(args) => cmd::prices::run(&args, output).await,
         Verb::List(args) => cmd::list::run(&args, output),
         Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
         Verb::Clean(args) => cmd::clean::run(&args, output).await,
         Verb::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Cli::command(),
-                "epochcost",
-                &mut std::io::stdout(),
-            );
+            // Into memory first: a reader that goes away (`| head`) is no error.
+            let (mut script, mut command) = (Vec::new(), Cli::command());
+            clap_complete::generate(shell, &mut command, "epochcost", &mut script);
+            print_raw(&script);
             Ok(Exit::Done)
         }
     }

@@ -3,13 +3,16 @@
 //! figure.
 
 pub mod agreement;
+pub mod answer;
 mod basis;
 mod causes;
 mod columns;
 pub mod comparison;
+mod conclusions;
 pub mod counts;
 mod figures;
 mod leads;
+pub(crate) mod names;
 pub mod overview;
 pub mod pace;
 pub mod record;
@@ -19,21 +22,26 @@ mod trial;
 mod usage;
 mod variation;
 mod verdicts;
-mod warnings;
+pub mod warnings;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{Host, Stage, StageSeconds, find};
 
+use self::answer::{Answer, target};
 use self::counts::{Agreements, Counts};
 use self::summary::{
-    RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans, Verdict,
+    Excluded, RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans,
+    Verdict,
 };
 use self::verdicts::Judge;
+use self::warnings::Warning;
 use crate::claims::{Claim, Estimate, Metric, Quantity, ratio};
 use crate::exit::Exit;
 use crate::metering::Invocation;
+use crate::platform::{Figures, figures_of};
 use crate::results::{
     Manifest, PlannedRow, ResultsError, RowDraws, RunDirectory, TrialId, TrialRow,
 };
@@ -45,6 +53,7 @@ pub use rules::{Circumstances, Fit, Rests, decide};
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub(crate) use trial::{epochs, total_seconds};
 pub use usage::Usages;
+pub(crate) use work::{epochs_are_alike, samples_per_epoch};
 
 /// A run, analysed.
 #[derive(Clone, Debug)]
@@ -53,8 +62,6 @@ pub struct Analysis {
     pub summary: Summary,
     /// Every planned row with its trials, in the experiment's order.
     pub rows: Vec<RowAnalysis>,
-    /// Warnings for readers of the results.
-    pub warnings: Vec<String>,
 }
 
 /// A row and its trials.
@@ -66,6 +73,8 @@ pub struct RowAnalysis {
     pub trials: Vec<TrialAnalysis>,
     /// Whether they sample the ranges of a simulation's constants.
     pub is_sampled: bool,
+    /// Whether its figures are of virtual time.
+    pub is_simulated: bool,
     /// Its figures over draws of a simulation's constants.
     pub draws: Option<RowDraws>,
 }
@@ -74,6 +83,11 @@ impl Analysis {
     /// Returns how a run with these results ends; see [`Summary::exit_status`].
     pub fn exit_status(&self) -> Exit {
         self.summary.exit_status()
+    }
+
+    /// Returns the warnings for readers of the results.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.summary.warnings
     }
 
     /// Returns the rows of which further trials could decide a claim.
@@ -143,9 +157,29 @@ impl RowAnalysis {
     /// Returns nothing as soon as one trial does not get there: a mean of those
     /// that do would be too short.
     fn time_to_accuracy(&self, target: f64) -> Estimate {
-        let times = self.succeeded();
-        let times: Option<Vec<f64>> = times.map(|trial| trial.time_to_accuracy(target)).collect();
-        self.of_values(&times.unwrap_or_default())
+        self.all_or_nothing(|trial| trial.time_to_accuracy(target))
+    }
+
+    /// Returns the mean seconds to the first evaluation with an accuracy of
+    /// `target`; nothing if a trial does not get there.
+    pub fn seconds_to(&self, target: f64) -> Estimate {
+        self.time_to_accuracy(target)
+    }
+
+    /// Returns the mean cost, with everything billed, to the first evaluation with
+    /// an accuracy of `target`; nothing if a trial does not get there.
+    pub fn usd_to(&self, target: f64) -> Estimate {
+        self.all_or_nothing(|trial| Some(trial.full.total_usd() * trial.share_to(target)?))
+    }
+
+    /// Returns the same by the paper's cost model.
+    pub fn paper_usd_to(&self, target: f64) -> Estimate {
+        self.all_or_nothing(|trial| Some(trial.paper.total_usd() * trial.share_to(target)?))
+    }
+
+    fn all_or_nothing(&self, value: impl Fn(&TrialAnalysis) -> Option<f64>) -> Estimate {
+        let values: Option<Vec<f64>> = self.succeeded().map(value).collect();
+        self.of_values(&values.unwrap_or_default())
     }
 
     fn of_values(&self, values: &[f64]) -> Estimate {
@@ -221,29 +255,31 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
     let verdicts: Vec<Verdict> = run
         .claims()
         .iter()
+        .filter(|claim| claim.excluded.is_none())
         .flat_map(|claim| judge.judge(claim))
         .collect();
     let platform = &run.manifest().platform;
+    let target = target(run.claims());
+    let summaries: Vec<RowSummary> = rows
+        .iter()
+        .map(|row| row_summary(row, run.manifest(), &verdicts, target))
+        .collect();
+    let order: Vec<TrialId> = run.trials()?.into_iter().map(|trial| trial.id).collect();
     let summary = Summary {
         schema_version: SUMMARY_VERSION,
         run_id: run.manifest().run_id.clone(),
         platform: platform.clone(),
         profile: (run.manifest().simulation.as_ref()).map(|record| record.profile.clone()),
-        rows: rows
-            .iter()
-            .map(|row| row_summary(row, run.manifest(), &verdicts))
-            .collect(),
+        answer: Answer::of(&rows, &summaries, run.claims(), &verdicts, platform),
+        target_accuracy: target,
+        excluded: run.claims().iter().filter_map(Excluded::of).collect(),
+        warnings: warnings::collect(run, &rows, &order),
+        rows: summaries,
         counts: Counts::of(verdicts.iter().map(|verdict| (verdict, !verdict.holds()))),
         agreements: Agreements::among(verdicts.iter()),
         verdicts,
     };
-    let order: Vec<TrialId> = run.trials()?.into_iter().map(|trial| trial.id).collect();
-    let warnings = warnings::collect(run, &rows, &order);
-    Ok(Analysis {
-        summary,
-        rows,
-        warnings,
-    })
+    Ok(Analysis { summary, rows })
 }
 
 fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
@@ -263,6 +299,7 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
     // What all trials of a simulation have in common.
     let simulation = run.manifest().simulation.as_ref();
     let is_sampled = simulation.is_some_and(|record| record.sample);
+    let is_simulated = figures_of(&run.manifest().platform) == Figures::Simulated;
     let function_price = simulation.and_then(|record| record.function_price.as_deref());
     let pace = pace::of_run(run.manifest());
     // Trials by planned row, with their steps.
@@ -295,13 +332,19 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
                 planned: planned.clone(),
                 trials,
                 is_sampled,
+                is_simulated,
                 draws: draws.remove(&planned.row.id),
             })
         })
         .collect()
 }
 
-fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> RowSummary {
+fn row_summary(
+    row: &RowAnalysis,
+    manifest: &Manifest,
+    verdicts: &[Verdict],
+    target: Option<f64>,
+) -> RowSummary {
     let (plan, job) = (&row.planned.row, &row.planned.row.job);
     let mean = |metric| row.estimate(metric).mean;
     let seconds = |stage| mean(Metric::Stage(stage, Quantity::Seconds));
@@ -350,6 +393,9 @@ fn row_summary(row: &RowAnalysis, manifest: &Manifest, verdicts: &[Verdict]) -> 
         peak_memory_mb: mean(Metric::PeakMemoryMb),
         cost_paper_usd: mean(Metric::CostPaperUsd),
         cost_full_usd: mean(Metric::CostFullUsd),
+        seconds_to_target: target.map(|target| row.seconds_to(target)),
+        cost_to_target_paper_usd: target.and_then(|target| row.paper_usd_to(target).mean),
+        cost_to_target_full_usd: target.and_then(|target| row.usd_to(target).mean),
         // Traffic, metered and by closed form.
         traffic: traffic(row, TrialAnalysis::exchange),
         closed_form: row.succeeded().find_map(|trial| trial.trial.closed_form),

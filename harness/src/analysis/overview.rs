@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::{Answer, target};
 use super::counts::{Agreements, Counts};
+use super::names::names;
 use super::record::RecordComparison;
 use super::summary::Verdict;
-use super::{Analysis, summarise, verdicts};
+use super::work::{Setting, settings};
+use super::{Analysis, conclusions, summarise, verdicts};
 use crate::claims::VerdictKind;
 use crate::exit::Exit;
 use crate::hash::sha256_of;
@@ -15,7 +18,7 @@ use crate::platform::{Figures, figures_of};
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
-pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
+pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 1 };
 
 /// A run and its analysis.
 #[derive(Clone, Debug)]
@@ -41,6 +44,10 @@ pub struct Overview {
     pub platform: Option<String>,
     /// Number of items that there were to choose from.
     pub catalogue: usize,
+    /// What was fastest and cheapest in how many settings, and which conclusions
+    /// hold. Since 2.1.
+    #[serde(default)]
+    pub answer: Answer,
     /// Verdicts over all items.
     pub counts: Counts,
     /// Statements of papers that are confirmed independently. Since 2.0.
@@ -168,11 +175,12 @@ impl Overview {
             .collect();
         Self {
             schema_version: OVERVIEW_VERSION,
-            exit_code: exit_status(&items) as u8,
+            exit_code: exit_status(asked(&items, &reproduction.asked)) as u8,
             asked: reproduction.asked.clone(),
             quick: reproduction.quick,
             platform: reproduction.platform.clone(),
             catalogue: reproduction.catalogue,
+            answer: answer(&items, runs),
             counts: counts(items.iter().flat_map(|item| &item.claims)),
             agreements: agreements(&items),
             record: None,
@@ -180,12 +188,19 @@ impl Overview {
         }
     }
 
-    /// Returns how a reproduction with these results ends:
+    /// Returns the items that the command asked for: all, if it named none. The
+    /// others are as they were recorded before.
+    pub fn asked_for(&self) -> Vec<&ItemOverview> {
+        asked(&self.items, &self.asked)
+    }
+
+    /// Returns how a reproduction with these results ends, by the items that were
+    /// asked for:
     /// [`Exit::Interrupted`] if it was not brought to its end, [`Exit::Lacks`]
     /// if nothing at all could be run here, [`Exit::Failed`] if an item or a
     /// trial failed or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
-        exit_status(&self.items)
+        exit_status(self.asked_for())
     }
 }
 
@@ -198,9 +213,40 @@ fn agreements(items: &[ItemOverview]) -> Agreements {
     Agreements::among(claims.map(|claim| &claim.verdict))
 }
 
-fn exit_status(items: &[ItemOverview]) -> Exit {
-    let is = |state: ItemState| move |item: &ItemOverview| item.state == state;
-    let has_failed = |item: &ItemOverview| {
+fn asked<'a>(items: &'a [ItemOverview], names: &[String]) -> Vec<&'a ItemOverview> {
+    let is_asked = |item: &&ItemOverview| {
+        names.is_empty() || names.iter().any(|name| is_named(name, &item.id))
+    };
+    items.iter().filter(is_asked).collect()
+}
+
+/// Returns whether `name` is an item's id, or the paper that it begins with.
+pub fn is_named(name: &str, id: &str) -> bool {
+    let name = name.trim_end_matches('/');
+    id == name || (id.strip_prefix(name)).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns the answer of all runs: settings of every run, and the published claims
+/// of every item.
+fn answer(items: &[ItemOverview], runs: &[Option<AnalysedRun>]) -> Answer {
+    let runs: Vec<(&Analysis, Vec<String>, Option<f64>)> = (runs.iter().flatten())
+        .map(|run| {
+            let claims = run.directory.claims();
+            let names = names(&run.analysis.summary.rows);
+            (&run.analysis, names, target(claims))
+        })
+        .collect();
+    let settings: Vec<Setting> = (runs.iter())
+        .flat_map(|(analysis, names, target)| settings(&analysis.rows, names, *target))
+        .collect();
+    let claims = items.iter().flat_map(|item| &item.claims);
+    let conclusions = conclusions::of_run(claims.map(|claim| &claim.verdict));
+    Answer::of_runs(&settings, conclusions)
+}
+
+fn exit_status(items: Vec<&ItemOverview>) -> Exit {
+    let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
+    let has_failed = |item: &&ItemOverview| {
         item.state == ItemState::Failed || item.failed_trials > 0 || item.counts.unexpected > 0
     };
     if items.iter().any(is(ItemState::Incomplete)) || items.iter().any(is(ItemState::NotReached)) {

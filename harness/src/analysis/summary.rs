@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::agreement::Agreement;
 use super::causes::Effect;
 use super::counts::{Agreements, Counts};
-use crate::claims::{Cell, ClaimKind, Estimate, Evidence, Known, Metric, VerdictKind};
+use super::warnings::Warning;
+use crate::claims::{Cell, Claim, ClaimKind, Estimate, Evidence, Known, Metric, VerdictKind};
 use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::TensorStoreChoice;
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 1 };
 
 /// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,18 @@ pub struct Summary {
     /// The platform profile of a simulated run. Since 1.1.
     #[serde(default)]
     pub profile: Option<String>,
+    /// What was fastest, what was cheapest, and which conclusions hold. Since 2.1.
+    #[serde(default)]
+    pub answer: Answer,
+    /// Test accuracy, in 0..=1, that a claim requires. Since 2.1.
+    #[serde(default)]
+    pub target_accuracy: Option<f64>,
+    /// Claims that options of the command exclude: they have no verdict. Since 2.1.
+    #[serde(default)]
+    pub excluded: Vec<Excluded>,
+    /// Warnings for readers of the results, by kind. Since 2.1.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
     /// Number of verdicts by kind of claim and of verdict. Since 2.0.
     pub counts: Counts,
     /// Statements of papers that the run confirms independently. Since 2.0.
@@ -100,6 +113,16 @@ pub struct RowSummary {
     pub cost_paper_usd: Option<f64>,
     /// Cost with everything counted.
     pub cost_full_usd: Option<f64>,
+    /// Seconds to the first evaluation with the target accuracy; null without a
+    /// target, its mean where a trial does not get there. Since 2.1.
+    #[serde(default)]
+    pub seconds_to_target: Option<Estimate>,
+    /// Cost by the paper's formula to that evaluation. Since 2.1.
+    #[serde(default)]
+    pub cost_to_target_paper_usd: Option<f64>,
+    /// Cost with everything counted to that evaluation. Since 2.1.
+    #[serde(default)]
+    pub cost_to_target_full_usd: Option<f64>,
     /// The exchange's traffic over workers and epochs.
     pub traffic: TrafficMeans,
     /// The exchange's traffic by closed form, without the counts that depend on timing.
@@ -122,6 +145,37 @@ pub struct RowSummary {
     pub replicas_identical: Option<bool>,
     /// The verdicts on this row.
     pub verdicts: Vec<Verdict>,
+}
+
+/// Three sentences that begin every report of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What was fastest.
+    pub fastest: String,
+    /// What was cheapest, and how it compares with rented instances.
+    pub cheapest: String,
+    /// Which conclusions of the paper hold, do not, and cannot be told.
+    pub conclusions: String,
+}
+
+/// A claim that options of the command exclude.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// The claim.
+    pub claim: String,
+    /// The options, and why the claim cannot be judged under them.
+    pub why: String,
+}
+
+impl Excluded {
+    /// Returns the claim with what excludes it, if something does.
+    pub fn of(claim: &Claim) -> Option<Self> {
+        let why = claim.excluded.clone()?;
+        Some(Self {
+            claim: claim.claim.clone(),
+            why,
+        })
+    }
 }
 
 /// Seconds by stage, in the paper's words.

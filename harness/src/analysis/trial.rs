@@ -219,6 +219,14 @@ impl TrialAnalysis {
         Some(reached - self.began_s?)
     }
 
+    /// Returns the share of the trial's epochs, by their seconds, that it took to
+    /// the first evaluation with an accuracy of `target`; null if none has it.
+    pub fn share_to(&self, target: f64) -> Option<f64> {
+        let all: f64 = self.epochs.iter().map(|epoch| epoch.seconds).sum();
+        let seconds = self.time_to_accuracy(target)?;
+        (all > 0.0).then(|| (seconds / all).clamp(0.0, 1.0))
+    }
+
     /// Returns the accuracy on the validation split after the last evaluated epoch, by the
     /// worker of the lowest rank; null if there is no such split.
     pub fn validation_accuracy(&self) -> Option<f64> {

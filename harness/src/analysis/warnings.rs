@@ -1,9 +1,8 @@
 //! Warnings for readers of the results.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
 
 use super::{RowAnalysis, variation};
 use crate::platform::{Site, site_of};
@@ -12,9 +11,63 @@ use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord, Trial
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
 const MB_PER_VCPU: f64 = 1769.0;
 
-/// Returns every warning, the most general ones first; equal texts are counted.
-/// `order` is every trial in the order in which they were run.
-pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
+/// A warning, with the rows that it is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// The warning; of several that differ in their numbers alone, the first.
+    pub text: String,
+    /// Ids of the rows that it is about; none of a warning about the whole run.
+    pub rows: Vec<String>,
+    /// How often it was given.
+    pub times: usize,
+}
+
+/// Rows that a line of text names; more are counted.
+const NAMED: usize = 3;
+
+impl Warning {
+    fn of_run(text: String) -> Self {
+        Self {
+            text,
+            rows: Vec::new(),
+            times: 1,
+        }
+    }
+
+    /// Returns it in a line, with the rows that it is about.
+    pub fn line(&self) -> String {
+        let times = match self.times {
+            times if times > self.rows.len().max(1) => format!(" ({times} times)"),
+            _ => String::new(),
+        };
+        match self.rows.as_slice() {
+            [] => format!("{}{times}", self.text),
+            [row] => format!("{row}: {}{times}", self.text),
+            rows => {
+                let named = rows.iter().take(NAMED).cloned().collect::<Vec<_>>();
+                let more = match rows.len().saturating_sub(NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let count = rows.len();
+                let named = named.join(", ");
+                format!("{count} rows ({named}{more}): {}{times}", self.text)
+            }
+        }
+    }
+}
+
+/// Returns every warning, the most general ones first; warnings that differ in
+/// their numbers alone are one. `order` is every trial in the order in which they
+/// were run.
+pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<Warning> {
+    let of_run = of_run(run, rows, order).into_iter().map(Warning::of_run);
+    let mut warnings: Vec<Warning> = of_run.collect();
+    warnings.extend(of_rows(rows));
+    warnings
+}
+
+fn of_run(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
     let mut warnings = run.warnings().to_vec();
     // The machine and the build.
     if site_of(&run.manifest().platform) == Some(Site::ThisMachine) {
@@ -60,9 +113,8 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
         let odd = variation::of(rows, order);
         warnings.extend(odd.iter().map(ToString::to_string));
     }
-    // Prices and rows.
+    // Prices.
     warnings.extend(stale_prices(run));
-    warnings.extend(of_rows(rows));
     warnings
 }
 
@@ -132,35 +184,97 @@ fn stale_prices(run: &RunDirectory) -> Option<String> {
     run.prices().stale(created.to_zoned(TimeZone::UTC).date())
 }
 
-fn of_rows(rows: &[RowAnalysis]) -> Vec<String> {
-    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
+fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
     for row in rows {
         let id = &row.planned.row.id;
         if row.trials.len() < row.planned.trials && row.planned.infeasible.is_none() {
             let (run, planned) = (row.trials.len(), row.planned.trials);
-            counted.insert(format!("{id}: {run} of {planned} trials were run"), 1);
+            add(
+                &mut warnings,
+                id,
+                &format!("{run} of {planned} trials were run"),
+            );
         }
         for trial in &row.trials {
             for text in &trial.trial.warnings {
-                *counted.entry(format!("{id}: {text}")).or_default() += 1;
+                add(&mut warnings, id, text);
             }
             if trial.trial.failure.is_none() && trial.traffic_matches == Some(false) {
-                *counted
-                    .entry(format!(
-                        "{id}: the metered exchange differs from its closed form"
-                    ))
-                    .or_default() += 1;
+                let text = "the metered exchange differs from its closed form";
+                add(&mut warnings, id, text);
             }
         }
     }
-    counted
-        .into_iter()
-        .map(|(text, times)| {
-            if times > 1 {
-                format!("{text} ({times} times)")
-            } else {
-                text
-            }
-        })
-        .collect()
+    warnings
+}
+
+/// Counts a warning about a row, with those of its kind.
+fn add(warnings: &mut Vec<Warning>, row: &str, text: &str) {
+    let kind = kind(text);
+    let found = warnings
+        .iter()
+        .position(|known| self::kind(&known.text) == kind);
+    let place = found.unwrap_or_else(|| {
+        warnings.push(Warning {
+            text: text.to_owned(),
+            ..Warning::default()
+        });
+        warnings.len() - 1
+    });
+    let warning = &mut warnings[place];
+    warning.times += 1;
+    if !warning.rows.iter().any(|known| known == row) {
+        warning.rows.push(row.to_owned());
+    }
+}
+
+/// Returns a text without its numbers.
+fn kind(text: &str) -> String {
+    let mut kind = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '#');
+        if !c.is_ascii_digit() {
+            kind.push(c);
+        } else if !kind.ends_with(is_number) {
+            kind.push('#');
+        }
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_that_differ_in_their_numbers_are_one() {
+        let mut warnings = Vec::new();
+        for (row, text) in [
+            (
+                "a",
+                "oversubscribed: functions of 4 workers, 1.16 vCPU each, shared 2 cores",
+            ),
+            (
+                "b",
+                "oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
+            ),
+            (
+                "b",
+                "oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
+            ),
+            ("b", "booting was not simulated"),
+        ] {
+            add(&mut warnings, row, text);
+        }
+        assert_eq!(warnings.len(), 2);
+        assert_eq!((warnings[0].rows.len(), warnings[0].times), (2, 3));
+        assert!(
+            warnings[0]
+                .line()
+                .starts_with("2 rows (a, b): oversubscribed")
+        );
+        assert!(warnings[0].line().ends_with("(3 times)"));
+        assert_eq!(warnings[1].line(), "b: booting was not simulated");
+    }
 }

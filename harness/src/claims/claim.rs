@@ -85,6 +85,10 @@ pub struct Claim {
     /// of the simulation state: an agreement is then by construction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_in: Option<String>,
+    /// Options of the command that keep it from being judged, with the reason: it
+    /// then has no verdict. An experiment file does not state it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excluded: Option<String>,
     /// The verdict that is expected. Any other makes the run exit with 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<VerdictKind>,

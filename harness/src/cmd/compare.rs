@@ -15,7 +15,7 @@ use crate::results::{RunDirectory, SchemaVersion};
 use crate::ui::{Output, table};
 
 /// The version of what `compare --json` prints.
-const COMPARE_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+const COMPARE_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// `compare`.
 #[derive(Debug, clap::Args)]
@@ -91,6 +91,8 @@ struct Compared<'a> {
     before: Side<'a>,
     after: Side<'a>,
     threshold_percent: f64,
+    /// Time, cost and everything else, a sentence each. Since 1.1.
+    answer: [String; 3],
     comparison: &'a Comparison,
 }
 
@@ -139,6 +141,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         before: Side::of(&before),
         after: Side::of(&after),
         threshold_percent: args.threshold,
+        answer: answer(&comparison),
         comparison: &comparison,
     });
     let is_named = |(word, _): &(&str, usize)| {
@@ -156,8 +159,9 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 fn opened(path: &std::path::Path, output: Output) -> Result<(RunDirectory, Analysis), Error> {
     let run = RunDirectory::open_whole(path)?;
     let analysis = analysis::summarise(&run)?;
-    for warning in &analysis.warnings {
-        output.detail(format_args!("{}: warning: {warning}", path.display()));
+    for warning in analysis.warnings() {
+        let line = warning.line();
+        output.detail(format_args!("{}: warning: {line}", path.display()));
     }
     Ok((run, analysis))
 }
@@ -165,7 +169,10 @@ fn opened(path: &std::path::Path, output: Output) -> Result<(RunDirectory, Analy
 /// The comparison for people. Without `all`, metrics that are the same are
 /// named only.
 fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
-    let mut parts: Vec<String> = comparison.rows.iter().map(|row| of_row(row, all)).collect();
+    let answer = answer(comparison).into_iter();
+    let answer: Vec<String> = answer.map(|sentence| wrapped("", &sentence)).collect();
+    let rows = comparison.rows.iter().map(|row| of_row(row, all));
+    let mut parts: Vec<String> = std::iter::once(answer.join("\n")).chain(rows).collect();
     for (run, ids) in [
         ("first", &comparison.only_before),
         ("second", &comparison.only_after),
@@ -198,6 +205,65 @@ fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
     }
     parts.push(legend);
     parts.join("\n\n")
+}
+
+/// Returns the comparison in three sentences: time, cost, and everything else.
+fn answer(comparison: &Comparison) -> [String; 3] {
+    let of = |metric: Metric| -> Vec<(&str, &MetricComparison)> {
+        let rows = comparison.rows.iter();
+        rows.filter_map(|row| {
+            let found = row.metrics.iter().find(|known| known.metric == metric)?;
+            Some((row.id.as_str(), found))
+        })
+        .collect()
+    };
+    let known = [Metric::SecondsPerEpoch, Metric::CostFullUsd];
+    let rest: Vec<&MetricComparison> = (comparison.rows.iter())
+        .flat_map(|row| &row.metrics)
+        .filter(|metric| !known.contains(&metric.metric))
+        .collect();
+    let changed = |metric: &&&MetricComparison| metric.change != Change::Same;
+    let changes = rest.iter().filter(changed).count();
+    let rest = match changes {
+        0 => format!("All other metrics are the same ({} compared).", rest.len()),
+        changes => format!(
+            "Of {} other metrics, {changes} are not the same.",
+            rest.len()
+        ),
+    };
+    [
+        sentence("Time", &of(known[0])),
+        sentence("Cost with everything billed", &of(known[1])),
+        rest,
+    ]
+}
+
+/// Returns how a metric changed over the rows, with the row that changed most.
+fn sentence(name: &str, rows: &[(&str, &MetricComparison)]) -> String {
+    let mut words: Vec<(&str, usize)> = Vec::new();
+    for (_, metric) in rows {
+        match words.iter_mut().find(|(word, _)| *word == metric.word) {
+            Some((_, count)) => *count += 1,
+            None => words.push((metric.word, 1)),
+        }
+    }
+    let counted: Vec<String> = (words.iter())
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    let is_change = |change| matches!(change, Change::Less | Change::More);
+    let distance = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    let most = rows
+        .iter()
+        .filter(|(_, metric)| is_change(metric.change))
+        .max_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)));
+    let most = most.map_or(String::new(), |(id, metric)| {
+        let ratio = format::or_unknown(metric.ratio, format::number);
+        format!("; most in {id}, {ratio} times what it was")
+    });
+    match rows.len() {
+        0 => format!("{name}: not compared."),
+        rows => format!("{name}: of {rows} rows {}{most}.", counted.join(", ")),
+    }
 }
 
 fn of_row(row: &RowComparison, all: bool) -> String {

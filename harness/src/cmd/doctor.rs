@@ -5,7 +5,8 @@ use epochcost_datasets::{self as datasets, Origin};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::data::default_directory;
-use crate::platform::{Finding, PlatformOptions, platforms};
+use crate::format::wrapped;
+use crate::platform::{Finding, PlatformOptions, cloud, platforms};
 use crate::results::Machine;
 use crate::ui::{Output, table};
 
@@ -61,9 +62,89 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             ]
         })
         .collect();
-    output.text(table(["what", "", "found", "remedy"], &rows));
+    output.text(findings_text(&rows, output.width()));
+    output.text(format!("\n{}", readiness(&findings).join("\n")));
     output.json(&findings);
     Ok(Exit::Done)
+}
+
+/// Returns the findings as a table with the remedies below it, each once: they are
+/// sentences, and too long for a column.
+fn findings_text(rows: &[[String; 4]], width: Option<usize>) -> String {
+    let found = rows.iter().map(|[what, mark, found, _]| {
+        let room = width.map(|width| width.saturating_sub(40));
+        let cut = found.chars().count() > room.unwrap_or(usize::MAX);
+        let found = if cut {
+            let room = room.unwrap_or(0).saturating_sub(1);
+            format!("{}…", found.chars().take(room).collect::<String>())
+        } else {
+            found.clone()
+        };
+        [what.clone(), mark.clone(), found]
+    });
+    let mut text = table(["what", "", "found"], &found.collect::<Vec<_>>());
+    let mut remedies: Vec<(&str, Vec<&str>)> = Vec::new();
+    for [what, _, _, remedy] in rows.iter().filter(|row| !row[3].is_empty()) {
+        match remedies.iter_mut().find(|(known, _)| known == remedy) {
+            Some((_, names)) => names.push(what),
+            None => remedies.push((remedy, vec![what])),
+        }
+    }
+    for (remedy, names) in remedies {
+        let line = wrapped("  ", &format!("{}: {remedy}", names.join(", ")));
+        text.push_str(&format!("\n{line}"));
+    }
+    text
+}
+
+/// Returns a line for each way to run: whether this machine is ready for it, or what
+/// is missing.
+fn readiness(findings: &[Finding]) -> Vec<String> {
+    let missing = |is_of: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        let all = findings.iter().filter(|finding| is_of(&finding.what));
+        all.filter(|finding| !finding.ok)
+            .map(|finding| finding.what.as_str())
+            .collect()
+    };
+    let line = |name: &str, missing: &[&str], otherwise: &str| {
+        if missing.is_empty() {
+            format!("{name}: ready")
+        } else {
+            format!("{name}: not ready ({otherwise}): {}", missing.join(", "))
+        }
+    };
+    let gpu = missing(&|what| matches!(what, "CUDA" | "worker on CUDA"));
+    let real = missing(&|what| what.starts_with("real services"));
+    let worker = missing(&|what| what == "worker");
+    let limits = missing(&|what| what.contains("of functions") || what == "size of /tmp");
+    let mut lines = vec![line("this machine", &worker, "the first run builds it")];
+    if !limits.is_empty() {
+        lines.push(format!("this machine, not enforced: {}", limits.join(", ")));
+    }
+    lines.push(line("this machine, --services real", &real, "install them"));
+    lines.push(line(
+        "this machine, GPU",
+        &gpu,
+        "rows with a GPU run on the CPU",
+    ));
+    lines.push("virtual time: ready".to_owned());
+    lines.extend(clouds());
+    lines
+}
+
+/// Returns a line for each cloud platform: whether this build has its clients.
+fn clouds() -> Vec<String> {
+    let clouds = platforms()
+        .iter()
+        .filter(|factory| factory.site().is_cloud());
+    let line = |name: &str| {
+        if cloud().is_ok() {
+            format!("{name}: in this build; --{name} checks the account")
+        } else {
+            format!("{name}: not in this build (cargo build --release --features {name})")
+        }
+    };
+    clouds.map(|factory| line(factory.name())).collect()
 }
 
 fn cores() -> Finding {

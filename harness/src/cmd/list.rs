@@ -12,6 +12,8 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, Options, yaml_files};
+use crate::format::{count, wrapped};
+use crate::suggest::did_you_mean;
 use crate::ui::{Output, table};
 
 /// `list`.
@@ -20,6 +22,9 @@ pub struct Args {
     /// What to show.
     #[arg(value_enum)]
     what: What,
+    /// Systems, models or datasets to show in detail, by id or title.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Directory that is searched for experiments.
     #[arg(long, default_value = "experiments", value_name = "DIR")]
     directory: PathBuf,
@@ -43,7 +48,7 @@ enum What {
 /// [`Error::NothingSelected`] where there is nothing to list.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     match args.what {
-        What::Systems => list_systems(output),
+        What::Systems => list_systems(&args.names, output)?,
         What::Models => list_models(output),
         What::Datasets => list_datasets(output),
         What::Experiments => list_experiments(&args.directory, output)?,
@@ -64,7 +69,7 @@ struct SystemLine {
     settings: Map<String, Value>,
 }
 
-fn list_systems(output: Output) {
+fn list_systems(names: &[String], output: Output) -> Result<(), Error> {
     let lines: Vec<SystemLine> = systems()
         .iter()
         .map(|system| SystemLine {
@@ -86,12 +91,96 @@ fn list_systems(output: Output) {
                 .collect(),
         })
         .collect();
+    if !names.is_empty() {
+        return detail(&lines, names, output);
+    }
     let rows: Vec<[String; 3]> = lines
         .iter()
-        .map(|line| [line.name, line.title, line.about].map(str::to_owned))
+        .map(|line| {
+            let room = output.width().map(|width| width.saturating_sub(ABOUT_AT));
+            let about = shortened(line.about, room);
+            [line.name.to_owned(), line.title.to_owned(), about]
+        })
         .collect();
     output.text(table(["name", "title", "about"], &rows));
+    output.message("epochcost list systems NAME shows one with its settings");
     output.json(&lines);
+    Ok(())
+}
+
+/// Columns of a terminal that name and title take.
+const ABOUT_AT: usize = 50;
+
+/// Returns the name with its source, and no more of it than there is room.
+fn shortened(about: &str, room: Option<usize>) -> String {
+    let fidelities = [". paper:", ". code:", ". tuned:", "). "];
+    let ends = fidelities.iter().filter_map(|end| about.find(end));
+    let first = ends.min().map_or(about, |end| &about[..=end]);
+    let first = first.trim_end_matches('.');
+    match room {
+        Some(room) if first.chars().count() > room => {
+            let cut: String = first.chars().take(room.saturating_sub(1)).collect();
+            format!("{}…", cut.trim_end())
+        }
+        _ => first.to_owned(),
+    }
+}
+
+/// Shows the named systems with their settings.
+fn detail(lines: &[SystemLine], names: &[String], output: Output) -> Result<(), Error> {
+    let mut found = Vec::new();
+    for name in names {
+        let is_it = |line: &&SystemLine| {
+            line.name.eq_ignore_ascii_case(name) || line.title.eq_ignore_ascii_case(name)
+        };
+        let known: Vec<&str> = lines.iter().map(|line| line.name).collect();
+        let line = lines.iter().find(is_it).ok_or_else(|| Error::Usage {
+            problem: format!("there is no system `{name}`"),
+            remedy: did_you_mean(name, &known),
+        })?;
+        found.push(line);
+    }
+    let texts: Vec<String> = found.iter().map(|line| describe(line)).collect();
+    output.text(texts.join("\n\n"));
+    output.json(&found);
+    Ok(())
+}
+
+fn describe(line: &SystemLine) -> String {
+    let mut text = format!(
+        "{} ({})\n{}",
+        line.title,
+        line.name,
+        wrapped("  ", line.about)
+    );
+    for host in [Host::Function, Host::Instance] {
+        let functions = line.functions.iter().filter(|(_, on)| **on == host);
+        let functions: Vec<&str> = functions.map(|(name, _)| *name).collect();
+        if !functions.is_empty() {
+            let first = format!("  on {}: ", host_name(host));
+            text.push_str(&format!("\n{}", wrapped(&first, &functions.join(", "))));
+        }
+    }
+    for (fidelity, settings) in &line.settings {
+        let Value::Object(settings) = settings else {
+            text.push_str(&format!("\n  {fidelity}: not available"));
+            continue;
+        };
+        let settings = settings
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"));
+        let settings: Vec<String> = settings.collect();
+        let first = format!("  {fidelity}: ");
+        text.push_str(&format!("\n{}", wrapped(&first, &settings.join(", "))));
+    }
+    text
+}
+
+fn host_name(host: Host) -> &'static str {
+    match host {
+        Host::Function => "functions",
+        Host::Instance => "instances",
+    }
 }
 
 #[derive(Serialize)]
@@ -127,8 +216,8 @@ fn list_models(output: Output) {
                 line.name.into(),
                 input,
                 line.classes.to_string(),
-                line.parameters.to_string(),
-                line.statistics.to_string(),
+                count(line.parameters as f64),
+                count(line.statistics as f64),
                 line.about.into(),
             ]
         })

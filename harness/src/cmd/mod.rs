@@ -1,5 +1,6 @@
 //! The verbs, one file each: options, one call, and what is printed.
 
+pub mod artifact;
 pub mod audit;
 pub mod check;
 pub mod clean;

@@ -20,6 +20,10 @@ pub struct Args {
     /// Also write one page over all these runs into this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Also write every figure (SVG, and CSV of its data) and every table (CSV,
+    /// Markdown, LaTeX) of the run into this directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    figures: Option<PathBuf>,
 }
 
 /// Writes the report of each run, and ends as the run itself ended.
@@ -29,6 +33,7 @@ pub struct Args {
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let [directory] = &args.runs[..]
         && args.out.is_none()
+        && args.figures.is_none()
         && Reproduction::is_in(directory)
     {
         return again(directory, output);
@@ -40,13 +45,16 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let mut runs = Vec::new();
     for path in &args.runs {
         let run = rewritten(path)?;
-        for warning in &run.analysis.warnings {
-            output.message(format_args!("warning: {warning}"));
+        output.text(report::terminal_table(&run.analysis, output.width()));
+        for line in report::terminal_warnings(run.analysis.warnings(), "on the report's page") {
+            output.message(line);
         }
-        output.text(report::terminal_table(&run.analysis));
         let page = path.join("report.html");
         output.message(format_args!("report: {}", page.display()));
         exit = exit.max(run.analysis.exit_status());
+        if let Some(directory) = &args.figures {
+            figures(&run, directory, args.runs.len() > 1, output)?;
+        }
         runs.push(Some(run));
     }
     if let Some(out) = &args.out {
@@ -59,6 +67,25 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         .collect();
     output.json(&summaries);
     Ok(exit)
+}
+
+/// Writes a run's figures and tables; those of several runs each into a directory of
+/// its own.
+fn figures(
+    run: &AnalysedRun,
+    directory: &Path,
+    is_one_of_several: bool,
+    output: Output,
+) -> Result<(), Error> {
+    let name = Some(&run.directory.manifest().run_id).filter(|_| is_one_of_several);
+    let directory = name.map_or_else(|| directory.to_owned(), |name| directory.join(name));
+    probe(&directory)?;
+    let files = report::write_figures(&run.directory, &run.analysis, &directory)?;
+    output.message(format_args!(
+        "figures: {files} files in {}",
+        directory.display()
+    ));
+    Ok(())
 }
 
 /// Writes all reports of a reproduction again.

@@ -115,15 +115,13 @@ async fn one(
 }
 
 fn print_summary(directory: &RunDirectory, analysis: &Analysis, output: Output) {
-    for warning in &analysis.warnings {
-        output.message(format_args!("warning: {warning}"));
-    }
-    output.text(report::terminal_table(analysis));
+    let page = directory.path().join("report.html");
+    output.text(report::terminal_table(analysis, output.width()));
     output.json(&analysis.summary);
-    output.message(format_args!(
-        "report: {}",
-        directory.path().join("report.html").display()
-    ));
+    for line in report::terminal_warnings(analysis.warnings(), "on the report's page") {
+        output.message(line);
+    }
+    output.message(format_args!("report: {}", page.display()));
 }
 
 /// Reports what was kept, if anything was.

@@ -90,6 +90,10 @@ fn claim(document: &Document, node: &Node, own: &[OwnModel]) -> Result<Claim, Ex
         let problem = "the history of a claim is read from the ledger";
         return Err(document.error(node.origin_of("history"), problem, "leave `history` out"));
     }
+    if claim.excluded.is_some() {
+        let problem = "only options of the command exclude a claim, never the file";
+        return Err(document.error(node.origin_of("excluded"), problem, "leave `excluded` out"));
+    }
     // Only the cell of a published value can be one that no metric observes.
     let can_be_observed = claim.metric.is_some() || claim.cell.is_none();
     if claim.not_run.is_some() && can_be_observed && !names_the_unknown(&claim, own) {

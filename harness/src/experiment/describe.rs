@@ -6,7 +6,7 @@ use epochcost_systems::{Host, find};
 use serde::Serialize;
 
 use super::{Data, Experiment, PlatformKind, Services};
-use crate::claims::Claim;
+use crate::claims::{Claim, ClaimKind};
 use crate::format::bytes_in_column;
 use crate::rows::Row;
 use crate::ui::table;
@@ -95,11 +95,45 @@ pub fn describe(experiment: &Experiment) -> String {
     ];
     let legend = "W workers, b batch size, B batches per worker and epoch, E epochs; \
                   puts, gets and bytes: the exchange of one trial by closed form";
-    let claims = match experiment.claims.len() {
-        0 => String::new(),
-        count => format!("\n{count} claims"),
-    };
+    let claims = claims(&experiment.claims);
     format!("{head}\n{}\n\n{legend}{claims}\n", table(heading, &rows))
+}
+
+/// Returns the number of claims by kind, and those that options exclude, each
+/// reason in a line.
+fn claims(claims: &[Claim]) -> String {
+    if claims.is_empty() {
+        return String::new();
+    }
+    let kinds = [
+        (ClaimKind::Published, "published"),
+        (ClaimKind::Consequence, "consequences"),
+        (ClaimKind::Own, "own findings"),
+        (ClaimKind::Check, "checks"),
+    ];
+    let of_kinds: Vec<String> = kinds
+        .iter()
+        .map(|(kind, name)| {
+            let count = claims.iter().filter(|claim| claim.kind == *kind).count();
+            (count, name)
+        })
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    let mut text = format!("\n{} claims: {}", claims.len(), of_kinds.join(", "));
+    // Reasons for exclusion, with the number of claims.
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for why in claims.iter().filter_map(|claim| claim.excluded.as_deref()) {
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    for (why, count) in reasons {
+        let noun = if count == 1 { "claim is" } else { "claims are" };
+        text.push_str(&format!("\n{count} {noun} excluded by {why}"));
+    }
+    text
 }
 
 fn describe_row(row: &Row) -> [String; 11] {

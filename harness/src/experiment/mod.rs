@@ -12,6 +12,7 @@ pub mod decode;
 mod describe;
 pub mod document;
 pub mod error;
+mod excluded;
 pub mod expand;
 mod files;
 pub mod overrides;
@@ -128,7 +129,9 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::load`].
     pub fn from_beside(document: Document, options: &Options) -> Result<Self, ExperimentError> {
+        let file = document.clone();
         let mut experiment = Self::from_document(document, options)?;
+        excluded::mark(&mut experiment, file, options);
         let own = &experiment.models;
         claims::check_cells(&experiment.document, &experiment.claims, own)?;
         claims::add_history(&experiment.document, &mut experiment.claims)?;
@@ -236,6 +239,16 @@ impl Experiment {
 }
 
 impl Options {
+    /// Returns the options that lay something over the file, as they are given.
+    pub fn given(&self) -> Vec<String> {
+        let set = self.set.iter().map(|set| format!("--set {set}"));
+        let platform = self.platform.map(PlatformKind::as_str);
+        let services = self.services.map(Services::as_str);
+        set.chain(platform.map(|platform| format!("--platform {platform}")))
+            .chain(services.map(|services| format!("--services {services}")))
+            .collect()
+    }
+
     fn apply(&self, document: &mut Document) -> Result<(), ExperimentError> {
         for assignment in &self.set {
             document.set(assignment)?;

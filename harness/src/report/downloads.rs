@@ -17,10 +17,11 @@ pub(super) struct Download {
 }
 
 /// Every file that a run directory may have, but the page itself.
-const FILES: [(&str, &str); 14] = [
+const FILES: [(&str, &str); 15] = [
     ("report.md", "this page as Markdown, for pull requests"),
     ("summary.json", "figures and verdicts, for programs"),
     ("cost.json", "both bills of every trial, line by line"),
+    ("junit.xml", "verdicts, for continuous integration"),
     ("epochs.tsv", "one line per epoch of a trial"),
     (
         "trace.json",

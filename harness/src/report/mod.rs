@@ -2,13 +2,15 @@
 //! directory and nothing else.
 
 mod activity;
+mod artifact;
 mod causes;
 mod cell;
 mod chart;
 mod charts;
 mod downloads;
+mod export;
 mod facts;
-mod names;
+mod junit;
 mod notes;
 mod overview;
 mod provenance;
@@ -22,19 +24,22 @@ mod trace;
 mod usage;
 mod view;
 
+use std::path::Path;
+
 use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
-use self::charts::{labelled, timelines};
-use self::names::names;
-use self::samples::samples;
+use self::charts::{Labelled, labelled, timelines};
+use self::samples::{Sample, samples};
 use self::view::{Charts, View};
 use crate::analysis::Analysis;
+use crate::analysis::names::names;
 use crate::results::{ResultsError, RunDirectory};
 
+pub use artifact::{Appendix, appendix};
 pub use overview::write_overview;
 pub use provenance::Provenance;
-pub use terminal::{terminal_overview, terminal_table};
+pub use terminal::{terminal_overview, terminal_table, terminal_warnings};
 
 const HTML: &str = include_str!("../../../templates/report.html");
 const MARKDOWN: &str = include_str!("../../../templates/report.md");
@@ -43,26 +48,22 @@ const PARTS: &str = include_str!("../../../templates/parts.html");
 const STYLE: &str = include_str!("../../../templates/style.css");
 const SCRIPT: &str = include_str!("../../../templates/report.js");
 
-/// Writes `summary.json`, `cost.json`, `epochs.tsv`, `trace.json`, `report.md`
-/// and `report.html`. The same directory always gives the same bytes.
+/// Writes `summary.json`, `cost.json`, `epochs.tsv`, `junit.xml`, `trace.json`,
+/// `report.md` and `report.html`. The same directory always gives the same bytes.
 ///
 /// # Errors
 /// When a file could not be written.
 pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError> {
     run.write_json("summary.json", &analysis.summary)?;
     tables::write(run, analysis)?;
+    let verdicts = junit::junit(&run.manifest().experiment, &analysis.summary);
+    run.write("junit.xml", verdicts.as_bytes())?;
     let names = names(&analysis.summary.rows);
     let rows = labelled(analysis, &names);
     let samples = samples(run, analysis)?;
     trace::write(run, &rows, &samples)?;
-    let (timelines, timelines_left_out) = timelines(&rows, &samples);
-    let charts = Charts {
-        all: charts::all(analysis, &rows, run.claims(), &run.manifest().platform),
-        timelines,
-        timelines_left_out,
-    };
     // The page shows the sizes of the files beside it, so it comes last.
-    let mut view = View::new(run, analysis, &rows, charts);
+    let mut view = view(run, analysis, &rows, &samples);
     let markdown = render("report.md", MARKDOWN, &view)?;
     run.write("report.md", markdown.as_bytes())?;
     view.downloads = downloads::downloads(run);
@@ -70,6 +71,37 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
         "report.html",
         render("report.html", HTML, &view)?.as_bytes(),
     )
+}
+
+/// Writes every figure of a run as an image that stands alone, with its data, and
+/// every table as CSV, Markdown and LaTeX, into `directory`; returns how many files.
+///
+/// # Errors
+/// When a file could not be read or written.
+pub fn write_figures(
+    run: &RunDirectory,
+    analysis: &Analysis,
+    directory: &Path,
+) -> Result<usize, ResultsError> {
+    let names = names(&analysis.summary.rows);
+    let rows = labelled(analysis, &names);
+    let samples = samples(run, analysis)?;
+    export::write(run, &view(run, analysis, &rows, &samples), directory)
+}
+
+fn view(
+    run: &RunDirectory,
+    analysis: &Analysis,
+    rows: &[Labelled<'_>],
+    samples: &[Sample<'_>],
+) -> View {
+    let (timelines, timelines_left_out) = timelines(rows, samples);
+    let charts = Charts {
+        all: charts::all(analysis, rows, run.claims(), &run.manifest().platform),
+        timelines,
+        timelines_left_out,
+    };
+    View::new(run, analysis, rows, charts)
 }
 
 fn render(

@@ -7,14 +7,17 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use super::facts::facts;
-use super::names::names;
 use super::notes;
 use super::provenance::Provenance;
 use super::render;
 use super::tally::{Strip, TallyLine, expectations, strips, tally};
-use super::view::{Fact, StripItem, VerdictLine, strip_of, verdict_line};
+use super::view::{
+    Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
+};
+use crate::analysis::names::names;
 use crate::analysis::overview::{AnalysedRun, How, ItemOverview, JudgedClaim, Overview};
 use crate::analysis::record::RecordComparison;
+use crate::analysis::warnings::Warning;
 use crate::claims::{ClaimKind, VerdictKind};
 use crate::exit::Exit;
 use crate::platform::{Site, site_of};
@@ -56,6 +59,8 @@ struct View {
     headline: String,
     exit_code: u8,
     ending: String,
+    /// The answer: what was fastest, what was cheapest, which conclusions hold.
+    answer: Vec<String>,
     /// Independent agreements, in a sentence.
     agreements: String,
     /// How many expectations were noted before a result was known.
@@ -96,6 +101,8 @@ struct ItemView {
     /// "20 of 20 checks hold".
     checks_hold: String,
     warnings: Vec<String>,
+    warnings_title: String,
+    excluded: String,
     facts: Vec<Fact>,
 }
 
@@ -156,6 +163,7 @@ impl View {
             headline: headline(overview),
             exit_code: overview.exit_code,
             ending: ending(overview),
+            answer: sentences(&overview.answer),
             agreements: overview.agreements.sentence(),
             expectations: expectations(overview),
             record: (overview.record.as_ref()).map_or_else(String::new, RecordComparison::text),
@@ -214,9 +222,11 @@ fn headline(overview: &Overview) -> String {
     )];
     // What was left out, on request.
     if items < overview.catalogue {
+        parts.push(format!("There are {} items in all.", overview.catalogue));
+    }
+    if !overview.asked.is_empty() {
         parts.push(format!(
-            "There are {} items in all; asked for: {}.",
-            overview.catalogue,
+            "The last command asked for {}; other items are as they were recorded.",
             overview.asked.join(", ")
         ));
     }
@@ -232,15 +242,17 @@ fn headline(overview: &Overview) -> String {
 
 /// Returns what the exit code stands for.
 fn ending(overview: &Overview) -> String {
-    let failed_trials: usize = overview.items.iter().map(|item| item.failed_trials).sum();
-    let failed = |item: &&ItemOverview| item.state == ItemState::Failed;
-    let failed_items = overview.items.iter().filter(failed).count();
+    let asked = overview.asked_for();
+    let failed_trials: usize = asked.iter().map(|item| item.failed_trials).sum();
+    let failed = |item: &&&ItemOverview| item.state == ItemState::Failed;
+    let failed_items = asked.iter().filter(failed).count();
+    let unexpected: usize = asked.iter().map(|item| item.counts.unexpected).sum();
     match overview.exit_status() {
         Exit::Done => "every verdict is as expected, and nothing failed".into(),
         Exit::Failed => format!(
             "verdicts that are not as expected: {}; failed items: {failed_items}; failed trials: \
              {failed_trials}",
-            overview.counts.unexpected
+            unexpected
         ),
         Exit::Lacks => "nothing could be run here".into(),
         _ => "not every item was run to its end".into(),
@@ -301,7 +313,11 @@ fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
         own: claim_lines(item, run, |claim| claim.verdict.kind == ClaimKind::Own),
         checks: claim_lines(item, run, |claim| claim.verdict.kind == ClaimKind::Check),
         checks_hold: item.counts.checks_hold().unwrap_or_default(),
-        warnings: run.map_or_else(Vec::new, |run| run.analysis.warnings.clone()),
+        warnings: run.map_or_else(Vec::new, |run| {
+            run.analysis.warnings().iter().map(Warning::line).collect()
+        }),
+        warnings_title: run.map_or_else(String::new, |run| warnings_title(run.analysis.warnings())),
+        excluded: run.map_or_else(String::new, |run| excluded(&run.analysis.summary.excluded)),
         facts: run.map_or_else(Vec::new, |run| facts(&run.directory)),
     }
 }

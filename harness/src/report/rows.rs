@@ -17,7 +17,7 @@ pub(super) struct SummaryLine {
     pub system: String,
     pub fidelity: &'static str,
     pub setting: String,
-    /// One cell for each of [`COLUMNS`].
+    /// One cell for each of [`columns`].
     pub figures: Vec<Cell>,
     pub replicas: String,
     pub trials: Cell,
@@ -91,7 +91,7 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
         system: labelled.system.clone(),
         fidelity: row.fidelity.as_str(),
         setting: setting(row),
-        figures: COLUMNS.iter().map(figure).collect(),
+        figures: (COLUMNS.iter().map(figure)).chain(to_target(row)).collect(),
         replicas: match row.replicas_identical {
             Some(false) if may_differ => match row.staleness {
                 Some(epochs) => format!("no, need not be; gradients {epochs:.2} epochs old"),
@@ -110,6 +110,28 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
         failed: row.failed_trials > 0,
         infeasible: row.infeasible.clone(),
     }
+}
+
+/// Returns the headings of the figures of a row; with a target accuracy, what it
+/// takes to reach it stands behind what an epoch takes.
+pub(super) fn columns(target: Option<f64>) -> Vec<String> {
+    let of_target = target.iter().flat_map(|target| {
+        let target = format::percent(*target).replace(".0 %", " %");
+        ["time to", "cost to", "full cost to"].map(|what| format!("{what} {target}"))
+    });
+    let titles = COLUMNS.iter().map(|column| column.title.to_owned());
+    titles.chain(of_target).collect()
+}
+
+fn to_target(row: &RowSummary) -> Vec<Cell> {
+    let Some(seconds) = row.seconds_to_target else {
+        return Vec::new();
+    };
+    vec![
+        Cell::of(seconds.mean, format::seconds),
+        Cell::of(row.cost_to_target_paper_usd, format::usd),
+        Cell::of(row.cost_to_target_full_usd, format::usd),
+    ]
 }
 
 fn setting(row: &RowSummary) -> String {

@@ -1,91 +1,120 @@
-//! The table that ends a run on the terminal.
+//! What a run and a reproduction print on the terminal: the answer, a table, and
+//! what a reader must know of it.
 
 use std::collections::BTreeMap;
 
-use super::names::names;
-use super::view::class_and_sign;
+use super::view::{class_and_sign, excluded, warnings_title};
 use crate::analysis::Analysis;
+use crate::analysis::answer::Answer;
 use crate::analysis::counts::Counts;
+use crate::analysis::names::names;
 use crate::analysis::overview::Overview;
 use crate::analysis::summary::RowSummary;
+use crate::analysis::warnings::Warning;
 use crate::claims::VerdictKind;
-use crate::format;
+use crate::format::{self, UNKNOWN, wrapped};
 
-/// A column: its heading, and its cell of a row.
-type Column = (&'static str, fn(&RowSummary) -> String);
+/// Lines that warnings take.
+const WARNING_LINES: usize = 3;
 
-const COLUMNS: [Column; 9] = [
-    ("s/epoch", |row| format::estimate(row.seconds_per_epoch)),
-    ("compute s", |row| {
-        format::or_unknown(row.stage_seconds.compute_gradients, format::number)
-    }),
-    ("sync s", |row| {
-        format::or_unknown(row.stage_seconds.synchronise, format::number)
-    }),
-    ("$ paper", |row| {
-        format::or_unknown(row.cost_paper_usd, format::number)
-    }),
-    ("$ full", |row| {
-        format::or_unknown(row.cost_full_usd, format::number)
-    }),
-    ("exchanged", |row| {
-        format::or_unknown(row.traffic.bytes(), format::bytes)
-    }),
-    ("loss", |row| {
-        format::or_unknown(row.train_loss, format::number)
-    }),
-    ("accuracy", |row| {
-        format::or_unknown(row.accuracy, format::percent)
-    }),
-    ("replicas", |row| match row.replicas_identical {
-        Some(true) => "identical".into(),
-        Some(false) => "differ".into(),
-        None => format::UNKNOWN.into(),
-    }),
-];
+/// A column of the table of rows.
+struct Column {
+    title: String,
+    cell: Box<dyn Fn(&RowSummary) -> String>,
+    /// Columns of the lowest rank are left out first where the table is too wide.
+    rank: usize,
+}
 
-/// Returns a plain-text table of the rows, and a line for each row that is
-/// infeasible and each verdict that is not as expected.
-pub fn terminal_table(analysis: &Analysis) -> String {
-    let rows = &analysis.summary.rows;
-    // A line per row.
-    let mut lines: Vec<Vec<String>> = vec![heading()];
-    for (name, row) in names(rows).into_iter().zip(rows) {
-        let mut line = vec![name, row.fidelity.as_str().to_owned()];
-        line.extend(COLUMNS.iter().map(|(_, cell)| cell(row)));
-        line.push(match (row.trials, row.failed_trials, &row.infeasible) {
-            (_, 0, Some(_)) => "infeasible".into(),
-            (trials, 0, None) => trials.to_string(),
-            (trials, failed, _) => format!("{trials}, {failed} failed"),
-        });
-        lines.push(line);
+impl Column {
+    fn new(title: &str, rank: usize, cell: impl Fn(&RowSummary) -> String + 'static) -> Self {
+        Self {
+            title: title.to_owned(),
+            cell: Box::new(cell),
+            rank,
+        }
     }
-    let mut text = aligned(&lines);
+}
+
+/// Returns the columns behind the row's name, in their order.
+fn columns(target: Option<f64>) -> Vec<Column> {
+    let number = |value: Option<f64>| format::or_unknown(value, format::number);
+    let mut columns = vec![
+        Column::new("fidelity", 1, |row| row.fidelity.as_str().to_owned()),
+        Column::new("s/epoch", 9, |row| format::estimate(row.seconds_per_epoch)),
+    ];
+    if let Some(target) = target {
+        let target = format::percent(target).replace(".0 %", " %");
+        columns.push(Column::new(&format!("s to {target}"), 10, |row| {
+            row.seconds_to_target
+                .map_or_else(|| UNKNOWN.into(), format::estimate)
+        }));
+        columns.push(Column::new(&format!("$ to {target}"), 10, move |row| {
+            number(row.cost_to_target_full_usd)
+        }));
+    }
+    columns.extend([
+        Column::new("compute s", 5, move |row| {
+            number(row.stage_seconds.compute_gradients)
+        }),
+        Column::new("sync s", 6, move |row| {
+            number(row.stage_seconds.synchronise)
+        }),
+        Column::new("$ paper", 4, move |row| number(row.cost_paper_usd)),
+        Column::new("$ full", 9, move |row| number(row.cost_full_usd)),
+        Column::new("exchanged", 7, |row| {
+            format::or_unknown(row.traffic.bytes(), format::bytes)
+        }),
+        Column::new("loss", 2, move |row| number(row.train_loss)),
+        Column::new("accuracy", 8, |row| {
+            format::or_unknown(row.accuracy, format::percent)
+        }),
+        Column::new("replicas", 3, |row| match row.replicas_identical {
+            Some(true) => "identical".into(),
+            Some(false) => "differ".into(),
+            None => UNKNOWN.into(),
+        }),
+        Column::new("trials", 9, |row| {
+            match (row.trials, row.failed_trials, &row.infeasible) {
+                (_, 0, Some(_)) => "infeasible".into(),
+                (trials, 0, None) => trials.to_string(),
+                (trials, failed, _) => format!("{trials}, {failed} failed"),
+            }
+        }),
+    ]);
+    columns
+}
+
+/// Returns the answer, a table of the rows that is no wider than `width`, and a
+/// line for each row that is infeasible and each verdict that is not as expected.
+pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
+    let summary = &analysis.summary;
+    let rows = &summary.rows;
+    let mut text = answer(&summary.answer);
+    let (table, left_out) = rows_table(rows, summary.target_accuracy, width);
+    text.push_str(&table);
     for (name, row) in names(rows).into_iter().zip(rows) {
         if let Some(why) = &row.infeasible {
             text.push_str(&format!("\n{name}: {why}"));
         }
     }
-    if let Some(profile) = &analysis.summary.profile {
-        text.push_str(&format!("\nevery figure is simulated, on {profile}"));
+    // What the figures are, and what was compared with them.
+    let profile = summary.profile.as_ref();
+    let notes = [
+        left_out,
+        profile.map(|profile| format!("every figure is simulated, on {profile}")),
+        (summary
+            .verdicts
+            .iter()
+            .any(|verdict| verdict.kind.is_of_paper()))
+        .then(|| summary.agreements.sentence()),
+        summary.counts.checks_hold(),
+        Some(excluded(&summary.excluded)).filter(|text| !text.is_empty()),
+    ];
+    for note in notes.into_iter().flatten() {
+        text.push_str(&format!("\n{note}"));
     }
-    let summary = &analysis.summary;
-    if summary
-        .verdicts
-        .iter()
-        .any(|verdict| verdict.kind.is_of_paper())
-    {
-        text.push_str(&format!("\n{}", summary.agreements.sentence()));
-    }
-    if let Some(checks) = summary.counts.checks_hold() {
-        text.push_str(&format!("\n{checks}"));
-    }
-    for verdict in analysis
-        .summary
-        .verdicts
-        .iter()
-        .filter(|verdict| !verdict.holds())
-    {
+    let unexpected = summary.verdicts.iter().filter(|verdict| !verdict.holds());
+    for verdict in unexpected {
         let row = verdict.row.as_deref().unwrap_or("no row");
         text.push_str(&format!(
             "\n{}: {} ({row}): {}",
@@ -95,42 +124,94 @@ pub fn terminal_table(analysis: &Analysis) -> String {
     text
 }
 
-/// Returns a plain-text table of the items with their verdicts by kind, and a
-/// line for each item that is not done and each verdict that is not as
+/// Returns the answer, a sentence a line, with an empty line behind it.
+pub(super) fn answer(answer: &Answer) -> String {
+    let sentences = answer.sentences().into_iter();
+    let mut text: String = sentences
+        .map(|sentence| format!("{}\n", wrapped("", sentence)))
+        .collect();
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns warnings in three lines at most: the rest is counted, and `place` says
+/// where it is.
+pub fn terminal_warnings(warnings: &[Warning], place: &str) -> Vec<String> {
+    let shown = match warnings.len() {
+        few if few <= WARNING_LINES => few,
+        _ => WARNING_LINES - 1,
+    };
+    let mut lines: Vec<String> = (warnings.iter().take(shown))
+        .map(|warning| format!("warning: {}", warning.line()))
+        .collect();
+    let rest = warnings.len() - shown;
+    if rest > 0 {
+        let all = warnings_title(warnings);
+        lines.push(format!("warning: {rest} more kinds ({all}): {place}"));
+    }
+    lines
+}
+
+/// Returns the table, and which columns it leaves out to fit.
+fn rows_table(
+    rows: &[RowSummary],
+    target: Option<f64>,
+    width: Option<usize>,
+) -> (String, Option<String>) {
+    let names = names(rows);
+    let mut columns = columns(target);
+    // A column without a figure says nothing.
+    columns
+        .retain(|column| rows.is_empty() || rows.iter().any(|row| (column.cell)(row) != UNKNOWN));
+    let mut left_out: Vec<String> = Vec::new();
+    loop {
+        let table = table(rows, &names, &columns);
+        let widest = table.lines().map(|line| line.chars().count()).max();
+        let fits = width.is_none_or(|width| widest.unwrap_or(0) <= width);
+        let least = columns.iter().map(|column| column.rank).min();
+        if fits || columns.len() < 3 {
+            let note = (!left_out.is_empty()).then(|| {
+                let names = left_out.join(", ");
+                format!("--wide also shows {names}")
+            });
+            return (table, note);
+        }
+        if let Some(place) = columns.iter().position(|column| Some(column.rank) == least) {
+            left_out.push(columns.remove(place).title);
+        }
+    }
+}
+
+fn table(rows: &[RowSummary], names: &[String], columns: &[Column]) -> String {
+    let titles = columns.iter().map(|column| column.title.clone());
+    let mut lines: Vec<Vec<String>> =
+        vec![std::iter::once("system".to_owned()).chain(titles).collect()];
+    for (name, row) in names.iter().zip(rows) {
+        let cells = columns.iter().map(|column| (column.cell)(row));
+        lines.push(std::iter::once(name.clone()).chain(cells).collect());
+    }
+    let text = columns
+        .first()
+        .is_some_and(|first| first.title == "fidelity");
+    aligned(&lines, 1 + usize::from(text))
+}
+
+/// Returns the answer, a plain-text table of the items with their verdicts by kind,
+/// and a line for each item that is not done and each verdict that is not as
 /// expected.
 pub fn terminal_overview(overview: &Overview) -> String {
-    // A line per item, and their sum.
-    let kinds = VerdictKind::ALL.map(|kind| class_and_sign(kind).1.to_owned());
-    let mut lines: Vec<Vec<String>> = vec![
-        (["item", "state"].map(str::to_owned).into_iter())
-            .chain(kinds)
-            .chain(["trials".to_owned()])
-            .collect(),
-    ];
-    for item in &overview.items {
-        let state = match (&item.run, item.platform.as_deref()) {
-            (Some(_), Some(platform)) => format!("{}, {platform}", item.state.as_str()),
-            _ => item.state.as_str().to_owned(),
-        };
-        let mut line = vec![item.id.clone(), state];
-        line.extend(by_kind(&item.counts));
-        line.push(match item.failed_trials {
-            0 => item.trials.to_string(),
-            failed => format!("{}, {failed} failed", item.trials),
-        });
-        lines.push(line);
-    }
-    let mut all = vec!["all".to_owned(), String::new()];
-    all.extend(by_kind(&overview.counts));
-    let trials: usize = overview.items.iter().map(|item| item.trials).sum();
-    all.push(trials.to_string());
-    lines.push(all);
-    let mut text = aligned(&lines);
+    let mut text = answer(&overview.answer);
+    text.push_str(&items_table(overview));
     if let Some(record) = &overview.record {
         text.push_str(&format!("\n{}\n", record.text()));
     }
     // The signs' meaning, items that are not done, unexpected verdicts.
-    let legend = VerdictKind::ALL.map(|kind| format!("{} {kind}", class_and_sign(kind).1));
+    let legend = occurring(&overview.counts)
+        .into_iter()
+        .map(|kind| format!("{} {kind}", class_and_sign(kind).1));
+    let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
     text.push_str(&format!("\n{}", overview.agreements.sentence()));
     for (name, counts) in overview.counts.named() {
@@ -141,7 +222,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
             text.push_str(&format!("\n{name}: {}", of_kind.join(", ")));
         }
     }
-    for item in &overview.items {
+    for item in overview.asked_for() {
         if let Some(why) = &item.why {
             text.push_str(&format!("\n{} ({}): {why}", item.id, item.state.as_str()));
         }
@@ -159,35 +240,60 @@ pub fn terminal_overview(overview: &Overview) -> String {
     text
 }
 
+/// Returns a line per item, and their sum.
+fn items_table(overview: &Overview) -> String {
+    let kinds = occurring(&overview.counts);
+    let signs = kinds.iter().map(|kind| class_and_sign(*kind).1.to_owned());
+    let mut lines: Vec<Vec<String>> = vec![
+        (["item", "state"].map(str::to_owned).into_iter())
+            .chain(signs)
+            .chain(["trials".to_owned()])
+            .collect(),
+    ];
+    for item in &overview.items {
+        let state = match (&item.run, item.platform.as_deref()) {
+            (Some(_), Some(platform)) => format!("{}, {platform}", item.state.as_str()),
+            _ => item.state.as_str().to_owned(),
+        };
+        let mut line = vec![item.id.clone(), state];
+        line.extend(by_kind(&item.counts, &kinds));
+        line.push(match item.failed_trials {
+            0 => item.trials.to_string(),
+            failed => format!("{}, {failed} failed", item.trials),
+        });
+        lines.push(line);
+    }
+    let mut all = vec!["all".to_owned(), String::new()];
+    all.extend(by_kind(&overview.counts, &kinds));
+    let trials: usize = overview.items.iter().map(|item| item.trials).sum();
+    all.push(trials.to_string());
+    lines.push(all);
+    aligned(&lines, 2)
+}
+
+/// Returns the kinds of verdict that occur.
+fn occurring(counts: &Counts) -> Vec<VerdictKind> {
+    let occurs = |kind: &VerdictKind| count(counts, *kind) > 0;
+    VerdictKind::ALL.into_iter().filter(occurs).collect()
+}
+
+fn count(counts: &Counts, kind: VerdictKind) -> usize {
+    let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
+    counts.named().map(|(_, counts)| of(counts)).iter().sum()
+}
+
 /// Returns the number of verdicts of each kind, on claims of every kind; nothing
 /// where there are none.
-fn by_kind(counts: &Counts) -> [String; VerdictKind::ALL.len()] {
-    VerdictKind::ALL.map(|kind| {
-        let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
-        match counts
-            .named()
-            .map(|(_, counts)| of(counts))
-            .iter()
-            .sum::<usize>()
-        {
-            0 => String::new(),
-            count => count.to_string(),
-        }
-    })
+fn by_kind(counts: &Counts, kinds: &[VerdictKind]) -> Vec<String> {
+    let text = |kind: &VerdictKind| match count(counts, *kind) {
+        0 => String::new(),
+        count => count.to_string(),
+    };
+    kinds.iter().map(text).collect()
 }
 
-fn heading() -> Vec<String> {
-    let names = COLUMNS.iter().map(|(name, _)| *name);
-    ["system", "fidelity"]
-        .into_iter()
-        .chain(names)
-        .chain(["trials"])
-        .map(str::to_owned)
-        .collect()
-}
-
-/// Aligns text to the left and figures to the right.
-fn aligned(lines: &[Vec<String>]) -> String {
+/// Aligns the first columns, `texts` of them, to the left and figures to the right.
+fn aligned(lines: &[Vec<String>], texts: usize) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
@@ -200,7 +306,7 @@ fn aligned(lines: &[Vec<String>]) -> String {
         .collect();
     let pad = |column: usize, cell: &str| {
         let fill = " ".repeat(widths[column] - cell.chars().count());
-        if column < 2 {
+        if column < texts {
             format!("{cell}{fill}")
         } else {
             format!("{fill}{cell}")
@@ -217,4 +323,27 @@ fn aligned(lines: &[Vec<String>]) -> String {
         })
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warning(text: &str) -> Warning {
+        Warning {
+            text: text.to_owned(),
+            rows: vec!["a".to_owned()],
+            times: 2,
+        }
+    }
+
+    #[test]
+    fn warnings_take_three_lines_at_most() {
+        let warnings: Vec<Warning> = ["w", "x", "y", "z"].map(warning).into();
+        assert_eq!(terminal_warnings(&warnings[..3], "p").len(), 3);
+        let lines = terminal_warnings(&warnings, "p");
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[2], "warning: 2 more kinds (8 warnings of 4 kinds): p");
+        assert!(terminal_warnings(&[], "p").is_empty());
+    }
 }

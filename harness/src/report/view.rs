@@ -8,7 +8,6 @@ use super::causes;
 use super::chart::{Band, band as band_image};
 use super::charts::{Chart, Labelled};
 use super::downloads::Download;
-use super::names::system_title;
 use super::notes;
 use super::provenance::{self, Provenance};
 use super::rows::{
@@ -18,8 +17,11 @@ use super::rows::{
 use super::simulation::SimulationView;
 use super::usage::{UsageLine, usage_lines};
 use crate::analysis::Analysis;
-use crate::analysis::summary::{RowSummary, Verdict};
-use crate::claims::{COLUMNS, VerdictKind};
+use crate::analysis::answer::Answer;
+use crate::analysis::names::system_title;
+use crate::analysis::summary::{Excluded, RowSummary, Summary, Verdict};
+use crate::analysis::warnings::Warning;
+use crate::claims::{ClaimKind, VerdictKind};
 use crate::format::{self, UNKNOWN};
 use crate::results::RunDirectory;
 
@@ -27,6 +29,8 @@ use crate::results::RunDirectory;
 #[derive(Debug, Serialize)]
 pub(super) struct View {
     pub title: String,
+    /// The answer: what was fastest, what was cheapest, which conclusions hold.
+    pub answer: Vec<String>,
     /// Independent agreements, in a sentence; empty without a paper's claims.
     pub agreements: String,
     pub run_id: String,
@@ -36,7 +40,7 @@ pub(super) struct View {
     pub headline: String,
     pub strip: Vec<StripItem>,
     /// Headings of the metrics in `summary`.
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<String>,
     /// Columns of `summary` after those that name the row.
     pub span: usize,
     pub summary: Vec<SummaryLine>,
@@ -44,7 +48,15 @@ pub(super) struct View {
     pub timelines: Vec<Chart>,
     /// Rows whose timeline is in the trace alone.
     pub timelines_left_out: usize,
+    /// Heading of the verdicts.
+    pub verdicts_title: String,
     pub verdicts: Vec<VerdictLine>,
+    pub checks: Vec<VerdictLine>,
+    /// "20 of 20 checks hold"; empty without checks.
+    pub checks_hold: String,
+    /// Claims that options of the command exclude, in a sentence; empty without.
+    pub excluded: String,
+    pub excluded_claims: Vec<Excluded>,
     pub epochs: Vec<EpochLine>,
     pub stages: Vec<StageLine>,
     /// Empty where nothing is known of what processes used.
@@ -52,7 +64,9 @@ pub(super) struct View {
     pub bills: Vec<BillLine>,
     pub traffic: Vec<TrafficLine>,
     pub trials: Vec<TrialLine>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<WarningLine>,
+    /// Number of warnings, and of their kinds, in words.
+    pub warnings_title: String,
     pub simulation: Option<SimulationView>,
     pub facts: Vec<Fact>,
     /// Filled once the files are written.
@@ -104,6 +118,17 @@ pub(super) struct VerdictLine {
     pub image: String,
 }
 
+/// A kind of warning.
+#[derive(Debug, Serialize)]
+pub(super) struct WarningLine {
+    pub text: String,
+    /// Rows that it is about, by their ids; empty for the whole run.
+    pub rows: String,
+    pub count: usize,
+    /// All in one line.
+    pub line: String,
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct Fact {
     pub name: &'static str,
@@ -127,7 +152,16 @@ impl View {
         let manifest = run.manifest();
         let provenance = Provenance::of_platform(&manifest.platform);
         let names: Vec<String> = labelled.iter().map(|row| row.name.to_owned()).collect();
-        let summaries = || labelled.iter().zip(&analysis.summary.rows);
+        let summary = &analysis.summary;
+        let summaries = || labelled.iter().zip(&summary.rows);
+        let lines = |of_kind: &dyn Fn(ClaimKind) -> bool| -> Vec<VerdictLine> {
+            let verdicts = notes::grouped(&summary.verdicts, |verdict| verdict).into_iter();
+            verdicts
+                .filter(|verdict| of_kind(verdict.kind))
+                .map(|verdict| verdict_line(verdict, &names, &summary.rows))
+                .collect()
+        };
+        let columns = rows::columns(summary.target_accuracy);
         Self {
             title: manifest.experiment.clone(),
             run_id: manifest.run_id.clone(),
@@ -138,10 +172,11 @@ impl View {
             },
             // Conclusions.
             headline: provenance::headline(manifest),
+            answer: sentences(&summary.answer),
             agreements: agreements(analysis),
             strip: strip(analysis),
-            columns: COLUMNS.iter().map(|column| column.title).collect(),
-            span: COLUMNS.len() + 2,
+            span: columns.len() + 2,
+            columns,
             summary: summaries()
                 .map(|(row, known)| summary_line(row, known))
                 .collect(),
@@ -149,10 +184,12 @@ impl View {
             charts: charts.all,
             timelines: charts.timelines,
             timelines_left_out: charts.timelines_left_out,
-            verdicts: notes::grouped(&analysis.summary.verdicts, |verdict| verdict)
-                .into_iter()
-                .map(|verdict| verdict_line(verdict, &names, &analysis.summary.rows))
-                .collect(),
+            verdicts_title: verdicts_title(summary, provenance),
+            verdicts: lines(&|kind| kind != ClaimKind::Check),
+            checks: lines(&|kind| kind == ClaimKind::Check),
+            checks_hold: summary.counts.checks_hold().unwrap_or_default(),
+            excluded: excluded(&summary.excluded),
+            excluded_claims: summary.excluded.clone(),
             epochs: labelled.iter().flat_map(rows::epoch_lines).collect(),
             stages: labelled.iter().map(rows::stage_line).collect(),
             usage: labelled.iter().flat_map(usage_lines).collect(),
@@ -162,7 +199,8 @@ impl View {
                 .collect(),
             trials: labelled.iter().flat_map(rows::trial_lines).collect(),
             // What the figures stand on.
-            warnings: analysis.warnings.clone(),
+            warnings: analysis.warnings().iter().map(warning_line).collect(),
+            warnings_title: warnings_title(analysis.warnings()),
             simulation: manifest.simulation.as_ref().map(SimulationView::of),
             facts: super::facts::facts(run),
             downloads: Vec::new(),
@@ -205,29 +243,106 @@ pub(super) fn strip_of(counts: &BTreeMap<VerdictKind, usize>) -> Vec<StripItem> 
     given.map(item).collect()
 }
 
+/// Returns the sentences of an answer.
+pub(super) fn sentences(answer: &Answer) -> Vec<String> {
+    let said = answer.sentences().into_iter();
+    said.map(str::to_owned).collect()
+}
+
+/// Returns how many claims options exclude, in a sentence; nothing without any.
+pub(super) fn excluded(excluded: &[Excluded]) -> String {
+    let Some(first) = excluded.first() else {
+        return String::new();
+    };
+    // Every reason begins with the options.
+    let options = first
+        .why
+        .rsplit_once(": ")
+        .map_or("", |(options, _)| options);
+    let (noun, verb) = match excluded.len() {
+        1 => ("claim", "is"),
+        _ => ("claims", "are"),
+    };
+    format!(
+        "{} {noun} of the experiment {verb} excluded by {options}.",
+        excluded.len()
+    )
+}
+
+/// Returns the heading of the verdicts: nothing is published that no paper says.
+fn verdicts_title(summary: &Summary, provenance: Provenance) -> String {
+    let mut verdicts = summary.verdicts.iter();
+    if verdicts.any(|verdict| verdict.kind.is_of_paper()) {
+        format!("Published against {provenance}")
+    } else {
+        let own = |verdict: &Verdict| verdict.kind == ClaimKind::Own;
+        let titles = ["Checks", "Findings of this project"];
+        titles[usize::from(summary.verdicts.iter().any(own))].into()
+    }
+}
+
+fn warning_line(warning: &Warning) -> WarningLine {
+    WarningLine {
+        text: warning.text.clone(),
+        rows: warning.rows.join(", "),
+        count: warning.rows.len(),
+        line: warning.line(),
+    }
+}
+
+/// Returns the number of warnings and of their kinds: "21 warnings of 4 kinds".
+pub(super) fn warnings_title(warnings: &[Warning]) -> String {
+    let all: usize = warnings.iter().map(|warning| warning.times).sum();
+    match (all, warnings.len()) {
+        (0, _) => String::new(),
+        (1, _) => "1 warning".into(),
+        (all, 1) => format!("{all} warnings of one kind"),
+        (all, kinds) => format!("{all} warnings of {kinds} kinds"),
+    }
+}
+
 /// Returns the sentence on independent agreements, where a paper's claim was
-/// judged, and the number of checks that hold.
+/// judged.
 fn agreements(analysis: &Analysis) -> String {
     let summary = &analysis.summary;
     let is_of_paper = summary
         .verdicts
         .iter()
         .any(|verdict| verdict.kind.is_of_paper());
-    let agreements = is_of_paper.then(|| summary.agreements.sentence());
-    let checks = summary
-        .counts
-        .checks_hold()
-        .map(|checks| format!("{checks}."));
-    let parts: Vec<String> = agreements.into_iter().chain(checks).collect();
-    parts.join(" ")
+    is_of_paper
+        .then(|| summary.agreements.sentence())
+        .unwrap_or_default()
+}
+
+/// Returns all checks as one item: they are invariants of the program, and no
+/// reproductions.
+fn checks(summary: &Summary) -> Option<StripItem> {
+    let checks = &summary.counts.checks;
+    let all: usize = checks.values().sum();
+    let hold = checks.get(&VerdictKind::Holds).copied().unwrap_or(0);
+    let kind = if hold == all {
+        VerdictKind::Holds
+    } else {
+        VerdictKind::Fails
+    };
+    let (class, sign) = class_and_sign(kind);
+    (all > 0).then(|| StripItem {
+        class,
+        sign,
+        word: format!("of {all} checks hold"),
+        count: hold,
+        key: String::new(),
+    })
 }
 
 fn strip(analysis: &Analysis) -> Vec<StripItem> {
     let mut counts: BTreeMap<VerdictKind, usize> = BTreeMap::new();
-    for verdict in &analysis.summary.verdicts {
+    let verdicts = analysis.summary.verdicts.iter();
+    for verdict in verdicts.filter(|verdict| verdict.kind != ClaimKind::Check) {
         *counts.entry(verdict.verdict).or_default() += 1;
     }
     let mut strip = strip_of(&counts);
+    strip.extend(checks(&analysis.summary));
     let rows = &analysis.summary.rows;
     // Trials and infeasible rows, after the verdicts.
     let failed: usize = rows.iter().map(|row| row.failed_trials).sum();

@@ -202,7 +202,8 @@ impl Trials<'_> {
             .filter_map(|(row, why)| why.as_ref().map(|_| row.id.as_str()))
             .collect();
         plans.retain(|plan| !impossible.contains(&plan.row.id.as_str()));
-        let following = Following::new(plans.len(), self.output);
+        let figures = self.experiment.platform.site().figures();
+        let following = Following::new(plans.len(), figures, self.output);
         for (index, plan) in plans.iter().enumerate() {
             if finished.contains(&TrialId::of(plan)) {
                 following.skipped(index, plan);

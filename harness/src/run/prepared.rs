@@ -61,6 +61,7 @@ fn estimates(experiment: &Experiment) -> Result<Estimates, Error> {
     let quiet = Output {
         json: false,
         verbosity: -1,
+        wide: false,
     };
     let prices = PriceBook::shipped().map_err(ResultsError::from)?;
     let rows = forecast::usage(experiment, &prices, quiet)?;

@@ -7,7 +7,7 @@ use epochcost_systems::Record;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::metering::TrialOutcome;
-use crate::platform::Progress;
+use crate::platform::{Figures, Progress};
 use crate::rows::TrialPlan;
 use crate::ui::Output;
 
@@ -15,6 +15,8 @@ use crate::ui::Output;
 pub struct Following {
     bar: ProgressBar,
     trials: usize,
+    /// What stands behind seconds: virtual ones are not those of this clock.
+    origin: &'static str,
     output: Output,
 }
 
@@ -93,15 +95,19 @@ impl Progress for TrialProgress {
 
 impl Following {
     /// Begins the display; no trial has ended yet.
-    pub fn new(trials: usize, output: Output) -> Self {
+    pub fn new(trials: usize, figures: Figures, output: Output) -> Self {
         let bar = bar(
             trials,
             output,
-            "{spinner} [{pos}/{len} trials, {elapsed}] {msg}",
+            "{spinner} [{pos}/{len} trials, {elapsed}, {eta} left] {msg}",
         );
         Self {
             bar,
             trials,
+            origin: match figures {
+                Figures::Simulated => " simulated",
+                Figures::Measured => "",
+            },
             output,
         }
     }
@@ -144,8 +150,11 @@ impl Following {
             format!(", accuracy {:.1} %", 100.0 * share)
         });
         let result = match &outcome.failure {
-            None => format!("{:.1} s{accuracy}", outcome.wall_s),
-            Some(failure) => format!("failed after {:.1} s: {failure}", outcome.wall_s),
+            None => format!("{:.1} s{}{accuracy}", outcome.wall_s, self.origin),
+            Some(failure) => format!(
+                "failed after {:.1} s{}: {failure}",
+                outcome.wall_s, self.origin
+            ),
         };
         self.line(index, plan, &result);
         for warning in &outcome.warnings {

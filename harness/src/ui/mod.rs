@@ -4,10 +4,15 @@ mod columns;
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use console::Term;
 use serde::Serialize;
 
 pub use columns::table;
+
+/// Whether a result for machines was printed: standard output holds one document.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// The output of a verb: results on standard output, as text or JSON, and
 /// messages on standard error.
@@ -17,6 +22,8 @@ pub struct Output {
     pub json: bool,
     /// Say more (1 and above) or nothing but errors (below 0).
     pub verbosity: i8,
+    /// Whether tables have all their columns, however wide the terminal is.
+    pub wide: bool,
 }
 
 impl Output {
@@ -33,6 +40,21 @@ impl Output {
             && let Ok(text) = serde_json::to_string_pretty(value)
         {
             print_line(text);
+            HAS_PRINTED.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Prints an error for machines, if `--json` asks for it and no result was
+    /// printed: its message, what to do, and the exit code.
+    pub fn error(self, text: &str, exit_code: u8) {
+        let (message, help) = match text.split_once("\n  = help: ") {
+            Some((message, help)) => (message, Some(help)),
+            None => (text, None),
+        };
+        if !HAS_PRINTED.load(Ordering::Relaxed) {
+            self.json(&serde_json::json!({
+                "error": {"message": message, "help": help, "exit_code": exit_code}
+            }));
         }
     }
 
@@ -50,6 +72,13 @@ impl Output {
         }
     }
 
+    /// Returns the columns that a table may take: those of the terminal; none where
+    /// standard output is no terminal, or all columns are asked for.
+    pub fn width(self) -> Option<usize> {
+        let (_, columns) = Term::stdout().size_checked()?;
+        Some(usize::from(columns)).filter(|_| !self.wide)
+    }
+
     /// Returns whether progress may be drawn.
     pub fn draws_progress(self) -> bool {
         self.verbosity >= 0 && std::io::stderr().is_terminal()
@@ -59,6 +88,11 @@ impl Output {
 /// Prints to standard output. A reader that went away (`| head`) is no error.
 fn print_line(text: impl Display) {
     let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints bytes to standard output as they are. A reader that went away is no error.
+pub fn print_raw(bytes: &[u8]) {
+    let _ = std::io::stdout().write_all(bytes);
 }
 
 /// Prints to standard error.

@@ -1,6 +1,16 @@
-use super::{About, Svg, WIDTH, colour, linear_ticks, text_width};
+use super::svg::shortened;
+use super::text::bold_width;
+use super::ticks::{labels_fit, linear_ticks};
+use super::{About, Look, Size, Svg, text_width};
 
 const BAR: f64 = 20.0;
+
+/// Height of a name above its bar, in a narrow chart.
+const NAME: f64 = 16.0;
+
+/// Width from which on a part has the letter of its entry in the legend.
+const LETTERED: f64 = 15.0;
+
 const GAP: f64 = 12.0;
 
 /// Stacked horizontal bars, one per row.
@@ -39,9 +49,46 @@ pub struct Segment {
     pub value: f64,
 }
 
+/// Position of the bars, and their scale.
+struct Layout {
+    left: f64,
+    right: f64,
+    axis: f64,
+    is_narrow: bool,
+}
+
+impl Layout {
+    /// Names stand to the left and sums to the right, both as wide as they need; in a
+    /// narrow chart both stand above the bar.
+    fn of(chart: &Bars<'_>, size: Size, axis: f64) -> Self {
+        let widest = |width: &dyn Fn(&Bar) -> f64| chart.bars.iter().map(width).fold(0.0, f64::max);
+        let (left, right) = if size == Size::Narrow {
+            (4.0, size.width() - 24.0)
+        } else {
+            let names = widest(&|bar| text_width(&bar.name)).min(0.4 * size.width());
+            let sums = widest(&|bar| bold_width(&sum(chart, bar)));
+            (names + 18.0, size.width() - sums - 16.0)
+        };
+        Self {
+            left,
+            right,
+            axis,
+            is_narrow: size == Size::Narrow,
+        }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        self.left + value / self.axis * (self.right - self.left)
+    }
+
+    fn pitch(&self) -> f64 {
+        let name = if self.is_narrow { NAME } else { 0.0 };
+        BAR + GAP + name
+    }
+}
+
 /// Draws the chart; nothing if no bar has a length.
-pub fn bars(chart: &Bars<'_>) -> Option<String> {
-    // Scale: names to the left, sums to the right.
+pub fn bars(chart: &Bars<'_>, size: Size) -> Option<String> {
     let most = chart
         .bars
         .iter()
@@ -50,17 +97,12 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
     if most <= 0.0 {
         return None;
     }
-    let left = chart
-        .bars
-        .iter()
-        .map(|bar| text_width(&bar.name))
-        .fold(60.0, f64::max)
-        + 16.0;
-    let right = 150.0;
-    let ticks = linear_ticks(0.0, most);
-    let axis = ticks.last().copied().unwrap_or(most).max(most);
-    let x = |value: f64| left + value / axis * (WIDTH - left - right);
-
+    let mut ticks = linear_ticks(0.0, most);
+    let layout = Layout::of(chart, size, ticks.last().copied().unwrap_or(most).max(most));
+    let label = |tick: &f64| (layout.x(*tick), (chart.format)(*tick));
+    while ticks.len() > 2 && !labels_fit(ticks.iter().map(label)) {
+        ticks = ticks.into_iter().step_by(2).collect();
+    }
     // Legend of the segments in use.
     let desc = description(chart);
     let about = About {
@@ -68,78 +110,127 @@ pub fn bars(chart: &Bars<'_>) -> Option<String> {
         title: chart.label,
         desc: &desc,
     };
-    let mut svg = Svg::new(0.0, about);
-    let used = chart.legend.iter().enumerate().filter(|(series, _)| {
-        chart
-            .bars
-            .iter()
-            .flat_map(|bar| &bar.segments)
-            .any(|part| part.series == *series)
-    });
-    let top = svg.legend(
-        4.0,
-        used.map(|(series, name)| (colour(series), name.as_str())),
-    ) + 4.0;
+    let mut svg = Svg::new(size, about);
+    let used: Vec<(usize, String)> = chart
+        .legend
+        .iter()
+        .enumerate()
+        .filter(|(series, _)| {
+            let mut parts = chart.bars.iter().flat_map(|bar| &bar.segments);
+            parts.any(|part| part.series == *series)
+        })
+        .map(|(series, name)| (series, name.clone()))
+        .collect();
+    let top = 12.0
+        + svg.legend([4.0, 4.0], &used, |svg, series, [x, y]| {
+            svg.key([x, y], 13.0, &Look(*series).fill());
+            svg.text([x + 6.5, y + 10.5], "middle", "t letter", letter(*series));
+        });
     // Grid, bars, and the legend of the tick below.
-    let bottom = top + chart.bars.len() as f64 * (BAR + GAP);
+    let bottom = top + chart.bars.len() as f64 * layout.pitch();
     for tick in &ticks {
-        svg.line([x(*tick), top - 4.0, x(*tick), bottom], "grid");
-        svg.text(
-            [x(*tick), bottom + 16.0],
-            "middle",
-            "t m",
-            &(chart.format)(*tick),
-        );
+        let x = layout.x(*tick);
+        svg.line([x, top - 4.0, x, bottom], "grid");
+        let anchor = if layout.is_narrow && *tick == 0.0 {
+            "start"
+        } else {
+            "middle"
+        };
+        svg.text([x, bottom + 16.0], anchor, "t m", &(chart.format)(*tick));
     }
     for (i, bar) in chart.bars.iter().enumerate() {
         draw(
             &mut svg,
             chart,
             bar,
-            top + i as f64 * (BAR + GAP) + GAP / 2.0,
-            left,
-            x,
+            top + i as f64 * layout.pitch() + GAP / 2.0,
+            &layout,
         );
     }
     svg.height = bottom + 24.0;
     if let Some(name) = chart.tick_name {
-        svg.line([left, bottom + 24.0, left, bottom + 40.0], "tick");
-        svg.text([left + 10.0, bottom + 36.0], "start", "t m", name);
-        svg.height += 22.0;
+        svg.line(
+            [layout.left, bottom + 28.0, layout.left, bottom + 44.0],
+            "tick",
+        );
+        svg.text([layout.left + 10.0, bottom + 40.0], "start", "t m", name);
+        svg.height += 26.0;
     }
     Some(svg.finish())
 }
 
-fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, y: f64, left: f64, x: impl Fn(f64) -> f64) {
+/// Returns the letter of a part, which stands in the legend and in parts that are
+/// wide enough.
+fn letter(series: usize) -> &'static str {
+    ["a", "b", "c", "d", "e", "f", "g", "h"]
+        .get(series)
+        .copied()
+        .unwrap_or("")
+}
+
+/// Returns a bar's sum, with its tick.
+fn sum(chart: &Bars<'_>, bar: &Bar) -> String {
+    let sum = if bar.segments.is_empty() {
+        "–".into()
+    } else {
+        (chart.format)(total(bar))
+    };
+    match bar.tick {
+        Some(tick) => format!("{sum} | {}", (chart.format)(tick)),
+        None => sum,
+    }
+}
+
+fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, top: f64, layout: &Layout) {
     svg.open(&bar.name, &bar.system);
-    svg.text([left - 10.0, y + BAR * 0.72], "end", "t", &bar.name);
+    let sum = sum(chart, bar);
+    let y = if layout.is_narrow {
+        let room = layout.right + 16.0 - layout.left - bold_width(&sum) - 12.0;
+        svg.text(
+            [layout.left, top + 11.0],
+            "start",
+            "t",
+            &shortened(&bar.name, room),
+        );
+        svg.text([layout.right + 16.0, top + 11.0], "end", "t v", &sum);
+        top + NAME
+    } else {
+        let name = shortened(&bar.name, layout.left - 14.0);
+        svg.text([layout.left - 10.0, top + BAR * 0.72], "end", "t", &name);
+        top
+    };
+    // Parts, with letters where there is room.
     let mut start = 0.0;
+    let mut letters = Vec::new();
     for part in bar.segments.iter().filter(|part| part.value > 0.0) {
-        let (from, to) = (x(start), x(start + part.value));
+        let (from, to) = (layout.x(start), layout.x(start + part.value));
         let name = chart.legend.get(part.series).map_or("", String::as_str);
         let title = format!("{}, {name}: {}", bar.name, (chart.format)(part.value));
         svg.rect(
             [from, y, (to - from).max(0.5), BAR],
-            &format!("bar {}", colour(part.series)),
+            &format!("bar {}", Look(part.series).fill()),
             &[("series", part.series as f64), ("value", part.value)],
             &title,
         );
+        if to - from >= LETTERED {
+            letters.push((
+                [f64::midpoint(from, to), y + BAR * 0.7],
+                letter(part.series),
+            ));
+        }
         start += part.value;
     }
-    if let Some(tick) = bar.tick {
-        svg.line([x(tick), y - 4.0, x(tick), y + BAR + 4.0], "tick");
+    for (at, letter) in letters {
+        svg.text(at, "middle", "t letter", letter);
     }
-    let end = x(start.max(bar.tick.unwrap_or(0.0)));
-    let sum = if bar.segments.is_empty() {
-        "–".into()
-    } else {
-        (chart.format)(start)
-    };
-    let text = match bar.tick {
-        Some(tick) => format!("{sum} | {}", (chart.format)(tick)),
-        None => sum,
-    };
-    svg.text([end + 8.0, y + BAR * 0.72], "start", "t v", &text);
+    if let Some(tick) = bar.tick {
+        let x = layout.x(tick);
+        svg.line([x, y - 4.0, x, y + BAR + 4.0], "tick");
+    }
+    if !layout.is_narrow {
+        let end = layout.x(start.max(bar.tick.unwrap_or(0.0)));
+        svg.text([end + 8.0, y + BAR * 0.72], "start", "t v", &sum);
+    }
     svg.close();
 }
 

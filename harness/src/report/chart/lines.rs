@@ -1,14 +1,25 @@
-use super::{About, Svg, WIDTH, colour, linear_ticks, log_ticks, text_width};
+use super::svg::shortened;
+use super::ticks::{bounded_ticks, labels_fit, linear_ticks, log_ticks};
+use super::{About, Look, Size, Svg, text_width};
 
-const HEIGHT: f64 = 300.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = HEIGHT - 44.0;
-const LEFT: f64 = 64.0;
+const TOP: f64 = 26.0;
+
+/// Height of the plane where fewer names need less.
+const HEIGHT: f64 = 260.0;
+
+/// Space between the baselines of names.
+const APART: f64 = 17.0;
+
+/// Radius of a point.
+const RADIUS: f64 = 4.0;
 
 /// Points of a line are marked one by one up to this many.
 const MARKED: usize = 40;
 
-/// Values along epochs, time or money.
+/// Factor over which an axis of the chart's choice is logarithmic.
+const FAR: f64 = 30.0;
+
+/// Values along epochs, time, money or a field of the experiment.
 pub struct Lines<'a> {
     /// Unique in the page.
     pub id: &'a str,
@@ -22,6 +33,16 @@ pub struct Lines<'a> {
     pub lines: Vec<Line>,
     /// A vertical value that lines are to reach, with its name.
     pub target: Option<(f64, String)>,
+    /// Places where lines cross, marked with a ring.
+    pub crossings: Vec<Crossing>,
+}
+
+/// A place where two lines cross.
+pub struct Crossing {
+    /// Place.
+    pub at: [f64; 2],
+    /// Which lines cross, and where.
+    pub title: String,
 }
 
 /// What an axis measures, and how its values are written.
@@ -32,6 +53,10 @@ pub struct Axis<'a> {
     pub format: fn(f64) -> String,
     /// Whether only whole values have a meaning.
     pub whole: bool,
+    /// Whether it is logarithmic.
+    pub log: bool,
+    /// The largest value that it can have.
+    pub most: Option<f64>,
 }
 
 /// One line.
@@ -40,8 +65,8 @@ pub struct Line {
     pub name: String,
     /// The system that the page's filter knows it by.
     pub system: String,
-    /// Index of its colour.
-    pub series: usize,
+    /// Colour and mark.
+    pub look: Look,
     /// Points, from left to right.
     pub points: Vec<[f64; 2]>,
     /// How it ends.
@@ -59,28 +84,39 @@ pub enum End {
     Failed,
 }
 
+/// The mapping of an axis from values to shares of its length.
+struct Range {
+    ends: [f64; 2],
+    is_log: bool,
+}
+
+impl Range {
+    fn share(&self, value: f64) -> f64 {
+        let [low, high] = self.ends;
+        if self.is_log {
+            (value / low).ln() / (high / low).ln()
+        } else {
+            (value - low) / (high - low)
+        }
+    }
+}
+
 /// The mapping from values to positions.
 struct Frame {
-    x: [f64; 2],
-    is_log: bool,
-    y: [f64; 2],
+    x: Range,
+    y: Range,
+    left: f64,
     right: f64,
+    bottom: f64,
 }
 
 impl Frame {
     fn x(&self, value: f64) -> f64 {
-        let [low, high] = self.x;
-        let share = if self.is_log {
-            (value / low).ln() / (high / low).ln()
-        } else {
-            (value - low) / (high - low)
-        };
-        LEFT + 12.0 + share * (self.right - LEFT - 24.0)
+        self.left + 12.0 + self.x.share(value) * (self.right - self.left - 24.0)
     }
 
     fn y(&self, value: f64) -> f64 {
-        let [low, high] = self.y;
-        TOP + (high - value) / (high - low) * (BOTTOM - TOP)
+        self.bottom - self.y.share(value) * (self.bottom - TOP)
     }
 
     fn at(&self, [x, y]: [f64; 2]) -> [f64; 2] {
@@ -89,45 +125,131 @@ impl Frame {
 }
 
 /// Draws the chart; nothing if no line has a finite point.
-pub fn lines(chart: &Lines<'_>) -> Option<String> {
-    let drawn: Vec<Line> = chart.lines.iter().filter_map(finite).collect();
-    let (frame, x_ticks, y_ticks) = frame(chart, &drawn)?;
+pub fn lines(chart: &Lines<'_>, size: Size) -> Option<String> {
+    let drawn: Vec<Line> = chart
+        .lines
+        .iter()
+        .filter_map(|line| finite(chart, line))
+        .collect();
+    // Names stand beside the ends of lines that end together, else in the legend.
+    let is_beside = size == Size::Wide && end_together(&drawn);
+    let (frame, x_ticks, y_ticks) = frame(chart, &drawn, size, is_beside)?;
     let desc = super::listed(drawn.iter().map(|line| ending(chart, line)));
     let about = About {
         id: chart.id,
         title: chart.label,
         desc: &desc,
     };
-    let mut svg = Svg::new(HEIGHT, about);
+    let mut svg = Svg::new(size, about);
     // Grid and axes.
     for tick in y_ticks {
         let y = frame.y(tick);
-        svg.line([LEFT, y, frame.right, y], "grid");
-        svg.text([LEFT - 8.0, y + 4.0], "end", "t m", &(chart.y.format)(tick));
+        svg.line([frame.left, y, frame.right, y], "grid");
+        svg.text(
+            [frame.left - 8.0, y + 4.0],
+            "end",
+            "t m",
+            &(chart.y.format)(tick),
+        );
     }
     for tick in x_ticks {
-        let text = (chart.x.format)(tick);
-        svg.text([frame.x(tick), HEIGHT - 26.0], "middle", "t m", &text);
+        let (x, text) = (frame.x(tick), (chart.x.format)(tick));
+        svg.line([x, frame.bottom, x, frame.bottom + 5.0], "grid");
+        svg.text([x, frame.bottom + 19.0], "middle", "t m", &text);
     }
-    let middle = f64::midpoint(LEFT, frame.right);
-    svg.text([middle, HEIGHT - 6.0], "middle", "t m", chart.x.name);
-    svg.text([4.0, HEIGHT - 6.0], "start", "t m", chart.y.name);
-    // The target, and the lines with their names.
+    svg.text(
+        [frame.right, frame.bottom + 37.0],
+        "end",
+        "t m",
+        chart.x.name,
+    );
+    svg.text([4.0, 13.0], "start", "t m", chart.y.name);
+    // The target, the lines, and where they cross.
     if let Some((value, name)) = &chart.target {
         let y = frame.y(*value);
-        svg.line([LEFT, y, frame.right, y], "bound");
-        svg.text([LEFT + 4.0, y - 5.0], "start", "t m", name);
+        svg.line([frame.left, y, frame.right, y], "bound");
+        svg.text([frame.left + 4.0, y - 5.0], "start", "t m", name);
     }
-    let places = label_places(&drawn, &frame);
-    for (line, place) in drawn.iter().zip(places) {
-        draw(&mut svg, chart, line, &frame, place);
+    for line in &drawn {
+        draw(&mut svg, chart, line, &frame);
+    }
+    for crossing in &chart.crossings {
+        let data = [("x", crossing.at[0]), ("y", crossing.at[1])];
+        svg.mark(
+            Look(0),
+            (frame.at(crossing.at), 9.0),
+            "crossing",
+            &data,
+            &crossing.title,
+        );
+    }
+    // Names.
+    svg.height = frame.bottom + 46.0;
+    if is_beside {
+        name_beside(&mut svg, chart, &drawn, &frame);
+    } else {
+        let used = name_below(&mut svg, chart, &drawn);
+        svg.height += used;
     }
     Some(svg.finish())
 }
 
+/// Returns whether all lines end at the same horizontal value.
+fn end_together(drawn: &[Line]) -> bool {
+    let ends = drawn.iter().filter_map(|line| Some(line.points.last()?[0]));
+    range(ends).is_some_and(|(low, high)| high - low <= 1e-6 * high.abs())
+}
+
+/// Names each line beside its end. Names are pushed apart in the order of the ends,
+/// which lie above each other: no leader crosses another.
+fn name_beside(svg: &mut Svg, chart: &Lines<'_>, drawn: &[Line], frame: &Frame) {
+    for (line, label_y) in drawn.iter().zip(label_places(drawn, frame)) {
+        let Some([x, y]) = line.points.last().map(|point| frame.at(*point)) else {
+            continue;
+        };
+        let left = frame.right + 24.0;
+        svg.open(&line.name, &line.system);
+        if (label_y - y).abs() > 2.0 {
+            svg.line([x + 9.0, y, left - 4.0, label_y], "leader");
+        }
+        svg.shape(
+            &line.look.outline([left + 6.0, label_y], 4.5),
+            &format!("key {}", line.look.fill()),
+        );
+        svg.text(
+            [left + 18.0, label_y + 4.0],
+            "start",
+            "t",
+            &label(chart, line),
+        );
+        svg.close();
+    }
+}
+
+/// Names lines in a legend; returns its height.
+fn name_below(svg: &mut Svg, chart: &Lines<'_>, drawn: &[Line]) -> f64 {
+    let entries: Vec<(Look, String)> = drawn
+        .iter()
+        .map(|line| (line.look, label(chart, line)))
+        .collect();
+    let top = svg.height + 2.0;
+    2.0 + svg.legend([4.0, top], &entries, |svg, look, [x, y]| {
+        svg.shape(
+            &look.outline([x + 7.0, y + 6.0], 5.0),
+            &format!("key {}", look.fill()),
+        );
+    })
+}
+
 /// Returns the line without what cannot be drawn; none if nothing is left.
-fn finite(line: &Line) -> Option<Line> {
-    let is_finite = |point: &&[f64; 2]| point.iter().all(|value| value.is_finite());
+fn finite(chart: &Lines<'_>, line: &Line) -> Option<Line> {
+    let logs = [chart.x.log, chart.y.log];
+    let is_finite = |point: &&[f64; 2]| {
+        let values = point.iter().zip(logs);
+        values
+            .clone()
+            .all(|(value, log)| value.is_finite() && (!log || *value > 0.0))
+    };
     let points: Vec<[f64; 2]> = line.points.iter().filter(is_finite).copied().collect();
     (!points.is_empty()).then(|| Line {
         name: line.name.clone(),
@@ -137,37 +259,114 @@ fn finite(line: &Line) -> Option<Line> {
     })
 }
 
-/// Returns the axes: horizontally logarithmic where a linear one would press
+/// Returns the axes: horizontally logarithmic, too, where a linear one would press
 /// most lines against its start.
-fn frame(chart: &Lines<'_>, drawn: &[Line]) -> Option<(Frame, Vec<f64>, Vec<f64>)> {
+fn frame(
+    chart: &Lines<'_>,
+    drawn: &[Line],
+    size: Size,
+    is_beside: bool,
+) -> Option<(Frame, Vec<f64>, Vec<f64>)> {
     let points = || drawn.iter().flat_map(|line| &line.points);
     let (x_low, x_high) = range(points().map(|[x, _]| *x))?;
     let target = chart.target.iter().map(|(value, _)| *value);
     let (y_low, y_high) = range(points().map(|[_, y]| *y).chain(target))?;
     let ends = range(drawn.iter().filter_map(|line| Some(line.points.last()?[0])))?;
-    let is_log = !chart.x.whole && x_low > 0.0 && ends.1 > 30.0 * ends.0;
-    let (x, x_ticks) = match (chart.x.whole, is_log) {
-        (true, _) => whole_axis(x_low, x_high),
-        (false, true) => {
-            let ends = [x_low / 1.2, x_high * 1.2];
-            (ends, log_ticks(ends[0], ends[1]))
-        }
-        (false, false) => {
-            let ticks = linear_ticks(0.0, x_high);
-            ([0.0, ticks.last().copied()?], ticks)
-        }
+    let is_far = !chart.x.whole && x_low > 0.0 && ends.1 > FAR * ends.0;
+    let names = if is_beside {
+        let label = |line: &Line| text_width(&label(chart, line));
+        drawn.iter().map(label).fold(0.0, f64::max) + 46.0
+    } else {
+        14.0
     };
-    let y_ticks = linear_ticks(y_low, y_high);
-    let y = [y_ticks.first().copied()?, y_ticks.last().copied()?];
-    let label = |line: &Line| text_width(&label(chart, line));
-    let right = WIDTH - drawn.iter().map(label).fold(60.0, f64::max) - 40.0;
-    let frame = Frame {
-        x,
-        is_log,
+    let height = HEIGHT.max(if is_beside {
+        APART * drawn.len() as f64
+    } else {
+        0.0
+    });
+    let (y, y_ticks) = vertical(&chart.y, y_low, y_high, height);
+    let labels = y_ticks
+        .iter()
+        .map(|tick| text_width(&(chart.y.format)(*tick)));
+    let mut frame = Frame {
+        x: Range {
+            ends: [0.0, 1.0],
+            is_log: chart.x.log || is_far,
+        },
         y,
-        right,
+        left: labels.fold(24.0, f64::max) + 14.0,
+        right: size.width() - names,
+        bottom: TOP + height,
     };
+    let x_ticks = horizontal(&chart.x, &mut frame, x_low, x_high);
     Some((frame, x_ticks, y_ticks))
+}
+
+fn vertical(axis: &Axis<'_>, low: f64, high: f64, height: f64) -> (Range, Vec<f64>) {
+    if axis.log {
+        let ends = widened(low, high);
+        let range = Range { ends, is_log: true };
+        let fits = |ticks: &[f64]| {
+            let places = ticks
+                .windows(2)
+                .map(|pair| range.share(pair[1]) - range.share(pair[0]));
+            places.into_iter().all(|share| share * height > 22.0)
+        };
+        let ticks = log_ticks(ends[0], ends[1], fits).labelled;
+        return (range, ticks);
+    }
+    let ticks = bounded_ticks(low, high, axis.most);
+    let ends = [
+        ticks.first().copied().unwrap_or(low),
+        ticks.last().copied().unwrap_or(high),
+    ];
+    (
+        Range {
+            ends,
+            is_log: false,
+        },
+        ticks,
+    )
+}
+
+/// Sets the frame's horizontal range; returns the ticks that fit.
+fn horizontal(axis: &Axis<'_>, frame: &mut Frame, low: f64, high: f64) -> Vec<f64> {
+    if frame.x.is_log {
+        frame.x.ends = widened(low, high);
+        let fits = |ticks: &[f64]| {
+            labels_fit(
+                ticks
+                    .iter()
+                    .map(|tick| (frame.x(*tick), (axis.format)(*tick))),
+            )
+        };
+        return log_ticks(frame.x.ends[0], frame.x.ends[1], fits).labelled;
+    }
+    let mut ticks = if axis.whole {
+        let (ends, ticks) = whole_axis(low, high);
+        frame.x.ends = ends;
+        ticks
+    } else {
+        let ticks = linear_ticks(0.0, high);
+        frame.x.ends = [0.0, ticks.last().copied().unwrap_or(high)];
+        ticks
+    };
+    // Every second one, until they stand clear of each other.
+    while ticks.len() > 2
+        && !labels_fit(
+            ticks
+                .iter()
+                .map(|tick| (frame.x(*tick), (axis.format)(*tick))),
+        )
+    {
+        ticks = ticks.into_iter().step_by(2).collect();
+    }
+    ticks
+}
+
+/// Returns a range in which no value lies on the frame.
+fn widened(low: f64, high: f64) -> [f64; 2] {
+    [low / 1.2, high * 1.2]
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -190,47 +389,43 @@ fn whole_axis(low: f64, high: f64) -> ([f64; 2], Vec<f64>) {
     (ends, ticks.collect())
 }
 
-fn draw(svg: &mut Svg, chart: &Lines<'_>, line: &Line, frame: &Frame, label_y: f64) {
+fn draw(svg: &mut Svg, chart: &Lines<'_>, line: &Line, frame: &Frame) {
     svg.open(&line.name, &line.system);
     let places: Vec<[f64; 2]> = line.points.iter().map(|point| frame.at(*point)).collect();
-    let series = line.series % super::COLOURS + 1;
-    svg.path(&places, &format!("line s{series}"));
+    svg.path(&places, &format!("line {}", line.look.stroke()));
     let last = line.points.len() - 1;
     for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {
         if i == last || last < MARKED {
             let data = [("x", point[0]), ("y", point[1])];
             let class = if i == last && line.end != End::Complete {
-                format!("point hollow s{series}")
+                format!("{} hollow", line.look.stroke())
             } else {
-                format!("point {}", colour(line.series))
+                line.look.fill()
             };
-            svg.circle(*at, 3.5, &class, &data, &at_point(chart, line, *point));
+            svg.mark(
+                line.look,
+                (*at, RADIUS),
+                &class,
+                &data,
+                &at_point(chart, line, *point),
+            );
         }
     }
-    if let Some([x, y]) = places.last().copied() {
-        draw_end(svg, line.end, [x, y], series);
-        let left = frame.right + 14.0;
-        svg.line([x + 8.0, y, left - 4.0, label_y], "leader");
-        svg.key([left, label_y - 5.0], 10.0, &colour(line.series));
-        svg.text(
-            [left + 16.0, label_y + 4.0],
-            "start",
-            "t",
-            &label(chart, line),
-        );
+    if let Some(at) = places.last() {
+        draw_end(svg, line.end, *at, &line.look.stroke());
     }
     svg.close();
 }
 
 /// An arrow onwards where the line would have gone on, a cross where it failed.
-fn draw_end(svg: &mut Svg, end: End, [x, y]: [f64; 2], series: usize) {
+fn draw_end(svg: &mut Svg, end: End, [x, y]: [f64; 2], colour: &str) {
     match end {
         End::Complete => {}
         End::Censored => {
-            svg.arrow([[x + 4.0, y], [x + 22.0, y]], &format!("arrow s{series}"));
+            svg.arrow([[x + 4.0, y], [x + 22.0, y]], &format!("arrow {colour}"));
         }
         End::Failed => {
-            let class = format!("line s{series}");
+            let class = format!("line {colour}");
             svg.path(&[[x + 6.0, y - 5.0], [x + 16.0, y + 5.0]], &class);
             svg.path(&[[x + 6.0, y + 5.0], [x + 16.0, y - 5.0]], &class);
         }
@@ -245,7 +440,10 @@ fn label(chart: &Lines<'_>, line: &Line) -> String {
         End::Censored => ", censored",
         End::Failed => ", failed",
     };
-    format!("{} {}{end}", line.name, (chart.y.format)(value))
+    let value = (chart.y.format)(value);
+    // A long name gives way to the plane.
+    let name = shortened(&line.name, 230.0);
+    format!("{name}: {value}{end}")
 }
 
 fn at_point(chart: &Lines<'_>, line: &Line, [x, y]: [f64; 2]) -> String {
@@ -266,14 +464,13 @@ fn ending(chart: &Lines<'_>, line: &Line) -> String {
 /// Heights of the lines' names: beside their last points, pushed apart so that
 /// names do not cover each other.
 fn label_places(drawn: &[Line], frame: &Frame) -> Vec<f64> {
-    const APART: f64 = 17.0;
     let last = |line: &Line| line.points.last().map_or(TOP, |[_, y]| frame.y(*y));
     let mut places: Vec<(usize, f64)> = drawn.iter().map(last).enumerate().collect();
     places.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     for i in 1..places.len() {
         places[i].1 = places[i].1.max(places[i - 1].1 + APART);
     }
-    let mut lowest = BOTTOM + 8.0;
+    let mut lowest = frame.bottom + 8.0;
     for (_, at) in places.iter_mut().rev() {
         *at = at.min(lowest);
         lowest = *at - APART;
@@ -291,6 +488,8 @@ mod tests {
             name,
             format: |value| format!("{value}"),
             whole,
+            log: false,
+            most: None,
         };
         Lines {
             id: "c",
@@ -299,6 +498,7 @@ mod tests {
             y: axis("accuracy", false),
             lines,
             target,
+            crossings: Vec::new(),
         }
     }
 
@@ -306,7 +506,7 @@ mod tests {
         Line {
             name: "m".into(),
             system: "m".into(),
-            series: 0,
+            look: Look(0),
             points: points.to_vec(),
             end,
         }
@@ -317,28 +517,30 @@ mod tests {
         let reached = line(&[[1.0, 0.5], [2.0, 0.9]], End::Complete);
         let censored = line(&[[1.0, 0.4], [2.0, 0.6]], End::Censored);
         let target = Some((0.8, "80 %".into()));
-        let drawn = lines(&chart(vec![reached, censored], target)).unwrap_or_default();
+        let chart = chart(vec![reached, censored], target);
+        let drawn = lines(&chart, Size::Wide).unwrap_or_default();
         assert_eq!(drawn.matches("arrow s1 head").count(), 1);
         assert!(
-            drawn.contains("m 0.6, censored") && drawn.contains(">80 %<"),
+            drawn.contains("m: 0.6, censored") && drawn.contains(">80 %<"),
             "{drawn}"
         );
     }
 
     #[test]
     fn what_is_not_finite_is_left_out() {
-        assert!(lines(&chart(vec![line(&[[1.0, f64::NAN]], End::Complete)], None)).is_none());
-        let drawn = lines(&chart(
-            vec![line(&[[1.0, 2.0], [2.0, f64::NAN]], End::Complete)],
-            None,
-        ));
+        let drawn = |points: &[[f64; 2]]| {
+            lines(&chart(vec![line(points, End::Complete)], None), Size::Wide)
+        };
+        assert!(drawn(&[[1.0, f64::NAN]]).is_none());
+        let drawn = drawn(&[[1.0, 2.0], [2.0, f64::NAN]]);
         assert!(drawn.is_some_and(|drawn| !drawn.contains("NaN")));
     }
 
     #[test]
     fn long_lines_mark_their_last_point_alone() {
         let points: Vec<[f64; 2]> = (1..=200).map(|i| [f64::from(i), 1.0]).collect();
-        let drawn = lines(&chart(vec![line(&points, End::Complete)], None)).unwrap_or_default();
-        assert_eq!(drawn.matches("<circle").count(), 1);
+        let chart = chart(vec![line(&points, End::Complete)], None);
+        let drawn = lines(&chart, Size::Wide).unwrap_or_default();
+        assert_eq!(drawn.matches("class='point").count(), 1);
     }
 }

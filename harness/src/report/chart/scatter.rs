@@ -1,15 +1,17 @@
-use super::labels::{Occupied, around};
-use super::{About, Svg, WIDTH, colour, log_ticks, text_width};
+use super::labels::{Area, Occupied, around};
+use super::ticks::{LogTicks, labels_fit, log_ticks};
+use super::{About, Look, Size, Svg, text_width};
 use crate::report::provenance::Provenance;
 
-const HEIGHT: f64 = 460.0;
-const LEFT: f64 = 84.0;
-const RIGHT: f64 = WIDTH - 20.0;
-const TOP: f64 = 38.0;
-const BOTTOM: f64 = HEIGHT - 56.0;
+/// Radius of a point.
+const RADIUS: f64 = 5.5;
 
-/// The area in which names may stand.
-const FRAME: [f64; 4] = [LEFT + 2.0, TOP, RIGHT + 12.0, BOTTOM];
+/// Share of the points that must have room for their names beside them; else, all
+/// names stand in the legend.
+const ENOUGH: f64 = 0.4;
+
+/// Points up to which each has a name of its own; of more, the legend names systems.
+const MOST_NAMES: usize = 24;
 
 /// Points over two logarithmic axes, less being better on both.
 pub struct Scatter<'a> {
@@ -42,8 +44,8 @@ pub struct Mark {
     pub name: String,
     /// The system that the page's filter knows it by.
     pub system: String,
-    /// Index of its colour.
-    pub series: usize,
+    /// Colour and mark.
+    pub look: Look,
     /// Origin of the figures.
     pub provenance: Provenance,
     /// Horizontal value, above 0.
@@ -54,8 +56,44 @@ pub struct Mark {
     pub y_to: Option<f64>,
 }
 
+/// The mapping from values to positions, both axes logarithmic.
+struct Plane {
+    x: [f64; 2],
+    y: [f64; 2],
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Plane {
+    fn x(&self, value: f64) -> f64 {
+        let [low, high] = self.x;
+        self.left + (value / low).ln() / (high / low).ln() * (self.right - self.left)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let [low, high] = self.y;
+        self.bottom - (value / low).ln() / (high / low).ln() * (self.bottom - self.top)
+    }
+
+    fn at(&self, mark: &Mark) -> [f64; 2] {
+        [self.x(mark.x), self.y(mark.y)]
+    }
+
+    /// Returns the area in which names may stand.
+    fn frame(&self) -> Area {
+        [
+            self.left + 2.0,
+            self.top + 2.0,
+            self.right,
+            self.bottom - 2.0,
+        ]
+    }
+}
+
 /// Draws the chart; nothing without a point that logarithmic axes can show.
-pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
+pub fn scatter(chart: &Scatter<'_>, size: Size) -> Option<String> {
     // Scales over all points and lower bounds.
     let shown = |value: f64| value.is_finite() && value > 0.0;
     let marks: Vec<&Mark> = chart
@@ -63,92 +101,177 @@ pub fn scatter(chart: &Scatter<'_>) -> Option<String> {
         .iter()
         .filter(|mark| shown(mark.x) && shown(mark.y))
         .collect();
-    let (x_low, x_high) = range(marks.iter().map(|mark| mark.x))?;
-    let bounds = || chart.lower_bounds.iter().filter(|bound| shown(bound.y));
-    let heights = marks
+    let bounds: Vec<&LowerBound> = chart
+        .lower_bounds
         .iter()
-        .flat_map(|mark| [Some(mark.y), mark.y_to].into_iter().flatten())
-        .chain(bounds().map(|bound| bound.y));
-    let (y_low, y_high) = range(heights)?;
-    let x = |value: f64| LEFT + (value / x_low).ln() / (x_high / x_low).ln() * (RIGHT - LEFT);
-    let y = |value: f64| BOTTOM - (value / y_low).ln() / (y_high / y_low).ln() * (BOTTOM - TOP);
-
-    // Grid and axes.
+        .filter(|bound| shown(bound.y))
+        .collect();
     let desc = description(chart, &marks);
     let about = About {
         id: chart.id,
         title: chart.label,
         desc: &desc,
     };
-    let mut svg = Svg::new(HEIGHT, about);
-    for tick in log_ticks(x_low, x_high) {
-        svg.line([x(tick), TOP, x(tick), BOTTOM], "grid");
+    let mut svg = Svg::new(size, about);
+    let front = frontier(&marks);
+    let top = head(&mut svg, chart, &marks, front.len() > 1);
+    let plane = axes(&mut svg, chart, size, top, &marks, &bounds)?;
+    // Lines: the frontier, lower bounds, arrows. Names keep clear of them and of points.
+    let mut occupied = Occupied::default();
+    draw_lines(&mut svg, &plane, &marks, &front, &bounds, &mut occupied);
+    for mark in &marks {
+        let [x, top] = plane.at(mark);
+        occupied.point([x, top], RADIUS + 1.5);
+        if let Some(to) = mark.y_to {
+            occupied.line([[x, plane.y(to)], [x, top]]);
+        }
+        draw_point(&mut svg, chart, mark, &plane);
+    }
+    // Names beside the points, and below the plane where there is no room.
+    let unnamed_bounds = name_bounds(&mut svg, &plane, &bounds, &mut occupied);
+    let unnamed = name_points(&mut svg, &plane, &marks, &mut occupied);
+    let mut y = plane.bottom + 48.0;
+    y += svg.legend([4.0, y], &unnamed, |svg, look: &Look, [x, y]| {
+        svg.shape(
+            &look.outline([x + 7.0, y + 6.0], 5.0),
+            &format!("key {}", look.fill()),
+        );
+    });
+    y += svg.legend([4.0, y], &unnamed_bounds, |svg, (), [x, y]| {
+        svg.line([x, y + 6.0, x + 14.0, y + 6.0], "bound");
+    });
+    svg.height = y;
+    Some(svg.finish())
+}
+
+/// Draws the name of the vertical axis and what the signs mean; returns the height
+/// used.
+fn head(svg: &mut Svg, chart: &Scatter<'_>, marks: &[&Mark], with_frontier: bool) -> f64 {
+    svg.text([4.0, 14.0], "start", "t m", chart.y.0);
+    let signs = signs(marks, with_frontier);
+    let used = svg.legend([4.0, 26.0], &signs, |svg, sign, [x, y]| match sign {
+        Sign::Point(provenance) => {
+            let class = format!("point example{}", sign_class(*provenance));
+            svg.shape(&Look(0).outline([x + 7.0, y + 6.0], 5.0), &class);
+        }
+        Sign::Arrow => svg.arrow([[x - 2.0, y + 6.0], [x + 17.0, y + 6.0]], "arrow plain"),
+        Sign::Frontier => svg.line([x, y + 6.0, x + 15.0, y + 6.0], "front"),
+    });
+    26.0 + used + 6.0
+}
+
+/// Draws grid, ticks and the name of the horizontal axis; returns the plane. None
+/// without a point.
+fn axes(
+    svg: &mut Svg,
+    chart: &Scatter<'_>,
+    size: Size,
+    top: f64,
+    marks: &[&Mark],
+    bounds: &[&LowerBound],
+) -> Option<Plane> {
+    let heights = marks
+        .iter()
+        .flat_map(|mark| [Some(mark.y), mark.y_to].into_iter().flatten())
+        .chain(bounds.iter().map(|bound| bound.y));
+    let height = if size.is_narrow() { 300.0 } else { 380.0 };
+    let mut plane = Plane {
+        x: range(marks.iter().map(|mark| mark.x))?,
+        y: range(heights)?,
+        left: 0.0,
+        right: size.width() - 26.0,
+        top,
+        bottom: top + height,
+    };
+    let y_ticks = log_ticks(plane.y[0], plane.y[1], |ticks| {
+        ticks
+            .windows(2)
+            .all(|pair| plane.y(pair[0]) - plane.y(pair[1]) > 22.0)
+    });
+    let labels = y_ticks
+        .labelled
+        .iter()
+        .map(|tick| text_width(&(chart.y.1)(*tick)));
+    plane.left = labels.fold(30.0, f64::max) + 14.0;
+    let x_ticks = log_ticks(plane.x[0], plane.x[1], |ticks| {
+        labels_fit(
+            ticks
+                .iter()
+                .map(|tick| (plane.x(*tick), (chart.x.1)(*tick))),
+        )
+    });
+    draw_ticks(svg, chart, &plane, [&x_ticks, &y_ticks]);
+    svg.text([plane.right, plane.bottom + 36.0], "end", "t m", chart.x.0);
+    Some(plane)
+}
+
+fn draw_ticks(svg: &mut Svg, chart: &Scatter<'_>, plane: &Plane, ticks: [&LogTicks; 2]) {
+    let [x_ticks, y_ticks] = ticks;
+    for tick in &x_ticks.labelled {
+        let x = plane.x(*tick);
+        svg.line([x, plane.top, x, plane.bottom + 5.0], "grid");
         svg.text(
-            [x(tick), BOTTOM + 18.0],
+            [x, plane.bottom + 18.0],
             "middle",
             "t m",
-            &(chart.x.1)(tick),
+            &(chart.x.1)(*tick),
         );
     }
-    for tick in log_ticks(y_low, y_high) {
-        svg.line([LEFT, y(tick), RIGHT, y(tick)], "grid");
+    for tick in &x_ticks.minor {
+        let x = plane.x(*tick);
+        svg.line([x, plane.bottom, x, plane.bottom + 4.0], "grid minor");
+    }
+    for tick in &y_ticks.labelled {
+        let y = plane.y(*tick);
+        svg.line([plane.left - 5.0, y, plane.right, y], "grid");
         svg.text(
-            [LEFT - 8.0, y(tick) + 4.0],
+            [plane.left - 8.0, y + 4.0],
             "end",
             "t m",
-            &(chart.y.1)(tick),
+            &(chart.y.1)(*tick),
         );
     }
-    svg.text([RIGHT, HEIGHT - 14.0], "end", "t m", chart.x.0);
-    svg.text([4.0, HEIGHT - 14.0], "start", "t m", chart.y.0);
-    // Lines: the frontier, lower bounds, arrows. Names keep clear of them and of points.
-    let front: Vec<[f64; 2]> = frontier(&marks)
-        .into_iter()
-        .map(|[a, b]| [x(a), y(b)])
-        .collect();
+    for tick in &y_ticks.minor {
+        let y = plane.y(*tick);
+        svg.line([plane.left - 4.0, y, plane.left, y], "grid minor");
+    }
+    svg.line(
+        [plane.left, plane.bottom, plane.right, plane.bottom],
+        "grid",
+    );
+    svg.line([plane.left, plane.top, plane.left, plane.bottom], "grid");
+}
+
+fn draw_lines(
+    svg: &mut Svg,
+    plane: &Plane,
+    marks: &[&Mark],
+    front: &[[f64; 2]],
+    bounds: &[&LowerBound],
+    occupied: &mut Occupied,
+) {
     if front.len() > 1 {
-        svg.path(&front, "front");
+        let places: Vec<[f64; 2]> = front
+            .iter()
+            .map(|[x, y]| [plane.x(*x), plane.y(*y)])
+            .collect();
+        svg.path(&places, "front");
+        for pair in places.windows(2) {
+            occupied.line([pair[0], pair[1]]);
+        }
     }
-    let mut occupied = Occupied::default();
-    for bound in bounds() {
-        let at = y(bound.y);
-        svg.line([LEFT, at, RIGHT, at], "bound");
-        occupied.line([[LEFT, at], [RIGHT, at]]);
+    for bound in bounds {
+        let at = plane.y(bound.y);
+        svg.line([plane.left, at, plane.right, at], "bound");
+        occupied.line([[plane.left, at], [plane.right, at]]);
     }
-    let at = |mark: &Mark| [x(mark.x), y(mark.y)];
-    for (published, mark) in arrows(&marks) {
-        let arrow = shortened(at(published), at(mark));
+    for (published, mark) in arrows(marks) {
+        let arrow = shortened(plane.at(published), plane.at(mark));
         svg.open(&mark.name, &mark.system);
-        svg.arrow(arrow, &format!("arrow s{}", series(mark)));
+        svg.arrow(arrow, &format!("arrow {}", mark.look.stroke()));
         svg.close();
         occupied.line(arrow);
     }
-    for mark in &marks {
-        let [x, top] = at(mark);
-        occupied.point([x, top], 7.0);
-        if let Some(to) = mark.y_to {
-            occupied.line([[x, y(to)], [x, top]]);
-        }
-    }
-    // Legend, points, and names where they cover least.
-    legend(&mut svg, &marks, front.len() > 1);
-    for bound in bounds() {
-        name_bound(&mut svg, bound, y(bound.y), &mut occupied);
-    }
-    for mark in &marks {
-        draw_point(&mut svg, chart, mark, at(mark), mark.y_to.map(y));
-    }
-    // An arrow leads from a published point to that of this run, which is named.
-    let led_away: Vec<&str> = arrows(&marks)
-        .iter()
-        .map(|(published, _)| published.name.as_str())
-        .collect();
-    for mark in &marks {
-        if mark.provenance != Provenance::Published || !led_away.contains(&mark.name.as_str()) {
-            name_point(&mut svg, mark, at(mark), &mut occupied);
-        }
-    }
-    Some(svg.finish())
 }
 
 /// Returns the points in words.
@@ -166,60 +289,129 @@ fn title(chart: &Scatter<'_>, mark: &Mark) -> String {
     )
 }
 
-/// Names a line across the chart above or below it, where that covers least.
-fn name_bound(svg: &mut Svg, bound: &LowerBound, y: f64, occupied: &mut Occupied) {
-    let last = RIGHT - 4.0 - text_width(&bound.name);
-    let lefts = (0..=8).map(|step| last - (last - LEFT - 4.0) * f64::from(step) / 8.0);
-    let places = lefts.flat_map(|left| [[left, y - 5.0], [left, y + 15.0]]);
-    let at = occupied.place(&bound.name, places, FRAME);
-    svg.text(at, "start", "t m", &bound.name);
+/// Names lines across the chart above or below them; returns those without room.
+fn name_bounds(
+    svg: &mut Svg,
+    plane: &Plane,
+    bounds: &[&LowerBound],
+    occupied: &mut Occupied,
+) -> Vec<((), String)> {
+    let mut unnamed = Vec::new();
+    for bound in bounds {
+        let (y, width) = (plane.y(bound.y), text_width(&bound.name));
+        let last = plane.right - 4.0 - width;
+        let first = plane.left + 6.0;
+        let lefts = (0..=8).map(|step| last - (last - first) * f64::from(step) / 8.0);
+        let places: Vec<[f64; 2]> = lefts
+            .flat_map(|left| [[left, y - 6.0], [left, y + 15.0]])
+            .collect();
+        match occupied.place(&bound.name, places, plane.frame()) {
+            Some(at) => svg.text(at, "start", "t m", &bound.name),
+            None => unnamed.push(((), bound.name.clone())),
+        }
+    }
+    unnamed
 }
 
-/// What the signs mean, where there is more than one.
-fn legend(svg: &mut Svg, marks: &[&Mark], with_frontier: bool) {
-    let mut x = LEFT;
-    let mut entry = |svg: &mut Svg, text: &str, draw: &dyn Fn(&mut Svg, f64)| {
-        draw(svg, x);
-        svg.text([x + 28.0, 16.5], "start", "t m", text);
-        x += 28.0 + text_width(text) + 26.0;
-    };
-    // Provenances, where there is more than one.
-    let with_published = marks
+/// Names points beside them, where enough have room; returns the others.
+fn name_points(
+    svg: &mut Svg,
+    plane: &Plane,
+    marks: &[&Mark],
+    occupied: &mut Occupied,
+) -> Vec<(Look, String)> {
+    // An arrow leads from a published point to that of this run, which is named.
+    let led_away: Vec<&str> = arrows(marks)
         .iter()
-        .any(|mark| mark.provenance == Provenance::Published);
-    if with_published {
-        for provenance in [
+        .map(|(published, _)| published.name.as_str())
+        .collect();
+    let named: Vec<&&Mark> = marks
+        .iter()
+        .filter(|mark| {
+            mark.provenance != Provenance::Published || !led_away.contains(&mark.name.as_str())
+        })
+        .collect();
+    if named.len() > MOST_NAMES {
+        return systems(&named);
+    }
+    let mut places: Vec<Option<[f64; 2]>> = Vec::new();
+    for mark in &named {
+        let name = label(mark);
+        places.push(occupied.place(&name, around(plane.at(mark), &name), plane.frame()));
+    }
+    let enough = ENOUGH * named.len() as f64;
+    if (places.iter().flatten().count() as f64) < enough {
+        places.fill(None);
+    }
+    let mut unnamed = Vec::new();
+    for (mark, place) in named.iter().zip(places) {
+        let is_published = mark.provenance == Provenance::Published;
+        let class = if is_published { "t published" } else { "t" };
+        match place {
+            Some(at) => {
+                svg.open(&mark.name, &mark.system);
+                svg.text(at, "start", class, &label(mark));
+                svg.close();
+            }
+            None => unnamed.push((mark.look, label(mark))),
+        }
+    }
+    unnamed
+}
+
+fn label(mark: &Mark) -> String {
+    match mark.provenance {
+        Provenance::Published => format!("{} (published)", mark.name),
+        _ => mark.name.clone(),
+    }
+}
+
+/// Returns every look once, with its system.
+fn systems(marks: &[&&Mark]) -> Vec<(Look, String)> {
+    let mut systems: Vec<(Look, String)> = Vec::new();
+    for mark in marks {
+        if !systems.iter().any(|(look, _)| *look == mark.look) {
+            systems.push((mark.look, mark.system.clone()));
+        }
+    }
+    systems
+}
+
+/// A sign of the chart's head.
+enum Sign {
+    Point(Provenance),
+    Arrow,
+    Frontier,
+}
+
+/// Returns what the signs mean, where there is more than one.
+fn signs(marks: &[&Mark], with_frontier: bool) -> Vec<(Sign, String)> {
+    let mut signs = Vec::new();
+    let is_there = |provenance| marks.iter().any(|mark| mark.provenance == provenance);
+    if is_there(Provenance::Published) {
+        let all = [
             Provenance::Published,
             Provenance::Measured,
             Provenance::Simulated,
-        ] {
-            if marks.iter().any(|mark| mark.provenance == provenance) {
-                let class = format!("example {}", sign(provenance));
-                entry(svg, provenance.as_str(), &|svg, x| {
-                    svg.circle([x + 14.0, 12.0], 5.5, &class, &[], provenance.as_str());
-                });
-            }
-        }
+        ];
+        let there = all.into_iter().filter(|provenance| is_there(*provenance));
+        signs.extend(there.map(|one| (Sign::Point(one), one.as_str().to_owned())));
     }
-    // Lines.
     if !arrows(marks).is_empty() {
-        entry(svg, "from published to this run", &|svg, x| {
-            svg.arrow([[x, 12.0], [x + 22.0, 12.0]], "arrow plain");
-        });
+        signs.push((Sign::Arrow, "from published to this run".to_owned()));
     }
     if with_frontier {
-        entry(svg, "Pareto frontier of this run", &|svg, x| {
-            svg.line([x, 12.0, x + 22.0, 12.0], "front");
-        });
+        signs.push((Sign::Frontier, "Pareto frontier of this run".to_owned()));
     }
+    signs
 }
 
 /// Returns the class for the provenance of a point's figures.
-fn sign(provenance: Provenance) -> &'static str {
+fn sign_class(provenance: Provenance) -> &'static str {
     match provenance {
-        Provenance::Measured => "point",
-        Provenance::Simulated => "point simulated",
-        Provenance::Published => "point hollow",
+        Provenance::Measured => "",
+        Provenance::Simulated => " simulated",
+        Provenance::Published => " hollow",
     }
 }
 
@@ -244,54 +436,31 @@ fn shortened(from: [f64; 2], to: [f64; 2]) -> [[f64; 2]; 2] {
     [[from[0] + gx, from[1] + gy], [to[0] - gx, to[1] - gy]]
 }
 
-fn series(mark: &Mark) -> usize {
-    mark.series % super::COLOURS + 1
-}
-
-fn draw_point(svg: &mut Svg, chart: &Scatter<'_>, mark: &Mark, at: [f64; 2], to: Option<f64>) {
+fn draw_point(svg: &mut Svg, chart: &Scatter<'_>, mark: &Mark, plane: &Plane) {
+    let at = plane.at(mark);
     svg.open(&mark.name, &mark.system);
-    if let Some(to) = to {
+    if let Some(to) = mark.y_to.map(|to| plane.y(to)) {
         svg.line([at[0], at[1], at[0], to], "reach");
         svg.line([at[0] - 4.0, to, at[0] + 4.0, to], "reach");
     }
     let colour = match mark.provenance {
-        Provenance::Measured => colour(mark.series),
-        _ => format!("s{}", series(mark)),
+        Provenance::Measured => mark.look.fill(),
+        _ => mark.look.stroke(),
     };
-    let class = format!("{} {colour}", sign(mark.provenance));
+    let class = format!("{colour}{}", sign_class(mark.provenance));
     let data = [("x", mark.x), ("y", mark.y)];
-    svg.circle(at, 6.5, &class, &data, &title(chart, mark));
-    svg.close();
-}
-
-/// Names a point; a thin line leads to a name that stands further away.
-fn name_point(svg: &mut Svg, mark: &Mark, at: [f64; 2], occupied: &mut Occupied) {
-    let (name, class) = match mark.provenance {
-        Provenance::Published => (format!("{} (published)", mark.name), "t published"),
-        _ => (mark.name.clone(), "t"),
-    };
-    let [left, bottom] = occupied.place(&name, around(at, &name), FRAME);
-    svg.open(&mark.name, &mark.system);
-    if (bottom - 4.0 - at[1]).abs() > 25.0 {
-        let near = if left > at[0] {
-            left - 2.0
-        } else {
-            left + text_width(&name) + 2.0
-        };
-        svg.line([at[0], at[1], near, bottom - 4.0], "leader");
-    }
-    svg.text([left, bottom], "start", class, &name);
+    svg.mark(mark.look, (at, RADIUS), &class, &data, &title(chart, mark));
     svg.close();
 }
 
 /// Returns the values' range, widened so that no point lies on the frame.
-fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+fn range(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
     let (low, high) = values.fold((f64::INFINITY, 0f64), |(low, high), value| {
         (low.min(value), high.max(value))
     });
     (low.is_finite() && high > 0.0).then(|| {
         let margin = (high / low).powf(0.08).max(1.35);
-        (low / margin, high * margin)
+        [low / margin, high * margin]
     })
 }
 
@@ -323,7 +492,7 @@ mod tests {
         Mark {
             name: "m".into(),
             system: "m".into(),
-            series: 0,
+            look: Look(0),
             provenance,
             x,
             y,
@@ -332,14 +501,15 @@ mod tests {
     }
 
     fn drawn(marks: Vec<Mark>, lower_bounds: Vec<LowerBound>) -> Option<String> {
-        scatter(&Scatter {
+        let chart = Scatter {
             id: "c",
             label: "c",
             x: ("x", |x| x.to_string()),
             y: ("y", |y| y.to_string()),
             marks,
             lower_bounds,
-        })
+        };
+        scatter(&chart, Size::Wide)
     }
 
     #[test]
@@ -360,7 +530,7 @@ mod tests {
         let alone = drawn(vec![mark(1.0, 1.0, Provenance::Published)], Vec::new());
         let alone = alone.unwrap_or_default();
         assert!(
-            alone.contains("hollow s1") && !alone.contains("arrow"),
+            alone.contains("s1 hollow") && !alone.contains("arrow"),
             "{alone}"
         );
     }

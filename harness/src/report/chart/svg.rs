@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{WIDTH, text_width};
+use super::text::text_width;
+use super::{Look, Size};
 
 /// What a chart is to those who cannot see it, and to links.
 #[derive(Clone, Copy)]
@@ -24,15 +25,16 @@ pub(super) struct Svg {
 }
 
 impl Svg {
-    pub(super) fn new(height: f64, about: About<'_>) -> Self {
+    pub(super) fn new(size: Size, about: About<'_>) -> Self {
         let [id, title, desc] = [about.id, about.title, about.desc].map(escape);
+        let (id, class) = (format!("{id}{}", size.suffix()), size.class());
         let head = format!(
-            "class='chart' role='img' aria-labelledby='{id}-title {id}-desc'>\n\
+            "class='chart {class}' role='img' aria-labelledby='{id}-title {id}-desc'>\n\
              <title id='{id}-title'>{title}</title>\n<desc id='{id}-desc'>{desc}</desc>"
         );
         Self {
-            height,
-            width: WIDTH,
+            height: 0.0,
+            width: size.width(),
             head,
             body: String::new(),
         }
@@ -67,6 +69,21 @@ impl Svg {
         ));
     }
 
+    /// Draws the mark of a series; `data` are the exact figures behind it, by name.
+    pub(super) fn mark(
+        &mut self,
+        look: Look,
+        (at, radius): ([f64; 2], f64),
+        class: &str,
+        data: &[(&str, f64)],
+        title: &str,
+    ) {
+        let (data, title, d) = (attributes(data), escape(title), look.outline(at, radius));
+        self.add(format_args!(
+            "<path d='{d}' class='point {class}'{data}><title>{title}</title></path>"
+        ));
+    }
+
     /// Closes a group.
     pub(super) fn close(&mut self) {
         self.body.push_str("</g>\n");
@@ -98,21 +115,6 @@ impl Svg {
     pub(super) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
         self.add(format_args!(
             "<line x1='{x1:.1}' y1='{y1:.1}' x2='{x2:.1}' y2='{y2:.1}' class='{class}'/>"
-        ));
-    }
-
-    pub(super) fn circle(
-        &mut self,
-        [x, y]: [f64; 2],
-        radius: f64,
-        class: &str,
-        data: &[(&str, f64)],
-        title: &str,
-    ) {
-        let (data, title) = (attributes(data), escape(title));
-        self.add(format_args!(
-            "<circle cx='{x:.1}' cy='{y:.1}' r='{radius}' class='{class}'{data}>\
-             <title>{title}</title></circle>"
         ));
     }
 
@@ -151,32 +153,49 @@ impl Svg {
         self.polygon(&head, &format!("{class} head"));
     }
 
-    /// Draws text; `anchor` is `start`, `middle` or `end`.
+    /// Draws text; `anchor` is `start`, `middle` or `end`. Text that would leave the
+    /// image is moved inside.
     pub(super) fn text(&mut self, [x, y]: [f64; 2], anchor: &str, class: &str, text: &str) {
+        let width = text_width(text);
+        let left = match anchor {
+            "start" => x,
+            "middle" => x - width / 2.0,
+            _ => x - width,
+        };
+        let most = (self.width - width - 1.0).max(0.0);
+        let x = x + left.clamp(0.0, most) - left;
         let text = escape(text);
         self.add(format_args!(
             "<text x='{x:.1}' y='{y:.1}' text-anchor='{anchor}' class='{class}'>{text}</text>"
         ));
     }
 
-    /// Draws coloured squares with names, in as many lines as they need;
-    /// returns the height used.
-    pub(super) fn legend<'a>(
+    /// Draws signs with names, in as many lines as they need; `sign` draws one into
+    /// a box of 14 pixels. Returns the height used.
+    pub(super) fn legend<T>(
         &mut self,
-        top: f64,
-        names: impl Iterator<Item = (String, &'a str)>,
+        [left, top]: [f64; 2],
+        entries: &[(T, String)],
+        sign: impl Fn(&mut Self, &T, [f64; 2]),
     ) -> f64 {
-        let (mut x, mut y) = (4.0, top);
-        for (class, name) in names {
-            let width = 24.0 + text_width(name) + 14.0;
-            if x + width > WIDTH {
-                (x, y) = (4.0, y + 20.0);
-            }
-            self.key([x, y], 12.0, &class);
-            self.text([x + 18.0, y + 10.5], "start", "t", name);
-            x += width;
+        const SIGN: f64 = 20.0;
+        const GAP: f64 = 18.0;
+        const LINE: f64 = 20.0;
+        if entries.is_empty() {
+            return 0.0;
         }
-        y + 26.0 - top
+        let (mut x, mut y) = (left, top);
+        for (what, name) in entries {
+            let width = SIGN + text_width(name);
+            if x > left && x + width > self.width - 4.0 {
+                (x, y) = (left, y + LINE);
+            }
+            sign(self, what, [x, y]);
+            let room = self.width - 4.0 - x - SIGN;
+            self.text([x + SIGN, y + 10.5], "start", "t", &shortened(name, room));
+            x += width + GAP;
+        }
+        y + LINE - top
     }
 
     pub(super) fn finish(self) -> String {
@@ -185,6 +204,18 @@ impl Svg {
             self.width, self.height, self.head, self.body
         )
     }
+}
+
+/// Returns a text that is no wider than `room`: its end gives way to an ellipsis.
+pub(super) fn shortened(text: &str, room: f64) -> String {
+    if text_width(text) <= room {
+        return text.to_owned();
+    }
+    let mut short = text.to_owned();
+    while !short.is_empty() && text_width(&short) + text_width("…") > room {
+        short.pop();
+    }
+    format!("{}…", short.trim_end())
 }
 
 fn through(points: &[[f64; 2]]) -> String {
@@ -203,7 +234,7 @@ fn attributes(data: &[(&str, f64)]) -> String {
 }
 
 /// Escapes text for an element or an attribute.
-fn escape(text: &str) -> String {
+pub(in crate::report) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -229,7 +260,7 @@ mod tests {
             title: "a'b",
             desc: "<b>",
         };
-        let mut svg = Svg::new(10.0, about);
+        let mut svg = Svg::new(Size::Wide, about);
         svg.open("<i>", "'");
         svg.text([0.0, 0.0], "start", "t", "<script>alert('&')</script>");
         svg.close();
@@ -249,13 +280,36 @@ mod tests {
     }
 
     #[test]
+    fn text_gives_way_to_its_room() {
+        assert_eq!(shortened("SPIRT", 100.0), "SPIRT");
+        let short = shortened("LambdaML ScatterReduce", 80.0);
+        assert!(
+            short.ends_with('…') && text_width(&short) <= 80.0,
+            "{short}"
+        );
+    }
+
+    #[test]
+    fn text_stays_inside_its_image() {
+        let about = About {
+            id: "c",
+            title: "",
+            desc: "",
+        };
+        let mut svg = Svg::new(Size::Narrow, about);
+        svg.text([348.0, 10.0], "middle", "t", "10,000 s");
+        let moved = 350.0 - 1.0 - text_width("10,000 s") / 2.0;
+        assert!(svg.finish().contains(&format!("x='{moved:.1}'")));
+    }
+
+    #[test]
     fn an_arrow_between_near_points_is_left_out() {
         let about = About {
             id: "c",
             title: "",
             desc: "",
         };
-        let mut svg = Svg::new(10.0, about);
+        let mut svg = Svg::new(Size::Wide, about);
         svg.arrow([[0.0, 0.0], [3.0, 0.0]], "arrow");
         svg.arrow([[0.0, 0.0], [30.0, 0.0]], "arrow");
         assert_eq!(svg.finish().matches("<path").count(), 1);

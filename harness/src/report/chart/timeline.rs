@@ -1,8 +1,7 @@
 use std::fmt::Write;
 
-use super::{About, Svg, WIDTH, linear_ticks, text_width};
-
-const RIGHT: f64 = WIDTH - 16.0;
+use super::ticks::{labels_fit, linear_ticks};
+use super::{About, Size, Svg, text_width};
 
 /// Pieces drawn as they are up to this many; beyond, neighbours that share a
 /// few pixels become one, so that a chart of many steps stays small.
@@ -10,6 +9,9 @@ const MOST_PIECES: usize = 900;
 
 /// Spans with a text of their own up to this many.
 const MOST_TITLES: usize = 240;
+
+/// Space between the baselines of names.
+const LINE: f64 = 13.0;
 
 /// Lanes of spans over time, each span filled with pieces.
 pub struct Timeline<'a> {
@@ -65,26 +67,32 @@ pub struct Piece {
 }
 
 /// Draws the chart; nothing without a lane or without time.
-pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
+pub fn timeline(chart: &Timeline<'_>, size: Size) -> Option<String> {
     if chart.lanes.is_empty() || chart.seconds <= 0.0 || !chart.seconds.is_finite() {
         return None;
     }
     // Scale, legend and grid.
     let name = |lane: &Lane| text_width(&lane.name);
-    let left = chart.lanes.iter().map(name).fold(60.0, f64::max) + 16.0;
+    let left = chart.lanes.iter().map(name).fold(40.0, f64::max) + 16.0;
+    let right = size.width() - 24.0;
     let x =
-        |seconds: f64| left + seconds.clamp(0.0, chart.seconds) / chart.seconds * (RIGHT - left);
+        |seconds: f64| left + seconds.clamp(0.0, chart.seconds) / chart.seconds * (right - left);
     let pitch = pitch(chart.lanes.len());
     let about = About {
         id: chart.id,
         title: chart.label,
         desc: chart.desc,
     };
-    let mut svg = Svg::new(0.0, about);
+    let mut svg = Svg::new(size, about);
     let top = legend(&mut svg, chart) + 6.0;
     let bottom = top + chart.lanes.len() as f64 * pitch;
-    let ticks = linear_ticks(0.0, chart.seconds);
-    for tick in ticks.iter().filter(|tick| **tick <= chart.seconds * 1.001) {
+    let mut ticks = linear_ticks(0.0, chart.seconds);
+    ticks.retain(|tick| *tick <= chart.seconds * 1.001);
+    let label = |tick: &f64| (x(*tick), (chart.format)(*tick));
+    while ticks.len() > 2 && !labels_fit(ticks.iter().map(label)) {
+        ticks = ticks.into_iter().step_by(2).collect();
+    }
+    for tick in &ticks {
         svg.line([x(*tick), top - 4.0, x(*tick), bottom], "grid");
         svg.text(
             [x(*tick), bottom + 16.0],
@@ -101,6 +109,7 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
         .sum::<usize>()
         <= MOST_TITLES;
     let pieces = coarse(&chart.lanes, chart.seconds);
+    let mut named_to = f64::NEG_INFINITY;
     for (i, (lane, pieces)) in chart.lanes.iter().zip(&pieces).enumerate() {
         let area = LaneArea {
             y: top + i as f64 * pitch,
@@ -108,8 +117,10 @@ pub fn timeline(chart: &Timeline<'_>) -> Option<String> {
             titled,
         };
         draw(&mut svg, chart, lane, pieces, area, &x);
-        if !lane.name.is_empty() {
-            let baseline = area.y + (area.height * 0.5 + 4.0).max(8.0);
+        // Of many low lanes, as many are named as there is room for.
+        let baseline = area.y + (area.height * 0.5 + 4.0).max(8.0);
+        if !lane.name.is_empty() && baseline >= named_to + LINE {
+            named_to = baseline;
             svg.text([left - 10.0, baseline], "end", "t", &lane.name);
         }
     }
@@ -135,22 +146,18 @@ fn legend(svg: &mut Svg, chart: &Timeline<'_>) -> f64 {
             .any(|piece| piece.kind == kind)
     };
     let kinds = chart.kinds.iter().enumerate();
-    let names: Vec<(String, &str)> = kinds
+    let mut names: Vec<(Option<&str>, String)> = kinds
         .filter(|(kind, _)| used(*kind))
-        .map(|(_, (class, name))| ((*class).to_owned(), *name))
+        .map(|(_, (class, name))| (Some(*class), (*name).to_owned()))
         .collect();
-    let end: f64 = names.iter().map(|(_, name)| text_width(name) + 38.0).sum();
-    let height = svg.legend(4.0, names.into_iter());
-    let flagged = chart
-        .lanes
-        .iter()
-        .flat_map(|lane| &lane.spans)
-        .any(|span| span.flagged);
-    if flagged && end + text_width(chart.flag) + 30.0 < WIDTH {
-        svg.polygon(&flag(end + 6.0, 6.0, 10.0), "flag");
-        svg.text([end + 20.0, 14.5], "start", "t", chart.flag);
+    let mut spans = chart.lanes.iter().flat_map(|lane| &lane.spans);
+    if spans.any(|span| span.flagged) {
+        names.push((None, chart.flag.to_owned()));
     }
-    height
+    svg.legend([4.0, 4.0], &names, |svg, class, [x, y]| match class {
+        Some(class) => svg.key([x, y], 12.0, class),
+        None => svg.polygon(&flag(x + 2.0, y + 1.0, 10.0), "flag"),
+    })
 }
 
 /// Returns a small triangle that points to where something starts.
@@ -297,7 +304,7 @@ mod tests {
     }
 
     fn drawn(lanes: Vec<Lane>) -> Option<String> {
-        timeline(&Timeline {
+        let chart = Timeline {
             id: "t",
             label: "t",
             desc: "",
@@ -306,7 +313,8 @@ mod tests {
             kinds: &[("c1", "compute"), ("c2", "wait")],
             flag: "cold start",
             format: |seconds| format!("{seconds} s"),
-        })
+        };
+        timeline(&chart, Size::Wide)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Stacked bars: where time, money and bytes go.
 
-use super::{Chart, Labelled, STAGES};
+use super::{Chart, Labelled, STAGES, every_size};
 use crate::claims::Metric;
 use crate::format;
 use crate::report::chart::{Bar, Bars, Segment, bars};
@@ -34,19 +34,26 @@ pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
             row.estimate(Metric::SecondsPerEpoch).mean,
         )
     };
-    let svg = bars(&Bars {
+    let drawn = Bars {
         id: "stages-chart",
         label: "Seconds by stage, per worker and epoch",
         legend: STAGES.iter().map(|(name, _)| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some("wall seconds of an epoch"),
         format: format::seconds,
-    })?;
+    };
+    let svg = every_size(|size| bars(&drawn, size))?;
     let caption = "Mean seconds per worker and epoch, summed over its functions. Functions that \
                    run in parallel (SPIRT's gradients) each count, so that the sum may pass the \
                    wall time; cold starts between functions count in the wall time only."
         .into();
-    Some(Chart::of_all("stages", "Where the time goes", caption, svg))
+    Some(Chart::of_all(
+        "stages",
+        "Where the time goes",
+        caption,
+        drawn.data(),
+        svg,
+    ))
 }
 
 /// Draws dollars by what is charged for.
@@ -68,19 +75,26 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
             labelled.row.estimate(Metric::CostPaperUsd).mean,
         )
     };
-    let svg = bars(&Bars {
+    let drawn = Bars {
         id: "costs-chart",
         label: "Cost of a trial by line item",
         legend: COSTS.iter().map(|(name, _)| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some("cost by the paper's cost model"),
         format: format::usd,
-    })?;
+    };
+    let svg = every_size(|size| bars(&drawn, size))?;
     let caption =
         "The cost of one trial by the full cost model. Short runs pay most for what is charged by the \
                    minute or hour: databases, brokers and instances (at least 60 s each)."
             .into();
-    Some(Chart::of_all("costs", "Where the money goes", caption, svg))
+    Some(Chart::of_all(
+        "costs",
+        "Where the money goes",
+        caption,
+        drawn.data(),
+        svg,
+    ))
 }
 
 /// Draws bytes per worker, by direction.
@@ -97,18 +111,25 @@ pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
         let parts = [bytes(Metric::BytesUp), bytes(Metric::BytesDown)];
         bar(labelled, parts.into_iter(), None)
     };
-    let svg = bars(&Bars {
+    let drawn = Bars {
         id: "bytes-chart",
         label: "Bytes of the exchange, per worker and trial",
         legend: vec!["sent".into(), "received".into()],
         bars: rows.iter().map(bar).collect(),
         tick_name: None,
         format: format::bytes,
-    })?;
+    };
+    let svg = every_size(|size| bars(&drawn, size))?;
     let caption = "Payload bytes of the exchange, per worker over all epochs of a trial; data and \
                    checkpoints are kept apart."
         .into();
-    Some(Chart::of_all("bytes", "Bytes per worker", caption, svg))
+    Some(Chart::of_all(
+        "bytes",
+        "Bytes per worker",
+        caption,
+        drawn.data(),
+        svg,
+    ))
 }
 
 /// Returns a row's bar of the parts that are known.

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Chart, Labelled};
+use super::{Chart, Labelled, every_size};
 use crate::analysis::{EpochAnalysis, TrialAnalysis};
-use crate::claims::{Claim, Metric};
 use crate::format;
-use crate::report::chart::{Axis, End, Line, Lines, lines};
+use crate::report::chart::{Axis, Data, End, Line, Lines, lines};
 use crate::report::provenance::Provenance;
 
 /// What a trial had used by the end of an epoch, from the trial's start.
@@ -26,8 +25,10 @@ pub(super) fn accuracy_by_time(
         name,
         format: format::seconds,
         whole: false,
+        log: false,
+        most: None,
     };
-    let svg = accuracy(
+    let (svg, data) = accuracy(
         "accuracy-chart",
         "Test accuracy against time",
         rows,
@@ -40,6 +41,7 @@ pub(super) fn accuracy_by_time(
         "accuracy",
         "Accuracy against time",
         caption,
+        data,
         svg,
     ))
 }
@@ -50,8 +52,10 @@ pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Op
         name: "cost of training, paper's cost model, USD",
         format: format::usd,
         whole: false,
+        log: false,
+        most: None,
     };
-    let svg = accuracy(
+    let (svg, data) = accuracy(
         "accuracy-cost-chart",
         "Test accuracy against cost",
         rows,
@@ -68,6 +72,7 @@ pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Op
         "accuracy-cost",
         "Accuracy against cost",
         caption,
+        data,
         svg,
     ))
 }
@@ -82,30 +87,39 @@ pub(super) fn loss(rows: &[Labelled<'_>]) -> Option<Chart> {
         ),
         ..named(labelled, labelled.name.to_owned(), End::Complete)
     };
-    let svg = lines(&Lines {
+    let drawn = Lines {
         id: "loss-chart",
         label: "Training loss by epoch",
         x: Axis {
             name: "epoch",
             format: |epoch| format!("{epoch:.0}"),
             whole: true,
+            log: false,
+            most: None,
         },
         y: Axis {
-            name: "loss",
+            name: "training loss",
             format: format::number,
             whole: false,
+            log: false,
+            most: None,
         },
         lines: rows.iter().map(line).collect(),
         target: None,
-    })?;
+        crossings: Vec::new(),
+    };
+    let svg = every_size(|size| lines(&drawn, size))?;
     Some(Chart::of_all(
         "loss",
         "Training loss by epoch",
         "Mean over trials.".into(),
+        drawn.data(),
         svg,
     ))
 }
 
+/// Draws accuracies; nothing without a line of two points: one alone is no curve, and
+/// stands in the table.
 fn accuracy(
     id: &str,
     label: &str,
@@ -113,25 +127,34 @@ fn accuracy(
     target: Option<f64>,
     x: Axis<'_>,
     taken: Taken,
-) -> Option<String> {
+) -> Option<([String; 2], Data)> {
     let lines_of = |labelled| accuracy_lines(labelled, taken, target);
-    lines(&Lines {
+    let all: Vec<Line> = rows.iter().flat_map(lines_of).collect();
+    if all.iter().all(|line| line.points.len() < 2) {
+        return None;
+    }
+    let drawn = Lines {
         id,
         label,
         x,
         y: Axis {
-            name: "accuracy",
+            name: "test accuracy",
             format: format::percent,
             whole: false,
+            log: false,
+            most: Some(1.0),
         },
-        lines: rows.iter().flat_map(lines_of).collect(),
+        lines: all,
         target: target.map(|target| {
             (
                 target,
                 format!("to be reached: {}", format::percent(target)),
             )
         }),
-    })
+        crossings: Vec::new(),
+    };
+    let svg = every_size(|size| lines(&drawn, size))?;
+    Some((svg, drawn.data()))
 }
 
 /// Returns the mean over the trials that ended well, and each failed one that
@@ -168,7 +191,7 @@ fn named(labelled: &Labelled<'_>, name: String, end: End) -> Line {
     Line {
         name,
         system: labelled.system.clone(),
-        series: labelled.series,
+        look: labelled.look,
         points: Vec::new(),
         end,
     }
@@ -205,25 +228,6 @@ fn seconds(trial: &TrialAnalysis, epoch: usize) -> f64 {
 fn dollars(trial: &TrialAnalysis, epoch: usize) -> f64 {
     let all: f64 = trial.epochs.iter().map(|known| known.seconds).sum();
     trial.paper.total_usd() * seconds(trial, epoch) / all
-}
-
-/// Returns the accuracy, in 0..=1, that claims require, by its
-/// time or at all; the highest of several.
-pub(super) fn target(claims: &[Claim]) -> Option<f64> {
-    let least = |claim: &Claim| {
-        let is_accuracy = claim.metric == Some(Metric::Accuracy) && claim.over.is_none();
-        let unit = claim.unit.as_deref().unwrap_or_default();
-        let mut units = Metric::Accuracy.units().iter();
-        let (_, factor) = units.find(|(name, _)| *name == unit)?;
-        claim
-            .at_least
-            .filter(|_| is_accuracy)
-            .map(|least| least / factor)
-    };
-    claims
-        .iter()
-        .filter_map(|claim| claim.target.or_else(|| least(claim)))
-        .max_by(f64::total_cmp)
 }
 
 fn caption(rows: &[Labelled<'_>], target: Option<f64>, taken: &str) -> String {

@@ -3,13 +3,16 @@
 mod breakdowns;
 mod learning;
 mod pareto;
+mod sweep;
 mod timelines;
 
 use epochcost_systems::StageSeconds;
 use serde::Serialize;
 
-use super::names::system_title;
+use super::chart::{Data, Look, Size};
 use super::provenance::Provenance;
+use crate::analysis::answer::target;
+use crate::analysis::names::system_title;
 use crate::analysis::{Analysis, RowAnalysis};
 use crate::claims::Claim;
 
@@ -21,40 +24,72 @@ pub(super) struct Chart {
     pub id: String,
     pub title: String,
     pub caption: String,
+    /// The chart for a wide window.
     pub svg: String,
+    /// The chart for a narrow one.
+    pub narrow: String,
+    /// The figures behind it; none of a timeline, whose figures are in the trace.
+    #[serde(skip)]
+    pub data: Option<Data>,
     /// The system that it is of; empty where it is of all.
     pub system: String,
 }
 
 impl Chart {
-    fn of_all(id: &str, title: &str, caption: String, svg: String) -> Self {
+    fn of_all(
+        id: &str,
+        title: &str,
+        caption: String,
+        data: Data,
+        [svg, narrow]: [String; 2],
+    ) -> Self {
         Self {
             id: id.into(),
             title: title.into(),
             caption,
             svg,
+            narrow,
+            data: Some(data),
             system: String::new(),
         }
     }
 }
 
+/// Draws a chart for windows of every size; nothing if there is nothing to draw.
+fn every_size(draw: impl Fn(Size) -> Option<String>) -> Option<[String; 2]> {
+    let [wide, narrow] = Size::ALL.map(draw);
+    Some([wide?, narrow?])
+}
+
 /// A row as charts show it.
 pub(super) struct Labelled<'a> {
-    /// Index of its colour.
-    series: usize,
+    /// Colour and mark: of its own, or of its system where there are many rows.
+    look: Look,
     pub name: &'a str,
     pub system: String,
     pub row: &'a RowAnalysis,
 }
 
-/// Returns every row with its name and colour.
+/// Rows up to which each has a look of its own.
+const MOST_LOOKS: usize = 24;
+
+/// Returns every row with its name and look.
 pub(super) fn labelled<'a>(analysis: &'a Analysis, names: &'a [String]) -> Vec<Labelled<'a>> {
     let rows = names.iter().zip(&analysis.rows).enumerate();
-    rows.map(|(series, (name, row))| Labelled {
-        series,
-        name,
-        system: system_title(&row.planned.row.job.system),
-        row,
+    let mut systems: Vec<&str> = Vec::new();
+    rows.map(|(index, (name, row))| {
+        let system = row.planned.row.job.system.as_str();
+        if !systems.contains(&system) {
+            systems.push(system);
+        }
+        let of_system = systems.iter().position(|known| *known == system);
+        let is_one_of_many = analysis.rows.len() > MOST_LOOKS;
+        Labelled {
+            look: Look(of_system.filter(|_| is_one_of_many).unwrap_or(index)),
+            name,
+            system: system_title(system),
+            row,
+        }
     })
     .collect()
 }
@@ -95,10 +130,10 @@ pub(super) fn all(
     platform: &str,
 ) -> Vec<Chart> {
     let provenance = Provenance::of_platform(platform);
-    let target = learning::target(claims);
+    let target = target(claims);
     let verdicts = &analysis.summary.verdicts;
     let charts = [
-        pareto::time_against_cost(rows, verdicts, platform),
+        pareto::time_against_cost(rows, verdicts, platform, target),
         learning::accuracy_by_time(rows, target, provenance),
         learning::accuracy_by_cost(rows, target),
         breakdowns::stages(rows),
@@ -106,5 +141,8 @@ pub(super) fn all(
         breakdowns::traffic(rows),
         learning::loss(rows),
     ];
-    charts.into_iter().flatten().collect()
+    let mut charts: Vec<Chart> = charts.into_iter().flatten().collect();
+    // A sweep is what a run with one is about.
+    charts.splice(0..0, sweep::sweeps(rows, claims, provenance));
+    charts
 }

@@ -2,8 +2,9 @@
 
 use epochcost_systems::{Host, find};
 
-use super::{Chart, Labelled};
+use super::{Chart, Labelled, every_size};
 use crate::analysis::summary::Verdict;
+use crate::analysis::{epochs_are_alike, samples_per_epoch};
 use crate::claims::{Estimate, Metric};
 use crate::format;
 use crate::platform::{Site, site_of};
@@ -13,21 +14,70 @@ use crate::report::provenance::Provenance;
 /// Most lower bounds that are drawn: more would hide the points.
 const MOST_BOUNDS: usize = 4;
 
-/// Draws the cost of an epoch against its wall seconds.
+/// What the seconds and dollars of the chart are for: rows are compared by work that
+/// is alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Basis {
+    /// An epoch, of as many samples in every row.
+    Epoch,
+    /// A thousand samples, where epochs differ.
+    Samples,
+    /// The first evaluation with this accuracy.
+    Target(f64),
+}
+
+impl Basis {
+    fn of(rows: &[Labelled<'_>], target: Option<f64>) -> Self {
+        match target {
+            Some(target) => Self::Target(target),
+            None if epochs_are_alike(rows.iter().map(|labelled| labelled.row)) => Self::Epoch,
+            None => Self::Samples,
+        }
+    }
+
+    /// Returns it in words, behind "of" or "to".
+    fn words(self) -> String {
+        match self {
+            Self::Epoch => "of an epoch".into(),
+            Self::Samples => "of 1,000 samples".into(),
+            Self::Target(target) => format!("to {} accuracy", format::percent(target)),
+        }
+    }
+
+    /// Returns what an epoch is multiplied by.
+    fn per_epoch(self, labelled: &Labelled<'_>) -> f64 {
+        match self {
+            Self::Samples => 1000.0 / samples_per_epoch(labelled.row),
+            Self::Epoch | Self::Target(_) => 1.0,
+        }
+    }
+}
+
+/// Draws cost against wall seconds, both for the same work in every row.
 pub(super) fn time_against_cost(
     rows: &[Labelled<'_>],
     verdicts: &[Verdict],
     platform: &str,
+    target: Option<f64>,
 ) -> Option<Chart> {
     let provenance = Provenance::of_platform(platform);
-    // Points of this run and published ones, and what bounds them.
-    let observed = rows.iter().filter_map(|row| observed(row, provenance));
+    let basis = Basis::of(rows, target);
+    // Points of this run and published ones, and what bounds them. What was published
+    // is an epoch's.
+    let observed = rows
+        .iter()
+        .filter_map(|row| observed(row, provenance, basis));
     let published = rows.iter().filter_map(|row| published(row, verdicts));
+    let published = published.filter(|_| basis == Basis::Epoch);
     let marks: Vec<Mark> = observed.chain(published).collect();
     let with_published = marks
         .iter()
         .any(|mark| mark.provenance == Provenance::Published);
-    let lower_bounds = lower_bounds(rows);
+    let lower_bounds = if basis == Basis::Epoch {
+        lower_bounds(rows)
+    } else {
+        Vec::new()
+    };
     // Caption, with what published seconds add up to.
     let mut caption = caption(
         platform,
@@ -35,6 +85,18 @@ pub(super) fn time_against_cost(
         with_published,
         !lower_bounds.is_empty(),
     );
+    if basis == Basis::Samples {
+        caption.push_str(
+            " Epochs of these rows differ in length, so that 1,000 samples are compared.",
+        );
+    }
+    let reached = marks.len();
+    if matches!(basis, Basis::Target(_)) && reached < rows.len() {
+        caption.push_str(&format!(
+            " {} rows did not reach the accuracy in every trial, and are left out.",
+            rows.len() - reached
+        ));
+    }
     let added_up = |verdict: &Verdict| {
         verdict.metric == Some(Metric::TotalSeconds) && verdict.published.is_some()
     };
@@ -44,33 +106,60 @@ pub(super) fn time_against_cost(
              after another, which SPIRT's do not.",
         );
     }
-    let svg = scatter(&Scatter {
+    let words = basis.words();
+    let drawn = Scatter {
         id: "time-cost-chart",
-        label: "Cost of an epoch against its seconds, on logarithmic axes",
-        x: ("wall seconds of an epoch (log)", format::seconds),
-        y: ("cost of an epoch, USD (log)", format::usd),
+        label: &format!("Cost {words} against its seconds, on logarithmic axes"),
+        x: (
+            &format!("{} {words} (log)", seconds_of(provenance)),
+            format::seconds,
+        ),
+        y: (&format!("cost {words}, USD (log)"), format::usd),
         marks,
         lower_bounds,
-    })?;
+    };
+    let svg = every_size(|size| scatter(&drawn, size))?;
     Some(Chart::of_all(
         "time-cost",
         "Time against cost",
         caption,
+        drawn.data(),
         svg,
     ))
 }
 
-fn observed(labelled: &Labelled<'_>, provenance: Provenance) -> Option<Mark> {
+/// Returns what seconds are called.
+fn seconds_of(provenance: Provenance) -> &'static str {
+    match provenance {
+        Provenance::Simulated => "simulated seconds",
+        _ => "wall seconds",
+    }
+}
+
+fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Option<Mark> {
     let mean = |metric| labelled.row.estimate(metric).mean;
+    let factor = basis.per_epoch(labelled);
     let epochs = labelled.row.planned.row.job.epochs as f64;
+    let (x, y, y_to) = match basis {
+        Basis::Target(target) => (
+            labelled.row.seconds_to(target).mean?,
+            labelled.row.paper_usd_to(target).mean?,
+            labelled.row.usd_to(target).mean,
+        ),
+        Basis::Epoch | Basis::Samples => (
+            mean(Metric::SecondsPerEpoch)? * factor,
+            mean(Metric::CostPaperUsd)? / epochs * factor,
+            mean(Metric::CostFullUsd).map(|usd| usd / epochs * factor),
+        ),
+    };
     Some(Mark {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),
-        series: labelled.series,
+        look: labelled.look,
         provenance,
-        x: mean(Metric::SecondsPerEpoch)?,
-        y: mean(Metric::CostPaperUsd)? / epochs,
-        y_to: mean(Metric::CostFullUsd).map(|usd| usd / epochs),
+        x,
+        y,
+        y_to,
     })
 }
 
@@ -85,7 +174,7 @@ fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
     Some(Mark {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),
-        series: labelled.series,
+        look: labelled.look,
         provenance: Provenance::Published,
         x: seconds?,
         y: of_trial.or(published(Metric::TotalCostUsd))?,

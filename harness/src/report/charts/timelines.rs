@@ -2,7 +2,7 @@
 
 use epochcost_systems::{StepRecord, find};
 
-use super::{Chart, Labelled, STAGES};
+use super::{Chart, Labelled, STAGES, every_size};
 use crate::format;
 use crate::report::activity::{Call, Worker, ended_s, workers};
 use crate::report::chart::{Lane, Piece, Span, Timeline, timeline};
@@ -55,7 +55,7 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
         .collect();
     let caption = caption(labelled, sample, &window, [shown, &workers]);
     let id = format!("timeline-{}", sample.row);
-    let svg = timeline(&Timeline {
+    let drawn = Timeline {
         id: &id,
         label: &format!("Invocations of one epoch, {}", labelled.name),
         desc: &caption,
@@ -64,12 +64,15 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
         kinds: &KINDS,
         flag: "cold start",
         format: format::seconds,
-    })?;
+    };
+    let [svg, narrow] = every_size(|size| timeline(&drawn, size))?;
     Some(Chart {
         id: format!("{id}-figure"),
         title: labelled.name.to_owned(),
         caption,
         svg,
+        narrow,
+        data: None,
         system: labelled.system.clone(),
     })
 }

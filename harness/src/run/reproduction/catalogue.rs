@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::analysis::overview::is_named;
 use crate::error::Error;
 use crate::experiment::yaml_files;
 use crate::suggest::did_you_mean;
@@ -57,6 +58,11 @@ impl Catalogue {
         })
     }
 
+    /// Returns the ids of all items, in their order.
+    pub fn ids(&self) -> Vec<String> {
+        self.entries.iter().map(|entry| entry.id.clone()).collect()
+    }
+
     /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -68,17 +74,13 @@ impl Catalogue {
     /// # Errors
     /// For an unknown name, with the nearest known one.
     pub fn select(&self, asked: &[String]) -> Result<Vec<Entry>, Error> {
-        let is_asked = |name: &str, id: &str| {
-            let name = name.trim_end_matches('/');
-            id == name || (id.strip_prefix(name)).is_some_and(|rest| rest.starts_with('/'))
-        };
         for name in asked {
-            if !self.entries.iter().any(|entry| is_asked(name, &entry.id)) {
+            if !self.entries.iter().any(|entry| is_named(name, &entry.id)) {
                 return Err(self.unknown(name));
             }
         }
         let wanted =
-            |entry: &&Entry| asked.is_empty() || asked.iter().any(|name| is_asked(name, &entry.id));
+            |entry: &&Entry| asked.is_empty() || asked.iter().any(|name| is_named(name, &entry.id));
         Ok(self.entries.iter().filter(wanted).cloned().collect())
     }
 

@@ -22,7 +22,7 @@ use crate::experiment::{Experiment, PlatformKind};
 use crate::platform::SpendingConsent;
 use crate::report;
 use crate::results::{
-    ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
+    Item, ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
 };
 use crate::ui::{Output, eprint_line};
 
@@ -67,9 +67,10 @@ pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Er
         return dry_run::show(&tasks, request, output);
     }
     probe(request.out)?;
-    let mut work = Work::new(request, catalogue.len(), &tasks, output)?;
+    let mut work = Work::new(request, &catalogue, &tasks, output)?;
     for (index, task) in tasks.iter().enumerate() {
-        work.item(index, task).await?;
+        let place = format!("[{}/{}] {}", index + 1, tasks.len(), task.entry.id);
+        work.item(&place, task).await?;
     }
     work.end()
 }
@@ -95,7 +96,7 @@ struct Outcome {
 impl<'a> Work<'a> {
     fn new(
         request: &'a Request<'a>,
-        catalogue: usize,
+        catalogue: &Catalogue,
         tasks: &[Task],
         output: Output,
     ) -> Result<Self, Error> {
@@ -106,8 +107,8 @@ impl<'a> Work<'a> {
             platform: request
                 .platform
                 .map(|platform| platform.as_str().to_owned()),
-            catalogue,
-            items: tasks.iter().map(Task::item).collect(),
+            catalogue: catalogue.len(),
+            items: with_earlier(tasks, request.out, catalogue),
         };
         record.write(request.out)?;
         Ok(Self {
@@ -121,24 +122,25 @@ impl<'a> Work<'a> {
     }
 
     /// Runs one item and records its outcome.
-    async fn item(&mut self, index: usize, task: &Task) -> Result<(), Error> {
-        let place = format!("[{}/{}] {}", index + 1, self.runs.len(), task.entry.id);
+    async fn item(&mut self, place: &str, task: &Task) -> Result<(), Error> {
         if let Some((state, why)) = &task.obstacle {
             (self.output).message(format_args!("{place}: {}: {why}", state.as_str()));
         }
         let Some(experiment) = task.experiment.as_ref().filter(|_| task.obstacle.is_none()) else {
             return Ok(());
         };
-        let outcome = self.perform(&place, task, experiment).await;
+        let outcome = self.perform(place, task, experiment).await;
         let outcome = outcome.unwrap_or_else(|error| Outcome::failed(&error, None));
         if let (ItemState::Failed, Some(why)) = (outcome.state, &outcome.why) {
             eprint_line(format_args!("{place}: failed: {why}"));
         }
-        let item = &mut self.record.items[index];
-        item.state = outcome.state;
-        item.why = outcome.why;
-        item.run = outcome.run.is_some().then(|| task.run.clone());
-        self.runs[index] = outcome.run;
+        let items = self.record.items.iter_mut().zip(&mut self.runs);
+        for (item, run) in items.filter(|(item, _)| item.id == task.entry.id) {
+            item.state = outcome.state;
+            item.why.clone_from(&outcome.why);
+            item.run = outcome.run.is_some().then(|| task.run.clone());
+            run.clone_from(&outcome.run);
+        }
         Ok(self.record.write(self.request.out)?)
     }
 
@@ -215,9 +217,28 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Writes the page over all items.
-    fn end(self) -> Result<Exit, Error> {
+    /// Opens the runs of items that were recorded before and not asked for now.
+    fn open_earlier(&mut self) {
+        for (item, run) in self.record.items.iter_mut().zip(&mut self.runs) {
+            let Some(path) = item.run.as_ref().filter(|_| run.is_none()) else {
+                continue;
+            };
+            match AnalysedRun::open(&self.request.out.join(path)) {
+                Ok(earlier) => *run = Some(earlier),
+                Err(error) => {
+                    item.state = ItemState::Failed;
+                    item.why = Some(format!("its recorded run cannot be read: {error}"));
+                    item.run = None;
+                }
+            }
+        }
+    }
+
+    /// Writes the page over all items that are recorded.
+    fn end(mut self) -> Result<Exit, Error> {
+        self.open_earlier();
         let out = self.request.out;
+        self.record.write(out)?;
         let mut overview = Overview::new(&self.record, &self.runs);
         overview.record = RecordComparison::with(Path::new(RECORD), &overview);
         report::write_overview(out, &overview, &self.runs)?;
@@ -235,6 +256,31 @@ impl<'a> Work<'a> {
         }
         Ok(overview.exit_status())
     }
+}
+
+/// Returns the items of `tasks`, and those that are recorded in `out` and are not
+/// run by this command, in the order of the catalogue.
+fn with_earlier(tasks: &[Task], out: &Path, catalogue: &Catalogue) -> Vec<Item> {
+    let earlier = Some(out).filter(|out| Reproduction::is_in(out));
+    let earlier = earlier.and_then(|out| Reproduction::read(out).ok());
+    let earlier = earlier.map_or_else(Vec::new, |earlier| earlier.items);
+    let recorded = |id: &str| {
+        let mut items = earlier.iter();
+        items.find(|item| item.id == id && item.run.is_some())
+    };
+    let item = |id: String| {
+        let task = tasks.iter().find(|task| task.entry.id == id);
+        match (task, recorded(&id)) {
+            (Some(task), Some(earlier))
+                if task.is_left_out() && earlier.state == ItemState::Done =>
+            {
+                Some(earlier.clone())
+            }
+            (Some(task), _) => Some(task.item()),
+            (None, earlier) => earlier.cloned(),
+        }
+    };
+    catalogue.ids().into_iter().filter_map(item).collect()
 }
 
 impl Outcome {

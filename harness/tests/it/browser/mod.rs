@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 use self::chromium::Browser;
 use self::numbers::{charts_agree, column, tables_agree};
-use self::pages::{kept, measured, overview, simulated, table2};
-use self::probes::{CONTRAST, COVERED, OVERFLOWING, SHOWN};
+use self::pages::{kept, measured, overview, shipped, simulated, table2};
+use self::probes::{CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
 use serde_json::json;
 
 #[test]
@@ -22,7 +22,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     };
     for page in [measured(), simulated(), table2(), overview()] {
         for scheme in ["light", "dark"] {
-            for width in [400, 1600] {
+            for width in [390, 800, 1400] {
                 browser.resize(width, 1000);
                 browser.prefer(scheme, "screen");
                 browser.open(&page.url);
@@ -36,13 +36,57 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     }
 }
 
+/// Pages of twelve systems, of sweeps, of four dozen rows: every experiment that is
+/// shipped and simulated in a moment.
+#[test]
+fn charts_of_shipped_experiments_are_legible_at_every_width() {
+    let Some(mut browser) = Browser::start("charts_of_shipped_experiments") else {
+        return;
+    };
+    for page in shipped() {
+        for width in [390, 800, 1400] {
+            browser.resize(width, 1000);
+            browser.prefer("light", "screen");
+            browser.open(&page.url);
+            let place = format!("{} at {width}", page.name());
+            assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
+            assert_eq!(browser.value(COVERED), json!([]), "{place}");
+            assert_eq!(browser.value(EMPTY), json!([]), "{place}");
+            browser.picture(&kept(&format!("{}-{width}.png", page.name())));
+        }
+    }
+}
+
+#[test]
+fn exact_values_are_shown_to_the_keyboard() {
+    let Some(mut browser) = Browser::start("exact_values") else {
+        return;
+    };
+    let page = measured();
+    browser.resize(1400, 1000);
+    browser.open(&page.url);
+    browser.value("document.querySelector('svg.for-wide g[tabindex]').focus()");
+    let shown = browser.value(
+        "[document.querySelector('#tip').hidden, document.querySelector('#tip').textContent]",
+    );
+    let exact = page.rows()[0]["cost_to_target_paper_usd"].to_string();
+    assert_eq!(shown[0], false);
+    let text = shown[1].as_str().unwrap();
+    assert!(
+        text.starts_with("SPIRT (measured)") && text.contains(&exact[..8]),
+        "{text}"
+    );
+    browser.value("document.activeElement.blur()");
+    assert_eq!(browser.value("document.querySelector('#tip').hidden"), true);
+}
+
 #[test]
 fn without_a_script_everything_is_there_and_nothing_pretends_to_work() {
     let Some(mut browser) = Browser::start("without_a_script") else {
         return;
     };
     for page in [measured(), simulated()] {
-        for width in [400, 1600] {
+        for width in [390, 1400] {
             browser.resize(width, 1000);
             browser.call(
                 "Emulation.setScriptExecutionDisabled",

@@ -89,7 +89,7 @@ pub fn charts_agree(browser: &mut Browser, page: &Page) {
         let (value, of) = (figure(row, field)?, figure(row, of)?);
         Some(value / of)
     };
-    let points = shapes(browser, "time-cost-chart", "circle:not(.hollow)");
+    let points = shapes(browser, "time-cost-chart", ".point:not(.hollow)");
     let bars = shapes(browser, "stages-chart", "rect.bar");
     let bytes = shapes(browser, "bytes-chart", "rect.bar");
     let costs = shapes(browser, "costs-chart", "rect.bar");
@@ -99,10 +99,17 @@ pub fn charts_agree(browser: &mut Browser, page: &Page) {
     for (i, row) in page.rows().iter().enumerate() {
         let id = row["id"].as_str().unwrap();
         let point = [number(&points[i][0], "x"), number(&points[i][0], "y")];
-        let known = [
-            figure(row, "/seconds_per_epoch/mean"),
-            share(row, "/cost_paper_usd", "/epochs"),
-        ];
+        // With a target, work that is alike is to reach it.
+        let known = match page.summary["target_accuracy"].as_f64() {
+            Some(_) => [
+                figure(row, "/seconds_to_target/mean"),
+                figure(row, "/cost_to_target_paper_usd"),
+            ],
+            None => [
+                figure(row, "/seconds_per_epoch/mean"),
+                share(row, "/cost_paper_usd", "/epochs"),
+            ],
+        };
         same(&point, &known, id);
         for segment in &bars[i] {
             let stage = STAGES[number(segment, "series").unwrap() as usize];
@@ -121,7 +128,7 @@ pub fn charts_agree(browser: &mut Browser, page: &Page) {
             .sum();
         same(&[Some(sum)], &[figure(row, "/cost_full_usd")], id);
     }
-    let curves = shapes(browser, "accuracy-chart", "circle");
+    let curves = shapes(browser, "accuracy-chart", ".point");
     let last = curves.iter().map(|line| number(line.last().unwrap(), "y"));
     let known = page.rows().iter().map(|row| figure(row, "/accuracy"));
     let known: Vec<Figure> = known.filter(Option::is_some).collect();

@@ -101,11 +101,16 @@ pub fn simulated() -> &'static Page {
 }
 
 fn simulate(name: &str, experiment: &Path) -> Page {
+    simulate_with(name, experiment, &[])
+}
+
+fn simulate_with(name: &str, experiment: &Path, options: &[&str]) -> Page {
     let directory = kept(name);
     let _ = fs::remove_dir_all(&directory);
     let output = program()
         .arg("run")
         .arg(experiment)
+        .args(options)
         .arg("--out")
         .arg(&directory)
         .output()
@@ -123,6 +128,29 @@ pub fn table2() -> &'static Page {
             "table2",
             &experiments().join("cost-performance/table2.yaml"),
         )
+    })
+}
+
+/// Shipped experiments, simulated: all systems once, towards a target, sweeps, tables
+/// with and without published figures.
+pub fn shipped() -> &'static [Page] {
+    static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
+    PAGES.get_or_init(|| {
+        // Draws decide rankings, and no chart shows them.
+        let sweep = ["--set", "claims=[]"];
+        let files: [(&str, &[&str]); 5] = [
+            ("smoke", &["--platform", "sim"]),
+            ("own-model", &[]),
+            ("cost-performance/crossing", &sweep),
+            ("cost-performance/figure2", &[]),
+            ("cost-performance/table2-causes", &[]),
+        ];
+        let page = |(file, options): &(&str, &[&str])| {
+            let experiment = experiments().join(format!("{file}.yaml"));
+            let name = format!("shipped-{}", file.replace('/', "-"));
+            simulate_with(&name, &experiment, options)
+        };
+        files.iter().map(page).collect()
     })
 }
 

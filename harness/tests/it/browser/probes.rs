@@ -17,9 +17,9 @@ pub const COVERED: &str = "(() => {
   const out = [];
   for (const svg of document.querySelectorAll('svg.chart')) {
     const frame = svg.getBoundingClientRect();
-    const texts = [...svg.querySelectorAll('text')].map((t) => [t.textContent, t.getBoundingClientRect()]);
+    const texts = [...svg.querySelectorAll('text:not(.letter)')].map((t) => [t.textContent, t.getBoundingClientRect()]);
     texts.forEach(([a, r], i) => {
-      if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.bottom > frame.bottom + 1) out.push(`${a} leaves its chart`);
+      if (r.width > 0 && (r.left < frame.left - 1 || r.right > frame.right + 1 || r.bottom > frame.bottom + 1 || r.top < frame.top - 1)) out.push(`${a} leaves its chart`);
       for (const [b, s] of texts.slice(i + 1)) {
         const width = Math.min(r.right, s.right) - Math.max(r.left, s.left);
         const height = Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top);
@@ -28,6 +28,14 @@ pub const COVERED: &str = "(() => {
     });
   }
   return out;
+})()";
+
+/// Charts of this window that show nothing, and windows without a chart.
+pub const EMPTY: &str = "(() => {
+  const shown = [...document.querySelectorAll('svg.chart')].filter((s) => s.checkVisibility());
+  const empty = shown.filter((s) => !s.querySelector('[data-x], [data-value], .span'));
+  const figures = document.querySelectorAll('figure').length;
+  return [...empty.map((s) => s.querySelector('title').textContent), ...(figures > 0 && shown.length === 0 ? ['no chart'] : [])];
 })()";
 
 /// Which claims are shown, and what the bar says.

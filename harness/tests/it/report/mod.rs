@@ -239,9 +239,9 @@ fn replicas_that_differ_and_traffic_that_differs_are_seen() {
     );
     assert!(
         analysis
-            .warnings
+            .warnings()
             .iter()
-            .any(|text| text.contains("closed form"))
+            .any(|warning| warning.text.contains("closed form"))
     );
 }
 
@@ -277,9 +277,13 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
         assert!(!page.contains(foreign), "{foreign}");
     }
     assert!(page.contains("at &lt;epoch 1 | batch 2&gt;"));
-    let charts = page.matches("<svg viewBox='0 0 960").count();
-    assert_eq!(charts, 7 + 5, "seven of all rows, and a timeline of each");
-    assert!(page.contains("hollow s3") && page.contains("local durations at list prices"));
+    for (size, class) in [(860, "for-wide"), (350, "for-narrow")] {
+        let head = format!("<svg viewBox='0 0 {size} ");
+        let charts = page.lines().filter(|line| line.contains(&head));
+        let charts = charts.filter(|line| line.contains(class)).count();
+        assert_eq!(charts, 7 + 5, "seven of all rows, and a timeline of each");
+    }
+    assert!(page.contains("local durations at list prices"));
     let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
     assert!(markdown.contains(r"at &lt;epoch 1 \| batch 2&gt;"));
 }
@@ -294,7 +298,7 @@ fn the_markdown_twin_reads_as_before() {
     let found = format!(
         "{}\n{}\n",
         redacted(&markdown, &analysis.summary.run_id),
-        report::terminal_table(&analysis)
+        report::terminal_table(&analysis, None)
     );
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden.md");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -305,10 +309,108 @@ fn the_markdown_twin_reads_as_before() {
 
 /// Without what depends on the day and the machine.
 fn redacted(markdown: &str, run_id: &str) -> String {
-    let (head, rest) = markdown.split_once("## Warnings").unwrap();
-    let (_, rest) = rest.split_once("## Summary").unwrap();
+    let (head, rest) = markdown.split_once("<details><summary>").unwrap();
+    let (warnings, rest) = rest.split_once("</details>").unwrap();
+    assert!(warnings.contains("warnings of"), "{warnings}");
     let (body, _) = rest.split_once("## Provenance").unwrap();
-    format!("{head}## Summary{body}").replace(run_id, "RUN-ID")
+    format!("{head}{body}").replace(run_id, "RUN-ID")
+}
+
+/// The page, its Markdown twin and the terminal begin with what follows from the
+/// figures; a machine reads it in `summary.json`.
+#[test]
+fn a_report_begins_with_its_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
+    let analysis = analysed(&run);
+    let [fastest, cheapest, conclusions] = analysis.summary.answer.sentences()[..] else {
+        panic!("{:?}", analysis.summary.answer);
+    };
+    // Every system reaches 30 % at its first evaluation, 10 s after its first step.
+    assert!(
+        fastest.starts_with("Fastest: SPIRT, 10.0 s to 30.0 % accuracy"),
+        "{fastest}"
+    );
+    assert!(
+        fastest.contains("do not tell it apart from MLLess and 3 more"),
+        "{fastest}"
+    );
+    assert!(cheapest.starts_with("Cheapest: "), "{cheapest}");
+    assert!(
+        cheapest.contains(" on functions, $")
+            && cheapest.contains("on rented instances, GPU baseline, costs"),
+        "{cheapest}"
+    );
+    assert_eq!(
+        conclusions,
+        "Of 4 published figures tested here, 1 is reproduced and 3 cannot be told."
+    );
+    let read = |name: &str| fs::read_to_string(run.path().join(name)).unwrap();
+    let (page, twin) = (read("report.html"), read("report.md"));
+    let place = |text: &str, part: &str| text.find(part).unwrap_or_else(|| panic!("{part}"));
+    assert!(place(&page, conclusions) < place(&page, "class=\"strip\""));
+    assert!(place(&page, "id=\"table-summary\"") < place(&page, "id=\"warnings\""));
+    assert!(place(&twin, conclusions) < place(&twin, "## Summary"));
+    assert!(report::terminal_table(&analysis, None).starts_with("Fastest: SPIRT"));
+    let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+    assert_eq!(summary["answer"]["conclusions"], conclusions);
+    assert_eq!(summary["target_accuracy"], 0.3);
+    assert_eq!(summary["rows"][0]["seconds_to_target"]["mean"], 10.0);
+    assert!(
+        summary["rows"][0]["cost_to_target_full_usd"]
+            .as_f64()
+            .is_some()
+    );
+}
+
+/// Smoke's twenty checks once filled a table "Published against measured", each
+/// "reproduced".
+#[test]
+fn checks_are_one_line_and_no_reproductions() {
+    let checks: Vec<String> = fixture::SYSTEMS
+        .iter()
+        .map(|system| {
+            format!(
+                r#"{{"kind": "check", "claim": "traffic of {system}", "select": {{"system": "{system}"}},
+                    "metric": "traffic_matches", "at_least": 1}}"#
+            )
+        })
+        .collect();
+    let directory = tempfile::tempdir().unwrap();
+    let claims = format!("[{}]", checks.join(","));
+    let run = fixture::finished(directory.path(), &claims);
+    let analysis = analysed(&run);
+    let page = fs::read_to_string(run.path().join("report.html")).unwrap();
+    assert!(page.contains("<b>5</b> of 5 checks hold"));
+    assert!(page.contains("<details><summary>5 of 5 checks hold"));
+    assert!(!page.contains("Published against") && !page.contains("id=\"table-verdicts\""));
+    let conclusions = &analysis.summary.answer.conclusions;
+    assert_eq!(conclusions, "No statement of a paper is tested here.");
+    let printed = report::terminal_table(&analysis, None);
+    assert_eq!(printed.matches("checks hold").count(), 1, "{printed}");
+}
+
+#[test]
+fn a_table_fits_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), "[]");
+    let analysis = analysed(&run);
+    let widest = |text: &str| {
+        let table = text.lines().skip_while(|line| !line.starts_with("system"));
+        let table = table.take(1 + fixture::SYSTEMS.len());
+        table.map(|line| line.chars().count()).max().unwrap()
+    };
+    let whole = report::terminal_table(&analysis, None);
+    assert!(widest(&whole) > 100 && !whole.contains("--wide"));
+    for width in [120, 80, 60] {
+        let text = report::terminal_table(&analysis, Some(width));
+        assert!(widest(&text) <= width, "{width}: {text}");
+        assert!(
+            text.contains("s/epoch") && text.contains("$ full"),
+            "{text}"
+        );
+        assert!(text.contains("--wide also shows"), "{text}");
+    }
 }
 
 #[test]

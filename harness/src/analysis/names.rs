@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use epochcost_systems::find;
 
-use crate::analysis::summary::RowSummary;
+use super::summary::RowSummary;
 
 /// Returns a system as papers write it; its id where it is not known.
-pub(super) fn system_title(system: &str) -> String {
+pub(crate) fn system_title(system: &str) -> String {
     find(system).map_or_else(|| system.to_owned(), |known| known.title().to_owned())
 }
 
 /// Returns a name for each row: the system's, and what else distinguishes
 /// rows.
-pub(super) fn names(rows: &[RowSummary]) -> Vec<String> {
+pub(crate) fn names(rows: &[RowSummary]) -> Vec<String> {
     let differs = |value: fn(&RowSummary) -> String| {
         rows.iter()
             .any(|row| rows.first().is_some_and(|first| value(first) != value(row)))

@@ -1,0 +1,137 @@
+//! Which of a paper's conclusions hold, in a sentence.
+
+use super::summary::Verdict;
+use crate::claims::{ClaimKind, VerdictKind};
+
+/// Conclusions that do not hold are named up to this many.
+const NAMED: usize = 2;
+
+/// Words for claims of one kind: of one, and of several.
+struct Words {
+    noun: &'static str,
+    hold: [&'static str; 2],
+    fail: [&'static str; 2],
+    fails_alone: &'static str,
+    /// Whether those that fail are named.
+    is_named: bool,
+}
+
+const CONCLUSIONS: Words = Words {
+    noun: "conclusion",
+    hold: ["holds", "hold"],
+    fail: ["does not", "do not"],
+    fails_alone: "does not hold",
+    is_named: true,
+};
+
+const FIGURES: Words = Words {
+    noun: "published figure",
+    hold: ["is reproduced", "are reproduced"],
+    fail: ["is not", "are not"],
+    fails_alone: "is not reproduced",
+    is_named: false,
+};
+
+/// Published claims, counted by what came out.
+#[derive(Default)]
+struct Tally<'a> {
+    hold: usize,
+    fail: Vec<&'a str>,
+    open: usize,
+}
+
+impl<'a> Tally<'a> {
+    fn of(verdicts: impl Iterator<Item = &'a Verdict>) -> Self {
+        let mut tally = Self::default();
+        for verdict in verdicts {
+            match verdict.verdict {
+                VerdictKind::Reproduced => tally.hold += 1,
+                VerdictKind::NotReproduced | VerdictKind::DirectionOnly => {
+                    tally.fail.push(&verdict.claim);
+                }
+                _ => tally.open += 1,
+            }
+        }
+        tally
+    }
+
+    fn all(&self) -> usize {
+        self.hold + self.fail.len() + self.open
+    }
+}
+
+/// Returns the sentence on the published claims among `verdicts`: on conclusions
+/// (which of two is ahead), then on figures. Without a published claim, it says so.
+pub(super) fn of_run<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String {
+    let verdicts: Vec<&Verdict> = verdicts.collect();
+    let published = |is_ranking: bool| {
+        let all = verdicts.iter().copied();
+        Tally::of(all.filter(move |verdict| {
+            verdict.kind == ClaimKind::Published && verdict.ranking == is_ranking
+        }))
+    };
+    let (rankings, values) = (published(true), published(false));
+    let mut parts = Vec::new();
+    if rankings.all() > 0 {
+        parts.push(sentence(&rankings, &CONCLUSIONS));
+    }
+    if values.all() > 0 {
+        parts.push(sentence(&values, &FIGURES));
+    }
+    if parts.is_empty() {
+        return without_paper(&verdicts);
+    }
+    parts.join(" ")
+}
+
+fn sentence(tally: &Tally<'_>, words: &Words) -> String {
+    let (hold, fail) = (tally.hold, tally.fail.len());
+    // The verb that goes with a number.
+    let of = |forms: [&'static str; 2], count: usize| forms[usize::from(count != 1)];
+    if tally.all() == 1 {
+        let outcome = match (hold, fail) {
+            (1, _) => words.hold[0],
+            (_, 1) => words.fails_alone,
+            _ => "cannot be told from this run",
+        };
+        return format!("The one {} tested here {outcome}.", words.noun);
+    }
+    let mut parts = vec![format!("{hold} {}", of(words.hold, hold))];
+    if fail > 0 {
+        let names = match fail {
+            1..=NAMED if words.is_named => format!(" ({})", tally.fail.join("; ")),
+            _ => String::new(),
+        };
+        parts.push(format!("{fail} {}{names}", of(words.fail, fail)));
+    }
+    if tally.open > 0 {
+        parts.push(format!("{} cannot be told", tally.open));
+    }
+    let last = parts.pop().unwrap_or_default();
+    let before = match parts.as_slice() {
+        [] => String::new(),
+        parts => format!("{} and ", parts.join(", ")),
+    };
+    format!(
+        "Of {} {}s tested here, {before}{last}.",
+        tally.all(),
+        words.noun
+    )
+}
+
+fn without_paper(verdicts: &[&Verdict]) -> String {
+    let own = verdicts
+        .iter()
+        .filter(|verdict| verdict.kind == ClaimKind::Own);
+    let (mut all, mut hold) = (0, 0);
+    for verdict in own {
+        all += 1;
+        hold += usize::from(verdict.verdict == VerdictKind::Holds);
+    }
+    match all {
+        0 => "No statement of a paper is tested here.".into(),
+        all => format!(
+            "No statement of a paper is tested here; of {all} findings of this project, {hold} hold."
+        ),
+    }
+}

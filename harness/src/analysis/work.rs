@@ -1,0 +1,235 @@
+//! Rows that do the same work, and may be compared by their seconds and dollars.
+
+use epochcost_systems::find;
+
+use super::{RowAnalysis, TrialAnalysis};
+use crate::claims::{Estimate, Metric};
+use crate::format;
+
+/// Share by which the samples of an epoch may differ: what does not fill a batch
+/// is left out, and depends on the number of workers.
+const SAME: f64 = 0.05;
+
+/// Rows with the same model, data and work.
+pub(super) struct Setting {
+    /// What distinguishes it from the other settings of the run.
+    pub name: String,
+    /// Rows that have figures.
+    pub contenders: Vec<Contender>,
+    /// Rows that did not reach the target accuracy.
+    pub left_out: usize,
+    /// Whether figures are of virtual time.
+    pub is_simulated: bool,
+    target: Option<f64>,
+}
+
+/// A row with what it takes for the work.
+#[derive(Clone)]
+pub(super) struct Contender {
+    /// The row's name in reports, without the model: it is that of the setting.
+    pub name: String,
+    /// Title of its system.
+    pub system: String,
+    /// Seconds per epoch, or to the target.
+    pub seconds: Estimate,
+    /// Seconds by number of trial.
+    pub times: Vec<(usize, f64)>,
+    /// Dollars per epoch, or to the target, with everything billed.
+    pub usd: Estimate,
+    /// Whether gradients are computed on functions.
+    pub on_functions: bool,
+    /// Trials that did not fail.
+    pub trials: usize,
+}
+
+impl Setting {
+    /// Returns whether several rows do this work.
+    pub fn is_compared(&self) -> bool {
+        self.contenders.len() > 1
+    }
+
+    /// Returns what the figures are for, "per epoch" or "to 80.0 % accuracy".
+    pub fn basis(&self) -> String {
+        match self.target {
+            Some(target) => format!("to {} accuracy", format::percent(target)),
+            None => "per epoch".into(),
+        }
+    }
+
+    /// Returns the rows, the fastest first.
+    pub fn by_seconds(&self) -> Vec<Contender> {
+        let mut order = self.contenders.clone();
+        let key = |row: &Contender| row.seconds.mean.unwrap_or(f64::INFINITY);
+        order.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        order
+    }
+
+    /// Returns the fastest row.
+    pub fn fastest(&self) -> Option<Contender> {
+        self.by_seconds().into_iter().next()
+    }
+
+    /// Returns the cheapest row.
+    pub fn cheapest(&self) -> Option<Contender> {
+        least(self.contenders.iter())
+    }
+
+    /// Returns the cheapest row on functions, or on rented instances.
+    pub fn cheapest_on(&self, functions: bool) -> Option<Contender> {
+        let rows = self.contenders.iter();
+        least(rows.filter(|row| row.on_functions == functions))
+    }
+}
+
+fn least<'r>(rows: impl Iterator<Item = &'r Contender>) -> Option<Contender> {
+    let usd = |row: &Contender| row.usd.mean.unwrap_or(f64::INFINITY);
+    rows.min_by(|a, b| usd(a).total_cmp(&usd(b))).cloned()
+}
+
+/// Returns the run's settings, in the order of its rows. With a target, the work
+/// is to reach it; else, it is an epoch of as many samples.
+pub(super) fn settings(
+    rows: &[RowAnalysis],
+    names: &[String],
+    target: Option<f64>,
+) -> Vec<Setting> {
+    let mut groups: Vec<(Work<'_>, Setting)> = Vec::new();
+    for (row, name) in rows.iter().zip(names) {
+        let work = Work::of(row, target);
+        let place = groups.iter().position(|(known, _)| known.is_same(&work));
+        let place = place.unwrap_or_else(|| {
+            groups.push((
+                work,
+                Setting {
+                    name: String::new(),
+                    contenders: Vec::new(),
+                    left_out: 0,
+                    is_simulated: row.is_simulated,
+                    target,
+                },
+            ));
+            groups.len() - 1
+        });
+        let setting = &mut groups[place].1;
+        match contender(row, name, target) {
+            Some(contender) => setting.contenders.push(contender),
+            None => setting.left_out += usize::from(row.succeeded().count() > 0),
+        }
+    }
+    name_settings(&mut groups);
+    groups
+        .into_iter()
+        .map(|(_, setting)| setting)
+        .filter(|setting| !setting.contenders.is_empty())
+        .collect()
+}
+
+/// Returns whether all rows with figures do the same work per epoch.
+pub fn epochs_are_alike<'a>(rows: impl Iterator<Item = &'a RowAnalysis>) -> bool {
+    let mut samples = rows
+        .filter(|row| row.succeeded().count() > 0)
+        .map(samples_per_epoch);
+    let Some(first) = samples.next() else {
+        return true;
+    };
+    samples.all(|one| is_close(one, first))
+}
+
+/// Returns the samples that a row trains on in an epoch.
+pub fn samples_per_epoch(row: &RowAnalysis) -> f64 {
+    let job = &row.planned.row.job;
+    (job.workers * job.batches_per_worker * job.batch_size) as f64
+}
+
+/// What rows have in common that do the same work.
+struct Work<'a> {
+    model: &'a str,
+    dataset: &'a str,
+    /// Samples of an epoch; none where the work is to reach a target.
+    samples: Option<f64>,
+}
+
+impl<'a> Work<'a> {
+    fn of(row: &'a RowAnalysis, target: Option<f64>) -> Self {
+        let job = &row.planned.row.job;
+        Self {
+            model: &job.model,
+            dataset: &job.data.dataset,
+            samples: target.is_none().then(|| samples_per_epoch(row)),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let is_close = match (self.samples, other.samples) {
+            (Some(a), Some(b)) => is_close(a, b),
+            _ => true,
+        };
+        is_close && (self.model, self.dataset) == (other.model, other.dataset)
+    }
+}
+
+fn is_close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= SAME * a.max(b)
+}
+
+/// Names each setting by what differs between them.
+fn name_settings(groups: &mut [(Work<'_>, Setting)]) {
+    let parts: [fn(&Work<'_>) -> String; 3] = [
+        |work| work.model.to_owned(),
+        |work| work.dataset.to_owned(),
+        |work| {
+            let samples = work.samples.unwrap_or(0.0);
+            format!("{} samples per epoch", format::count(samples))
+        },
+    ];
+    let differs: Vec<bool> = (parts.iter())
+        .map(|part| {
+            let first = groups.first().map(|(work, _)| part(work));
+            groups.iter().any(|(work, _)| Some(part(work)) != first)
+        })
+        .collect();
+    for (work, setting) in groups {
+        let parts = parts.iter().zip(&differs);
+        let named: Vec<String> = parts
+            .filter(|(_, differs)| **differs)
+            .map(|(part, _)| part(work))
+            .collect();
+        setting.name = named.join(", ");
+    }
+}
+
+/// Returns a row's figures; nothing without them, or without the target.
+fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Contender> {
+    let job = &row.planned.row.job;
+    let seconds_of = |trial: &TrialAnalysis| match target {
+        Some(target) => trial.time_to_accuracy(target),
+        None => trial.metric(Metric::SecondsPerEpoch, job),
+    };
+    let (seconds, usd) = match target {
+        Some(target) => (row.seconds_to(target), row.usd_to(target)),
+        None => {
+            let usd = row.estimate(Metric::CostFullUsd);
+            let epochs = job.epochs as f64;
+            let per_epoch = Estimate {
+                mean: usd.mean.map(|usd| usd / epochs),
+                ci95: usd.ci95.map(|ends| ends.map(|end| end / epochs)),
+                n: usd.n,
+            };
+            (row.estimate(Metric::SecondsPerEpoch), per_epoch)
+        }
+    };
+    seconds.mean?;
+    let times = row.succeeded();
+    Some(Contender {
+        name: name.replace(&format!(" · {}", job.model), ""),
+        system: find(&job.system)
+            .map_or_else(|| job.system.clone(), |system| system.title().to_owned()),
+        seconds,
+        times: times
+            .filter_map(|trial| Some((trial.trial.id.trial, seconds_of(trial)?)))
+            .collect(),
+        usd,
+        on_functions: row.on_functions(),
+        trials: row.succeeded().count(),
+    })
+}

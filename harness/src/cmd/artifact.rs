@@ -1,0 +1,84 @@
+//! `artifact`: an appendix for artefact evaluation.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::analysis::overview::Overview;
+use crate::analysis::record::RECORD;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::report;
+use crate::results::{probe, write_whole};
+use crate::suggest::did_you_mean;
+use crate::ui::Output;
+
+/// `artifact`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Papers that the appendix covers; all, if none is named.
+    #[arg(value_name = "PAPER")]
+    papers: Vec<String>,
+    /// Summary of the reproduction whose verdicts are the expected ones.
+    #[arg(long, value_name = "FILE", default_value = RECORD)]
+    record: PathBuf,
+    /// Directory that `appendix.md` and `appendix.tex` are written into.
+    #[arg(long, value_name = "DIR", default_value = "artifact")]
+    out: PathBuf,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Written {
+    files: Vec<PathBuf>,
+    claims: usize,
+}
+
+/// Writes the appendix in both forms.
+///
+/// # Errors
+/// When the record cannot be read, a paper is not in it, or a file cannot be written.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let unreadable = |reason: String| Error::Usage {
+        problem: format!("failed to read {}: {reason}", args.record.display()),
+        remedy: "name the summary.json of a reproduction with --record".to_owned(),
+    };
+    let text =
+        std::fs::read_to_string(&args.record).map_err(|error| unreadable(error.to_string()))?;
+    let record: Overview =
+        serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+    let mut papers: Vec<&str> = record
+        .items
+        .iter()
+        .map(|item| item.paper.as_str())
+        .collect();
+    papers.dedup();
+    if let Some(unknown) = args
+        .papers
+        .iter()
+        .find(|name| !papers.contains(&name.as_str()))
+    {
+        return Err(Error::Usage {
+            problem: format!("there is no paper `{unknown}` in {}", args.record.display()),
+            remedy: did_you_mean(unknown, &papers),
+        });
+    }
+    let appendix = report::appendix(&record, &args.papers);
+    probe(&args.out)?;
+    let texts = [
+        ("appendix.md", &appendix.markdown),
+        ("appendix.tex", &appendix.latex),
+    ];
+    let mut files = Vec::new();
+    for (name, text) in texts {
+        let path = args.out.join(name);
+        write_whole(&path, text.as_bytes())?;
+        output.text(path.display());
+        files.push(path);
+    }
+    output.json(&Written {
+        files,
+        claims: appendix.claims,
+    });
+    Ok(Exit::Done)
+}

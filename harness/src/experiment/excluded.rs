@@ -1,0 +1,95 @@
+//! Claims that the file's rows could be judged by, and that options of the command
+//! exclude: rows that are left out, figures that a simulation does not have.
+
+use epochcost_systems::Evaluate;
+
+use super::document::Document;
+use super::{Experiment, Options};
+use crate::claims::{Claim, Metric, Quantity, fill, matches};
+use crate::rows::Row;
+
+/// Marks every claim of `experiment` that could be judged without `options`, and
+/// cannot be judged with them. `file` is the experiment's document without them.
+pub(super) fn mark(experiment: &mut Experiment, file: Document, options: &Options) {
+    let given = options.given();
+    if given.is_empty() {
+        return;
+    }
+    let alone = Options {
+        quick: options.quick,
+        keeps_impossible: options.keeps_impossible,
+        ..Options::default()
+    };
+    // A file that cannot be run by itself excludes nothing by its options.
+    let Ok(whole) = Experiment::from_document(file, &alone) else {
+        return;
+    };
+    let excluded: Vec<Option<String>> = (experiment.claims.iter())
+        .map(|claim| {
+            obstacle(&whole, claim).is_none().then_some(())?;
+            let reason = obstacle(experiment, claim)?;
+            Some(format!("{}: {reason}", given.join(" ")))
+        })
+        .collect();
+    for (claim, excluded) in experiment.claims.iter_mut().zip(excluded) {
+        claim.excluded = excluded;
+    }
+}
+
+/// Returns why no row of the experiment can have a verdict on the claim.
+fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
+    if claim.not_run.is_some() {
+        return Some("the claim is not run");
+    }
+    let impossible = experiment.impossible.iter().map(|row| &row.row);
+    let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
+    // Rows that the claim selects, and what they are divided by.
+    let mut selected: Vec<&Row> = rows.clone();
+    selected.retain(|row| matches(&claim.select, row));
+    if selected.is_empty() {
+        return Some("no row is left that the claim is about");
+    }
+    if let Some(over) = &claim.over {
+        selected.retain(|row| {
+            let filled = fill(over, row);
+            rows.iter().filter(|other| matches(&filled, other)).count() == 1
+        });
+        if selected.is_empty() {
+            return Some("the row that the claim compares with is left out");
+        }
+    }
+    // Figures that the rows do not have.
+    let metric = claim.metric?;
+    let simulation = experiment.simulation.as_ref();
+    if simulation.is_some_and(|simulation| !simulation.real_compute) && needs_training(metric) {
+        return Some("nothing is trained in virtual time");
+    }
+    if simulation.is_some() && is_usage(metric) {
+        return Some("a simulation does not record what processes use");
+    }
+    let is_evaluated = |row: &&Row| row.job.evaluate != Evaluate::Never;
+    if is_accuracy(metric) && !selected.iter().any(is_evaluated) {
+        return Some("nothing is evaluated");
+    }
+    None
+}
+
+fn needs_training(metric: Metric) -> bool {
+    metric.is_learned() || metric == Metric::ReplicasIdentical
+}
+
+fn is_accuracy(metric: Metric) -> bool {
+    matches!(
+        metric,
+        Metric::Accuracy | Metric::ValidationAccuracy | Metric::TimeToAccuracy
+    )
+}
+
+fn is_usage(metric: Metric) -> bool {
+    matches!(
+        metric,
+        Metric::GpuPercent
+            | Metric::Stage(_, Quantity::CpuPercent)
+            | Metric::Stage(_, Quantity::MemoryMb)
+    )
+}

@@ -1,0 +1,100 @@
+//! The look of a series: a colour and a mark together, so that neither is needed
+//! alone.
+
+use std::fmt::Write;
+
+use super::COLOURS;
+
+/// Marks with an outline of their own; their number and that of the colours have no
+/// common divisor, so that all pairs of both are used before one comes again.
+const MARKS: usize = 7;
+
+/// Colour and mark of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look(pub usize);
+
+impl Look {
+    /// Returns the class that fills a shape with the colour.
+    pub fn fill(self) -> String {
+        format!("c{}", self.number())
+    }
+
+    /// Returns the class that strokes a shape with the colour.
+    pub fn stroke(self) -> String {
+        format!("s{}", self.number())
+    }
+
+    fn number(self) -> usize {
+        self.0 % COLOURS + 1
+    }
+
+    /// Returns the outline of the mark around a point, about as large as a circle of
+    /// this radius.
+    pub fn outline(self, [x, y]: [f64; 2], radius: f64) -> String {
+        let r = radius;
+        match self.0 % MARKS {
+            0 => format!(
+                "M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
+                x - r,
+                d = 2.0 * r
+            ),
+            1 => turned([x, y], 1.2 * r, 4, 45.0),
+            2 => turned([x, y], 1.3 * r, 3, -90.0),
+            3 => turned([x, y], 1.3 * r, 4, 0.0),
+            4 => turned([x, y], 1.3 * r, 3, 90.0),
+            5 => star([x, y], 1.35 * r),
+            _ => turned([x, y], 1.15 * r, 6, 0.0),
+        }
+    }
+}
+
+/// Returns a regular polygon, its first corner at an angle in degrees.
+fn turned(centre: [f64; 2], radius: f64, corners: usize, degrees: f64) -> String {
+    closed(
+        centre,
+        (0..corners).map(|corner| (radius, degrees + 360.0 * corner as f64 / corners as f64)),
+    )
+}
+
+/// Returns a cross of four arms.
+fn star(centre: [f64; 2], radius: f64) -> String {
+    closed(
+        centre,
+        (0..8).map(|corner| {
+            let reach = if corner % 2 == 0 { 0.42 } else { 1.0 };
+            (radius * reach, 45.0 * f64::from(corner))
+        }),
+    )
+}
+
+fn closed([x, y]: [f64; 2], corners: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut d = String::new();
+    for (i, (radius, degrees)) in corners.enumerate() {
+        let (sin, cos) = degrees.to_radians().sin_cos();
+        let command = if i == 0 { 'M' } else { 'L' };
+        // Writing to a string cannot fail.
+        let _ = write!(
+            d,
+            "{command}{:.1} {:.1}",
+            x + radius * cos,
+            y + radius * sin
+        );
+    }
+    d.push('z');
+    d
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_of_twenty_four_series_look_the_same() {
+        let looks: BTreeSet<(String, String)> = (0..24)
+            .map(|series| (Look(series).fill(), Look(series).outline([0.0, 0.0], 5.0)))
+            .collect();
+        assert_eq!(looks.len(), 24);
+    }
+}

@@ -1,0 +1,61 @@
+//! Verdicts as JUnit's XML, which services for continuous integration show.
+
+use super::chart::escape as xml_text;
+use crate::analysis::summary::{Summary, Verdict};
+use crate::claims::VerdictKind;
+
+/// Returns one test case for each verdict: a failure where it is not the expected
+/// one, skipped where nothing was observed; and one for each row with a failed trial.
+pub(super) fn junit(name: &str, summary: &Summary) -> String {
+    let verdicts = &summary.verdicts;
+    let failed_rows: Vec<_> = (summary.rows.iter())
+        .filter(|row| row.failed_trials > 0)
+        .collect();
+    let failures = verdicts.iter().filter(|verdict| !verdict.holds()).count() + failed_rows.len();
+    let skipped = verdicts
+        .iter()
+        .filter(|verdict| is_skipped(verdict))
+        .count();
+    let suite = xml_text(name);
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{suite}\" tests=\"{}\" \
+         failures=\"{failures}\" skipped=\"{skipped}\">\n",
+        verdicts.len() + failed_rows.len()
+    );
+    for verdict in verdicts {
+        text.push_str(&case(&suite, verdict));
+    }
+    for row in failed_rows {
+        text.push_str(&format!(
+            "  <testcase classname=\"{suite}\" name=\"{}\"><failure message=\"{} of {} trials \
+             failed\"/></testcase>\n",
+            xml_text(&row.id),
+            row.failed_trials,
+            row.trials
+        ));
+    }
+    text.push_str("</testsuite>\n");
+    text
+}
+
+fn is_skipped(verdict: &Verdict) -> bool {
+    verdict.holds() && verdict.verdict == VerdictKind::NotRun
+}
+
+fn case(suite: &str, verdict: &Verdict) -> String {
+    let row = verdict
+        .row
+        .as_deref()
+        .map_or(String::new(), |row| format!(" ({row})"));
+    let name = xml_text(&format!("{}{row}", verdict.claim));
+    let reason = xml_text(&verdict.reason);
+    let outcome = if !verdict.holds() {
+        let message = xml_text(verdict.verdict.as_str());
+        format!("<failure message=\"{message}\">{reason}</failure>")
+    } else if is_skipped(verdict) {
+        format!("<skipped message=\"{reason}\"/>")
+    } else {
+        String::new()
+    };
+    format!("  <testcase classname=\"{suite}\" name=\"{name}\">{outcome}</testcase>\n")
+}

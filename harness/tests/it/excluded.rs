@@ -1,0 +1,123 @@
+//! Claims that options of the command exclude: they are counted on one line, have no
+//! verdict, and fail nothing. README's own commands are among those that once ended
+//! with exit code 3.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::program;
+
+fn experiments() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments"))
+}
+
+#[track_caller]
+fn ends(arguments: &[&str], code: i32) -> Output {
+    let output = program().args(arguments).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    output
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn summary(directory: &Path) -> Value {
+    serde_json::from_slice(&fs::read(directory.join("summary.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn options_exclude_claims_and_fail_nothing() {
+    let smoke = experiments().join("smoke.yaml");
+    let smoke = smoke.to_str().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], usize, usize); 2] = [
+        (&["--platform", "sim"], 11, 9),
+        (
+            &["--platform", "sim", "--set", "systems=[allreduce]"],
+            1,
+            19,
+        ),
+    ];
+    for (place, (options, judged, excluded)) in cases.into_iter().enumerate() {
+        // `check` says it beforehand.
+        let checked = text(&ends(&[&["check", smoke], options].concat(), 0));
+        let line = format!("excluded by {}", shown(options));
+        assert!(checked.contains("20 claims: 20 checks"), "{checked}");
+        assert!(checked.contains(&line), "{checked}");
+
+        let out = directory.path().join(place.to_string());
+        let run = ["run", smoke, "--out", out.to_str().unwrap()];
+        let printed = text(&ends(&[&run[..], options].concat(), 0));
+        let line = format!("{excluded} claims of the experiment are {line}.");
+        assert_eq!(printed.matches("excluded").count(), 1, "{printed}");
+        assert!(printed.contains(&line), "{printed}");
+        let summary = summary(&out);
+        assert_eq!(summary["verdicts"].as_array().unwrap().len(), judged);
+        assert_eq!(summary["excluded"].as_array().unwrap().len(), excluded);
+        assert_eq!(summary["counts"]["checks"]["holds"], judged);
+        assert_eq!(summary["counts"]["unexpected"], 0);
+        assert!(
+            fs::read_to_string(out.join("report.html"))
+                .unwrap()
+                .contains(&line)
+        );
+        ends(&["report", out.to_str().unwrap()], 0);
+    }
+}
+
+/// The options as the line gives them: assignments first.
+fn shown(options: &[&str]) -> String {
+    let mut pairs: Vec<String> = options.chunks(2).map(|pair| pair.join(" ")).collect();
+    pairs.sort_by_key(|pair| pair.starts_with("--platform"));
+    pairs.join(" ")
+}
+
+/// A claim on a row that the file itself does not have is the file's fault.
+#[test]
+fn a_file_excludes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("e.yaml");
+    let written = "\
+schema: 1
+name: e
+platform: sim
+dataset: {name: cifar10}
+model: mobilenet
+workers: 4
+batch_size: 64
+batches_per_worker: 3
+epochs: 1
+evaluate: never
+simulation: {compute: [stated-flops], limits: false}
+systems: [allreduce]
+claims:
+  - {kind: check, claim: it is there, select: {system: spirt}, metric: puts, at_least: 1, expect: holds}
+";
+    fs::write(&file, written).unwrap();
+    let file = file.to_str().unwrap();
+    let run = |name: &str, options: &[&str], code: i32| {
+        let out = directory.path().join(name);
+        let run = ["run", file, "--out", out.to_str().unwrap()];
+        ends(&[&run[..], options].concat(), code);
+        summary(&out)
+    };
+    for (name, options) in [("a", &[][..]), ("b", &["--set", "workers=2"][..])] {
+        let summary = run(name, options, 3);
+        assert_eq!(summary["verdicts"][0]["verdict"], "not_run");
+        assert_eq!(summary["excluded"].as_array().unwrap().len(), 0);
+    }
+    // Nor can the file say that it does.
+    let stated = written.replace("expect: holds", "expect: holds, excluded: it is too hard");
+    fs::write(file, stated).unwrap();
+    let refused = ends(&["check", file], 2);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        message.contains("only options of the command exclude a claim"),
+        "{message}"
+    );
+}

@@ -1,0 +1,126 @@
+//! What verbs print, to people and to programs.
+
+use std::io::Read;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::program;
+
+#[track_caller]
+fn ends(arguments: &[&str], code: i32) -> Output {
+    let output = program().args(arguments).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    output
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// `epochcost completions bash | head -3` once ended in a panic.
+#[test]
+fn completions_survive_a_closed_pipe() {
+    let mut child = program()
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut message = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut message)
+        .unwrap();
+    assert!(child.wait().unwrap().success(), "{message}");
+    assert_eq!(message, "");
+    assert!(text(&ends(&["completions", "bash"], 0)).contains("artifact"));
+}
+
+#[test]
+fn an_error_is_json_where_results_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("no.yaml");
+    let failed = ends(&["check", missing.to_str().unwrap(), "--json"], 2);
+    // `check` lists what it could read before it fails: one document all the same.
+    let shown: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert!(shown.is_array() || shown["error"].is_object(), "{shown}");
+    let failed = ends(&["report", missing.to_str().unwrap(), "--json"], 2);
+    let shown: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!(shown["error"]["exit_code"], 2);
+    let message = shown["error"]["message"].as_str().unwrap();
+    assert!(message.contains("no.yaml"), "{message}");
+    // Without it, standard output stays empty.
+    assert!(
+        ends(&["report", missing.to_str().unwrap()], 2)
+            .stdout
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_system_is_one_line_of_the_list_and_shown_in_detail_by_name() {
+    let list = text(&ends(&["list", "systems"], 0));
+    assert!(
+        list.lines().all(|line| line.chars().count() < 120),
+        "{list}"
+    );
+    let shown = text(&ends(&["list", "systems", "SPIRT"], 0));
+    assert!(
+        shown.starts_with("SPIRT (spirt)") && shown.contains("paper: "),
+        "{shown}"
+    );
+    let widest = shown
+        .lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap();
+    assert!(widest <= 110, "{shown}");
+    let found: Value =
+        serde_json::from_slice(&ends(&["list", "systems", "spirt", "--json"], 0).stdout).unwrap();
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    let unknown = ends(&["list", "systems", "sprit"], 2);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `spirt`?"));
+}
+
+#[test]
+fn doctor_ends_with_a_line_for_each_way_to_run() {
+    let shown = text(&ends(&["doctor"], 0));
+    let last: Vec<&str> = shown
+        .lines()
+        .rev()
+        .take_while(|line| !line.is_empty())
+        .collect();
+    for way in [
+        "this machine: ",
+        "this machine, --services real: ",
+        "virtual time: ready",
+    ] {
+        assert!(
+            last.iter().any(|line| line.starts_with(way)),
+            "{way} in {shown}"
+        );
+    }
+}
+
+#[test]
+fn help_groups_verbs_and_gives_examples() {
+    let help = text(&ends(&["--help"], 0));
+    for part in [
+        "Measure:",
+        "Plan:",
+        "Reproduce the papers:",
+        "Start with: epochcost run",
+        "--wide",
+    ] {
+        assert!(help.contains(part), "{part} in {help}");
+    }
+    assert!(
+        text(&ends(&["run", "--help"], 0))
+            .contains("Examples:\n  epochcost run experiments/smoke.yaml")
+    );
+}
