@@ -42,6 +42,7 @@ pub const CALLS: &[Permitted] = &[
     call("S3", "DeleteObjects", "s3:DeleteObject"),
     call("S3", "DeleteBucket", "s3:DeleteBucket"),
     call("IAM", "CreateRole", "iam:CreateRole"),
+    call("IAM", "GetRole", "iam:GetRole"),
     call("IAM", "PutRolePolicy", "iam:PutRolePolicy"),
     call("IAM", "ListRoles", "iam:ListRoles"),
     call("IAM", "ListRoleTags", "iam:ListRoleTags"),

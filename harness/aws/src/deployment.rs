@@ -18,14 +18,10 @@ pub use crate::names::{
     state_machine_name,
 };
 pub use crate::network::subnet;
-pub use crate::training::{FunctionCalls, Training};
+pub use crate::training::{AROUND_TRIAL_S, FunctionCalls, Training};
 
 /// Retention of log lines, days: one of CloudWatch's values.
 pub(crate) const RETENTION_DAYS: i32 = 3;
-
-/// Upper bound of the seconds around a trial's own time: its resources are created and
-/// boot, its log and metrics arrive, and its resources are removed.
-pub const AROUND_TRIAL_S: u64 = 1_200;
 
 /// Returns the resources that all rows share: buckets, with `code` in one of them, roles,
 /// the instance profile, the security group, and the network of hosts of services.

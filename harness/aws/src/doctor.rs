@@ -3,7 +3,11 @@
 use aws_sdk_ec2::types::InstanceType;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
 
+use epochcost_systems::SystemError;
+
+use crate::names::SERVICE_INSTANCE;
 use crate::resource::{call, vpcs};
+use crate::training::Training;
 use crate::{AwsError, Cause, Clients, calls};
 
 /// Result of one check.
@@ -22,12 +26,63 @@ pub struct Check {
 pub struct Needs {
     /// Functions that run at once.
     pub concurrency: u32,
-    /// Workers on g4dn.xlarge that run at once.
-    pub gpu_workers: u32,
+    /// vCPUs of instances with GPUs that run at once.
+    pub gpu_vcpus: u32,
+    /// vCPUs of other instances that run at once: hosts of tensor stores and queues, and workers
+    /// without a GPU.
+    pub standard_vcpus: u32,
 }
 
-/// vCPUs of a g4dn.xlarge ("Amazon EC2 G4 instances").
-const GPU_VCPUS: u32 = 4;
+impl Needs {
+    /// Returns what the most demanding of `rows` requires: trials run one after another.
+    ///
+    /// # Errors
+    /// When a row's settings are invalid for its system.
+    pub fn of(rows: &[Training]) -> Result<Self, SystemError> {
+        let mut needs = Self {
+            concurrency: 0,
+            gpu_vcpus: 0,
+            standard_vcpus: 0,
+        };
+        for row in rows {
+            let hosts = row.service_hosts()? as u32 * vcpus(SERVICE_INSTANCE);
+            let workers = row.instances()? as u32 * vcpus(&row.instance_type);
+            let (gpu, standard) = if has_gpus(&row.instance_type) {
+                (workers, hosts)
+            } else {
+                (0, hosts + workers)
+            };
+            needs.gpu_vcpus = needs.gpu_vcpus.max(gpu);
+            needs.standard_vcpus = needs.standard_vcpus.max(standard);
+            let functions = u32::try_from(row.functions_at_once()?).unwrap_or(u32::MAX);
+            needs.concurrency = needs.concurrency.max(functions);
+        }
+        Ok(needs)
+    }
+}
+
+/// Returns whether an instance type counts against the quota of G and VT instances.
+fn has_gpus(instance_type: &str) -> bool {
+    instance_type.starts_with('g') || instance_type.starts_with("vt")
+}
+
+/// Returns the vCPUs of an instance type by its size, as the families that experiments name have
+/// them ("Amazon EC2 instance types": g4dn, g5 and g6 have 4 as xlarge, t2 and m5 have 2 up to
+/// large and double from xlarge on; t2.micro and t2.small have 1).
+fn vcpus(instance_type: &str) -> u32 {
+    let (family, size) = instance_type.split_once('.').unwrap_or((instance_type, ""));
+    match size {
+        "nano" | "micro" | "small" if family == "t2" => 1,
+        "nano" | "micro" | "small" | "medium" | "large" => 2,
+        "xlarge" => 4,
+        "metal" => 96,
+        size => {
+            let times: Option<u32> = size.strip_suffix("xlarge").and_then(|n| n.parse().ok());
+            times.map_or(96, |times| 4 * times)
+        }
+    }
+}
+
 const GPU_INSTANCE: &str = "g4dn.xlarge";
 /// Id of no image: a dry run checks permissions before images.
 const ANY_IMAGE: &str = "ami-00000000000000000";
@@ -66,8 +121,18 @@ pub async fn check(clients: &Clients, needs: Needs) -> Vec<Check> {
             clients,
             "G instances",
             ("ec2", "L-DB2E81BA"),
-            needs.gpu_workers * GPU_VCPUS,
+            needs.gpu_vcpus,
             "vCPUs of running on-demand G and VT instances",
+        )
+        .await,
+    );
+    checks.push(
+        quota(
+            clients,
+            "standard instances",
+            ("ec2", "L-1216C47A"),
+            needs.standard_vcpus,
+            "vCPUs of running on-demand standard instances (A, C, D, H, I, M, R, T, Z)",
         )
         .await,
     );
@@ -194,10 +259,22 @@ async fn may_run(clients: &Clients) -> Check {
 /// Checks by IAM's simulator which actions the caller may do.
 async fn may(clients: &Clients, arn: &str) -> Check {
     let what = "permissions";
+    // An account's own user has all permissions, and no policies to ask for.
+    if arn.ends_with(":root") {
+        return Check {
+            what,
+            found: Ok("the account's root user may do everything".to_owned()),
+            remedy: String::new(),
+        };
+    }
+    let principal = match principal(clients, arn).await {
+        Ok(principal) => principal,
+        Err(error) => return wrong(what, &error),
+    };
     let simulate = clients
         .roles
         .simulate_principal_policy()
-        .policy_source_arn(principal(arn))
+        .policy_source_arn(principal)
         .set_action_names(Some(
             calls::actions().into_iter().map(str::to_owned).collect(),
         ));
@@ -239,26 +316,73 @@ async fn may(clients: &Clients, arn: &str) -> Check {
     }
 }
 
-/// Returns the role behind a session: sessions themselves have no policies.
-fn principal(arn: &str) -> String {
-    let session = arn.split_once(":assumed-role/");
-    match session.and_then(|(before, rest)| Some((before, rest.split('/').next()?))) {
-        Some((before, role)) => format!("{}:role/{role}", before.replace(":sts:", ":iam:")),
-        None => arn.to_owned(),
-    }
+/// Returns the ARN whose policies are asked for: the caller's, or that of the role behind its
+/// session, since sessions have no policies. A session's ARN lacks its role's path, which roles
+/// of IAM Identity Center have; IAM says it.
+async fn principal(clients: &Clients, arn: &str) -> Result<String, AwsError> {
+    let Some(role) = session_role(arn) else {
+        return Ok(arn.to_owned());
+    };
+    let ask = clients.roles.get_role().role_name(role);
+    let answer = call!(format!("look up the role {role}"), ask)?;
+    answer
+        .role
+        .map(|role| role.arn)
+        .ok_or_else(|| AwsError::Incomplete {
+            doing: format!("look up the role {role}"),
+            what: "the role",
+        })
+}
+
+/// Returns the name of the role behind a session's ARN.
+fn session_role(arn: &str) -> Option<&str> {
+    let (_, rest) = arn.split_once(":assumed-role/")?;
+    rest.split('/').next()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::deployment::tests::rows;
+
+    #[test]
+    fn sizes_have_the_vcpus_that_their_names_say() {
+        let known = [
+            ("t2.small", 1),
+            ("t2.medium", 2),
+            ("t2.large", 2),
+            ("g4dn.xlarge", 4),
+            ("g4dn.12xlarge", 48),
+            ("g6.48xlarge", 192),
+        ];
+        for (name, expected) in known {
+            assert_eq!(vcpus(name), expected, "{name}");
+        }
+    }
+
+    /// Four peers with a store each and the queue; four workers on g4dn.xlarge.
+    #[test]
+    fn an_experiment_needs_what_its_largest_row_needs() {
+        let of = |system: &str| {
+            let all = rows();
+            let row = all.iter().find(|row| row.row == system).unwrap();
+            Needs::of(std::slice::from_ref(row)).unwrap()
+        };
+        let spirt = of("spirt");
+        assert_eq!((spirt.gpu_vcpus, spirt.standard_vcpus), (0, 10));
+        assert_eq!(spirt.concurrency, 12);
+        assert_eq!(of("gpu_baseline").gpu_vcpus, 16);
+        assert_eq!(of("gpu_baseline").concurrency, 0);
+        assert_eq!(of("allreduce").concurrency, 4);
+        let all = Needs::of(&rows()).unwrap();
+        assert!(all.concurrency >= 12 && all.gpu_vcpus == 16);
+    }
 
     #[test]
     fn a_session_stands_for_its_role() {
-        assert_eq!(
-            principal("arn:aws:sts::123456789012:assumed-role/Admin/me@here"),
-            "arn:aws:iam::123456789012:role/Admin"
-        );
-        let user = "arn:aws:iam::123456789012:user/me";
-        assert_eq!(principal(user), user);
+        let sso = "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_x_0123/me@here";
+        assert_eq!(session_role(sso), Some("AWSReservedSSO_x_0123"));
+        assert_eq!(session_role("arn:aws:iam::123456789012:user/me"), None);
     }
 }

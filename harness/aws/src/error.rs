@@ -21,6 +21,9 @@ pub enum Cause {
     Throttled,
     /// A quota of the account is too small.
     Quota,
+    /// The account's plan or state does not allow it, such as an instance type outside the
+    /// free plan.
+    Account,
     /// The region has no such instance available.
     Capacity,
     /// The resource does not exist.
@@ -60,9 +63,13 @@ impl Cause {
             | "SlowDown"
             | "RequestThrottled"
             | "RequestThrottledException" => Self::Throttled,
-            "InsufficientInstanceCapacity" => Self::Capacity,
+            "InsufficientInstanceCapacity" | "InsufficientHostCapacity" | "Unsupported" => {
+                Self::Capacity
+            }
+            "PendingVerification" | "OptInRequired" | "Blocked" => Self::Account,
             "VcpuLimitExceeded"
             | "InstanceLimitExceeded"
+            | "MaxSpotInstanceCountExceeded"
             | "LimitExceeded"
             | "LimitExceededException"
             | "CodeStorageExceededException"
@@ -110,6 +117,19 @@ impl Cause {
         }
     }
 
+    /// Returns the cause of an answer: its code's, or its message's where the code says too little.
+    fn of_answer(code: &str, status: Option<u16>, message: &str) -> Self {
+        match Self::of_code(code, status) {
+            // EC2 has no code of its own for a profile that it does not know yet.
+            Self::Other if message.contains("IAM Instance Profile") => Self::NotFound,
+            // Nor has it one for types that a plan leaves out.
+            Self::Other if message.contains("not eligible for Free Tier") => Self::Account,
+            // New accounts have functions of at most 3,008 MB.
+            Self::Other if message.contains("MemorySize") => Self::Quota,
+            cause => cause,
+        }
+    }
+
     /// Returns the remedy.
     fn remedy(self) -> &'static str {
         match self {
@@ -125,6 +145,10 @@ impl Cause {
             Self::Throttled => "wait, and give the command again",
             Self::Quota => {
                 "ask for more under Service Quotas; `epochcost doctor --aws` says how much"
+            }
+            Self::Account => {
+                "a free plan starts free instance types only: upgrade it under Billing; a new \
+                 account's first instance in a region may take up to four hours to be verified"
             }
             Self::Capacity => "try another region or availability zone, or later",
             Self::Unreachable => "check the network, the region's name and endpoint overrides",
@@ -259,11 +283,7 @@ impl AwsError {
         if let Some(service) = error.as_service_error() {
             let code = service.code().unwrap_or("unnamed error").to_owned();
             let message = service.message().unwrap_or("no message").to_owned();
-            let cause = match Cause::of_code(&code, status) {
-                // EC2 has no code of its own for a profile that it does not know yet.
-                Cause::Other if message.contains("IAM Instance Profile") => Cause::NotFound,
-                cause => cause,
-            };
+            let cause = Cause::of_answer(&code, status, &message);
             return Self::Call {
                 doing: doing.into(),
                 cause,
@@ -324,5 +344,35 @@ pub(crate) fn unless(result: Result<(), AwsError>, already: Cause) -> Result<(),
     match result {
         Err(error) if error.cause() == Some(already) => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What new accounts and free plans answer ends a row, not a run.
+    #[test]
+    fn refusals_of_new_accounts_have_causes_of_their_own() {
+        let plan = "The specified instance type is not eligible for Free Tier.";
+        let memory = "'MemorySize' value failed to satisfy constraint: Member must have value less \
+                      than or equal to 3008";
+        let known = [
+            ("InvalidParameterCombination", plan, Cause::Account),
+            ("PendingVerification", "", Cause::Account),
+            ("OptInRequired", "", Cause::Account),
+            ("Blocked", "", Cause::Account),
+            ("InvalidParameterValueException", memory, Cause::Quota),
+            ("MaxSpotInstanceCountExceeded", "", Cause::Quota),
+            ("Unsupported", "", Cause::Capacity),
+            ("InvalidParameterCombination", "", Cause::Other),
+        ];
+        for (code, message, expected) in known {
+            assert_eq!(
+                Cause::of_answer(code, Some(400), message),
+                expected,
+                "{code}"
+            );
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! tags. [`tear_down`] and [`survey`] find resources by the journal and by the tags.
 
 mod approval;
+mod caller_policy;
 pub mod calls;
 mod clients;
 pub mod deployment;
@@ -34,6 +35,7 @@ pub mod workers;
 mod worst_case;
 
 pub use approval::{Approval, Consent};
+pub use caller_policy::caller_policy;
 pub use clients::{Call, Clients, Identity, Observer, configuration};
 pub use error::{AwsError, Cause};
 pub use journal::{Event, Journal, WriteHook};

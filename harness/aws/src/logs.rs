@@ -27,7 +27,13 @@ pub struct LogReader {
     /// Ids of the lines read so far.
     known: BTreeSet<String>,
     repeated: u64,
+    /// Time of the newest line, milliseconds since the Unix epoch.
+    newest_ms: i64,
 }
+
+/// Milliseconds before the newest line from which [`LogReader::read_new`] reads: CloudWatch
+/// delivers lines late by seconds.
+const LATE_MS: i64 = 60_000;
 
 impl LogReader {
     /// Returns everything read so far.
@@ -40,7 +46,27 @@ impl LogReader {
         self.repeated
     }
 
-    /// Reads the current lines of `groups` since `since`; returns whether there are new
+    /// Reads what is likely to be new in `groups`: lines from a minute before the newest known
+    /// one. Where CloudWatch refuses for want of patience, nothing is new: its limit is few
+    /// requests per second and account.
+    ///
+    /// # Errors
+    /// When the logs cannot be read for another reason.
+    pub async fn read_new(
+        &mut self,
+        clients: &Clients,
+        groups: &[String],
+        since: Timestamp,
+    ) -> Result<bool, AwsError> {
+        let from = Timestamp::from_millisecond(self.newest_ms.saturating_sub(LATE_MS));
+        let from = from.map_or(since, |from| from.max(since));
+        match self.read(clients, groups, from).await {
+            Err(error) if error.cause() == Some(Cause::Throttled) => Ok(false),
+            read => read,
+        }
+    }
+
+    /// Reads all current lines of `groups` since `since`; returns whether there are new
     /// ones.
     ///
     /// # Errors
@@ -108,6 +134,7 @@ impl LogReader {
             return;
         }
         let at_ms = at_ms.unwrap_or_default();
+        self.newest_ms = self.newest_ms.max(at_ms);
         let lines = self.streams.entry(stream.to_owned()).or_default();
         // After all lines that are not younger: lines of one time keep their order.
         let place = lines.partition_point(|line| line.at_ms <= at_ms);

@@ -32,13 +32,20 @@ pub enum PackageError {
     /// The file is no program for Linux.
     #[error("the worker is no ELF program: {0}")]
     NotElf(String),
+    /// Instances do not have the processor.
+    #[error(
+        "the worker is for arm64, and the images of instances are for x86-64\n  = help: build the worker \
+         for x86-64 with `just package-aws`, and name it in EPOCHCOST_WORKER"
+    )]
+    NotForInstances,
     /// Lambda does not have the processor.
     #[error("the worker was built for machine {0} of ELF; Lambda has x86-64 and arm64")]
     Machine(u16),
     /// The binary needs a newer C library.
     #[error(
-        "the worker needs GLIBC {}.{}, and provided.al2023 has {}.{}\n  = help: build it on \
-         Amazon Linux 2023 or an older system, or for a target with musl", .0.0, .0.1, GLIBC.0, GLIBC.1
+        "the program needs GLIBC {}.{}, and Amazon Linux 2023 has {}.{}\n  = help: build worker and \
+         module for an older one with `just package-aws`, and name them in EPOCHCOST_WORKER and \
+         EPOCHCOST_TENSORDB", .0.0, .0.1, GLIBC.0, GLIBC.1
     )]
     Glibc((u32, u32)),
     /// The binary is too large.
@@ -66,15 +73,16 @@ pub fn check_library(library: &[u8]) -> Result<(), PackageError> {
     }
 }
 
-/// Checks a worker binary.
+/// Checks a worker binary, also for instances if `has_instances`.
 ///
 /// # Errors
 /// The reason why it cannot run on Lambda.
-pub fn check(binary: &[u8]) -> Result<Binary, PackageError> {
+pub fn check(binary: &[u8], has_instances: bool) -> Result<Binary, PackageError> {
     let broken = |error: elf::ParseError| PackageError::NotElf(error.to_string());
     let file = ElfBytes::<LittleEndian>::minimal_parse(binary).map_err(broken)?;
     let architecture = match file.ehdr.e_machine {
         EM_X86_64 => Architecture::X86_64,
+        EM_AARCH64 if has_instances => return Err(PackageError::NotForInstances),
         EM_AARCH64 => Architecture::Arm64,
         other => return Err(PackageError::Machine(other)),
     };
@@ -203,7 +211,7 @@ mod tests {
     #[test]
     fn a_program_of_this_machine_is_known() {
         // The oldest symbols of GLIBC on x86-64 are of 2.2.5, whatever the machine.
-        let Ok(binary) = check(&with_version("GLIBC_2.2.5", "GLIBC_2.2.6")) else {
+        let Ok(binary) = check(&with_version("GLIBC_2.2.5", "GLIBC_2.2.6"), false) else {
             // Built with a newer GLIBC than Lambda's, which the next test is about.
             return;
         };
@@ -214,7 +222,7 @@ mod tests {
     #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
     #[test]
     fn a_library_that_is_too_new_is_refused_with_what_to_do() {
-        let error = check(&with_version("GLIBC_2.2.5", "GLIBC_2.101")).unwrap_err();
+        let error = check(&with_version("GLIBC_2.2.5", "GLIBC_2.101"), false).unwrap_err();
         assert_eq!(error, PackageError::Glibc((2, 101)));
         assert!(error.to_string().contains("Amazon Linux 2023"));
     }
@@ -224,9 +232,9 @@ mod tests {
         let mut bytes = own();
         // e_machine, bytes 18 and 19: 8 is MIPS.
         bytes[18..20].copy_from_slice(&8u16.to_le_bytes());
-        assert_eq!(check(&bytes), Err(PackageError::Machine(8)));
+        assert_eq!(check(&bytes, false), Err(PackageError::Machine(8)));
         for text in [&b""[..], b"#!/bin/sh\n", b"\x7fELF"] {
-            assert!(matches!(check(text), Err(PackageError::NotElf(_))));
+            assert!(matches!(check(text, false), Err(PackageError::NotElf(_))));
         }
     }
 
@@ -235,7 +243,7 @@ mod tests {
         let mut bytes = own();
         bytes.resize(UNPACKED_BYTES as usize + 1, 0);
         assert_eq!(
-            check(&bytes),
+            check(&bytes, false),
             Err(PackageError::TooLarge(UNPACKED_BYTES + 1))
         );
     }

@@ -60,8 +60,11 @@ pub async fn survey(
         .filter(|found| filter.includes(found))
         .collect();
     found.sort_by(|a, b| {
-        (b.address.kind.cmp(&a.address.kind))
-            .then_with(|| (&a.region, &a.address.name).cmp(&(&b.region, &b.address.name)))
+        (a.address
+            .kind
+            .removal_order()
+            .cmp(&b.address.kind.removal_order()))
+        .then_with(|| (&a.region, &a.address.name).cmp(&(&b.region, &b.address.name)))
     });
     Ok(found)
 }
@@ -78,6 +81,7 @@ pub struct Removal {
 /// Removes everything in `found`, in its order, and goes on after a failure.
 pub async fn remove_all(found: Vec<Found>, clients: &Clients) -> Removal {
     let mut removal = Removal::default();
+    resource::terminate_instances(&found, clients).await;
     for found in found {
         if let Some(error) = still_needed(&found, &removal.leftovers) {
             removal.leftovers.push((found, error));

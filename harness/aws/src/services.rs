@@ -1,6 +1,8 @@
 //! Hosts of services: tensor stores and the queue of a trial, each on an instance that
 //! publishes its address once the service answers.
 
+use jiff::Timestamp;
+
 use crate::names::{
     self, IMAGE, INSTANCES, MEMBERS, SERVICE_INSTANCE, TrialIndex, code_bucket, objects_bucket,
 };
@@ -60,6 +62,8 @@ pub fn of_trial(
         module: (settings.has_module).then(|| format!("s3://{code}/{MODULE_KEY}")),
         malloc_conf: settings.malloc_conf.clone(),
     };
+    let now = Timestamp::now();
+    let expires = row.ends_by(scope, now).map_err(AwsError::of_row)?;
     let mut specs = Vec::new();
     for role in row.roles().map_err(AwsError::of_row)? {
         let duty = Duty::Host {
@@ -77,7 +81,8 @@ pub fn of_trial(
             profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
             subnet: Some(names::network(scope)),
-            user_data: script(&duty, scope.expires)?,
+            user_data: script(&duty, &scope.region, expires)?,
+            expires,
         }));
     }
     Ok(specs)

@@ -61,7 +61,7 @@ fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Va
     payload.insert("job.$".to_owned(), json!("$.job"));
     let mut task = object(json!({
         "Type": "Task",
-        "Resource": "arn:aws:states:::lambda:invoke",
+        "Resource": format!("arn:{}:states:::lambda:invoke", partition(arn)),
         "Parameters": { "FunctionName": arn, "Payload": payload },
         "ResultPath": Value::Null,
     }));
@@ -121,6 +121,14 @@ fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
         },
         "ResultPath": Value::Null,
     }))
+}
+
+/// Returns the partition of an ARN: `aws`, `aws-cn`, `aws-us-gov`.
+fn partition(arn: &str) -> &str {
+    match arn.split(':').collect::<Vec<_>>().as_slice() {
+        ["arn", partition, _, _, _, ..] => partition,
+        _ => "aws",
+    }
 }
 
 fn payload(function: &str, batch: &str) -> Map<String, Value> {
@@ -233,6 +241,15 @@ mod tests {
         };
         assert_eq!((branches(6, 1), branches(6, 3)), (6, 2));
         assert_eq!(branches(7, 3), 0);
+    }
+
+    #[test]
+    fn a_machine_invokes_in_its_functions_partition() {
+        let states = find("spirt").unwrap().bind(&job("map")).unwrap().states();
+        let arn = |function: &str| format!("arn:aws-cn:lambda:cn-north-1:1:function:{function}");
+        let text = definition(&states, 3, 1, arn, true);
+        assert!(text.contains("arn:aws-cn:states:::lambda:invoke"), "{text}");
+        assert!(!text.contains("arn:aws:"), "{text}");
     }
 
     /// What a function receives is a task, as the worker reads it.

@@ -2,8 +2,14 @@
 //! them, and how long it may take.
 
 use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
+use jiff::Timestamp;
 
+use crate::Scope;
 use crate::names::Role;
+
+/// Upper bound of the seconds around a trial's own time: its resources are created and
+/// boot, its log and metrics arrive, and its resources are removed.
+pub const AROUND_TRIAL_S: u64 = 1_200;
 
 /// Row of an experiment on AWS.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +100,33 @@ impl Training {
         })
     }
 
+    /// Returns the functions that run at once, at most: every worker's, and in a workflow one per
+    /// mini-batch of every peer.
+    ///
+    /// # Errors
+    /// When the settings are invalid for the system.
+    pub fn functions_at_once(&self) -> Result<u64, SystemError> {
+        let system = self.system()?;
+        let bound = system.bind(&self.job)?;
+        let workers = self.job.workers as u64;
+        let batches = self.job.batches_per_worker.div_ceil(bound.rounds().max(1)) as u64;
+        let deployment = system.deployment();
+        let on_functions = |name: &str| deployment.host_of(name) == Host::Function;
+        Ok(match bound.launch() {
+            Launch::Workflow { .. } => workers * batches.max(1),
+            Launch::Workers(launched) => {
+                let started = launched.iter().filter(|(name, _)| on_functions(name));
+                let called: Vec<&str> = deployment.functions.iter().map(|one| one.name).collect();
+                let is_called = |name: &&str| {
+                    on_functions(name) && !launched.iter().any(|(started, _)| started == name)
+                };
+                // What workers call themselves: one per mini-batch of every worker.
+                let per_batch = called.into_iter().filter(is_called).count() as u64;
+                started.count() as u64 + per_batch * workers * batches
+            }
+        })
+    }
+
     /// Returns the maximum number of state transitions of a trial.
     ///
     /// # Errors
@@ -156,5 +189,47 @@ impl Training {
     pub fn deadline_s(&self) -> Result<u64, SystemError> {
         let turns = self.job.epochs * self.system()?.deployment().functions.len().max(1) + 1;
         Ok(self.timeout_s.saturating_mul(turns as u64))
+    }
+
+    /// Returns the time by which every instance of a trial that begins at `now` has ended,
+    /// whatever becomes of the program that started it: the trial's deadline, and what is
+    /// around it; the run's expiry if that is earlier.
+    ///
+    /// # Errors
+    /// When there is no such system.
+    pub fn ends_by(&self, scope: &Scope, now: Timestamp) -> Result<Timestamp, SystemError> {
+        let seconds = i64::try_from(self.deadline_s()? + AROUND_TRIAL_S).unwrap_or(i64::MAX);
+        let end = Timestamp::from_second(now.as_second().saturating_add(seconds));
+        Ok(end.map_or(scope.expires, |end| end.min(scope.expires)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::deployment::tests::{rows, scope};
+
+    /// A laptop that dies leaves instances until their trial's end, not until the end of all
+    /// trials of the run.
+    #[test]
+    fn instances_end_with_their_trial() {
+        let (now, scope) = (Timestamp::now(), scope());
+        for row in rows() {
+            let end = row.ends_by(&scope, now).unwrap();
+            let lived = u64::try_from(end.as_second() - now.as_second()).unwrap();
+            assert_eq!(
+                lived,
+                row.deadline_s().unwrap() + AROUND_TRIAL_S,
+                "{}",
+                row.row
+            );
+            assert!(end < scope.expires);
+        }
+        let over = Scope {
+            expires: now,
+            ..scope
+        };
+        assert_eq!(rows()[0].ends_by(&over, now).unwrap(), now);
     }
 }

@@ -2,6 +2,7 @@
 //! log into the run's bucket at its end.
 
 use epochcost_systems::{Device, Host, Launch};
+use jiff::Timestamp;
 
 use crate::names::{IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
@@ -66,6 +67,8 @@ pub fn of_trial(
         Device::Cuda => GPU_IMAGE,
         Device::Cpu => IMAGE,
     };
+    let now = Timestamp::now();
+    let expires = row.ends_by(scope, now).map_err(AwsError::of_row)?;
     let mut specs = Vec::new();
     for (_, rank) in launched(row)? {
         let duty = Duty::Worker {
@@ -81,7 +84,8 @@ pub fn of_trial(
             profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
             subnet: subnet.map(str::to_owned),
-            user_data: script(&duty, scope.expires)?,
+            user_data: script(&duty, &scope.region, expires)?,
+            expires,
         }));
     }
     Ok(specs)

@@ -33,9 +33,6 @@ pub enum WorstCaseError {
 const POLLS_PER_SECOND: f64 = 100.0;
 /// Bytes of log lines per invocation, and per step that it records.
 const LOG_BYTES: f64 = 8_192.0;
-/// Seconds of an instance that are charged in addition to its trial: from its start until
-/// its service or worker runs, and from its last use until it is gone.
-const BOOT_S: u64 = 600;
 /// Minimum charge of EC2, seconds.
 const EC2_MINIMUM_S: u64 = 60;
 /// Objects expire after a day, and S3 removes them within another.
@@ -157,6 +154,34 @@ fn endpoint_bytes(
     Ok((invocations as f64 + polls) * row.trials as f64 * 2.0 * TASK_BYTES)
 }
 
+/// Polls of one waiting worker.
+struct Polls {
+    lists_per_second: f64,
+    reads_per_second: f64,
+}
+
+impl Polls {
+    /// Returns how often a row's workers poll: as their settings say, and never more often than
+    /// the service answers.
+    fn of(row: &Training) -> Result<Self, SystemError> {
+        let per_second = |setting: &str| {
+            let interval_ms = row.job.settings.get(setting);
+            let interval_ms = interval_ms.and_then(serde_json::Value::as_f64);
+            interval_ms.map(|ms| POLLS_PER_SECOND.min(1e3 / ms))
+        };
+        if !row.system()?.deployment().polls_by_listing {
+            return Ok(Self {
+                lists_per_second: 0.0,
+                reads_per_second: POLLS_PER_SECOND,
+            });
+        }
+        Ok(Self {
+            lists_per_second: per_second("list_poll_ms").unwrap_or(POLLS_PER_SECOND),
+            reads_per_second: per_second("merged_poll_ms").unwrap_or_default(),
+        })
+    }
+}
+
 /// Adds the lines of a row.
 fn row_lines(
     row: &Training,
@@ -172,7 +197,8 @@ fn row_lines(
     let deadline_s = row.deadline_s()?;
     let function_s = invocations * row.timeout_s as f64;
     let instances = row.instances()?;
-    let lived_s = (deadline_s + BOOT_S).max(EC2_MINIMUM_S) as f64;
+    // An instance whose trial nobody watches any more ends itself at this time.
+    let lived_s = (deadline_s + AROUND_TRIAL_S).max(EC2_MINIMUM_S) as f64;
     let instance_hours = instances as f64 * trials * lived_s / 3600.0;
     // Functions and state machines.
     charge(
@@ -213,10 +239,16 @@ fn row_lines(
         2.0 * row.puts as f64 * trials,
     )?;
     let waiting_s = function_s + instances as f64 * trials * deadline_s as f64;
+    let polls = Polls::of(row)?;
+    charge(
+        "s3_list",
+        "buckets listed while workers wait",
+        waiting_s * polls.lists_per_second,
+    )?;
     charge(
         "s3_get",
-        "objects read and polled for, 100 per second",
-        waiting_s * POLLS_PER_SECOND,
+        "objects read, and polled for while workers wait",
+        waiting_s * polls.reads_per_second + (row.puts * row.job.workers as u64) as f64 * trials,
     )?;
     charge(
         "s3_gb_month",
@@ -263,6 +295,7 @@ mod tests {
                 "ec2/g4dn.xlarge" => 0.526,
                 "s3_put" => 5e-6,
                 "s3_get" => 4e-7,
+                "s3_list" => 5e-6,
                 "s3_gb_month" => 0.023,
                 "logs_gb" => 0.5,
                 "ebs_gp3_gb_month" => 0.08,
@@ -315,7 +348,7 @@ mod tests {
         // A map is a transition itself.
         assert_eq!(quantity(&lines, "state_transition"), 2.0 * 4.0 * 3.0 * 11.0);
         // One tensor store per peer and the queue, for as long as a trial may take.
-        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 600.0) / 3600.0;
+        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 1200.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
         assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 5.0 * hours);
         // To Lambda and to Step Functions; S3's costs nothing.
@@ -330,7 +363,7 @@ mod tests {
     #[test]
     fn instances_are_paid_until_the_deadline_and_no_function_is() {
         let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
-        let hours = (900.0 * 4.0 + 600.0) / 3600.0;
+        let hours = (900.0 * 4.0 + 1200.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
         assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 4.0 * hours);
         assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);
@@ -360,6 +393,34 @@ mod tests {
         row.instance_type = "p9.mega".into();
         let error = worst_case(&[row], &Book).unwrap_err();
         assert!(error.to_string().contains("ec2/p9.mega"));
+    }
+
+    /// A listing costs 12.5 times as much as a read.
+    #[test]
+    fn a_system_that_waits_by_listing_is_charged_for_listings() {
+        for (system, lists) in [
+            ("scatterreduce", true),
+            ("allreduce", true),
+            ("mlless", false),
+        ] {
+            let row = training(system);
+            let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+            assert_eq!(quantity(&lines, "s3_list") > 0.0, lists, "{system}");
+        }
+    }
+
+    /// A worker that polls once per second lists a hundredth as often.
+    #[test]
+    fn slow_polls_cost_less() {
+        let mut row = training("scatterreduce");
+        let lists = |row: &Training| {
+            let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
+            quantity(&lines, "s3_list")
+        };
+        row.job.settings["list_poll_ms"] = 0.into();
+        let at_once = lists(&row);
+        row.job.settings["list_poll_ms"] = 1000.into();
+        assert!((at_once / lists(&row) - 100.0).abs() < 1e-9);
     }
 
     /// Longer, larger, more: never cheaper.

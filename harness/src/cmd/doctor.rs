@@ -1,13 +1,17 @@
 //! `doctor`: what this machine can do, and what to do about the rest.
 
+use std::path::{Path, PathBuf};
+
 use epochcost_datasets::{self as datasets, Origin};
 
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::data::default_directory;
+use crate::experiment::{Experiment, Options};
 use crate::format::wrapped;
-use crate::platform::{Finding, PlatformOptions, cloud, platforms};
+use crate::platform::{Finding, PlatformKind, PlatformOptions, cloud, platforms};
 use crate::results::Machine;
+use crate::run::platform_findings;
 use crate::ui::{Output, table};
 
 /// `doctor`.
@@ -20,6 +24,12 @@ pub struct Args {
     /// Check the AWS account, too: identity, region, quotas, permissions.
     #[arg(long)]
     aws: bool,
+    /// With --aws: print the policy that the account's user or role needs, and check nothing.
+    #[arg(long, requires = "aws")]
+    print_policy: bool,
+    /// With --aws: check for what this experiment needs, in place of the largest comparison.
+    #[arg(value_name = "EXPERIMENT", requires = "aws")]
+    experiment: Option<PathBuf>,
 }
 
 /// Checks everything a run may need. Nothing found missing is an error: each
@@ -29,18 +39,21 @@ pub struct Args {
 /// When limits are to be measured and no worker can be built or started; with
 /// `--aws`, when this build has no AWS or no region is configured.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if args.print_policy {
+        return print_policy(output);
+    }
     let mut findings = vec![cores(), memory()];
     let (mut accounts, mut measured) = (Vec::new(), Vec::new());
-    for factory in platforms() {
-        let is_cloud = factory.site().is_cloud();
+    for kind in PlatformKind::all() {
+        let is_cloud = kind.site().is_cloud();
         if is_cloud && !args.aws {
             continue;
         }
-        let platform = factory.open(PlatformOptions::default())?;
         if is_cloud {
-            accounts.extend(platform.doctor().await?);
+            accounts.extend(account(*kind, args.experiment.as_deref()).await?);
             continue;
         }
+        let platform = kind.open(PlatformOptions::default())?;
         findings.extend(platform.doctor().await?);
         if args.measure {
             measured.extend(platform.measure(output).await?);
@@ -145,6 +158,31 @@ fn clouds() -> Vec<String> {
         }
     };
     clouds.map(|factory| line(factory.name())).collect()
+}
+
+/// Prints the policy of every cloud's callers.
+fn print_policy(output: Output) -> Result<Exit, Error> {
+    for kind in PlatformKind::all() {
+        if let Some(cloud) = kind.cloud()? {
+            let policy = cloud.caller_policy();
+            output.text(format_args!("{policy:#}"));
+            output.json(&policy);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Checks an account, for an experiment where one is named.
+async fn account(kind: PlatformKind, file: Option<&Path>) -> Result<Vec<Finding>, Error> {
+    let Some(file) = file else {
+        let platform = kind.open(PlatformOptions::default())?;
+        return Ok(platform.doctor().await?);
+    };
+    let options = Options {
+        platform: Some(kind),
+        ..Options::default()
+    };
+    platform_findings(&Experiment::load(file, &options)?).await
 }
 
 fn cores() -> Finding {

@@ -7,6 +7,7 @@ use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, describe, expanded};
+use crate::forecast::price_book;
 use crate::report;
 use crate::results::{RunDirectory, probe};
 use crate::run::{Destination, Ended, SpendingConsent, Stop, execute, runnable, stop_signal};
@@ -30,6 +31,10 @@ pub struct Args {
     /// Spend at most this; the local platform spends nothing.
     #[arg(long, value_name = "USD", value_parser = non_negative)]
     max_usd: Option<f64>,
+    /// Prices of the worst case and of the bills, in place of the shipped ones (`epochcost prices
+    /// refresh` writes them). On AWS they must be those of its region.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
     /// On AWS: agree to the worst case without being asked.
     #[arg(long)]
     yes: bool,
@@ -103,6 +108,11 @@ async fn one(
     let consent = SpendingConsent {
         yes: args.yes,
         max_usd: args.max_usd,
+        prices: args
+            .prices
+            .as_deref()
+            .map(|path| price_book(Some(path)))
+            .transpose()?,
     };
     match execute(experiment, destination, consent, output, stop).await {
         Ended::Whole(directory, analysis) => {

@@ -120,7 +120,7 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         // It was loaded for the simulator.
         return Err(Error::NothingSelected("no simulation".into()));
     };
-    let prices = price_book(request)?;
+    let prices = price_book(request.prices)?;
     let (candidates, mut rows) = planned(&experiment, stands, &prices)?;
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
     for refused in &experiment.impossible {
@@ -196,8 +196,12 @@ impl Forecast {
     }
 }
 
-fn price_book(request: &Request<'_>) -> Result<PriceBook, Error> {
-    let Some(path) = request.prices else {
+/// Reads a price book; the shipped one, if there is no path.
+///
+/// # Errors
+/// When it cannot be read or is malformed.
+pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
+    let Some(path) = path else {
         return Ok(PriceBook::shipped().map_err(ResultsError::from)?);
     };
     let unusable = |reason: String| Error::Usage {

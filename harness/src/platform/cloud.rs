@@ -19,6 +19,10 @@ pub trait Cloud: Send + Sync {
     /// When something has no price.
     fn worst_case(&self, rows: &[RowUsage], prices: &PriceBook) -> Result<WorstCase, NoWorstCase>;
 
+    /// Returns the policy, JSON, that a user or role needs for this program's calls. Needs no
+    /// account.
+    fn caller_policy(&self) -> serde_json::Value;
+
     /// Searches the account for what runs left.
     ///
     /// # Errors

@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
-/// Spending limit of a run, and whether the user has agreed to its cost already.
-#[derive(Clone, Copy, Debug, Default)]
+use crate::cost::PriceBook;
+
+/// Spending limit of a run, whether the user has agreed to its cost already, and its prices.
+#[derive(Clone, Debug, Default)]
 pub struct SpendingConsent {
     /// Whether the user agreed beforehand (`--yes`).
     pub yes: bool,
     /// Spending limit, US dollars (`--max-usd`).
     pub max_usd: Option<f64>,
+    /// Prices (`--prices`); the shipped ones, if none.
+    pub prices: Option<PriceBook>,
 }
 
 /// A platform that is ready, as results describe it.

@@ -79,6 +79,8 @@ pub struct NewRun {
     pub servers: Vec<Server>,
     /// Profiles and constants of a simulation.
     pub simulation: Option<SimulationRecord>,
+    /// Prices of its bills; the shipped ones, if none.
+    pub prices: Option<PriceBook>,
 }
 
 /// One run's directory under `results/`.
@@ -138,7 +140,10 @@ impl RunDirectory {
             },
             rows: run.rows,
             claims: run.claims,
-            prices: PriceBook::shipped()?,
+            prices: match run.prices {
+                Some(prices) => prices,
+                None => PriceBook::shipped()?,
+            },
             warnings: Vec::new(),
             path,
         };

@@ -11,7 +11,7 @@ use super::tear_down::tear_down;
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::experiment::Experiment;
-use crate::platform::{Platform, SpendingConsent};
+use crate::platform::{Finding, Platform, SpendingConsent};
 use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
 use crate::rows::TrialPlan;
@@ -56,7 +56,7 @@ pub async fn execute(
     output: Output,
     stop: &mut Stop,
 ) -> Ended {
-    let mut opened = match open(experiment) {
+    let mut opened = match open(experiment, consent.prices.as_ref()) {
         Ok(opened) => opened,
         Err(error) => return Ended::Failed(None, error),
     };
@@ -103,8 +103,8 @@ impl Work<'_> {
         place: &mut Option<RunDirectory>,
     ) -> Result<(RunDirectory, Analysis), Error> {
         let (experiment, output) = (self.experiment, self.output);
-        let prepared = Prepared::of(experiment, opened, self.consent, output).await?;
-        let directory = place.insert(open_directory(self.destination, experiment, &prepared)?);
+        let prepared = Prepared::of(experiment, opened, self.consent.clone(), output).await?;
+        let directory = place.insert(open_directory(self, &prepared)?);
         output.message(format_args!("results go to {}", directory.path().display()));
         if !experiment.rows.is_empty() {
             let platform = opened.platform.as_mut();
@@ -133,14 +133,19 @@ impl Work<'_> {
 /// # Errors
 /// Names what is lacking and what to do.
 pub fn runnable(experiment: &Experiment) -> Result<(), Error> {
-    Ok(open(experiment)?.platform.refuse(&experiment.rows)?)
+    Ok(open(experiment, None)?.platform.refuse(&experiment.rows)?)
 }
 
-fn open_directory(
-    destination: Destination<'_>,
-    experiment: &Experiment,
-    prepared: &Prepared,
-) -> Result<RunDirectory, Error> {
+/// Returns what an experiment's platform lacks for it, without doing anything.
+///
+/// # Errors
+/// When the platform cannot be asked, or a row cannot be estimated.
+pub async fn platform_findings(experiment: &Experiment) -> Result<Vec<Finding>, Error> {
+    Ok(open(experiment, None)?.platform.doctor().await?)
+}
+
+fn open_directory(work: &Work<'_>, prepared: &Prepared) -> Result<RunDirectory, Error> {
+    let (experiment, destination) = (work.experiment, work.destination);
     let planned = experiment.rows.iter().zip(&prepared.infeasible);
     let rows: Vec<PlannedRow> = planned
         .map(|(row, infeasible)| PlannedRow {
@@ -174,6 +179,7 @@ fn open_directory(
         limits: prepared.limits.clone(),
         servers: prepared.servers.clone(),
         simulation,
+        prices: work.consent.prices.clone(),
     };
     Ok(RunDirectory::create(destination.path(), run)?)
 }

@@ -8,7 +8,7 @@ pub mod reproduction;
 pub(crate) mod signal;
 mod tear_down;
 
-pub use execute::{Destination, Ended, execute, runnable, simulation_record};
+pub use execute::{Destination, Ended, execute, platform_findings, runnable, simulation_record};
 pub use signal::{Stop, stop_signal};
 
 pub use crate::platform::SpendingConsent;

@@ -37,10 +37,10 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// When this build does not have it, or a row cannot be estimated.
-pub(super) fn open(experiment: &Experiment) -> Result<Opened, Error> {
+pub(super) fn open(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<Opened, Error> {
     let kind = experiment.platform;
     let estimates = match kind.cloud()? {
-        Some(_) => Some(estimates(experiment)?),
+        Some(_) => Some(estimates(experiment, prices)?),
         None => None,
     };
     let platform = kind.open(PlatformOptions {
@@ -57,13 +57,16 @@ pub(super) fn open(experiment: &Experiment) -> Result<Opened, Error> {
 }
 
 /// Simulates the rows to estimate what they will use; prints nothing.
-fn estimates(experiment: &Experiment) -> Result<Estimates, Error> {
+fn estimates(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<Estimates, Error> {
     let quiet = Output {
         json: false,
         verbosity: -1,
         wide: false,
     };
-    let prices = PriceBook::shipped().map_err(ResultsError::from)?;
+    let prices = match prices {
+        Some(prices) => prices.clone(),
+        None => PriceBook::shipped().map_err(ResultsError::from)?,
+    };
     let rows = forecast::usage(experiment, &prices, quiet)?;
     Ok(Estimates { rows, prices })
 }

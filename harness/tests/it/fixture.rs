@@ -113,6 +113,7 @@ pub fn planned(trials: usize) -> Vec<PlannedRow> {
 
 pub fn new_run(claims: &str, trials: usize) -> NewRun {
     NewRun {
+        prices: None,
         experiment: "fixture".into(),
         platform: "local".into(),
         services: "embedded".into(),

@@ -240,7 +240,7 @@ pub fn experiment(directory: &Path, more: &str) -> String {
         "schema: 1\nname: small\nseed: 7\ntrials: 1\n\
          dataset: {{name: synthetic-mnist, train: 120, test: 40, seed: 1}}\n\
          model: lenet5\nworkers: 3\nbatch_size: 8\nbatches_per_worker: 2\nepochs: 2\n\
-         evaluate: last\nmemory_mb: 1024\ntimeout_s: 60\n{more}"
+         evaluate: last\ndevice: {{kind: cpu}}\nmemory_mb: 1024\ntimeout_s: 60\n{more}"
     );
     std::fs::write(&path, text).unwrap();
     path.display().to_string()

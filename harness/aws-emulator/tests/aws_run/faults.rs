@@ -221,6 +221,43 @@ fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
     }
 }
 
+/// S3 asks its clients to come again: 500 and 503 are part of its service.
+#[test]
+fn an_object_store_that_refuses_now_and_then_is_asked_again() {
+    let count = AtomicUsize::new(0);
+    let now_and_then = move |request: &ProxiedRequest<'_>| {
+        let is_object = request.path.contains("-objects/");
+        if is_object && count.fetch_add(1, Ordering::SeqCst) % 7 == 3 {
+            Fate::Refused(503, "SlowDown")
+        } else {
+            Fate::Through
+        }
+    };
+    let Some((exit, printed, _)) = run(now_and_then) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{printed}");
+}
+
+/// CloudWatch Logs takes few reads per second and account.
+#[test]
+fn a_log_that_may_not_be_read_so_often_is_read_later() {
+    let polls = AtomicUsize::new(0);
+    let throttled = move |request: &ProxiedRequest<'_>| {
+        // More often than the SDK itself asks again.
+        if is_log_read(request) && polls.fetch_add(1, Ordering::SeqCst) < 8 {
+            Fate::Refused(400, "ThrottlingException")
+        } else {
+            Fate::Through
+        }
+    };
+    let Some((exit, printed, trials)) = run(throttled) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{printed}");
+    assert!(trials.contains("REPORT lines of all"), "{trials}");
+}
+
 #[test]
 fn expired_credentials_and_missing_permissions_end_the_run() {
     let is_role = |request: &ProxiedRequest<'_>| request.body.contains("Action=CreateRole");
@@ -327,7 +364,11 @@ fn an_event_that_is_delivered_twice_counts_once() {
 #[test]
 fn no_capacity_and_a_quota_too_small_are_named_in_the_trials_row() {
     let is_start = |request: &ProxiedRequest<'_>| request.body.contains("Action=RunInstances");
-    for code in ["InsufficientInstanceCapacity", "VcpuLimitExceeded"] {
+    for code in [
+        "InsufficientInstanceCapacity",
+        "VcpuLimitExceeded",
+        "PendingVerification",
+    ] {
         let rule = first(usize::MAX, is_start, 400, code);
         let Some((exit, printed, trials)) = run_system("gpu_baseline", rule) else {
             return;

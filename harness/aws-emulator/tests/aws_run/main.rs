@@ -49,6 +49,25 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
     assert!(!printed(&ran).contains("c4n4ry"));
 }
 
+/// A worker without CUDA would compute on the CPUs of machines that are paid for their GPUs.
+#[test]
+fn a_row_on_gpus_is_not_run_by_a_worker_without_cuda() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [allreduce, gpu_baseline]\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("device: {kind: cpu}\n", "")).unwrap();
+    let out = directory.path().join("aws").display().to_string();
+    let arguments = ["run", &file, "--platform", "aws", "--yes", "--out", &out];
+    let ran = cloud.run(directory.path(), &arguments);
+    let text = printed(&ran);
+    assert!(text.contains("without CUDA"), "{text}");
+    let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
+    assert!(!trials.contains("gpu"), "{trials}");
+    assert!(trials.contains("allreduce"), "{trials}");
+    cloud.assert_empty();
+}
+
 /// The whole smoke experiment: tensor stores and the queue on hosts of their own, workflows
 /// as state machines, peers on instances that call functions.
 #[test]
@@ -61,7 +80,17 @@ fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
     let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
     for (platform, out) in [("local", &local), ("aws", &aws)] {
         let out = out.display().to_string();
-        let arguments = ["run", file, "--platform", platform, "--yes", "--out", &out];
+        let arguments = [
+            "run",
+            file,
+            "--platform",
+            platform,
+            "--yes",
+            "--out",
+            &out,
+            "--set",
+            "device={kind: cpu}",
+        ];
         let ran = cloud.run(directory.path(), &arguments);
         assert_eq!(ran.status.code(), Some(0), "{platform}: {}", printed(&ran));
         assert!(!printed(&ran).contains("c4n4ry"));

@@ -1,11 +1,15 @@
 //! S3 buckets: closed to the public, with objects that expire after a day.
 
+use std::time::Duration;
+
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{
     AbortIncompleteMultipartUpload, BucketLifecycleConfiguration, BucketLocationConstraint,
     CreateBucketConfiguration, Delete, ExpirationStatus, LifecycleExpiration, LifecycleRule,
     LifecycleRuleFilter, ObjectIdentifier, PublicAccessBlockConfiguration, Tag, Tagging,
 };
+
+use tokio::time::{Instant, sleep};
 
 use super::{Found, Holding, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
@@ -16,6 +20,12 @@ use crate::{AwsError, Clients, Scope};
 const PREFIX: &str = "epochcost-";
 /// Expiry of objects: the shortest that S3 has.
 const EXPIRY_DAYS: i32 = 1;
+
+/// Time limit until nothing writes into a bucket any more: Lambda ends no running invocation of a
+/// removed function, and each may take 15 minutes.
+const WRITERS_TIMEOUT: Duration = Duration::from_secs(960);
+/// Polling interval.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Specification of a bucket.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,15 +127,11 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         .send();
     while let Some(page) = pages.next().await {
         let page = page.map_err(|error| AwsError::of("list buckets", error))?;
-        for name in page
-            .buckets
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|b| b.name)
-        {
+        for bucket in page.buckets.unwrap_or_default() {
+            let Some(name) = bucket.name else { continue };
             // Emulators and older endpoints ignore the prefix.
             if name.starts_with(PREFIX)
-                && let Some(bucket) = describe(&name, clients).await?
+                && let Some(bucket) = describe(&name, bucket.bucket_region, clients).await?
             {
                 found.push(bucket);
             }
@@ -135,17 +141,29 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
 }
 
 /// Returns a bucket with its region, tags and size, if it is ours.
-async fn describe(name: &str, clients: &Clients) -> Result<Option<Found>, AwsError> {
+///
+/// The region is that of the list, if it has one: asked in another region for the bucket's, S3
+/// redirects, which the SDK does not follow.
+async fn describe(
+    name: &str,
+    region: Option<String>,
+    clients: &Clients,
+) -> Result<Option<Found>, AwsError> {
     let doing = format!("describe the bucket {name}");
-    let location = call!(&doing, clients.buckets.get_bucket_location().bucket(name));
-    let Some(location) = if_there(location)? else {
-        return Ok(None);
-    };
-    let region = match location.location_constraint {
-        None => "us-east-1".to_owned(),
-        Some(name) if name.as_str().is_empty() => "us-east-1".to_owned(),
-        Some(BucketLocationConstraint::Eu) => "eu-west-1".to_owned(),
-        Some(name) => name.as_str().to_owned(),
+    let region = match region {
+        Some(region) => region,
+        None => {
+            let location = call!(&doing, clients.buckets.get_bucket_location().bucket(name));
+            let Some(location) = if_there(location)? else {
+                return Ok(None);
+            };
+            match location.location_constraint {
+                None => "us-east-1".to_owned(),
+                Some(name) if name.as_str().is_empty() => "us-east-1".to_owned(),
+                Some(BucketLocationConstraint::Eu) => "eu-west-1".to_owned(),
+                Some(name) => name.as_str().to_owned(),
+            }
+        }
     };
     let there = clients.in_region(&region);
     let tags = call!(&doing, there.buckets.get_bucket_tagging().bucket(name));
@@ -178,7 +196,8 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         clients.in_region(&found.region),
     );
     let doing = format!("remove the bucket {name}");
-    // S3 removes empty buckets only.
+    // S3 removes empty buckets only, and functions that still run may write meanwhile.
+    let since = Instant::now();
     loop {
         let page = call!(&doing, there.buckets.list_objects_v2().bucket(name));
         let Some(page) = if_there(page)? else {
@@ -190,7 +209,16 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             .collect();
         let keys = built(&doing, keys)?;
         if keys.is_empty() {
-            break;
+            let removed = call!(&doing, there.buckets.delete_bucket().bucket(name)).map(drop);
+            match unless(removed, Cause::NotFound) {
+                Err(error)
+                    if error.cause() == Some(Cause::InUse) && since.elapsed() < WRITERS_TIMEOUT =>
+                {
+                    sleep(POLL_INTERVAL).await;
+                    continue;
+                }
+                removed => return removed,
+            }
         }
         let delete = Delete::builder()
             .set_objects(Some(keys))
@@ -216,6 +244,4 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             });
         }
     }
-    let removed = call!(&doing, there.buckets.delete_bucket().bucket(name)).map(drop);
-    unless(removed, Cause::NotFound)
 }

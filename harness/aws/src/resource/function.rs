@@ -18,6 +18,8 @@ const ROLE_TIMEOUT: Duration = Duration::from_secs(60);
 const INTERFACE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Seconds within which an asynchronous invocation starts, or never does.
+const EVENT_AGE_S: i32 = 300;
 
 /// Processor architecture of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,18 +92,20 @@ pub(super) async fn ensure(
             Err(error) => return Err(error),
         }
     }
-    // By default, Lambda would repeat a failed asynchronous invocation twice.
-    let once = clients
-        .functions
-        .put_function_event_invoke_config()
-        .function_name(name)
-        .maximum_retry_attempts(0);
-    call!(format!("keep Lambda from repeating {name}"), once)?;
     let timeout = match spec.network {
         Some(_) => INTERFACE_TIMEOUT,
         None => ROLE_TIMEOUT,
     };
     active(name, clients, timeout).await?;
+    // By default, Lambda would repeat a failed asynchronous invocation twice, and start a
+    // throttled one up to six hours later.
+    let once = clients
+        .functions
+        .put_function_event_invoke_config()
+        .function_name(name)
+        .maximum_retry_attempts(0)
+        .maximum_event_age_in_seconds(EVENT_AGE_S);
+    call!(format!("keep Lambda from repeating {name}"), once)?;
     Ok(scope.arn("lambda", &format!("function:{name}")))
 }
 

@@ -10,6 +10,7 @@ use aws_sdk_ec2::types::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
@@ -41,6 +42,8 @@ pub struct InstanceSpec {
     pub subnet: Option<String>,
     /// Start script.
     pub user_data: String,
+    /// Time at which the start script ends the instance: its trial's end, not the run's.
+    pub expires: Timestamp,
 }
 
 /// Creates the instance if there is none of its name, and completes it; returns its id.
@@ -51,6 +54,10 @@ pub(super) async fn ensure(
 ) -> Result<String, AwsError> {
     let name = spec.name.as_str();
     let doing = format!("start the instance {name}");
+    let scope = &Scope {
+        expires: spec.expires,
+        ..scope.clone()
+    };
     if let Some(id) = running(name, clients).await? {
         return Ok(id);
     }
@@ -62,7 +69,10 @@ pub(super) async fn ensure(
     let profile = IamInstanceProfileSpecification::builder().name(&spec.profile);
     // IMDSv2: credentials of the role require a PUT first, which other sites' requests
     // cannot send.
-    let metadata = InstanceMetadataOptionsRequest::builder().http_tokens(HttpTokensState::Required);
+    // One hop: no container of the instance gets them.
+    let metadata = InstanceMetadataOptionsRequest::builder()
+        .http_tokens(HttpTokensState::Required)
+        .http_put_response_hop_limit(1);
     let run = clients
         .instances
         .run_instances()
@@ -156,6 +166,13 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
         Some(found.holding(Holding::Instance(kind.to_owned())))
     });
     Ok(ours.collect())
+}
+
+/// Asks for the end of instances; what is refused is left to [`remove`].
+pub(super) async fn terminate(ids: Vec<String>, clients: &Clients) {
+    let terminate = clients.instances.terminate_instances();
+    let asked = terminate.set_instance_ids(Some(ids)).send().await;
+    drop(asked);
 }
 
 /// Removes the instance, and waits until it is gone where others depend on that.

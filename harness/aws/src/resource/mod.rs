@@ -88,6 +88,30 @@ impl Kind {
         Self::Instance,
     ];
 
+    /// Returns the kind's place in the order of removal: first what is charged for by the second
+    /// and the hour, then data, then what costs nothing and may have to wait until Lambda has
+    /// removed its network interfaces, which takes up to 45 minutes. Roles come last: Lambda
+    /// removes the interfaces under them.
+    pub fn removal_order(self) -> usize {
+        const ORDER: [Kind; 13] = [
+            Kind::Instance,
+            Kind::Volume,
+            Kind::StateMachine,
+            Kind::Function,
+            Kind::Endpoint,
+            Kind::LogGroup,
+            Kind::Bucket,
+            Kind::SecurityGroup,
+            Kind::Subnet,
+            Kind::InternetGateway,
+            Kind::Vpc,
+            Kind::InstanceProfile,
+            Kind::Role,
+        ];
+        let place = ORDER.iter().position(|kind| *kind == self);
+        place.unwrap_or(ORDER.len())
+    }
+
     /// Returns whether resources of this kind belong to no region.
     pub fn is_global(self) -> bool {
         matches!(self, Self::Bucket | Self::Role | Self::InstanceProfile)
@@ -281,6 +305,22 @@ pub(crate) async fn list(kind: Kind, clients: &Clients) -> Result<Vec<Found>, Aw
     }
 }
 
+/// Asks for the end of all instances in `found` at once, so that none is charged for while the
+/// program waits for the end of another. What fails here is reported when they are removed one
+/// by one.
+pub(crate) async fn terminate_instances(found: &[Found], clients: &Clients) {
+    let mut by_region: std::collections::BTreeMap<&str, Vec<String>> = Default::default();
+    for found in found {
+        if found.address.kind == Kind::Instance {
+            let of_region = by_region.entry(&found.region).or_default();
+            of_region.push(found.id.clone());
+        }
+    }
+    for (region, ids) in by_region {
+        instance::terminate(ids, &clients.in_region(region)).await;
+    }
+}
+
 /// Removes a resource, and waits until it is gone. A missing resource is no error.
 pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     match found.address.kind {
@@ -317,4 +357,31 @@ pub(crate) fn built<T, E: fmt::Display>(doing: &str, built: Result<T, E>) -> Res
         problem: format!("failed to {doing}: {error}"),
         remedy: "this is a fault of this program".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What costs money is gone before the wait for network interfaces begins, which subnets and
+    /// security groups are held by; roles, under which Lambda removes them, stay until then.
+    #[test]
+    fn what_is_paid_for_is_removed_before_anything_waits() {
+        let order = |kind: Kind| kind.removal_order();
+        let waits = order(Kind::SecurityGroup).min(order(Kind::Subnet));
+        for paid in [
+            Kind::Instance,
+            Kind::Volume,
+            Kind::Endpoint,
+            Kind::LogGroup,
+            Kind::Bucket,
+        ] {
+            assert!(order(paid) < waits, "{paid}");
+        }
+        assert!(order(Kind::Role) > order(Kind::Subnet));
+        assert!(order(Kind::Vpc) > order(Kind::Subnet));
+        let mut all: Vec<usize> = Kind::ALL.into_iter().map(order).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..Kind::ALL.len()).collect::<Vec<_>>());
+    }
 }

@@ -74,12 +74,12 @@ const HOST: &str = include_str!("host.sh");
 const TENSOR_STORE: &str = include_str!("tensor_store.sh");
 const QUEUE: &str = include_str!("queue.sh");
 
-/// Returns the script of an instance that must be gone at `expires`.
+/// Returns the script of an instance in `region` that must be gone at `expires`.
 ///
 /// # Errors
 /// When `expires` is less than a minute ahead, or a value cannot be written into a
 /// script.
-pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
+pub fn script(duty: &Duty, region: &str, expires: Timestamp) -> Result<String, AwsError> {
     let minutes = seconds_left(expires)?.div_ceil(60).to_string();
     match duty {
         Duty::Host {
@@ -92,6 +92,7 @@ pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
                 HOST,
                 &[
                     ("MINUTES", &minutes),
+                    ("REGION", &quoted(region)?),
                     ("LOG_URL", &quoted(log)?),
                     ("SERVICE", service.trim_end()),
                     ("PORT", &port.to_string()),
@@ -108,6 +109,7 @@ pub fn script(duty: &Duty, expires: Timestamp) -> Result<String, AwsError> {
             WORKER,
             &[
                 ("MINUTES", &minutes),
+                ("REGION", &quoted(region)?),
                 ("CLOCK_PREFIX", CLOCK_PREFIX),
                 ("LOG_URL", &quoted(log)?),
                 ("WORKER_URL", &quoted(worker)?),

@@ -7,7 +7,7 @@ malloc_conf=@MALLOC_CONF@
 dnf install -y -q redis6
 load=()
 if [ -n "$module_url" ]; then
-    aws s3 cp --quiet "$module_url" module.so
+    copy "$module_url" module.so
     # Redis loads no module that cannot be executed.
     chmod +x module.so
     load=(--loadmodule /opt/epochcost/module.so)

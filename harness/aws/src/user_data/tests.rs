@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
+const REGION: &str = "eu-west-1";
+
 fn in_an_hour() -> Timestamp {
     Timestamp::from_second(Timestamp::now().as_second() + 3600).unwrap()
 }
@@ -35,6 +37,7 @@ fn stand_ins(directory: &Path) {
         &format!("echo this is Redis; {}", say("redis6-server")),
     );
     put("hostname", "echo 127.9.9.9 172.17.0.1");
+    put("sleep", &say("sleep"));
     // A worker that prints its input, and a log that is copied to a file.
     let worker = "read task; echo \"$1 $task $GREETING\"; exit ${FAILS:-0}";
     let fetch = format!(
@@ -67,7 +70,7 @@ fn run(script: &str, fails: bool) -> (String, String) {
 #[test]
 fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
     for fails in [false, true] {
-        let (calls, log) = run(&script(&worker(), in_an_hour()).unwrap(), fails);
+        let (calls, log) = run(&script(&worker(), REGION, in_an_hour()).unwrap(), fails);
         let lines: Vec<&str> = log.lines().collect();
         assert!(lines[0].starts_with("EPOCHCOST-CLOCK started 1"), "{log}");
         assert_eq!(lines[1], "--instance {\"a\": 1} it's $HOME `id`");
@@ -101,7 +104,7 @@ fn store(module: Option<&str>) -> Duty {
 #[test]
 fn a_tensor_store_that_does_not_come_up_hands_in_its_log_and_ends_its_instance() {
     let (calls, log) = run(
-        &script(&store(Some("s3://code/module.so")), in_an_hour()).unwrap(),
+        &script(&store(Some("s3://code/module.so")), REGION, in_an_hour()).unwrap(),
         false,
     );
     let lines: Vec<&str> = calls.lines().collect();
@@ -121,12 +124,41 @@ fn a_tensor_store_that_does_not_come_up_hands_in_its_log_and_ends_its_instance()
     assert!(log.contains("this is Redis"), "{log}");
 }
 
+/// No credentials, or no bucket any more: nothing can be copied. The instance ends all the same.
+#[test]
+fn an_instance_that_cannot_copy_anything_ends() {
+    for duty in [worker(), store(None), host(Service::Queue)] {
+        let text = script(&duty, REGION, in_an_hour()).unwrap();
+        let refused = text.replace("aws s3 cp", "false s3 cp");
+        assert_ne!(refused, text);
+        let (calls, _) = run(&refused, false);
+        let calls: Vec<&str> = calls.lines().collect();
+        assert_eq!(calls.first(), Some(&"shutdown -h +60"));
+        assert_eq!(calls.last(), Some(&"shutdown -h now"), "{calls:?}");
+    }
+}
+
+/// A role's permissions may come seconds after its instance.
+#[test]
+fn what_cannot_be_fetched_yet_is_fetched_again() {
+    let text = script(&worker(), REGION, in_an_hour()).unwrap();
+    // Every other copy is refused.
+    let late = text.replace(
+        "aws s3 cp --quiet \"$1\" \"$2\" && return",
+        "(( ++tries % 2 == 0 )) && aws s3 cp --quiet \"$1\" \"$2\" && return",
+    );
+    assert_ne!(late, text);
+    let (calls, log) = run(&late.replace("copy() {", "tries=0\ncopy() {"), false);
+    assert!(log.contains("--instance"), "{log}");
+    assert_eq!(calls.matches("sleep 2").count(), 3, "{calls}");
+}
+
 #[test]
 fn what_is_not_asked_for_is_not_loaded() {
-    let (calls, _) = run(&script(&store(None), in_an_hour()).unwrap(), false);
+    let (calls, _) = run(&script(&store(None), REGION, in_an_hour()).unwrap(), false);
     assert!(calls.contains("redis6-server"), "{calls}");
     assert!(!calls.contains("module"), "{calls}");
-    let text = script(&host(Service::Queue), in_an_hour()).unwrap();
+    let text = script(&host(Service::Queue), REGION, in_an_hour()).unwrap();
     assert!(!text.contains("redis"), "{text}");
     assert!(text.contains("rabbitmq:3.13 &"), "{text}");
     assert!(text.contains("$address/5672"), "{text}");
@@ -135,7 +167,7 @@ fn what_is_not_asked_for_is_not_loaded() {
 #[test]
 fn no_instance_is_started_for_a_run_that_is_over() {
     let past = Timestamp::from_second(Timestamp::now().as_second() - 1).unwrap();
-    assert!(script(&worker(), past).is_err());
+    assert!(script(&worker(), REGION, past).is_err());
 }
 
 #[test]
@@ -144,8 +176,8 @@ fn what_cannot_be_a_word_is_refused() {
     if let Duty::Worker { environment, .. } = &mut duty {
         environment[0] = ("A;B".into(), "x".into());
     }
-    assert!(script(&duty, in_an_hour()).is_err());
-    assert!(script(&store(Some("s3://a\nreboot")), in_an_hour()).is_err());
+    assert!(script(&duty, REGION, in_an_hour()).is_err());
+    assert!(script(&store(Some("s3://a\nreboot")), REGION, in_an_hour()).is_err());
 }
 
 /// Scripts of every duty, with and without what is optional.
@@ -169,7 +201,7 @@ fn representative() -> Vec<String> {
     ];
     let scripts = duties
         .iter()
-        .map(|duty| script(duty, in_an_hour()).unwrap());
+        .map(|duty| script(duty, REGION, in_an_hour()).unwrap());
     scripts.collect()
 }
 

@@ -4,18 +4,29 @@ shutdown -h +@MINUTES@
 set -euo pipefail
 mkdir -p /opt/epochcost
 cd /opt/epochcost
+export AWS_REGION=@REGION@ AWS_DEFAULT_REGION=@REGION@
+
+# Copies an object. A new role's permissions may be seconds late.
+copy() {
+    for _ in {1..30}; do
+        aws s3 cp --quiet "$1" "$2" && return
+        sleep 2
+    done
+    return 1
+}
 
 date '+@CLOCK_PREFIX@started %s.%N' >log.txt
-# A worker that fails leaves its log, too, and ends its instance.
+# A worker that fails leaves its log, too, and ends its instance, whatever fails on the way.
 finish() {
+    set +e
     date '+@CLOCK_PREFIX@ended %s.%N' >>log.txt
-    aws s3 cp --quiet log.txt @LOG_URL@
+    copy log.txt @LOG_URL@
     shutdown -h now
 }
 trap finish EXIT
 
-aws s3 cp --quiet @WORKER_URL@ bootstrap
-aws s3 cp --quiet @TASK_URL@ task.json
+copy @WORKER_URL@ bootstrap
+copy @TASK_URL@ task.json
 chmod +x bootstrap
 @ENVIRONMENT@
 # The worker ends with its standard input: the pipe stays open for writing.

@@ -126,6 +126,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
             security_group: name("members"),
             subnet: Some(name("network")),
             user_data: "#!/bin/sh\nshutdown -h +60\n".into(),
+            expires: scope.expires,
         }),
     ]
 }

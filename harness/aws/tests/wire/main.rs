@@ -151,7 +151,8 @@ async fn checks(answer: service::Answerer) -> Vec<Check> {
     let service = Service::start(answer).await;
     let needs = Needs {
         concurrency: 12,
-        gpu_workers: 4,
+        gpu_vcpus: 16,
+        standard_vcpus: 10,
     };
     check(&service.clients().await, needs).await
 }
@@ -173,7 +174,7 @@ async fn an_account_with_everything_is_fine() {
     })
     .await;
     assert!(checks.iter().all(|check| check.found.is_ok()), "{checks:?}");
-    assert_eq!(checks.len(), 7);
+    assert_eq!(checks.len(), 8);
 }
 
 #[tokio::test]
@@ -199,6 +200,12 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
         one(&checks, "G instances")
             .remedy
             .contains("at least 16 of L-DB2E81BA")
+    );
+    // What tensor stores and queues run on.
+    assert!(
+        one(&checks, "standard instances")
+            .remedy
+            .contains("at least 10 of L-1216C47A")
     );
     // The run's VPC in addition to eight existing ones.
     assert!(

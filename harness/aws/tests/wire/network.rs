@@ -343,6 +343,7 @@ async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
         security_group: run().name("members"),
         subnet: None,
         user_data: String::new(),
+        expires: "2099-01-01T00:00:00Z".parse().unwrap(),
     });
     assert_eq!(make(&service, spec).await.unwrap(), "i-1");
     assert_eq!(service.asked("RunInstances"), 2);

@@ -8,14 +8,15 @@ use epochcost_aws::planned::planned;
 use epochcost_aws::pricing::{PriceError, fetch_as_configured, queries};
 use epochcost_aws::resource::Found;
 use epochcost_aws::{
-    Clients, RunFilter, RunId, Scope, monthly_usd, remove_all, survey, worst_case,
+    Clients, RunFilter, RunId, Scope, caller_policy, monthly_usd, remove_all, survey, worst_case,
 };
 use jiff::Timestamp;
 
 use super::prices::Book;
+use super::unusable;
 use crate::cost::{Price, PriceBook};
 use crate::platform::{
-    Cloud, CostLine, Finding, Leftover, NoWorstCase, PlannedResource, PlatformError,
+    Cloud, CostLine, Estimates, Finding, Leftover, NoWorstCase, PlannedResource, PlatformError,
     RefreshedPrices, Removal, Resource, RowUsage, Survey, SurveyFilter, WorstCase,
 };
 use crate::ui::Output;
@@ -24,16 +25,24 @@ use crate::ui::Output;
 /// with 24 mini-batches each at a time, or four workers with a GPU.
 const NEEDS: Needs = Needs {
     concurrency: 96,
-    gpu_workers: 4,
+    gpu_vcpus: 16,
+    standard_vcpus: 10,
 };
 
-/// Returns what the account allows.
+/// Returns what the account allows, for the rows of `estimates` or else for [`NEEDS`].
 ///
 /// # Errors
-/// When no region is configured.
-pub(super) async fn doctor() -> Result<Vec<Finding>, PlatformError> {
+/// When no region is configured, or a row's settings are invalid for its system.
+pub(super) async fn doctor(estimates: Option<&Estimates>) -> Result<Vec<Finding>, PlatformError> {
+    let needs = match estimates {
+        None => NEEDS,
+        Some(estimates) => {
+            let rows: Vec<Training> = estimates.rows.iter().map(training).collect();
+            Needs::of(&rows).map_err(unusable)?
+        }
+    };
     let clients = Clients::load(None).await?;
-    let checks = check(&clients, NEEDS).await;
+    let checks = check(&clients, needs).await;
     let findings = checks.into_iter().map(|check| match check.found {
         Ok(found) => Finding::there(check.what, found),
         Err(found) => Finding::lacking(check.what, found, check.remedy),
@@ -110,6 +119,10 @@ impl Cloud for AwsCloud {
             resources: resources.collect(),
             lines: lines.collect(),
         })
+    }
+
+    fn caller_policy(&self) -> serde_json::Value {
+        caller_policy("aws")
     }
 
     async fn survey(

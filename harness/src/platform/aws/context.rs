@@ -4,9 +4,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use epochcost_aws::AwsError;
 use epochcost_aws::deployment::{self, Training, TrialIndex};
 use epochcost_aws::logs::LogReader;
+use epochcost_aws::{AwsError, Cause};
 use epochcost_systems::{Job, System, Task, find};
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
@@ -191,7 +191,9 @@ impl LogTail {
         progress: &dyn Progress,
     ) -> Result<Vec<Seen>, AwsError> {
         let clients = &trial.aws.clients;
-        self.reader.read(clients, &self.groups, self.since).await?;
+        self.reader
+            .read_new(clients, &self.groups, self.since)
+            .await?;
         let seen = read(self.reader.streams());
         progress.steps(steps(&seen));
         self.spending.check(&seen)?;
@@ -232,10 +234,16 @@ impl LogTail {
         let patience = Duration::from_secs(patience.unwrap_or(PATIENCE_S));
         let seen = loop {
             let clients = &trial.aws.clients;
-            self.reader.read(clients, &self.groups, self.since).await?;
+            let whole = self.reader.read(clients, &self.groups, self.since).await;
+            let is_refused =
+                matches!(&whole, Err(error) if error.cause() == Some(Cause::Throttled));
+            if !is_refused {
+                whole?;
+            }
             let seen = read(self.reader.streams());
-            let is_whole =
-                seen.len() >= self.known && seen.iter().all(|seen| seen.report.is_some());
+            let is_whole = !is_refused
+                && seen.len() >= self.known
+                && seen.iter().all(|seen| seen.report.is_some());
             if is_whole || since.elapsed() > patience {
                 break seen;
             }

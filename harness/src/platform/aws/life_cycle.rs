@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
 use epochcost_aws::{Consent, Prices, worst_case};
+use epochcost_systems::Device;
 
 use super::account::{self, AwsCloud, training};
 use super::prices::Book;
-use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, tear_down_runs};
+use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, check_programs, tear_down_runs};
 use crate::metering::TrialOutcome;
 use crate::platform::local::{self, worker};
 use crate::platform::{
@@ -96,6 +97,7 @@ impl OnAws {
             limit_usd: consent.max_usd,
             consent: mode,
             prices: self.running_prices(&trainings)?,
+            region: prices.region().to_owned(),
         };
         let answer = || {
             eprint_line(format_args!("run on AWS and pay for it? Type yes:"));
@@ -103,6 +105,7 @@ impl OnAws {
             stdin().lock().read_line(&mut answer).ok().map(|_| answer)
         };
         let programs = Programs { worker, module };
+        check_programs(&trainings, &programs).await?;
         ConsentedRun::ask(trainings, programs, worst_usd, &budget, answer).await
     }
 
@@ -150,6 +153,16 @@ impl OnAws {
 /// Remedy where something has no price.
 const OTHER_PRICES: &str = "the price book lacks it; `epochcost prices refresh` writes another";
 
+/// Returns why a row does not run: it would rent GPUs and compute on their hosts' CPUs, at the
+/// price of GPUs.
+fn without_cuda(row: &Row, has_cuda: bool) -> Option<String> {
+    (row.job.device == Device::Cuda && !has_cuda).then(|| {
+        "its device is a GPU, and the worker was built without CUDA: build one with it (docs/cuda.md) \
+         and name it in EPOCHCOST_WORKER, or compute on CPUs with `--set 'device={kind: cpu}'`"
+            .to_owned()
+    })
+}
+
 #[async_trait]
 impl Platform for OnAws {
     fn name(&self) -> &'static str {
@@ -178,14 +191,16 @@ impl Platform for OnAws {
         consent: &SpendingConsent,
         output: Output,
     ) -> Result<Prepared, PlatformError> {
-        let (worker, _) = worker::find_and_describe().await?;
+        let (worker, description) = worker::find_and_describe().await?;
         let consented = self
             .agree(plans, worker.path.clone(), consent, output)
             .await?;
         self.stage = Stage::Consented(Box::new(consented));
         Ok(Prepared {
             worker: Some(worker.path),
-            infeasible: vec![None; plans.len()],
+            infeasible: (plans.iter())
+                .map(|plan| without_cuda(&plan.row, description.built_with_cuda))
+                .collect(),
             ..Prepared::default()
         })
     }
@@ -226,6 +241,6 @@ impl Platform for OnAws {
     }
 
     async fn doctor(&self) -> Result<Vec<Finding>, PlatformError> {
-        account::doctor().await
+        account::doctor(self.options.estimates.as_ref()).await
     }
 }

@@ -155,7 +155,7 @@ pub(super) fn of_instance(text: &str) -> Seen {
 
 /// Returns the invocations in a sandbox's log stream. A sandbox serves one
 /// invocation at a time: every line between its START and its END belongs to it,
-/// whatever its text.
+/// whatever its text, and so does what comes late, before the next START.
 fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     let mut is_inside = false;
@@ -169,11 +169,14 @@ fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
                 if let Some(id) = started(text) {
                     seen.push(Seen::begin(id, stream, *at_ms));
                     is_inside = true;
-                } else if let Some(current) = last
-                    && let Ok(report) = text.parse::<Report>()
-                    && report.request_id.to_string() == current.request_id
-                {
-                    current.report = Some(report);
+                } else if let Some(current) = last {
+                    match text.parse::<Report>() {
+                        Ok(report) if report.request_id.to_string() == current.request_id => {
+                            current.report = Some(report);
+                        }
+                        // Its own lines may come behind Lambda's END: two writers, two clocks.
+                        _ => current.take(text),
+                    }
                 }
             }
         }
@@ -242,6 +245,22 @@ mod tests {
         assert!(invocation.cold);
         let failure = seen[1].failure().unwrap();
         assert!(failure.starts_with("no such bucket"), "{failure}");
+    }
+
+    /// Lambda's own lines and the worker's are stamped by different clocks.
+    #[test]
+    fn lines_behind_the_end_belong_to_the_invocation_before_it() {
+        let id = Uuid::from_u128(1);
+        let mut texts = whole(id, r#"{"Ok":"finished"}"#);
+        let outcome = texts.remove(3);
+        texts.push(outcome);
+        texts.extend(whole(Uuid::from_u128(2), r#"{"Err":"no such bucket"}"#));
+        let streams = Streams::from([("s".to_owned(), lines(&texts))]);
+        let seen = read(&streams);
+        assert_eq!(seen.len(), 2);
+        assert!(matches!(seen[0].outcome, Some(Ok(_))), "{:?}", seen[0]);
+        assert_eq!(seen[0].failure(), None);
+        assert!(seen[1].failure().is_some());
     }
 
     #[test]

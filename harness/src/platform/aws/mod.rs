@@ -51,6 +51,8 @@ struct Budget {
     consent: Consent,
     /// Prices of what runs.
     prices: RunningPrices,
+    /// Region that the prices are of.
+    region: String,
 }
 
 /// A run that the user agreed to, of which nothing exists yet.
@@ -86,6 +88,17 @@ impl ConsentedRun {
         answer: impl FnOnce() -> Option<String>,
     ) -> Result<Self, PlatformError> {
         let clients = Clients::load(None).await?;
+        if clients.region() != budget.region {
+            return Err(PlatformError::usage(
+                format!(
+                    "the run is in {}, and the prices are those of {}",
+                    clients.region(),
+                    budget.region
+                ),
+                "write the region's with `epochcost prices refresh --region REGION --out FILE` and give \
+                 `--prices FILE`, or set AWS_REGION",
+            ));
+        }
         let run = RunId::new(Uuid::new_v4().as_u64_pair().1);
         let scope = clients.scope(run, expiry(&rows)?).await?;
         let addresses = deployment::addresses(&scope, &rows).map_err(unusable)?;
@@ -120,7 +133,8 @@ impl ConsentedRun {
         let unfit =
             |error: epochcost_aws::package::PackageError| PlatformError::Worker(error.to_string());
         let binary = read("the worker", &programs.worker).await?;
-        let checked = epochcost_aws::package::check(&binary).map_err(unfit)?;
+        let has_instances = has_instances(&rows)?;
+        let checked = epochcost_aws::package::check(&binary, has_instances).map_err(unfit)?;
         let package = epochcost_aws::package::archive(&binary).map_err(unfit)?;
         let path = directory.join(format!("{JOURNAL_PREFIX}{}.jsonl", scope.run));
         let mut journal = Journal::begin(&path, scope.clone())?;
@@ -128,13 +142,7 @@ impl ConsentedRun {
             key: PACKAGE_KEY.to_owned(),
             body: package.into(),
         }];
-        let has_instances = rows.iter().map(Training::instances);
-        let has_instances: Result<Vec<u64>, _> = has_instances.collect();
-        if has_instances
-            .map_err(unusable)?
-            .iter()
-            .any(|count| *count > 0)
-        {
+        if has_instances {
             code.push(ObjectSpec {
                 key: workers::WORKER_KEY.to_owned(),
                 body: binary.into(),
@@ -166,6 +174,25 @@ impl ConsentedRun {
             spent_usd: std::sync::Mutex::new(0.0),
         })
     }
+}
+
+/// Returns whether workers of any row run on instances.
+fn has_instances(rows: &[Training]) -> Result<bool, PlatformError> {
+    let counts: Result<Vec<u64>, SystemError> = rows.iter().map(Training::instances).collect();
+    Ok(counts.map_err(unusable)?.iter().any(|count| *count > 0))
+}
+
+/// Refuses programs that would not start on AWS, before anyone is asked for money.
+async fn check_programs(rows: &[Training], programs: &Programs) -> Result<(), PlatformError> {
+    let unfit =
+        |error: epochcost_aws::package::PackageError| PlatformError::Worker(error.to_string());
+    let worker = read("the worker", &programs.worker).await?;
+    epochcost_aws::package::check(&worker, has_instances(rows)?).map_err(unfit)?;
+    if let Some(module) = &programs.module {
+        let module = read("the Redis module", module).await?;
+        epochcost_aws::package::check_library(&module).map_err(unfit)?;
+    }
+    Ok(())
 }
 
 async fn read(what: &str, path: &Path) -> Result<Vec<u8>, PlatformError> {
@@ -263,6 +290,7 @@ fn exit(error: &AwsError) -> Exit {
                 | Cause::Unrecognised
                 | Cause::Permission
                 | Cause::Quota
+                | Cause::Account
                 | Cause::Capacity
                 | Cause::Unreachable,
             ),
@@ -276,6 +304,6 @@ fn exit(error: &AwsError) -> Exit {
 fn is_the_trials(error: &AwsError) -> bool {
     matches!(
         error.cause(),
-        Some(Cause::Throttled | Cause::Quota | Cause::Capacity | Cause::Service)
+        Some(Cause::Throttled | Cause::Quota | Cause::Account | Cause::Capacity | Cause::Service)
     ) || matches!(error, AwsError::Deadline { .. } | AwsError::Ended { .. })
 }

@@ -38,6 +38,8 @@ pub struct Description {
     pub devices: Vec<Device>,
     /// Reason why CUDA is not among them, in the worker's words.
     pub no_cuda: Option<String>,
+    /// Whether it was built with CUDA, whether or not this machine has a GPU.
+    pub built_with_cuda: bool,
 }
 
 impl Description {

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -21,6 +22,11 @@ use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
 use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
 
+/// Repetitions of a request to S3, and the time after which there is none.
+const S3_RETRIES: usize = 4;
+const S3_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time after which an unused connection to S3 is closed; S3 closes them after about 5 s.
+const S3_IDLE: Duration = Duration::from_secs(4);
 const SERVICE: &str = "object store";
 
 /// An object store behind S3's HTTP, with path-style addresses; plain HTTP is
@@ -84,6 +90,28 @@ impl S3Objects {
             .with_secret_access_key(secret)
     }
 
+    /// Returns how often a request is repeated. S3 asks its clients to repeat what it refuses with
+    /// 500 or 503, and closes idle connections without notice; the program's own servers do
+    /// neither, and a refusal of theirs is a fault to be seen. A repeated request is metered once.
+    fn retries(&self) -> RetryConfig {
+        let is_s3 = self.endpoint.scheme == Scheme::S3;
+        RetryConfig {
+            max_retries: if is_s3 { S3_RETRIES } else { 0 },
+            retry_timeout: S3_RETRY_TIMEOUT,
+            ..RetryConfig::default()
+        }
+    }
+
+    /// Returns the options of connections: those to S3 are closed before S3 closes them. A sandbox
+    /// that was frozen meanwhile finds a closed connection only when it writes.
+    fn connections(&self) -> ClientOptions {
+        let options = ClientOptions::new();
+        match self.endpoint.scheme {
+            Scheme::S3 => options.with_pool_idle_timeout(S3_IDLE),
+            _ => options,
+        }
+    }
+
     /// Returns whether requests go over HTTP without TLS.
     fn is_plain(&self) -> bool {
         self.endpoint.scheme == Scheme::Http
@@ -100,12 +128,9 @@ impl S3Objects {
             .with_virtual_hosted_style_request(false)
             .with_bucket_name(bucket)
             .with_unsigned_payload(true)
-            .with_retry(RetryConfig {
-                max_retries: 0,
-                ..RetryConfig::default()
-            })
+            .with_retry(self.retries())
             .with_client_options(
-                ClientOptions::new()
+                self.connections()
                     .with_allow_http(true)
                     // Plain HTTP needs no certificate, and a machine may have none.
                     .with_no_system_certificates(self.is_plain())

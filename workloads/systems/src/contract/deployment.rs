@@ -117,6 +117,9 @@ pub struct Deployment {
     pub queue_service: QueueService,
     /// The cost formula of its paper.
     pub paper_account: PaperAccount,
+    /// Whether workers wait for objects by listing a bucket, which costs 12.5 times as much as
+    /// a read.
+    pub polls_by_listing: bool,
 }
 
 impl Deployment {
@@ -132,6 +135,7 @@ impl Deployment {
             tensor_store_hosts: Machines::Shared,
             queue_service: QueueService::RabbitMq,
             paper_account: PaperAccount::Comparison,
+            polls_by_listing: false,
         }
     }
 

@@ -395,7 +395,10 @@ impl TrainingSystem for AllReduce {
     }
 
     fn deployment(&self) -> Deployment {
-        Deployment::new(&FUNCTIONS)
+        Deployment {
+            polls_by_listing: true,
+            ..Deployment::new(&FUNCTIONS)
+        }
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {

@@ -420,7 +420,10 @@ impl TrainingSystem for ScatterReduce {
     }
 
     fn deployment(&self) -> Deployment {
-        Deployment::new(&FUNCTIONS)
+        Deployment {
+            polls_by_listing: true,
+            ..Deployment::new(&FUNCTIONS)
+        }
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {

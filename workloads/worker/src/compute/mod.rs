@@ -28,6 +28,8 @@ pub struct Description {
     pub devices: Vec<Device>,
     /// The reason why CUDA is not among them, if it is not.
     pub no_cuda: Option<String>,
+    /// Whether it was built with CUDA, whether or not this machine has a GPU.
+    pub built_with_cuda: bool,
 }
 
 impl Description {
@@ -41,6 +43,7 @@ impl Description {
         Self {
             devices,
             no_cuda: cuda.err().map(|error| error.to_string()),
+            built_with_cuda: cfg!(feature = "cuda"),
         }
     }
 }

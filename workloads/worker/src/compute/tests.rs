@@ -298,7 +298,12 @@ fn the_systems_table_of_models_is_the_models_own() {
 
 #[test]
 fn the_cpu_is_always_there_and_a_missing_gpu_has_a_reason() {
-    let Description { devices, no_cuda } = Description::here();
+    let Description {
+        devices,
+        no_cuda,
+        built_with_cuda,
+    } = Description::here();
     assert!(devices.contains(&Device::Cpu));
     assert_eq!(devices.contains(&Device::Cuda), no_cuda.is_none());
+    assert!(built_with_cuda || no_cuda.is_some());
 }
