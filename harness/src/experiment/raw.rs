@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epochcost_channels::LatencyMs;
 use epochcost_kernels::optimizer::OptimizerSpec;
-use epochcost_systems::{Device, Evaluate, Fidelity};
+use epochcost_systems::{Attack, Device, Evaluate, Fidelity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -149,6 +149,8 @@ pub struct Training {
     /// Faults to inject.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// Workers that send something else than their gradients.
+    pub attack: Option<Attack>,
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
     pub constants: BTreeMap<String, StatedConstant>,
@@ -180,6 +182,7 @@ impl Training {
         "optimizer",
         "settings",
         "faults",
+        "attack",
         "constants",
         "tensor_store",
     ];

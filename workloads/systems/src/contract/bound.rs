@@ -31,6 +31,9 @@ pub(crate) fn settings_of<S: TrainingSystem>(
     system.check(&settings)?;
     system.check_job(job, &settings)?;
     system.techniques(&settings).check(system.name(), job)?;
+    if let Some(attack) = &job.attack {
+        attack.check(system.name(), job, system.attackers_see_honest())?;
+    }
     Ok(settings)
 }
 

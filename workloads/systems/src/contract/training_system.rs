@@ -48,6 +48,12 @@ pub trait TrainingSystem: Send + Sync {
         Ok(())
     }
 
+    /// Whether an attacker can read the gradients of honest workers before it sends its
+    /// own; false by default.
+    fn attackers_see_honest(&self) -> bool {
+        false
+    }
+
     /// Techniques for a loss that no longer falls, as the settings state; none by
     /// default.
     fn techniques(&self, _settings: &Self::Settings) -> Techniques {

@@ -1,6 +1,8 @@
 use epochcost_channels::Traffic;
 
-use super::{Averaging, BarrierBy, GradientFormat, Settings, TOKEN_BYTES, Update, sgd_of};
+use super::{
+    Averaging, BarrierBy, GradientFormat, RobustAt, Settings, TOKEN_BYTES, Update, sgd_of,
+};
 use crate::{Job, Result, Sizes};
 
 /// Bytes of a parameter as JSON text where nothing but its size exists:
@@ -58,6 +60,11 @@ impl Texts {
 ///   long as averages.
 /// - a barrier by push: EW(W − 1) messages and as many deliveries, up and down
 ///   T each.
+/// - worker momentum: W·E·R more puts twice, and as many gets less W.
+/// - a robust rule in the store: one more in-store command and W − 1 puts of P (W on
+///   arrival) in place of the put of the aggregate. In the function: nothing, but for
+///   centred clipping a get of P in every round but the first. An average that is refused
+///   is not put.
 /// - update by fetch: no in-store command, 2W more gets and W more puts of P;
 ///   with momentum another W puts, and W gets in every round but the first.
 ///
@@ -77,7 +84,7 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, texts: Texts) -> Re
     total += averaging(settings, functions, batches, p, texts);
     total += barrier(settings.barrier_by, functions, w);
     total += gets(functions * w, p);
-    total += puts(functions, p);
+    total += aggregation(settings, functions, w, p);
     total += match settings.update {
         Update::InStore => in_store(functions),
         Update::Fetch => update_by_fetch(functions, w, p, has_momentum),
@@ -142,6 +149,34 @@ fn averaging(settings: &Settings, functions: u64, batches: u64, p: u64, texts: T
                 ..Traffic::default()
             };
             total += puts(functions, p);
+        }
+    }
+    total
+}
+
+/// Traffic of the aggregation beside the averages that are fetched. The store's own
+/// average is there already, unless it is a sum.
+fn aggregation(settings: &Settings, functions: u64, w: u64, p: u64) -> Traffic {
+    let mut total = Traffic::default();
+    if settings.worker_momentum > 0.0 {
+        total += gets(2 * functions - w, p);
+        total += puts(2 * functions, p);
+    }
+    if !settings.is_robust() {
+        total += puts(functions, p);
+        return total;
+    }
+    match settings.robust_at {
+        RobustAt::Function => {
+            total += puts(functions, p);
+            if settings.has_centre() {
+                total += gets(functions.saturating_sub(w), p);
+            }
+        }
+        RobustAt::Store => {
+            let own = u64::from(settings.averaging == Averaging::OnArrival);
+            total += puts(functions * (w - 1 + own), p);
+            total += in_store(functions);
         }
     }
     total
