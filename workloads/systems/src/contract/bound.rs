@@ -106,6 +106,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
         self.system.rounds(self.job, &self.settings)
     }
 
+    fn survives_lost_peers(&self) -> bool {
+        self.system.survives_lost_peers(&self.settings)
+    }
+
     fn traffic(&self, sizes: Sizes) -> Result<Traffic> {
         self.system.traffic(self.job, &self.settings, sizes)
     }

@@ -87,6 +87,11 @@ pub trait TrainingSystem: Send + Sync {
         1
     }
 
+    /// Whether training goes on where the executions of some peers fail; false by default.
+    fn survives_lost_peers(&self, _settings: &Self::Settings) -> bool {
+        false
+    }
+
     /// The exchange's traffic over all workers and epochs of one trial, in the
     /// counts that do not depend on timing (see [`Traffic::untimed`]).
     ///

@@ -4,6 +4,7 @@
 mod kubeml;
 mod lambdaml;
 mod layers;
+mod membership;
 mod mlless;
 mod p2p;
 mod robust;

@@ -17,6 +17,7 @@ fn quick(system: &str, workers: usize) -> Job {
     let wanted = json!({
         "poll_ms": 1, "merged_poll_ms": 1, "barrier_poll_ms": 1, "barrier_before_ms": 0,
         "barrier_settle_ms": 0, "status_poll_ms": 1, "poll_interval_ms": 1, "settle_ms": 0,
+        "document_samples": 1, "k": 1,
     });
     let found = find(system).unwrap();
     let known = found.settings(Fidelity::Paper, &Map::new()).unwrap();

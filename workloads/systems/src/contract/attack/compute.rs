@@ -30,25 +30,25 @@ impl AttackedCompute {
         }
     }
 
-    fn attacks(&self, batch: &Batch) -> bool {
-        self.attack.is_by(batch.rank, batch.epoch, self.job.workers)
+    fn attacks(&self, worker: usize, batch: &Batch) -> bool {
+        self.attack.is_by(worker, batch.epoch, self.job.workers)
     }
 
-    /// Returns the batch that is computed with.
-    fn computed(&self, batch: &Batch) -> Result<Batch> {
-        if self.attacks(batch) {
+    /// Returns the batch that `worker` computes with.
+    fn computed(&self, worker: usize, batch: &Batch) -> Result<Batch> {
+        if self.attacks(worker, batch) {
             return self.attack.batch(&self.job, batch);
         }
         Ok(batch.clone())
     }
 
-    /// Returns what is sent instead of the gradient of `batch`. Of a gradient without
+    /// Returns what `worker` sends instead of the gradient of `batch`. Of a gradient without
     /// values there is nothing to change.
-    fn sent(&mut self, batch: &Batch, gradient: Vector) -> Result<Vector> {
+    fn sent(&mut self, worker: usize, batch: &Batch, gradient: Vector) -> Result<Vector> {
         let Vector::Real(own) = gradient else {
             return Ok(gradient);
         };
-        if self.is_left_to_system || !self.attacks(batch) {
+        if self.is_left_to_system || !self.attacks(worker, batch) {
             return Ok(Vector::Real(own));
         }
         // What was sent before, and what passes for the gradients of others.
@@ -65,7 +65,7 @@ impl AttackedCompute {
             own: &own,
             honest: &honest,
             earlier: earlier.as_deref(),
-            at: [batch.rank, batch.epoch, batch.index],
+            at: [worker, batch.epoch, batch.index],
         };
         self.attack.sent(&self.job, &known).map(Vector::Real)
     }
@@ -95,10 +95,10 @@ impl Compute for AttackedCompute {
         statistics: &mut Vector,
         batch: &Batch,
     ) -> Result<GradientOutput> {
-        let computed = self.computed(batch)?;
+        let computed = self.computed(batch.rank, batch)?;
         let model = &mut self.model;
         let output = model.gradient(parameters, statistics, &computed).await?;
-        let gradient = self.sent(batch, output.gradient)?;
+        let gradient = self.sent(batch.rank, batch, output.gradient)?;
         Ok(GradientOutput { gradient, ..output })
     }
 
@@ -111,7 +111,7 @@ impl Compute for AttackedCompute {
         cuts: &[Range<usize>],
         ready: UnboundedSender<(usize, Vector)>,
     ) -> Result<GradientOutput> {
-        if !self.attacks(batch) {
+        if !self.attacks(batch.rank, batch) {
             let model = &mut self.model;
             let parts = model.gradient_in_parts(parameters, statistics, batch, cuts, ready);
             return parts.await;
@@ -124,23 +124,31 @@ impl Compute for AttackedCompute {
         Ok(output)
     }
 
+    /// Batches of as many replicas as there are workers are theirs, in order; other batches
+    /// name their worker.
     async fn gradients(
         &mut self,
         parameters: &Vector,
         statistics: &mut [Vector],
         batches: &[Batch],
     ) -> Result<Vec<GradientOutput>> {
-        let computed: Vec<Batch> = batches
-            .iter()
-            .map(|batch| self.computed(batch))
+        let are_replicas = batches.len() == self.job.workers;
+        let worker = |position: usize, batch: &Batch| {
+            if are_replicas { position } else { batch.rank }
+        };
+        let of_workers = batches.iter().enumerate();
+        let computed: Vec<Batch> = of_workers
+            .clone()
+            .map(|(position, batch)| self.computed(worker(position, batch), batch))
             .collect::<Result<_>>()?;
         let model = &mut self.model;
         let outputs = model.gradients(parameters, statistics, &computed).await?;
-        let outputs = outputs.into_iter().zip(batches).map(|(output, batch)| {
-            let gradient = self.sent(batch, output.gradient)?;
+        let outputs = outputs.into_iter().zip(of_workers);
+        let sent = outputs.map(|(output, (position, batch))| {
+            let gradient = self.sent(worker(position, batch), batch, output.gradient)?;
             Ok(GradientOutput { gradient, ..output })
         });
-        outputs.collect()
+        sent.collect()
     }
 
     async fn evaluate(

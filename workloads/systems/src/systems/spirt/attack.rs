@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::Settings;
+use super::membership::members;
 use super::stages::{expect, shared_key, store_of};
 use crate::contract::attack::Known;
 use crate::{AttackKind, Result, Vector, World};
@@ -36,8 +37,10 @@ pub(super) async fn corrupt(world: &World, settings: &Settings) -> Result<()> {
     // What it knows of others, and of its own past.
     let mut honest = Vec::new();
     if attack.kind.needs_honest() {
-        for peer in attack.honest(workers) {
-            honest.push(awaited(world, peer, &key).await?);
+        let members = members(world, settings).await?;
+        let is_member = |peer: &usize| members.contains(peer);
+        for peer in attack.honest(workers).into_iter().filter(is_member) {
+            honest.extend(awaited(world, settings, peer, &key).await?);
         }
     }
     let honest: Vec<&[f32]> = honest.iter().filter_map(Vector::real).collect();
@@ -62,12 +65,23 @@ pub(super) async fn corrupt(world: &World, settings: &Settings) -> Result<()> {
     Ok(store.set(&key, sent.encode()).await?)
 }
 
-/// Returns a peer's average of the round, once it is there.
-async fn awaited(world: &World, peer: usize, key: &str) -> Result<Vector> {
+/// Returns a peer's average of the round, once it is there; `None` if the peer is not heard
+/// of for as long as makes a member suspected.
+async fn awaited(
+    world: &World,
+    settings: &Settings,
+    peer: usize,
+    key: &str,
+) -> Result<Option<Vector>> {
     let store = store_of(&world.state, peer)?;
+    let limit = Duration::from_millis(settings.heartbeat_timeout_ms / 2);
+    let until = settings.membership.then(|| world.clock.now() + limit);
     loop {
         if let Some(found) = store.get(key).await? {
-            return Vector::decode(&found);
+            return Vector::decode(&found).map(Some);
+        }
+        if until.is_some_and(|until| world.clock.now() >= until) {
+            return Ok(None);
         }
         world.clock.sleep(POLL).await;
     }

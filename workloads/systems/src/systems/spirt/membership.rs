@@ -79,15 +79,24 @@ pub(super) async fn decide(world: &World, settings: &Settings) -> Result<()> {
     write(world, HEARTBEAT, &[round]).await?;
 
     // Heartbeats, and votes where one is missing.
-    let present = heard(world, settings, &before, |peer| has_beaten(world, peer, round)).await?;
+    let present = heard(world, settings, &before, |peer| {
+        has_beaten(world, peer, round)
+    })
+    .await?;
+    let queue = &world.state.queue;
+    let name = format!("{}_members_{round}", world.task.job.trial);
     let mut proposal = before.clone();
     if present.len() < before.len() {
-        proposal = vote(world, settings, &before, &present).await?;
+        let voted = vote(world, settings, &before, &present).await?;
+        proposal = match voted {
+            Some(voted) => voted,
+            // Most saw every heartbeat, did not vote, and have decided.
+            None if queue.peek(&name).await?.is_some() => before.clone(),
+            None => return Err(no_majority(round)),
+        };
     }
 
     // The oldest proposal is the decision.
-    let queue = &world.state.queue;
-    let name = format!("{}_members_{round}", world.task.job.trial);
     let ranks: Vec<u8> = proposal
         .iter()
         .flat_map(|rank| (*rank as u32).to_le_bytes())
@@ -136,13 +145,21 @@ async fn heard<F: Future<Output = Result<bool>>>(
     }
 }
 
-/// Votes for the peers that are `present`, and returns those that any vote names.
+fn no_majority(round: usize) -> SystemError {
+    SystemError::Malformed {
+        what: format!("the vote of round {round}"),
+        reason: "half of the members or more are silent: no majority to go on with".into(),
+    }
+}
+
+/// Votes for the peers that are `present`, and returns those that any vote names; `None`
+/// without the votes of a majority.
 async fn vote(
     world: &World,
     settings: &Settings,
     before: &[usize],
     present: &[usize],
-) -> Result<Vec<usize>> {
+) -> Result<Option<Vec<usize>>> {
     let round = settings.round_number(&world.task);
     let key = vote_key(round);
     write(world, &key, present).await?;
@@ -152,14 +169,7 @@ async fn vote(
     };
     let voters = heard(world, settings, present, has_voted).await?;
     if 2 * voters.len() <= before.len() {
-        return Err(SystemError::Malformed {
-            what: format!("the vote of round {round}"),
-            reason: format!(
-                "{} of {} members voted: no majority to go on with",
-                voters.len(),
-                before.len()
-            ),
-        });
+        return Ok(None);
     }
     let mut named = Vec::new();
     for voter in voters {
@@ -167,7 +177,7 @@ async fn vote(
     }
     named.sort_unstable();
     named.dedup();
-    Ok(named)
+    Ok(Some(named))
 }
 
 /// Records who was voted out; one member records for all.

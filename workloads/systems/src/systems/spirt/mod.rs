@@ -45,6 +45,13 @@
 //! replicas stay identical. Attackers replace their average before they announce
 //! themselves, and read those of honest peers first where the attack is made of them.
 //!
+//! # Membership
+//!
+//! As published, a peer that fails ends the trial: the others wait for it. With
+//! [`Settings::membership`] it is noticed by its heartbeat and voted out, and the barrier,
+//! the divisor of the mean, the first peer (which evaluates) and the closed form follow
+//! (`membership.rs`). A dead peer counts among the f of a robust rule. It does not come back.
+//!
 //! # Batch-norm statistics
 //!
 //! The B functions of an epoch start from the same statistics at the same
@@ -60,6 +67,7 @@
 
 mod attack;
 mod barrier;
+mod membership;
 mod robust;
 mod settings;
 mod stages;
@@ -78,8 +86,8 @@ pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
     AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome,
-    QueueService, Replicas, Result, SettingsError, Sizes, State, SystemError, Techniques,
-    TrainingSystem, World,
+    QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, SystemError,
+    Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -246,6 +254,25 @@ impl TrainingSystem for Spirt {
         settings.rounds(job)
     }
 
+    fn survives_lost_peers(&self, settings: &Settings) -> bool {
+        settings.membership
+    }
+
+    /// The closed form with the members of each round: the peers that ended
+    /// `average_gradients`, whose barrier decides them.
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        if !settings.membership {
+            return self.traffic(job, settings, sizes);
+        }
+        traffic::of_members(job, settings, sizes, steps)
+    }
+
     /// Traffic; with [`GradientFormat::Json`], texts count at
     /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
@@ -300,7 +327,7 @@ impl TrainingSystem for Spirt {
         let mut outcome = Outcome::Finished;
         match world.task.function.as_str() {
             "init_peer" => stages::init_peer(world, &settings).await?,
-            "authenticate" => stages::authenticate(world).await?,
+            "authenticate" => stages::authenticate(world, &settings).await?,
             COMPUTE => stages::compute_gradients(world, &settings).await?,
             "average_gradients" => stages::average_gradients(world, &settings).await?,
             "check_heartbeat" => stages::check_heartbeat(world, &settings).await?,

@@ -171,6 +171,18 @@ pub struct Settings {
     /// m ← β·m + (1 − β)·average. 0: none, as published.
     #[serde(default)]
     pub worker_momentum: f64,
+    /// Whether a peer that fails is voted out, and training goes on without it.
+    #[serde(default)]
+    pub membership: bool,
+    /// Milliseconds without a heartbeat after which a member is suspected.
+    #[serde(default = "heartbeat_timeout_ms")]
+    pub heartbeat_timeout_ms: u64,
+}
+
+/// No publication names a time-out; ours is 30 s, several times a mini-batch of the papers'
+/// models.
+fn heartbeat_timeout_ms() -> u64 {
+    30_000
 }
 
 /// T = 3 and ν = 0.1: the public runs of Karimireddy et al. (2021) and of Pillutla et al.
@@ -228,6 +240,8 @@ impl Settings {
                 clipping_radius: clipping_radius(),
                 clipping_iterations: clipping_iterations(),
                 worker_momentum: 0.0,
+                membership: false,
+                heartbeat_timeout_ms: heartbeat_timeout_ms(),
             },
             Fidelity::Code => Self {
                 gradient_format: GradientFormat::Json,

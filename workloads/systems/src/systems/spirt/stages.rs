@@ -7,6 +7,7 @@ use epochcost_kernels::{codec, hash};
 
 use super::attack::{EARLIER, corrupt};
 use super::barrier::synchronise;
+use super::membership::{self, members};
 use super::robust::{note_refused, screen};
 use super::{
     Averaging, BatchNorm, GradientFormat, ReadingOrder, RobustAt, Settings,
@@ -102,7 +103,9 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
     let parameters = world.compute.initial_parameters(seed).await?;
     world.enter(Stage::Put);
     // A store that served an earlier trial may remember its state.
-    let remembered = [VELOCITY, CENTRE, MOMENTUM, EARLIER].map(str::to_owned);
+    let remembered = [VELOCITY, CENTRE, MOMENTUM, EARLIER];
+    let remembered = remembered.into_iter().chain(membership::REMEMBERED);
+    let remembered: Vec<String> = remembered.map(str::to_owned).collect();
     store.delete(&remembered).await?;
     store.set(PARAMETERS, parameters.encode()).await?;
     if keeps_statistics {
@@ -114,13 +117,13 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
 }
 
 /// Reaches every peer's store, so that an epoch that cannot end does not begin.
-pub(super) async fn authenticate(world: &mut World) -> Result<()> {
+pub(super) async fn authenticate(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
-    ping_peers(world).await
+    ping_peers(world, settings).await
 }
 
-async fn ping_peers(world: &World) -> Result<()> {
-    for peer in 0..world.workers() {
+async fn ping_peers(world: &World, settings: &Settings) -> Result<()> {
+    for peer in members(world, settings).await? {
         store_of(&world.exchange, peer)?.ping().await?;
     }
     Ok(())
@@ -273,7 +276,7 @@ pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> R
     let round = settings.round_number(&world.task);
     let store = store_of(&world.exchange, world.rank())?;
     world.enter(Stage::Wait);
-    ping_peers(world).await?;
+    ping_peers(world, settings).await?;
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
     let mut stale: Vec<String> = match settings.averaging {
         Averaging::OnArrival => Vec::new(),
@@ -298,20 +301,23 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
     world.enter(Stage::Get);
     let exchange = &world.exchange;
-    let workers = world.workers();
+    let peers = members(world, settings).await?;
+    let number = peers.len();
+    let after_own = peers.partition_point(|peer| *peer <= world.rank());
     let first = match settings.reading_order {
         ReadingOrder::Rank => 0,
-        ReadingOrder::Neighbour => (world.rank() + 1) % workers,
+        ReadingOrder::Neighbour => after_own % number.max(1),
     };
+    let ranks = &peers;
     let fetched = move |turn: usize| async move {
-        let store = store_of(exchange, (first + turn) % workers)?;
+        let store = store_of(exchange, ranks[(first + turn) % number])?;
         Vector::decode(&expect(&store, &shared_key(settings, round)).await?)
     };
-    let mut averages = in_turn(settings.transfers_at_once, workers, fetched).await?;
+    let mut averages = in_turn(settings.transfers_at_once, number, fetched).await?;
     // Back in rank order, in which they are added.
     averages.rotate_right(first);
     if settings.is_robust() {
-        return aggregate_robustly(world, settings, averages).await;
+        return aggregate_robustly(world, settings, &peers, averages).await;
     }
     world.enter(Stage::Aggregate);
     let mut aggregated = Vector::mean(&averages)?;
@@ -325,15 +331,15 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
         .await?)
 }
 
-/// Stores the robust mean of the peers' averages, given in rank order.
+/// Stores the robust mean of the averages of `peers`, given in their order.
 async fn aggregate_robustly(
     world: &mut World,
     settings: &Settings,
+    peers: &[usize],
     mut averages: Vec<Vector>,
 ) -> Result<()> {
     let (round, rank) = (settings.round_number(&world.task), world.rank());
     let store = store_of(&world.exchange, rank)?;
-    let peers: Vec<usize> = (0..world.workers()).collect();
 
     // Refuse what no rule can use.
     world.enter(Stage::Aggregate);
@@ -344,8 +350,10 @@ async fn aggregate_robustly(
             average.divide(batches.len() as f32);
         }
     }
-    let screened = screen(&averages, world.compute.parameters(), settings.f)?;
-    note_refused(world, &screened, &peers);
+    // A peer that is dead is one of those to survive.
+    let f = settings.f.saturating_sub(world.workers() - peers.len());
+    let screened = screen(&averages, world.compute.parameters(), f)?;
+    note_refused(world, &screened, peers);
     let mean = settings.robust_mean(screened.kept.len(), screened.f);
     let destination = aggregated_key(settings, round);
 
@@ -431,7 +439,7 @@ pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Resu
     Ok(())
 }
 
-/// Notes the parameters; rank 0 evaluates them after the epoch's last round.
+/// Notes the parameters; the first member, rank 0 while it lives, evaluates them after the epoch's last round.
 pub(super) async fn check_convergence(world: &mut World, settings: &Settings) -> Result<()> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
     world.enter(Stage::DetectConvergence);
@@ -439,7 +447,8 @@ pub(super) async fn check_convergence(world: &mut World, settings: &Settings) ->
     let parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
     world.note_parameters(&parameters);
     let is_last = world.task.round + 1 == settings.rounds(&world.task.job);
-    if rank != 0 || !is_last || !world.task.job.evaluates_after(epoch) {
+    let is_first = members(world, settings).await?.first() == Some(&rank);
+    if !is_first || !is_last || !world.task.job.evaluates_after(epoch) {
         return Ok(());
     }
     let statistics = match settings.batch_norm {
