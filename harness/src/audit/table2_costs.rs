@@ -375,5 +375,6 @@ fn job(sources: Sources<'_>, model: &str, system: &'static str) -> Result<Job, A
         optimizer: known.optimizer(Fidelity::Paper),
         evaluate: Evaluate::Never,
         device: Device::Cpu,
+        attack: None,
     })
 }

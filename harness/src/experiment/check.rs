@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use epochcost_datasets::{self as datasets, DatasetInfo};
 use epochcost_kernels::KernelError;
 use epochcost_simulator::profile::Client;
-use epochcost_systems::{self as systems, DataPlan, Device, Host, Job, ModelSizes, System};
+use epochcost_systems::{self as systems, Attack, DataPlan, Device, Host, Job, ModelSizes, System};
 
 use super::data::Data;
 use super::decode::decode;
@@ -98,6 +98,7 @@ impl Checker<'_> {
             optimizer,
             evaluate: training.evaluate,
             device: device.kind,
+            attack: self.attack(fields, &training)?,
         };
         let mut impossible = None;
         match self.batches(fields, &job, training.batches_per_worker) {
@@ -449,6 +450,19 @@ impl Checker<'_> {
             "instance_type",
             format!("no price is known of `{asked}`"),
             did_you_mean(asked, &priced),
+        ))
+    }
+
+    /// An attack changes values, and needs a platform that has some.
+    fn attack(&self, fields: &Node, row: &Training) -> Result<Option<Attack>, ExperimentError> {
+        if row.attack.is_none() || !self.has_phantoms() {
+            return Ok(row.attack.clone());
+        }
+        Err(self.error(
+            fields,
+            "attack",
+            "an attack changes gradients, and this simulation has only their sizes",
+            "leave `attack` out, or train for real: `simulation: {real_compute: true}`",
         ))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use epochcost_channels::LatencyMs;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use epochcost_simulator::profile::Client;
-use epochcost_systems::{Device, Evaluate, Fidelity};
+use epochcost_systems::{Attack, Device, Evaluate, Fidelity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -150,6 +150,8 @@ pub struct Training {
     /// Faults to inject.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// Workers that send something else than their gradients.
+    pub attack: Option<Attack>,
     /// Constants of the platform profile that hold for this row alone.
     #[serde(default)]
     pub constants: BTreeMap<String, StatedConstant>,
@@ -183,6 +185,7 @@ impl Training {
         "optimizer",
         "settings",
         "faults",
+        "attack",
         "constants",
         "client",
         "tensor_store",

@@ -232,3 +232,41 @@ fn values_keep_their_place() {
         }
     );
 }
+
+#[test]
+fn an_attack_belongs_to_its_rows_and_must_be_possible() {
+    let attack = |text: &str| format!("attack={text}");
+    let given = attack("{kind: sign_flip, workers: 2, strength: 10}");
+    let experiment = load(BASE, &[&given]).unwrap();
+    for row in &experiment.rows {
+        let attack = row.job.attack.as_ref().unwrap();
+        assert_eq!(attack.ranks(row.job.workers), [2, 3]);
+        assert_eq!((attack.from_epoch, attack.strength), (0, Some(10.0)));
+    }
+    assert_eq!(load(BASE, &[]).unwrap().rows[0].job.attack, None);
+    for (text, problem) in [
+        ("{kind: mimic, workers: 1}", "no worker sees the gradient"),
+        (
+            "{kind: nan, workers: [1, 1]}",
+            "it names no worker, one twice",
+        ),
+        (
+            "{kind: nan, workers: 4, from_epoch: 2}",
+            "the last epoch is 1",
+        ),
+        ("{kind: min_max, workers: 4}", "no worker is honest"),
+        (
+            "{kind: nan, workers: 1, strength: 2}",
+            "strength has no meaning",
+        ),
+    ] {
+        let error = refusal(BASE, &[&attack(text)]);
+        assert!(error.contains(problem), "{text}: {error}");
+    }
+    let sim = format!("{BASE}platform: sim\n");
+    let error = refusal(&sim, &[&given]);
+    assert!(
+        error.contains("this simulation has only their sizes"),
+        "{error}"
+    );
+}

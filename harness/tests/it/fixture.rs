@@ -70,6 +70,7 @@ pub fn row(system: &str) -> Row {
         optimizer: known.optimizer(Fidelity::Paper),
         evaluate: Evaluate::EveryEpoch,
         device: Device::Cpu,
+        attack: None,
     };
     Row {
         id: format!("{system}-paper"),

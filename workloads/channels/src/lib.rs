@@ -26,7 +26,7 @@ mod traits;
 
 pub use absent::AbsentQueue;
 pub use endpoint::{Endpoint, Scheme};
-pub use epochcost_tensor_commands::{RobustRule, SgdStep};
+pub use epochcost_tensor_commands::{RobustMean, RobustRule, SgdStep, robust_mean};
 pub use error::ChannelError;
 pub use metered::{Meter, Traffic};
 pub use payload::Payload;

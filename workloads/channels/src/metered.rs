@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustRule, SgdStep, TensorStore};
+use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore};
 
 /// Traffic over channels: requests, messages and payload bytes.
 ///
@@ -215,7 +215,7 @@ impl TensorStore for Metered<dyn TensorStore> {
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
         self.channel.robust_mean(destination, rule, sources).await?;

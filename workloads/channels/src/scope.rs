@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    ChannelError, ListPage, ObjectStore, Payload, Queue, Result, RobustRule, SgdStep, TensorStore,
+    ChannelError, ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore,
 };
 
 /// Longest scope, bytes: with the names of a system appended, a name stays within
@@ -126,7 +126,7 @@ impl TensorStore for Scoped<dyn TensorStore> {
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
         let (destination, sources) = (self.scope.name(destination), self.scope.names(sources));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{Payload, Result, RobustRule, SgdStep};
+use crate::{Payload, Result, RobustMean, SgdStep};
 
 /// Page of an object listing: the result of one LIST request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,11 +55,12 @@ pub trait TensorStore: Send + Sync {
     async fn accumulate(&self, key: &str, value: Payload) -> Result<()>;
     /// Stores the elementwise mean of `sources` at `destination`.
     async fn mean(&self, destination: &str, sources: &[String]) -> Result<()>;
-    /// Stores the robust mean of `sources` at `destination`.
+    /// Stores the robust mean of `sources` at `destination`. Centred clipping starts from
+    /// the tensor that is there, if there is one.
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()>;
     /// Takes one SGD step on `parameters` with the tensor at `gradient`.

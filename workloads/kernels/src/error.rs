@@ -47,6 +47,18 @@ pub enum KernelError {
         /// Vectors given.
         vectors: usize,
     },
+    /// A robust rule's setting is outside its domain.
+    #[error("failed to set up {rule}: {name} is {value}, but must be {domain}")]
+    RobustSetting {
+        /// The rule, as a report names it.
+        rule: &'static str,
+        /// Name of the setting.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// The values allowed, in words.
+        domain: &'static str,
+    },
     /// An optimizer's setting is outside its domain.
     #[error("failed to set up the optimizer: {name} is {value}, but must be {domain}")]
     OptimizerSetting {

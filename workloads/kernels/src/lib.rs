@@ -10,6 +10,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod attack;
 pub mod chunk;
 pub mod codec;
 mod error;

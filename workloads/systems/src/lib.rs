@@ -15,6 +15,7 @@ mod systems;
 pub mod testing;
 
 pub use contract::arithmetic::ArithmeticMeter;
+pub use contract::attack::{Attack, AttackKind, Attackers};
 pub use contract::compute_hook::{ComputeHook, HookedCompute};
 pub use contract::data::{
     DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, VALIDATION_KEY, minibatch_in, minibatch_key,

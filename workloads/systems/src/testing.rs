@@ -65,6 +65,7 @@ pub fn job(
         optimizer: found.optimizer(fidelity),
         evaluate: Evaluate::EveryEpoch,
         device: Device::Cpu,
+        attack: None,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The command table.
 
-use crate::{Arguments, CommandError, Operation, OperationKind, RobustRule, SgdStep};
+use crate::{Arguments, CommandError, Operation, OperationKind, RobustMean, RobustRule, SgdStep};
 
 /// Sources of one command. Robust rules take time and memory by the square of
 /// it: more could stop a server.
@@ -112,8 +112,8 @@ fn operation<A: AsRef<[u8]>>(
             (target, OperationKind::Mean, arguments.counted_keys()?)
         }
         "TENSOR.ROBUST" => {
-            let (target, rule) = (arguments.key()?, rule(&mut arguments)?);
-            let kind = OperationKind::Robust(rule);
+            let (target, mean) = (arguments.key()?, robust_mean(&mut arguments)?);
+            let kind = OperationKind::Robust(mean);
             (target, kind, arguments.counted_keys()?)
         }
         "TENSOR.SGD" => {
@@ -132,18 +132,53 @@ fn operation<A: AsRef<[u8]>>(
     Ok(Operation::new(target, kind, sources))
 }
 
-fn rule<A: AsRef<[u8]>>(arguments: &mut Arguments<'_, A>) -> Result<RobustRule, CommandError> {
-    let name = arguments.blob()?.as_ref();
-    match name.to_ascii_uppercase().as_slice() {
-        b"MEDIAN" => Ok(RobustRule::CoordinateMedian),
-        b"TRIMMED" => Ok(RobustRule::TrimmedMean {
-            trim: arguments.integer()?,
-        }),
-        b"KRUM" => Ok(RobustRule::Krum {
-            faulty: arguments.integer()?,
-        }),
-        _ => Err(CommandError::UnknownRule),
+/// Words of a rule's settings, by its name; none of a name that is no rule.
+fn settings_of(rule: &[u8]) -> Option<usize> {
+    match rule.to_ascii_uppercase().as_slice() {
+        b"MEDIAN" => Some(0),
+        b"TRIMMED" | b"KRUM" => Some(1),
+        b"MULTIKRUM" | b"GEOMETRIC" | b"CLIPPED" => Some(2),
+        _ => None,
     }
+}
+
+fn is_mixed(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"MIXED")
+}
+
+/// `[MIXED faulty] rule …`.
+fn robust_mean<A: AsRef<[u8]>>(
+    arguments: &mut Arguments<'_, A>,
+) -> Result<RobustMean, CommandError> {
+    let mut name = arguments.blob()?.as_ref();
+    let mut mixed = None;
+    if is_mixed(name) {
+        mixed = Some(arguments.integer()?);
+        name = arguments.blob()?.as_ref();
+    }
+    let rule = match name.to_ascii_uppercase().as_slice() {
+        b"MEDIAN" => RobustRule::CoordinateMedian,
+        b"TRIMMED" => RobustRule::TrimmedMean {
+            trim: arguments.integer()?,
+        },
+        b"KRUM" => RobustRule::Krum {
+            faulty: arguments.integer()?,
+        },
+        b"MULTIKRUM" => RobustRule::MultiKrum {
+            faulty: arguments.integer()?,
+            kept: arguments.integer()?,
+        },
+        b"GEOMETRIC" => RobustRule::GeometricMedian {
+            iterations: arguments.integer()?,
+            smoothing: arguments.float()?,
+        },
+        b"CLIPPED" => RobustRule::CentredClipping {
+            radius: arguments.float()?,
+            iterations: arguments.integer()?,
+        },
+        _ => return Err(CommandError::UnknownRule),
+    };
+    Ok(RobustMean { mixed, rule })
 }
 
 fn step<A: AsRef<[u8]>>(arguments: &mut Arguments<'_, A>) -> Result<SgdStep, CommandError> {
@@ -162,15 +197,21 @@ pub fn positions_of_keys<A: AsRef<[u8]>>(name: &str, arguments: &[A]) -> Vec<usi
     let sources_from = match name {
         "TENSOR.MEAN" => 2,
         "TENSOR.MEANSGD" => 5,
-        "TENSOR.ROBUST" => match arguments.get(1) {
-            Some(rule) if rule.as_ref().eq_ignore_ascii_case(b"MEDIAN") => 3,
-            _ => 4,
-        },
+        "TENSOR.ROBUST" => robust_sources_from(arguments),
         "TENSOR.SGD" => return (0..arguments.len().min(2)).collect(),
         _ => return (0..arguments.len().min(1)).collect(),
     };
     let target = 0..arguments.len().min(1);
     target.chain(sources_from..arguments.len()).collect()
+}
+
+/// The position of the first source of `TENSOR.ROBUST`: behind the target, the rule with
+/// its settings, and the count. An unknown rule is taken for one of one setting.
+fn robust_sources_from<A: AsRef<[u8]>>(arguments: &[A]) -> usize {
+    let word = |position: usize| arguments.get(position).map(AsRef::as_ref);
+    let rule = if word(1).is_some_and(is_mixed) { 3 } else { 1 };
+    let settings = word(rule).and_then(settings_of).unwrap_or(1);
+    rule + settings + 2
 }
 
 #[cfg(test)]
@@ -198,6 +239,42 @@ mod tests {
                 vec!["a".into(), "b".into()]
             ))
         );
+    }
+
+    #[test]
+    fn robust_rules_are_read_with_their_settings() {
+        let words = [
+            "TENSOR.ROBUST",
+            "m",
+            "mixed",
+            "2",
+            "clipped",
+            "0.5",
+            "3",
+            "1",
+            "a",
+        ];
+        let mean = RobustMean {
+            mixed: Some(2),
+            rule: RobustRule::CentredClipping {
+                radius: 0.5,
+                iterations: 3,
+            },
+        };
+        let operation = Operation::new("m".into(), OperationKind::Robust(mean), vec!["a".into()]);
+        assert!(operation.reads_target());
+        assert_eq!(parse(&words).unwrap(), Command::Compute(operation));
+        assert_eq!(positions_of_keys(words[0], &words[1..]), [0, 7]);
+        for (rule, keys) in [
+            (&["MEDIAN"][..], [0, 3]),
+            (&["KRUM", "1"], [0, 4]),
+            (&["MULTIKRUM", "1", "2"], [0, 5]),
+            (&["GEOMETRIC", "3", "0.1"], [0, 5]),
+        ] {
+            let words = [&["m"], rule, &["1", "a"]].concat();
+            assert_eq!(positions_of_keys("TENSOR.ROBUST", &words), keys, "{rule:?}");
+            assert!(Command::parse("TENSOR.ROBUST", &words).is_ok(), "{rule:?}");
+        }
     }
 
     #[test]
@@ -239,7 +316,7 @@ mod tests {
             name in prop::sample::select(NAMES.to_vec()),
             words in prop::collection::vec(prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..9),
-                "[0-9]{1,21}|-1|nan|1e999|MEDIAN|KRUM|TRIMMED".prop_map(String::into_bytes),
+                "[0-9]{1,21}|-1|nan|1e999|MEDIAN|KRUM|TRIMMED|MIXED|CLIPPED".prop_map(String::into_bytes),
             ], 0..9),
         ) {
             let positions = positions_of_keys(name, &words);

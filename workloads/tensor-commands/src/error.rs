@@ -41,7 +41,7 @@ pub enum CommandError {
         most: usize,
     },
     /// No robust rule of this name.
-    #[error("ERR the rule must be MEDIAN, TRIMMED or KRUM")]
+    #[error("ERR the rule must be MEDIAN, TRIMMED, KRUM, MULTIKRUM, GEOMETRIC or CLIPPED")]
     UnknownRule,
     /// A value of another kind is there.
     #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]

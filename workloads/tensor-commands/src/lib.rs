@@ -17,8 +17,10 @@ mod rules;
 pub use arguments::Arguments;
 pub use command::{Command, MAX_SOURCES, NAMES, positions_of_keys};
 pub use error::CommandError;
-pub use operation::{Inputs, Operation, OperationKind, Outputs, Written, check_elements, compute};
-pub use rules::{RobustRule, SgdStep};
+pub use operation::{
+    Inputs, Operation, OperationKind, Outputs, Written, check_elements, compute, robust_mean,
+};
+pub use rules::{RobustMean, RobustRule, SgdStep};
 
 /// Returns the key of the velocity of the parameters at `key`.
 #[must_use]

@@ -5,7 +5,7 @@ use epochcost_kernels::codec::{decode_f32, element_count};
 use epochcost_kernels::optimizer::{Sgd, mean_sgd_step_bytes};
 use epochcost_kernels::reduce;
 
-use crate::{RobustRule, SgdStep, velocity_key};
+use crate::{RobustMean, RobustRule, SgdStep, velocity_key};
 
 /// Computation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub enum OperationKind {
     /// target = the mean of the sources.
     Mean,
     /// target = the robust mean of the sources.
-    Robust(RobustRule),
+    Robust(RobustMean),
     /// One step of SGD on the target with the mean of the sources.
     Step(SgdStep),
 }
@@ -83,10 +83,11 @@ impl Operation {
     /// Returns whether the new value is made of the old one.
     #[must_use]
     pub const fn reads_target(&self) -> bool {
-        matches!(
-            self.kind,
-            OperationKind::Accumulate | OperationKind::Step(_)
-        )
+        match self.kind {
+            OperationKind::Accumulate | OperationKind::Step(_) => true,
+            OperationKind::Robust(mean) => mean.has_state(),
+            OperationKind::Mean => false,
+        }
     }
 
     /// Looks up what the operation reads: sources in order, then the target,
@@ -108,6 +109,7 @@ impl Operation {
         }
         let target = match self.kind {
             OperationKind::Accumulate => find(&self.target)?,
+            OperationKind::Robust(mean) if mean.has_state() => find(&self.target)?,
             OperationKind::Step(_) => {
                 Some(find(&self.target)?.ok_or_else(|| missing(&self.target))?)
             }
@@ -159,7 +161,7 @@ pub fn compute(kind: OperationKind, inputs: &Inputs<&[u8]>) -> Result<Outputs, K
     let target = match kind {
         OperationKind::Accumulate => accumulate(inputs)?,
         OperationKind::Mean => Written::Vector(reduce::mean_bytes(sources)?),
-        OperationKind::Robust(rule) => robust(rule, sources)?,
+        OperationKind::Robust(mean) => robust(mean, inputs)?,
         OperationKind::Step(step) => return sgd(step, inputs),
     };
     Ok(Outputs {
@@ -189,17 +191,50 @@ pub fn check_elements(bytes: &[u8]) -> Result<usize, KernelError> {
     element_count(bytes)
 }
 
-fn robust(rule: RobustRule, sources: &[&[u8]]) -> Result<Written, KernelError> {
-    let decoded = sources
+fn robust(mean: RobustMean, inputs: &Inputs<&[u8]>) -> Result<Written, KernelError> {
+    let decode = |bytes: &&[u8]| decode_f32(bytes);
+    let decoded: Vec<_> = inputs
+        .sources
         .iter()
-        .map(|source| decode_f32(source))
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(decode)
+        .collect::<Result<_, _>>()?;
     let decoded: Vec<&[f32]> = decoded.iter().map(Vec::as_slice).collect();
-    Ok(match rule {
-        RobustRule::CoordinateMedian => Written::Vector(reduce::coordinate_median(&decoded)?),
-        RobustRule::TrimmedMean { trim } => Written::Vector(reduce::trimmed_mean(&decoded, trim)?),
-        RobustRule::Krum { faulty } => Written::Source(reduce::krum_select(&decoded, faulty)?),
-    })
+    if let (None, RobustRule::Krum { faulty }) = (mean.mixed, mean.rule) {
+        // A copy of the bytes that are there.
+        return Ok(Written::Source(reduce::krum_select(&decoded, faulty)?));
+    }
+    let centre = inputs.target.as_ref().map(decode).transpose()?;
+    robust_mean(mean, &decoded, centre.as_deref()).map(Written::Vector)
+}
+
+/// Returns the robust mean of `vectors`; `centre` is the state of a rule that has one.
+///
+/// # Errors
+/// [`KernelError`]: lengths that differ, or settings that do not suit the number of
+/// vectors.
+pub fn robust_mean(
+    mean: RobustMean,
+    vectors: &[&[f32]],
+    centre: Option<&[f32]>,
+) -> Result<Vec<f32>, KernelError> {
+    if let Some(faulty) = mean.mixed {
+        let mixed = reduce::nearest_neighbour_mixing(vectors, faulty)?;
+        let mixed: Vec<&[f32]> = mixed.iter().map(Vec::as_slice).collect();
+        return robust_mean(mean.rule.into(), &mixed, centre);
+    }
+    match mean.rule {
+        RobustRule::CoordinateMedian => reduce::coordinate_median(vectors),
+        RobustRule::TrimmedMean { trim } => reduce::trimmed_mean(vectors, trim),
+        RobustRule::Krum { faulty } => reduce::krum(vectors, faulty),
+        RobustRule::MultiKrum { faulty, kept } => reduce::multi_krum(vectors, faulty, kept),
+        RobustRule::GeometricMedian {
+            iterations,
+            smoothing,
+        } => reduce::geometric_median(vectors, iterations, smoothing),
+        RobustRule::CentredClipping { radius, iterations } => {
+            reduce::centred_clipping(vectors, centre, radius, iterations)
+        }
+    }
 }
 
 /// Dividing one gradient by 1 keeps its bits, so a plain step is a fused one
@@ -260,7 +295,7 @@ mod tests {
             target: None,
             velocity: None,
         };
-        let krum = OperationKind::Robust(RobustRule::Krum { faulty: 1 });
+        let krum = OperationKind::Robust(RobustRule::Krum { faulty: 1 }.into());
         assert_eq!(compute(krum, &inputs).unwrap().target, Written::Source(2));
         inputs.sources.truncate(1);
         let first = compute(OperationKind::Accumulate, &inputs).unwrap();

@@ -61,6 +61,7 @@ fn job() -> Job {
         optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),
         evaluate: Evaluate::Never,
         device: Device::Cpu,
+        attack: None,
     }
 }
 

@@ -64,6 +64,7 @@ fn plan(system: &str) -> TrialPlan {
         optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),
         evaluate: Evaluate::Last,
         device: Device::Cpu,
+        attack: None,
     };
     let row = Row {
         id: system.into(),

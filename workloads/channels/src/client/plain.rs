@@ -10,7 +10,7 @@ use fred::types::Value;
 
 use super::redis::{Address, Connection, Pool, blob, with_keys};
 use crate::memory::{check_elements, compute};
-use crate::{ChannelError, Endpoint, Payload, Result, RobustRule, SgdStep, TensorStore};
+use crate::{ChannelError, Endpoint, Payload, Result, RobustMean, SgdStep, TensorStore};
 
 const SERVICE: &str = "tensor store";
 
@@ -186,7 +186,7 @@ impl TensorStore for PlainTensors {
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
         self.reduce(destination, OperationKind::Robust(rule), sources)

@@ -5,7 +5,9 @@ use fred::types::Value;
 
 use super::redis::{Address, Connection, blob, with_keys};
 use crate::memory::check_elements;
-use crate::{ChannelError, Endpoint, Payload, Result, RobustRule, SgdStep, TensorStore};
+use crate::{
+    ChannelError, Endpoint, Payload, Result, RobustMean, RobustRule, SgdStep, TensorStore,
+};
 
 /// A tensor store behind the Redis protocol that knows the commands `TENSOR.*`:
 /// the embedded one, or Redis with the module.
@@ -43,12 +45,27 @@ fn sources(mut arguments: Vec<Value>, keys: &[String]) -> Vec<Value> {
     with_keys(arguments, keys)
 }
 
-fn rule(rule: RobustRule) -> Vec<Value> {
-    match rule {
+fn robust(mean: RobustMean) -> Vec<Value> {
+    let mut words: Vec<Value> = match mean.mixed {
+        Some(faulty) => vec!["MIXED".into(), integer(faulty)],
+        None => Vec::new(),
+    };
+    words.extend(match mean.rule {
         RobustRule::CoordinateMedian => vec!["MEDIAN".into()],
         RobustRule::TrimmedMean { trim } => vec!["TRIMMED".into(), integer(trim)],
         RobustRule::Krum { faulty } => vec!["KRUM".into(), integer(faulty)],
-    }
+        RobustRule::MultiKrum { faulty, kept } => {
+            vec!["MULTIKRUM".into(), integer(faulty), integer(kept)]
+        }
+        RobustRule::GeometricMedian {
+            iterations,
+            smoothing,
+        } => vec!["GEOMETRIC".into(), integer(iterations), float(smoothing)],
+        RobustRule::CentredClipping { radius, iterations } => {
+            vec!["CLIPPED".into(), float(radius), integer(iterations)]
+        }
+    });
+    words
 }
 
 fn step(step: SgdStep) -> [Value; 3] {
@@ -90,9 +107,9 @@ impl TensorStore for RedisTensors {
             .await
     }
 
-    async fn robust_mean(&self, destination: &str, by: RobustRule, keys: &[String]) -> Result<()> {
+    async fn robust_mean(&self, destination: &str, by: RobustMean, keys: &[String]) -> Result<()> {
         let mut arguments = vec![destination.into()];
-        arguments.extend(rule(by));
+        arguments.extend(robust(by));
         self.0.done("TENSOR.ROBUST", sources(arguments, keys)).await
     }
 

@@ -8,7 +8,7 @@ use epochcost_tensor_commands::{Operation, OperationKind};
 
 use super::key_locks::KeyLocks;
 use super::{compute, locked};
-use crate::{ChannelError, Payload, Result, RobustRule, SgdStep, TensorStore};
+use crate::{ChannelError, Payload, Result, RobustMean, SgdStep, TensorStore};
 
 const SERVICE: &str = "tensor store";
 
@@ -232,7 +232,7 @@ impl TensorStore for MemoryTensors {
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
         self.reduce(destination, OperationKind::Robust(rule), sources)
@@ -286,6 +286,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::RobustRule;
 
     fn vector(values: &[f32]) -> Payload {
         encode_f32(values).into()
@@ -404,7 +405,11 @@ mod tests {
         store.mean("m", &names(&["p", "v"])).await.unwrap();
         assert_eq!(store.get("m").await.unwrap(), Some(phantom.clone()));
         store
-            .robust_mean("m", RobustRule::CoordinateMedian, &names(&["v", "p"]))
+            .robust_mean(
+                "m",
+                RobustRule::CoordinateMedian.into(),
+                &names(&["v", "p"]),
+            )
             .await
             .unwrap();
         assert_eq!(store.get("m").await.unwrap(), Some(phantom.clone()));

@@ -6,7 +6,7 @@ use epochcost_tensor_commands::{Operation, OperationKind};
 
 use super::{BUCKET, ByReference, Reference, reference};
 use crate::memory::{check_elements, compute};
-use crate::{ChannelError, Payload, Result, RobustRule, SgdStep, TensorStore};
+use crate::{ChannelError, Payload, Result, RobustMean, SgdStep, TensorStore};
 
 impl ByReference<dyn TensorStore> {
     /// Returns the key of the object for the tensor at `key`: always the same, so
@@ -160,7 +160,7 @@ impl TensorStore for ByReference<dyn TensorStore> {
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
         let kind = OperationKind::Robust(rule);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustRule, SgdStep, TensorStore};
+use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore};
 
 /// Longest turn of a transfer on a link that others wait for.
 const TURN: Duration = Duration::from_millis(10);
@@ -231,7 +231,7 @@ impl TensorStore for Shaped<dyn TensorStore> {
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
         self.reach().await;

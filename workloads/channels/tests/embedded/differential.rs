@@ -7,7 +7,7 @@ use epochcost_channels::client::{RedisTensors, S3Objects};
 use epochcost_channels::embedded::{ObjectServer, TensorServer};
 use epochcost_channels::memory::{MemoryObjects, MemoryTensors};
 use epochcost_channels::{
-    ChannelError, ObjectStore, Payload, Result, RobustRule, SgdStep, TensorStore,
+    ChannelError, ObjectStore, Payload, Result, RobustMean, RobustRule, SgdStep, TensorStore,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ enum Command {
     GetRange(String, u64, u64),
     Accumulate(String, Vec<u8>),
     Mean(String, Vec<String>),
-    Robust(String, RobustRule, Vec<String>),
+    Robust(String, RobustMean, Vec<String>),
     Sgd(String, String, SgdStep),
     MeanSgd(String, Vec<String>, SgdStep),
     Push(String, String),
@@ -90,12 +90,23 @@ fn step() -> impl Strategy<Value = SgdStep> {
     })
 }
 
-fn rule() -> impl Strategy<Value = RobustRule> {
-    prop_oneof![
+fn rule() -> impl Strategy<Value = RobustMean> {
+    let rule = prop_oneof![
         Just(RobustRule::CoordinateMedian),
         (0_usize..3).prop_map(|trim| RobustRule::TrimmedMean { trim }),
         (0_usize..2).prop_map(|faulty| RobustRule::Krum { faulty }),
-    ]
+        (0_usize..2, 0_usize..4).prop_map(|(faulty, kept)| RobustRule::MultiKrum { faulty, kept }),
+        (0_usize..4, 0.0_f32..1.0).prop_map(|(iterations, smoothing)| {
+            RobustRule::GeometricMedian {
+                iterations,
+                smoothing,
+            }
+        }),
+        (0_usize..4, 0.0_f32..9.0)
+            .prop_map(|(iterations, radius)| RobustRule::CentredClipping { radius, iterations }),
+    ];
+    let mixed = prop_oneof![2 => Just(None), 1 => (0_usize..3).prop_map(Some)];
+    (mixed, rule).prop_map(|(mixed, rule)| RobustMean { mixed, rule })
 }
 
 fn command() -> impl Strategy<Value = Command> {

@@ -63,7 +63,7 @@ async fn tensors() {
     let before = meter.read();
     store.mean("m", &names(&["a"])).await.unwrap();
     store
-        .robust_mean("m", RobustRule::CoordinateMedian, &names(&["a"]))
+        .robust_mean("m", RobustRule::CoordinateMedian.into(), &names(&["a"]))
         .await
         .unwrap();
     store.sgd("a", "m", step).await.unwrap();

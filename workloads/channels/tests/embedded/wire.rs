@@ -93,7 +93,7 @@ async fn replies_are_those_of_the_format() {
         (&["TENSOR.MEAN", "m", "2", "k", "k"], "+OK\r\n"),
         (
             &["TENSOR.ROBUST", "m", "mode", "1", "k"],
-            "-ERR the rule must be MEDIAN, TRIMMED or KRUM\r\n",
+            "-ERR the rule must be MEDIAN, TRIMMED, KRUM, MULTIKRUM, GEOMETRIC or CLIPPED\r\n",
         ),
         (&["TENSOR.ROBUST", "m", "median", "1", "k"], "+OK\r\n"),
         (

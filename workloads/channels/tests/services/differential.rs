@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use epochcost_channels::memory::MemoryTensors;
-use epochcost_channels::{ChannelError, Payload, Result, RobustRule, SgdStep, TensorStore};
+use epochcost_channels::{
+    ChannelError, Payload, Result, RobustMean, RobustRule, SgdStep, TensorStore,
+};
 
 use super::tensors::backends;
 use super::{keys, vector};
@@ -86,8 +88,18 @@ impl Draws {
                     RobustRule::CoordinateMedian,
                     RobustRule::TrimmedMean { trim: 1 },
                     RobustRule::Krum { faulty: 1 },
-                ][self.below(3)];
-                Operation::Robust(self.key(), rule, self.sources())
+                    RobustRule::MultiKrum { faulty: 0, kept: 2 },
+                    RobustRule::GeometricMedian {
+                        iterations: 3,
+                        smoothing: 0.1,
+                    },
+                    RobustRule::CentredClipping {
+                        radius: 2.0,
+                        iterations: 2,
+                    },
+                ][self.below(6)];
+                let mixed = [None, Some(1)][self.below(2)];
+                Operation::Robust(self.key(), RobustMean { mixed, rule }, self.sources())
             }
             8 => Operation::Sgd(self.key(), self.key(), self.step()),
             9 => Operation::MeanSgd(self.key(), self.sources(), self.step()),
@@ -103,7 +115,7 @@ enum Operation {
     GetRange(String, u64, u64),
     Accumulate(String, Payload),
     Mean(String, Vec<String>),
-    Robust(String, RobustRule, Vec<String>),
+    Robust(String, RobustMean, Vec<String>),
     Sgd(String, String, SgdStep),
     MeanSgd(String, Vec<String>, SgdStep),
     /// Append to the list: nonsense or not, and the number.

@@ -275,7 +275,7 @@ async fn large_tensors_are_computed_on_by_the_client() {
         );
         store.mean_sgd("a", &keys(&["b", "b"]), step).await.unwrap();
         assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
-        let rule = RobustRule::CoordinateMedian;
+        let rule = RobustRule::CoordinateMedian.into();
         store
             .robust_mean("r", rule, &keys(&["a", "b", "m"]))
             .await

@@ -12,6 +12,7 @@ mod limits;
 mod lua;
 mod objects;
 mod queues;
+mod robust;
 mod secrets;
 mod servers;
 mod tensors;

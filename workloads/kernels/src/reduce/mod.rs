@@ -11,7 +11,10 @@ use std::ops::Range;
 
 use crate::error::{KernelError, expect_length};
 
-pub use robust::{coordinate_median, krum, krum_select, trimmed_mean};
+pub use robust::{
+    centred_clipping, coordinate_median, geometric_median, krum, krum_select, multi_krum,
+    nearest_neighbour_mixing, trimmed_mean,
+};
 
 /// Elements worked on at a time: 128 KiB of `f32`, so that the running sum of a
 /// block stays in the second-level cache while every vector is read once, and

@@ -2,7 +2,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use epochcost_channels::{Payload, Result, RobustRule, SgdStep, TensorStore};
+use epochcost_channels::{Payload, Result, RobustMean, SgdStep, TensorStore};
 
 use crate::compute::at_once;
 use crate::network::{Direction, Peer};
@@ -100,10 +100,13 @@ impl TensorStore for SimTensors {
     async fn robust_mean(
         &self,
         destination: &str,
-        rule: RobustRule,
+        rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
-        self.reduce(sources).await;
+        self.request().await;
+        let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
+        let passes = rule.passes(sources.len()) as u64;
+        self.tensors.compute(each * passes).await;
         at_once(self.tensors.store.robust_mean(destination, rule, sources))
     }
 

@@ -31,6 +31,9 @@ pub(crate) fn settings_of<S: TrainingSystem>(
     system.check(&settings)?;
     system.check_job(job, &settings)?;
     system.techniques(&settings).check(system.name(), job)?;
+    if let Some(attack) = &job.attack {
+        attack.check(system.name(), job, system.attackers_see_honest())?;
+    }
     Ok(settings)
 }
 
@@ -101,6 +104,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
 
     fn rounds(&self) -> usize {
         self.system.rounds(self.job, &self.settings)
+    }
+
+    fn survives_lost_peers(&self) -> bool {
+        self.system.survives_lost_peers(&self.settings)
     }
 
     fn traffic(&self, sizes: Sizes) -> Result<Traffic> {

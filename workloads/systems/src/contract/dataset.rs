@@ -141,6 +141,7 @@ mod tests {
                 .unwrap(),
             evaluate: Evaluate::Never,
             device: Device::Cpu,
+            attack: None,
         }
     }
 

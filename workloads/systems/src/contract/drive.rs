@@ -1,6 +1,7 @@
 //! Runs a job to its end over whatever can start functions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, try_join_all};
@@ -77,6 +78,10 @@ struct Driver<'a> {
     /// Whether executions are the trial itself, so that one that fails ends
     /// it; otherwise, the worker that started one polls its status.
     is_workflow: bool,
+    /// Whether the trial goes on where a peer's execution fails.
+    survives: bool,
+    /// Failed executions of a trial that goes on.
+    lost: Mutex<Vec<InvokeError>>,
     ended: Ended,
     invocations: AtomicU64,
     transitions: AtomicU64,
@@ -102,6 +107,22 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// Runs an execution of the trial itself. One that fails ends the trial, unless the system
+    /// goes on without the peer.
+    async fn execute_peer(&self, task: Task) -> Result<(), InvokeError> {
+        match self.execute(task).await {
+            Err(lost) if self.survives => {
+                self.lost().push(lost);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn lost(&self) -> MutexGuard<'_, Vec<InvokeError>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn follow(&self, follow_up: FollowUp) -> Result<(), InvokeError> {
         match follow_up {
             FollowUp::Call { task, answer } => {
@@ -110,10 +131,15 @@ impl Driver<'_> {
                 Ok(())
             }
             FollowUp::Invocation(task) => self.invoke(task).await.map(drop),
+            FollowUp::Workflow { task, name } if self.is_workflow => {
+                let result = self.execute_peer(task).await;
+                self.ended.note(&name, &result);
+                result
+            }
             FollowUp::Workflow { task, name } => {
                 let result = self.execute(task).await;
                 self.ended.note(&name, &result);
-                if self.is_workflow { result } else { Ok(()) }
+                Ok(())
             }
         }
     }
@@ -137,7 +163,7 @@ pub enum DriveError {
 ///
 /// # Errors
 /// The first invocation that failed without a caller waiting for it; the others are
-/// dropped.
+/// dropped. Of a system that goes on without failed peers: only when all have failed.
 pub async fn drive(
     system: &dyn System,
     job: &Job,
@@ -174,6 +200,8 @@ pub async fn drive(
         states: bound.states(),
         rounds: bound.rounds(),
         is_workflow,
+        survives: bound.survives_lost_peers(),
+        lost: Mutex::default(),
         ended,
         invocations: AtomicU64::new(0),
         transitions: AtomicU64::new(0),
@@ -184,7 +212,7 @@ pub async fn drive(
     if is_workflow {
         try_join_all(first.iter().map(|task| driver.invoke(task.clone()))).await?;
         for task in first {
-            running.push(Box::pin(driver.execute(task)));
+            running.push(Box::pin(driver.execute_peer(task)));
         }
     } else {
         for task in first {
@@ -206,6 +234,11 @@ pub async fn drive(
                 None => break,
             },
         }
+    }
+    // Without a peer that is left, nothing was trained.
+    let lost = driver.lost();
+    if let Some(first) = lost.first().filter(|_| lost.len() >= job.workers) {
+        return Err(first.clone().into());
     }
     Ok(Driven {
         invocations: driver.invocations.load(Ordering::Relaxed),

@@ -4,7 +4,7 @@ use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use serde::{Deserialize, Serialize};
 
-use crate::StepRecord;
+use crate::{Attack, StepRecord};
 
 /// Description of a system that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -109,6 +109,9 @@ pub struct Job {
     pub evaluate: Evaluate,
     /// Device that computes gradients.
     pub device: Device,
+    /// Workers that send something else than their gradients; none: all are honest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attack: Option<Attack>,
 }
 
 impl Job {

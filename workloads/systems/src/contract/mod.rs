@@ -3,6 +3,7 @@
 //! [`World`](crate::World) that its code sees. It knows no system.
 
 pub(crate) mod arithmetic;
+pub(crate) mod attack;
 pub(crate) mod bound;
 pub(crate) mod compute_hook;
 pub(crate) mod data;

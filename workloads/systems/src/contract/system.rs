@@ -130,6 +130,9 @@ pub trait BoundSystem: Send + Sync {
     /// mini-batches ([`Task::minibatches`](crate::Task::minibatches)).
     fn rounds(&self) -> usize;
 
+    /// Whether training goes on where the executions of some peers fail.
+    fn survives_lost_peers(&self) -> bool;
+
     /// The exchange's traffic over all workers and epochs of one trial, in the
     /// counts that do not depend on timing (see [`Traffic::untimed`]).
     ///

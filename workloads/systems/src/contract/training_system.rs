@@ -48,6 +48,12 @@ pub trait TrainingSystem: Send + Sync {
         Ok(())
     }
 
+    /// Whether an attacker can read the gradients of honest workers before it sends its
+    /// own; false by default.
+    fn attackers_see_honest(&self) -> bool {
+        false
+    }
+
     /// Techniques for a loss that no longer falls, as the settings state; none by
     /// default.
     fn techniques(&self, _settings: &Self::Settings) -> Techniques {
@@ -79,6 +85,11 @@ pub trait TrainingSystem: Send + Sync {
     /// mini-batches.
     fn rounds(&self, _job: &Job, _settings: &Self::Settings) -> usize {
         1
+    }
+
+    /// Whether training goes on where the executions of some peers fail; false by default.
+    fn survives_lost_peers(&self, _settings: &Self::Settings) -> bool {
+        false
     }
 
     /// The exchange's traffic over all workers and epochs of one trial, in the

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use epochcost_channels::Payload;
+use epochcost_channels::{Payload, RobustMean, robust_mean};
 use epochcost_kernels::{codec, reduce};
 
 use crate::contract::arithmetic;
@@ -119,6 +119,29 @@ impl Vector {
         }
     }
 
+    /// The robust mean; `centre` is the state of a rule that has one.
+    ///
+    /// # Errors
+    /// When lengths differ, or the rule's settings do not suit the number of vectors.
+    pub fn robust_mean(mean: RobustMean, vectors: &[Self], centre: Option<&Self>) -> Result<Self> {
+        let len = vectors.first().map_or(0, Self::len);
+        arithmetic::note(mean.passes(vectors.len()), len);
+        let real: Option<Vec<&[f32]>> = vectors.iter().map(Self::real).collect();
+        match real {
+            Some(real) => {
+                let centre = centre.and_then(Self::real);
+                Ok(Self::Real(robust_mean(mean, &real, centre)?))
+            }
+            None => Ok(Self::Phantom { len }),
+        }
+    }
+
+    /// Whether every element is a finite number; also where there are none to see.
+    pub fn is_finite(&self) -> bool {
+        self.real()
+            .is_none_or(|values| values.iter().all(|value| value.is_finite()))
+    }
+
     /// Adds `other`, element by element.
     ///
     /// # Errors
@@ -127,6 +150,29 @@ impl Vector {
         arithmetic::note(3, self.len());
         if let (Self::Real(sum), Self::Real(other)) = (self, other) {
             reduce::add_assign(sum, other)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces it by β·`before` + (1 − β)·itself, element by element: momentum. Nothing
+    /// before counts as zeros.
+    ///
+    /// # Errors
+    /// When lengths differ.
+    pub fn blend(&mut self, before: Option<&Self>, beta: f32) -> Result<()> {
+        arithmetic::note(3, self.len());
+        if let Some(before) = before.filter(|before| before.len() != self.len()) {
+            return Err(SystemError::Malformed {
+                what: format!("a momentum of {} elements", before.len()),
+                reason: format!("{} are needed", self.len()),
+            });
+        }
+        if let Self::Real(values) = self {
+            let before = before.and_then(Self::real);
+            for (index, value) in values.iter_mut().enumerate() {
+                let kept = before.map_or(0.0, |before| before[index]);
+                *value = beta * kept + (1.0 - beta) * *value;
+            }
         }
         Ok(())
     }

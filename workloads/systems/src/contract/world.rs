@@ -7,6 +7,7 @@ use epochcost_channels::metered::Metered;
 use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::contract::attack;
 use crate::contract::data;
 use crate::contract::pause::{Pause, SkippedPolls};
 use crate::contract::record::ChannelTraffic;
@@ -146,6 +147,9 @@ pub trait Compute: Send + Sync {
     fn recorded_density(&self, _epoch: usize, _batch: Option<usize>) -> Option<f64> {
         None
     }
+    /// Computes an attacker's gradients as they are, but for flipped labels: the system
+    /// itself sends something else.
+    fn leave_attack_to_system(&mut self) {}
 }
 
 /// The tensor stores of all peers.
@@ -282,6 +286,7 @@ impl World {
         recorder: Arc<dyn Recorder>,
     ) -> Self {
         let meters: [Meters; 3] = Default::default();
+        let compute = attack::armed(&task.job, compute);
         let step = Step::begin(
             clock.now(),
             task.epoch,

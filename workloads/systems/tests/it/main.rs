@@ -4,8 +4,10 @@
 mod kubeml;
 mod lambdaml;
 mod layers;
+mod membership;
 mod mlless;
 mod p2p;
+mod robust;
 mod spirt;
 mod synchronous;
 mod technique;

@@ -92,6 +92,10 @@ fn robust(words: &[Vec<u8>], before: &Values) -> Option<Vec<(f64, f64)>> {
         let vectors = vectors(words.get(4..)?, before)?;
         return Some(columns(&vectors).map(median).collect());
     }
+    // The other rules, and mixing, are compared with the embedded store alone.
+    if rule != b"TRIMMED" && rule != b"KRUM" {
+        return None;
+    }
     let setting: usize = number(words.get(3)?)?;
     let vectors = vectors(words.get(5..)?, before)?;
     if rule == b"TRIMMED" {

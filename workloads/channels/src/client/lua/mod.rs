@@ -9,7 +9,9 @@ use fred::types::Value;
 
 use super::plain::{PlainTensors, check_sources};
 use super::redis::{blob, with_keys};
-use crate::{ChannelError, Endpoint, Payload, Result, RobustRule, SgdStep, TensorStore};
+use crate::{
+    ChannelError, Endpoint, Payload, Result, RobustMean, RobustRule, SgdStep, TensorStore,
+};
 
 /// Time-out of a script, in multiples of the time-out of a command.
 const SCRIPT_PATIENCE: u32 = 3;
@@ -24,7 +26,8 @@ const SCRIPT_PATIENCE: u32 = 3;
 /// Tensors are strings of f32, as SPIRT stores parameters and averages; scripts
 /// on them compute in f64, Lua's only number, and round to f32 once at the end.
 /// The results therefore differ in the last bits from the other stores, which
-/// round after every operation. The robust rules are refused.
+/// round after every operation. Robust means take the time of a script per element and
+/// vector, and Redis answers no other client meanwhile.
 pub struct LuaTensors {
     redis: PlainTensors,
     /// SHA-1 names of the scripts that Redis has loaded, by their texts.
@@ -34,6 +37,7 @@ pub struct LuaTensors {
 const JSON_MEAN: &str = include_str!("json_mean.lua");
 const ACCUMULATE: &str = concat!(include_str!("tensors.lua"), include_str!("accumulate.lua"));
 const MEAN: &str = concat!(include_str!("tensors.lua"), include_str!("mean.lua"));
+const ROBUST: &str = concat!(include_str!("tensors.lua"), include_str!("robust.lua"));
 const STEP: &str = concat!(include_str!("tensors.lua"), include_str!("step.lua"));
 
 impl LuaTensors {
@@ -117,6 +121,27 @@ impl LuaTensors {
     }
 }
 
+/// The rule and its settings, as the script reads them: f32 values as f64, exactly.
+fn robust_words(rule: RobustRule) -> Vec<Value> {
+    let count = |count: usize| Value::from(count.to_string());
+    let float = |value: f32| Value::from(f64::from(value).to_string());
+    match rule {
+        RobustRule::CoordinateMedian => vec!["MEDIAN".into()],
+        RobustRule::TrimmedMean { trim } => vec!["TRIMMED".into(), count(trim)],
+        RobustRule::Krum { faulty } => vec!["KRUM".into(), count(faulty)],
+        RobustRule::MultiKrum { faulty, kept } => {
+            vec!["MULTIKRUM".into(), count(faulty), count(kept)]
+        }
+        RobustRule::GeometricMedian {
+            iterations,
+            smoothing,
+        } => vec!["GEOMETRIC".into(), count(iterations), float(smoothing)],
+        RobustRule::CentredClipping { radius, iterations } => {
+            vec!["CLIPPED".into(), float(radius), count(iterations)]
+        }
+    }
+}
+
 #[async_trait]
 impl TensorStore for LuaTensors {
     async fn set(&self, key: &str, value: Payload) -> Result<()> {
@@ -144,14 +169,21 @@ impl TensorStore for LuaTensors {
         self.run(MEAN, &keys, Vec::new()).await.map(drop)
     }
 
-    async fn robust_mean(&self, _: &str, rule: RobustRule, _: &[String]) -> Result<()> {
-        Err(ChannelError::Refused {
-            service: "tensor store",
-            operation: format!("the robust mean by {rule:?}"),
-            reason:
-                "no script computes it: use the module (redis://) or the client (redis+plain://)"
-                    .into(),
-        })
+    async fn robust_mean(
+        &self,
+        destination: &str,
+        mean: RobustMean,
+        sources: &[String],
+    ) -> Result<()> {
+        check_sources(sources)?;
+        let mut keys = vec![destination.to_owned()];
+        keys.extend_from_slice(sources);
+        let mixed = mean
+            .mixed
+            .map_or_else(String::new, |faulty| faulty.to_string());
+        let mut words: Vec<Value> = vec![mixed.into()];
+        words.extend(robust_words(mean.rule));
+        self.run(ROBUST, &keys, words).await.map(drop)
     }
 
     async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {

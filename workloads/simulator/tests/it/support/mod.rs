@@ -53,6 +53,7 @@ pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job
         } else {
             Device::Cuda
         },
+        attack: None,
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Barrier, BarrierBy, Settings, SyncQueue};
+use super::{Barrier, BarrierBy, Settings, SyncQueue, membership};
 use crate::mechanics::polling;
 use crate::mechanics::transfers::at_once;
 use crate::{Result, World};
@@ -32,6 +32,9 @@ fn inbox_name(trial: &str, round: usize, peer: usize) -> String {
 
 /// Announces this peer and waits for all others.
 pub(super) async fn synchronise(world: &World, settings: &Settings) -> Result<()> {
+    if settings.membership {
+        return membership::decide(world, settings).await;
+    }
     match settings.barrier_by {
         BarrierBy::Poll => synchronise_by_polling(world, settings).await,
         BarrierBy::Push => synchronise_by_messages(world, settings).await,

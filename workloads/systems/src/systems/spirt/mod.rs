@@ -33,7 +33,24 @@
 //! place and its invocation but proves reachability only. The published check
 //! for early stopping, which starts from an empty history at every call and can never
 //! stop: by default there is none, and the setting `early_stopping` keeps its history in
-//! an object. Attack injection and robust aggregation.
+//! an object.
+//!
+//! # Robust aggregation
+//!
+//! The paper claims accuracy under attack and names no rule; the published functions take
+//! the mean. With [`Settings::robust`] `aggregate_gradients` refuses averages that have
+//! another length or values that are not finite, puts those of the other peers into the
+//! peer's store, and the store aggregates them (or the function does, with
+//! [`RobustAt::Function`]). All peers aggregate the same averages in rank order, so
+//! replicas stay identical. Attackers replace their average before they announce
+//! themselves, and read those of honest peers first where the attack is made of them.
+//!
+//! # Membership
+//!
+//! As published, a peer that fails ends the trial: the others wait for it. With
+//! [`Settings::membership`] it is noticed by its heartbeat and voted out, and the barrier,
+//! the divisor of the mean, the first peer (which evaluates) and the closed form follow
+//! (`membership.rs`). A dead peer counts among the f of a robust rule. It does not come back.
 //!
 //! # Batch-norm statistics
 //!
@@ -48,7 +65,10 @@
 //!
 //! See [`traffic()`].
 
+mod attack;
 mod barrier;
+mod membership;
+mod robust;
 mod settings;
 mod stages;
 mod traffic;
@@ -58,14 +78,16 @@ use epochcost_channels::{SgdStep, Traffic};
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 
 pub use self::barrier::TOKEN_BYTES;
+pub use self::robust::{Robust, RobustAt};
 pub use self::settings::{
     Averaging, Barrier, BarrierBy, GradientFormat, ReadingOrder, Settings, SyncQueue, Update,
 };
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
-    Replicas, Result, SettingsError, Sizes, State, SystemError, Techniques, TrainingSystem, World,
+    AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome,
+    QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, SystemError,
+    Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -173,8 +195,26 @@ impl TrainingSystem for Spirt {
         Ok(())
     }
 
-    fn check_job(&self, job: &Job, _settings: &Settings) -> Result<(), SettingsError> {
-        sgd_of(job).map(drop)
+    fn check_job(&self, job: &Job, settings: &Settings) -> Result<(), SettingsError> {
+        sgd_of(job)?;
+        settings.check_robust(job)?;
+        let kind = job.attack.as_ref().map(|attack| attack.kind);
+        if settings.averaging == Averaging::OnArrival && kind.is_some_and(AttackKind::needs_honest)
+        {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "averaging".into(),
+                reason: "an attacker cannot see when a sum that grows on arrival is complete; use \
+                         averaging: in_store"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Attackers poll the stores of honest peers before they announce themselves.
+    fn attackers_see_honest(&self) -> bool {
+        true
     }
 
     /// SGD at 0.01 in both: the published gradient function's 0.02 builds an
@@ -214,6 +254,25 @@ impl TrainingSystem for Spirt {
         settings.rounds(job)
     }
 
+    fn survives_lost_peers(&self, settings: &Settings) -> bool {
+        settings.membership
+    }
+
+    /// The closed form with the members of each round: the peers that ended
+    /// `average_gradients`, whose barrier decides them.
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        if !settings.membership {
+            return self.traffic(job, settings, sizes);
+        }
+        traffic::of_members(job, settings, sizes, steps)
+    }
+
     /// Traffic; with [`GradientFormat::Json`], texts count at
     /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
@@ -236,6 +295,10 @@ impl TrainingSystem for Spirt {
         _rank: usize,
     ) -> usize {
         match function {
+            // Mixing and centres are further vectors of the rule.
+            "aggregate_gradients" if settings.robust_at == RobustAt::Function => {
+                job.workers + 3 + usize::from(settings.nearest_neighbour_mixing) * job.workers
+            }
             "aggregate_gradients" => job.workers + 2,
             "average_gradients" if settings.averaging == Averaging::Fetch => {
                 job.batches_per_worker.div_ceil(settings.rounds(job)) + 2
@@ -260,10 +323,11 @@ impl TrainingSystem for Spirt {
         let last = world.task.minibatches(rounds).last();
         let batch = world.task.batch.or(last.filter(|_| rounds > 1));
         world.at(world.task.epoch, batch);
+        world.compute.leave_attack_to_system();
         let mut outcome = Outcome::Finished;
         match world.task.function.as_str() {
             "init_peer" => stages::init_peer(world, &settings).await?,
-            "authenticate" => stages::authenticate(world).await?,
+            "authenticate" => stages::authenticate(world, &settings).await?,
             COMPUTE => stages::compute_gradients(world, &settings).await?,
             "average_gradients" => stages::average_gradients(world, &settings).await?,
             "check_heartbeat" => stages::check_heartbeat(world, &settings).await?,

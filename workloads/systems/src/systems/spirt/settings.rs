@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use super::robust::{Robust, RobustAt};
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, FanOut, Fidelity, Job, ReduceOnPlateau, Task, Techniques};
@@ -138,6 +139,68 @@ pub struct Settings {
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     pub early_stopping: Option<EarlyStopping>,
+    /// Rule that takes the place of the mean of all peers' averages. Averages of another
+    /// length, or with values that are not finite, are then refused.
+    #[serde(default)]
+    pub robust: Robust,
+    /// Peers whose averages may be anything (f); the rule survives as many.
+    #[serde(default)]
+    pub f: usize,
+    /// Whether each average is first replaced by the mean of its W − f nearest.
+    #[serde(default)]
+    pub nearest_neighbour_mixing: bool,
+    /// Place where a robust rule is computed.
+    #[serde(default)]
+    pub robust_at: RobustAt,
+    /// Averages of which Multi-Krum takes the mean (m); null: W − f − 2.
+    #[serde(default)]
+    pub multi_krum_kept: Option<usize>,
+    /// Iterations of the geometric median.
+    #[serde(default = "weiszfeld_iterations")]
+    pub weiszfeld_iterations: usize,
+    /// Distance below which weights in the geometric median no longer grow (ν).
+    #[serde(default = "weiszfeld_smoothing")]
+    pub weiszfeld_smoothing: f32,
+    /// Length at which centred clipping cuts differences off (τ).
+    #[serde(default = "clipping_radius")]
+    pub clipping_radius: f32,
+    /// Iterations of centred clipping per round.
+    #[serde(default = "clipping_iterations")]
+    pub clipping_iterations: usize,
+    /// Momentum β that each peer applies to its average m before it shares it:
+    /// m ← β·m + (1 − β)·average. 0: none, as published.
+    #[serde(default)]
+    pub worker_momentum: f64,
+    /// Whether a peer that fails is voted out, and training goes on without it.
+    #[serde(default)]
+    pub membership: bool,
+    /// Milliseconds without a heartbeat after which a member is suspected.
+    #[serde(default = "heartbeat_timeout_ms")]
+    pub heartbeat_timeout_ms: u64,
+}
+
+/// No publication names a time-out; ours is 30 s, several times a mini-batch of the papers'
+/// models.
+fn heartbeat_timeout_ms() -> u64 {
+    30_000
+}
+
+/// T = 3 and ν = 0.1: the public runs of Karimireddy et al. (2021) and of Pillutla et al.
+fn weiszfeld_iterations() -> usize {
+    3
+}
+
+fn weiszfeld_smoothing() -> f32 {
+    0.1
+}
+
+/// τ = 100, one iteration: the public runs of Karimireddy et al. (2021).
+fn clipping_radius() -> f32 {
+    100.0
+}
+
+fn clipping_iterations() -> usize {
+    1
 }
 
 /// The rounds of runs that were recorded before they were a setting.
@@ -167,25 +230,30 @@ impl Settings {
                 rounds_per_epoch: 1,
                 reduce_on_plateau: None,
                 early_stopping: None,
+                robust: Robust::Mean,
+                f: 0,
+                nearest_neighbour_mixing: false,
+                robust_at: RobustAt::Store,
+                multi_krum_kept: None,
+                weiszfeld_iterations: weiszfeld_iterations(),
+                weiszfeld_smoothing: weiszfeld_smoothing(),
+                clipping_radius: clipping_radius(),
+                clipping_iterations: clipping_iterations(),
+                worker_momentum: 0.0,
+                membership: false,
+                heartbeat_timeout_ms: heartbeat_timeout_ms(),
             },
             Fidelity::Code => Self {
-                fan_out: FanOut::Parallel,
                 gradient_format: GradientFormat::Json,
-                averaging: Averaging::InStore,
                 update: Update::Fetch,
                 seeded_replicas: false,
                 batch_norm: BatchNorm::Fresh,
-                barrier_by: BarrierBy::Poll,
                 sync_queue: SyncQueue::Shared,
                 barrier: Barrier::Exactly,
                 poll_interval_ms: 0,
                 settle_ms: 5_000,
-                reading_order: ReadingOrder::Rank,
                 keeps_averages: true,
-                transfers_at_once: 1,
-                rounds_per_epoch: 1,
-                reduce_on_plateau: None,
-                early_stopping: None,
+                ..Self::new(Fidelity::Paper)
             },
             Fidelity::Tuned => Self {
                 averaging: Averaging::OnArrival,

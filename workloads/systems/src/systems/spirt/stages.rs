@@ -5,22 +5,29 @@ use std::sync::Arc;
 use epochcost_channels::{ChannelError, Payload, TensorStore};
 use epochcost_kernels::{codec, hash};
 
+use super::attack::{EARLIER, corrupt};
 use super::barrier::synchronise;
+use super::membership::{self, members};
+use super::robust::{note_refused, screen};
 use super::{
-    Averaging, BatchNorm, GradientFormat, ReadingOrder, Settings, TEXT_BYTES_PER_PARAMETER, Update,
-    in_store_step, sgd_of,
+    Averaging, BatchNorm, GradientFormat, ReadingOrder, RobustAt, Settings,
+    TEXT_BYTES_PER_PARAMETER, Update, in_store_step, sgd_of,
 };
 use crate::contract::data;
 use crate::contract::world::Channels;
 use crate::mechanics::continuation::{load_monitor, save_monitor};
 use crate::mechanics::monitor::Monitor;
-use crate::mechanics::transfers::in_turn;
+use crate::mechanics::transfers::{at_once, in_turn};
 use crate::{Outcome, Result, Stage, SystemError, Vector, World};
 
 const PARAMETERS: &str = "params";
 /// Key under which the store itself keeps the momentum of [`PARAMETERS`].
 const VELOCITY: &str = "params:velocity";
 const STATISTICS: &str = "statistics";
+/// Aggregate of centred clipping, from which the next round's starts.
+const CENTRE: &str = "aggregated_gradient";
+/// Momentum of the averages that a peer shares.
+const MOMENTUM: &str = "averaged_momentum";
 
 /// The list of a round's gradients; rounds are counted from the first epoch's first.
 fn gradients_key(round: usize) -> String {
@@ -42,18 +49,28 @@ fn summed_key(round: usize) -> String {
 }
 
 /// Returns the key of the gradient of a peer's mini-batches, which other peers fetch.
-fn shared_key(settings: &Settings, round: usize) -> String {
+pub(super) fn shared_key(settings: &Settings, round: usize) -> String {
     match settings.averaging {
         Averaging::OnArrival => summed_key(round),
         Averaging::InStore | Averaging::Fetch => averaged_key(round),
     }
 }
 
-fn aggregated_key(round: usize) -> String {
+/// Returns the key of the gradient that the model is updated with. One that is the state of
+/// the next round's has one key for all rounds.
+fn aggregated_key(settings: &Settings, round: usize) -> String {
+    if settings.has_centre() {
+        return CENTRE.to_owned();
+    }
     format!("aggregated_gradient_{round}")
 }
 
-fn store_of(channels: &Channels, rank: usize) -> Result<Arc<dyn TensorStore>> {
+/// Returns the key of another peer's average, in the store of the peer that aggregates it.
+fn peer_key(rank: usize) -> String {
+    format!("peer_gradient_{rank}")
+}
+
+pub(super) fn store_of(channels: &Channels, rank: usize) -> Result<Arc<dyn TensorStore>> {
     let missing = || ChannelError::Missing {
         service: "tensor stores",
         key: format!("store of peer {rank}"),
@@ -61,7 +78,7 @@ fn store_of(channels: &Channels, rank: usize) -> Result<Arc<dyn TensorStore>> {
     Ok(channels.tensors.of(rank).ok_or_else(missing)?)
 }
 
-async fn expect(store: &Arc<dyn TensorStore>, key: &str) -> Result<Payload> {
+pub(super) async fn expect(store: &Arc<dyn TensorStore>, key: &str) -> Result<Payload> {
     let missing = || ChannelError::Missing {
         service: "tensor store",
         key: key.to_owned(),
@@ -85,8 +102,11 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
     world.enter(Stage::UpdateModel);
     let parameters = world.compute.initial_parameters(seed).await?;
     world.enter(Stage::Put);
-    // A store that served an earlier trial may remember its momentum.
-    store.delete(&[VELOCITY.to_owned()]).await?;
+    // A store that served an earlier trial may remember its state.
+    let remembered = [VELOCITY, CENTRE, MOMENTUM, EARLIER];
+    let remembered = remembered.into_iter().chain(membership::REMEMBERED);
+    let remembered: Vec<String> = remembered.map(str::to_owned).collect();
+    store.delete(&remembered).await?;
     store.set(PARAMETERS, parameters.encode()).await?;
     if keeps_statistics {
         state
@@ -97,13 +117,13 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
 }
 
 /// Reaches every peer's store, so that an epoch that cannot end does not begin.
-pub(super) async fn authenticate(world: &mut World) -> Result<()> {
+pub(super) async fn authenticate(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
-    ping_peers(world).await
+    ping_peers(world, settings).await
 }
 
-async fn ping_peers(world: &World) -> Result<()> {
-    for peer in 0..world.workers() {
+async fn ping_peers(world: &World, settings: &Settings) -> Result<()> {
+    for peer in members(world, settings).await? {
         store_of(&world.exchange, peer)?.ping().await?;
     }
     Ok(())
@@ -222,8 +242,30 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
         }
     }
 
+    if settings.worker_momentum > 0.0 {
+        apply_momentum(world, settings, &store, &destination).await?;
+    }
     world.enter(Stage::Wait);
+    corrupt(world, settings).await?;
     synchronise(world, settings).await
+}
+
+/// Shares the momentum of a peer's averages instead of its average.
+async fn apply_momentum(
+    world: &mut World,
+    settings: &Settings,
+    store: &Arc<dyn TensorStore>,
+    average: &str,
+) -> Result<()> {
+    world.enter(Stage::Get);
+    let mut shared = Vector::decode(&expect(store, average).await?)?;
+    let before = store.get(MOMENTUM).await?;
+    let before = before.map(|before| Vector::decode(&before)).transpose()?;
+    world.enter(Stage::Aggregate);
+    shared.blend(before.as_ref(), settings.worker_momentum as f32)?;
+    world.enter(Stage::Put);
+    store.set(MOMENTUM, shared.encode()).await?;
+    Ok(store.set(average, shared.encode()).await?)
 }
 
 /// Pings every peer and drops what no peer needs any more.
@@ -234,7 +276,7 @@ pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> R
     let round = settings.round_number(&world.task);
     let store = store_of(&world.exchange, world.rank())?;
     world.enter(Stage::Wait);
-    ping_peers(world).await?;
+    ping_peers(world, settings).await?;
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
     let mut stale: Vec<String> = match settings.averaging {
         Averaging::OnArrival => Vec::new(),
@@ -242,7 +284,10 @@ pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> R
         _ => batches.map(|batch| gradient_key(round, batch)).collect(),
     };
     if let Some(last) = round.checked_sub(1).filter(|_| !settings.keeps_averages) {
-        stale.extend([shared_key(settings, last), aggregated_key(last)]);
+        stale.push(shared_key(settings, last));
+        if !settings.has_centre() {
+            stale.push(aggregated_key(settings, last));
+        }
     }
     if stale.is_empty() {
         return Ok(());
@@ -256,18 +301,24 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
     world.enter(Stage::Get);
     let exchange = &world.exchange;
-    let workers = world.workers();
+    let peers = members(world, settings).await?;
+    let number = peers.len();
+    let after_own = peers.partition_point(|peer| *peer <= world.rank());
     let first = match settings.reading_order {
         ReadingOrder::Rank => 0,
-        ReadingOrder::Neighbour => (world.rank() + 1) % workers,
+        ReadingOrder::Neighbour => after_own % number.max(1),
     };
+    let ranks = &peers;
     let fetched = move |turn: usize| async move {
-        let store = store_of(exchange, (first + turn) % workers)?;
+        let store = store_of(exchange, ranks[(first + turn) % number])?;
         Vector::decode(&expect(&store, &shared_key(settings, round)).await?)
     };
-    let mut averages = in_turn(settings.transfers_at_once, workers, fetched).await?;
+    let mut averages = in_turn(settings.transfers_at_once, number, fetched).await?;
     // Back in rank order, in which they are added.
     averages.rotate_right(first);
+    if settings.is_robust() {
+        return aggregate_robustly(world, settings, &peers, averages).await;
+    }
     world.enter(Stage::Aggregate);
     let mut aggregated = Vector::mean(&averages)?;
     if settings.averaging == Averaging::OnArrival {
@@ -276,8 +327,75 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
     world.enter(Stage::Put);
     let store = store_of(&world.exchange, world.rank())?;
     Ok(store
-        .set(&aggregated_key(round), aggregated.encode())
+        .set(&aggregated_key(settings, round), aggregated.encode())
         .await?)
+}
+
+/// Stores the robust mean of the averages of `peers`, given in their order.
+async fn aggregate_robustly(
+    world: &mut World,
+    settings: &Settings,
+    peers: &[usize],
+    mut averages: Vec<Vector>,
+) -> Result<()> {
+    let (round, rank) = (settings.round_number(&world.task), world.rank());
+    let store = store_of(&world.exchange, rank)?;
+
+    // Refuse what no rule can use.
+    world.enter(Stage::Aggregate);
+    let are_sums = settings.averaging == Averaging::OnArrival;
+    if are_sums {
+        let batches = world.task.minibatches(settings.rounds(&world.task.job));
+        for average in &mut averages {
+            average.divide(batches.len() as f32);
+        }
+    }
+    // A peer that is dead is one of those to survive.
+    let f = settings.f.saturating_sub(world.workers() - peers.len());
+    let screened = screen(&averages, world.compute.parameters(), f)?;
+    note_refused(world, &screened, peers);
+    let mean = settings.robust_mean(screened.kept.len(), screened.f);
+    let destination = aggregated_key(settings, round);
+
+    // In the function: the state of the rule comes and goes with the result.
+    if settings.robust_at == RobustAt::Function {
+        let mut centre = None;
+        if mean.has_state() {
+            world.enter(Stage::Get);
+            let found = store.get(&destination).await?;
+            centre = found.map(|found| Vector::decode(&found)).transpose()?;
+            world.enter(Stage::Aggregate);
+        }
+        let kept: Vec<Vector> = screened
+            .kept
+            .iter()
+            .map(|position| std::mem::replace(&mut averages[*position], Vector::Phantom { len: 0 }))
+            .collect();
+        let aggregated = Vector::robust_mean(mean, &kept, centre.as_ref())?;
+        world.enter(Stage::Put);
+        return Ok(store.set(&destination, aggregated.encode()).await?);
+    }
+
+    // In the store: the averages of others go there first.
+    world.enter(Stage::Put);
+    let mut sources = Vec::with_capacity(screened.kept.len());
+    let mut moved = Vec::with_capacity(screened.kept.len());
+    for position in screened.kept {
+        let peer = peers[position];
+        if peer == rank && !are_sums {
+            sources.push(shared_key(settings, round));
+            continue;
+        }
+        sources.push(peer_key(peer));
+        moved.push((peer_key(peer), averages[position].encode()));
+    }
+    let puts = moved.into_iter().map(|(key, body)| {
+        let store = store.clone();
+        async move { Ok(store.set(&key, body).await?) }
+    });
+    at_once(settings.transfers_at_once, puts).await?;
+    world.enter(Stage::Aggregate);
+    Ok(store.robust_mean(&destination, mean, &sources).await?)
 }
 
 /// Takes one SGD step with the aggregated gradient.
@@ -289,7 +407,7 @@ pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Resu
     ) {
         sgd.learning_rate = load_monitor(world, last).await?.learning_rate;
     }
-    let gradient_key = aggregated_key(settings.round_number(&world.task));
+    let gradient_key = aggregated_key(settings, settings.round_number(&world.task));
     let store = store_of(&world.exchange, world.rank())?;
     world.enter(Stage::UpdateModel);
     if settings.update == Update::InStore {
@@ -321,7 +439,7 @@ pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Resu
     Ok(())
 }
 
-/// Notes the parameters; rank 0 evaluates them after the epoch's last round.
+/// Notes the parameters; the first member, rank 0 while it lives, evaluates them after the epoch's last round.
 pub(super) async fn check_convergence(world: &mut World, settings: &Settings) -> Result<()> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
     world.enter(Stage::DetectConvergence);
@@ -329,7 +447,8 @@ pub(super) async fn check_convergence(world: &mut World, settings: &Settings) ->
     let parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
     world.note_parameters(&parameters);
     let is_last = world.task.round + 1 == settings.rounds(&world.task.job);
-    if rank != 0 || !is_last || !world.task.job.evaluates_after(epoch) {
+    let is_first = members(world, settings).await?.first() == Some(&rank);
+    if !is_first || !is_last || !world.task.job.evaluates_after(epoch) {
         return Ok(());
     }
     let statistics = match settings.batch_norm {

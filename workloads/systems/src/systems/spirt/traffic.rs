@@ -1,7 +1,11 @@
+use std::collections::BTreeMap;
+
 use epochcost_channels::Traffic;
 
-use super::{Averaging, BarrierBy, GradientFormat, Settings, TOKEN_BYTES, Update, sgd_of};
-use crate::{Job, Result, Sizes};
+use super::{
+    Averaging, BarrierBy, GradientFormat, RobustAt, Settings, TOKEN_BYTES, Update, sgd_of,
+};
+use crate::{Job, Result, Sizes, StepRecord};
 
 /// Bytes of a parameter as JSON text where nothing but its size exists:
 /// published gradients took 21 to 24 bytes, averages 17 to 20.
@@ -58,6 +62,12 @@ impl Texts {
 ///   long as averages.
 /// - a barrier by push: EW(W − 1) messages and as many deliveries, up and down
 ///   T each.
+/// - worker momentum: W·E·R more puts twice, and as many gets less W.
+/// - a robust rule in the store: one more in-store command and W − 1 puts of P (W on
+///   arrival) in place of the put of the aggregate. In the function: nothing, but for
+///   centred clipping a get of P in every round but the first. An average that is refused
+///   is not put.
+/// - membership: no messages; heartbeats, votes and decisions count as state.
 /// - update by fetch: no in-store command, 2W more gets and W more puts of P;
 ///   with momentum another W puts, and W gets in every round but the first.
 ///
@@ -75,14 +85,67 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, texts: Texts) -> Re
     total += gets(batches, p);
     total += stored_gradients(settings, batches, p, texts);
     total += averaging(settings, functions, batches, p, texts);
-    total += barrier(settings.barrier_by, functions, w);
+    total += momentum(settings, functions, w, p);
+    if !settings.membership {
+        total += barrier(settings.barrier_by, functions, w);
+    }
     total += gets(functions * w, p);
-    total += puts(functions, p);
+    total += aggregation(settings, functions, w, w, p);
     total += match settings.update {
         Update::InStore => in_store(functions),
         Update::Fetch => update_by_fetch(functions, w, p, has_momentum),
     };
     total += gets(functions, p);
+    Ok(total)
+}
+
+/// Traffic of the steps that ended, where peers may be voted out: every line of
+/// [`traffic()`] for its functions that ended, and W in a round the number of peers that
+/// passed its barrier. A peer that fails within the barrier, after its heartbeat, is not
+/// among those that ended it, but its average is fetched: a round of one get more.
+///
+/// # Errors
+/// Those of [`traffic()`].
+pub(super) fn of_members(
+    job: &Job,
+    settings: &Settings,
+    sizes: Sizes,
+    steps: &[&StepRecord],
+) -> Result<Traffic> {
+    let has_momentum = sgd_of(job)?.momentum != 0.0;
+    let p = sizes.gradient_bytes();
+    let of = |function: &'static str| steps.iter().filter(move |step| step.function == function);
+    let count = |function: &'static str| of(function).count() as u64;
+    // Peers that passed the barrier of each round; steps of a round bear its last mini-batch.
+    let mut members: BTreeMap<(usize, Option<usize>), u64> = BTreeMap::new();
+    for step in of("average_gradients") {
+        *members.entry((step.epoch, step.batch)).or_default() += 1;
+    }
+    let opening = members.keys().next().copied();
+    let passed_first = members.values().next().copied().unwrap_or(0);
+
+    let computed = count("compute_gradients");
+    let averaged = count("average_gradients");
+    let batches = averaged * job.batches_per_worker as u64 / settings.rounds(job) as u64;
+    let mut total = puts(job.workers as u64, p);
+    total += gets(computed, p);
+    let texts = Texts::nominal(job, settings, sizes);
+    total += stored_gradients(settings, computed, p, texts);
+    total += averaging(settings, averaged, batches, p, texts);
+    total += momentum(settings, averaged, passed_first, p);
+    for step in of("aggregate_gradients") {
+        let at = (step.epoch, step.batch);
+        let passed = members.get(&at).copied().unwrap_or(0);
+        let first = u64::from(opening == Some(at));
+        total += gets(passed, p);
+        total += aggregation(settings, 1, first, passed, p);
+    }
+    let updated = count("update_model");
+    total += match settings.update {
+        Update::InStore => in_store(updated),
+        Update::Fetch => update_by_fetch(updated, passed_first, p, has_momentum),
+    };
+    total += gets(count("check_convergence"), p);
     Ok(total)
 }
 
@@ -142,6 +205,39 @@ fn averaging(settings: &Settings, functions: u64, batches: u64, p: u64, texts: T
                 ..Traffic::default()
             };
             total += puts(functions, p);
+        }
+    }
+    total
+}
+
+/// Traffic of worker momentum in so many functions, of which `first` find none before.
+fn momentum(settings: &Settings, functions: u64, first: u64, p: u64) -> Traffic {
+    let mut total = Traffic::default();
+    if settings.worker_momentum > 0.0 {
+        total += gets((2 * functions).saturating_sub(first), p);
+        total += puts(2 * functions, p);
+    }
+    total
+}
+
+/// Traffic of the aggregation of `w` averages beside these, in so many functions, of which
+/// `first` find no centre. The store's own average is there already, unless it is a sum.
+fn aggregation(settings: &Settings, functions: u64, first: u64, w: u64, p: u64) -> Traffic {
+    let mut total = Traffic::default();
+    if !settings.is_robust() {
+        return puts(functions, p);
+    }
+    match settings.robust_at {
+        RobustAt::Function => {
+            total += puts(functions, p);
+            if settings.has_centre() {
+                total += gets(functions.saturating_sub(first), p);
+            }
+        }
+        RobustAt::Store => {
+            let own = u64::from(settings.averaging == Averaging::OnArrival);
+            total += puts(functions * (w + own).saturating_sub(1), p);
+            total += in_store(functions);
         }
     }
     total

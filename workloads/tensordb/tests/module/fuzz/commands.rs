@@ -290,12 +290,21 @@ impl Generator {
 
     fn rule(&mut self) -> Words {
         let setting = self.below(4).to_string().into_bytes();
-        match self.below(16) {
+        let other = self.below(4).to_string().into_bytes();
+        let mut words = match self.below(8) {
+            0 => vec![b"mixed".to_vec(), self.below(3).to_string().into_bytes()],
+            _ => Words::new(),
+        };
+        words.extend(match self.below(22) {
             0..5 => vec![b"median".to_vec()],
             5..10 => vec![b"TRIMMED".to_vec(), setting],
             10..15 => vec![b"Krum".to_vec(), setting],
+            15..17 => vec![b"MultiKrum".to_vec(), setting, other],
+            17..19 => vec![b"GEOMETRIC".to_vec(), setting, self.setting()],
+            19..21 => vec![b"CLIPPED".to_vec(), self.setting(), setting],
             _ => vec![b"mode".to_vec()],
-        }
+        });
+        words
     }
 
     /// A command of the table with any words behind it.

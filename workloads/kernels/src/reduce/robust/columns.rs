@@ -1,17 +1,13 @@
-//! Aggregates that bound the influence of a few arbitrary (Byzantine) vectors.
+//! Rules that treat each coordinate on its own: median and trimmed mean.
 
 use std::ops::Range;
 
-use super::{blocks_of, common_length};
 use crate::error::KernelError;
+use crate::reduce::{common_length, divide};
 
 /// Elements worked on at a time; smaller than a sum's block, as all rows of a
 /// block are kept at once while they are sorted.
 const LANES: usize = 256;
-
-/// Elements whose distances are taken at a time: a few vectors' blocks stay in
-/// the cache while each is compared with every other.
-const DISTANCE_BLOCK: usize = 4_096;
 
 /// Returns a signed integer that orders as [`f32::total_cmp`] does: NaNs end up
 /// at the extremes, where the median and the trimmed mean ignore them, and
@@ -111,78 +107,8 @@ pub fn trimmed_mean(vectors: &[&[f32]], k: usize) -> Result<Vec<f32>, KernelErro
                 *out += from_key(*key);
             }
         }
-        super::divide(combined, kept.len() as f32);
+        divide(combined, kept.len() as f32);
     })
-}
-
-/// Returns the vector that Krum selects (Blanchard et al. 2017): the one whose
-/// summed squared distance to its n − f − 2 nearest others is smallest; the
-/// lowest rank wins a tie.
-///
-/// # Errors
-/// Those of [`krum_select`].
-pub fn krum(vectors: &[&[f32]], f: usize) -> Result<Vec<f32>, KernelError> {
-    krum_select(vectors, f).map(|selected| vectors[selected].to_vec())
-}
-
-/// Returns the rank that [`krum`] selects. Distances accumulate in `f64`; one
-/// that is not a number counts as infinite.
-///
-/// # Errors
-/// [`KernelError::TooManyByzantine`] unless 2f + 2 < n;
-/// [`KernelError::NoVectors`] or [`KernelError::LengthMismatch`].
-pub fn krum_select(vectors: &[&[f32]], f: usize) -> Result<usize, KernelError> {
-    let n = common_length("select by Krum", vectors)?;
-    let count = vectors.len();
-    if f.saturating_mul(2).saturating_add(2) >= count {
-        return Err(KernelError::TooManyByzantine { f, vectors: count });
-    }
-    let distances = squared_distances(vectors, n);
-    let mut best = (0, f64::INFINITY);
-    for rank in 0..count {
-        let mut others: Vec<f64> = (0..count)
-            .filter(|other| *other != rank)
-            .map(|other| distances[rank.min(other) * count + rank.max(other)])
-            .map(|d| if d.is_nan() { f64::INFINITY } else { d })
-            .collect();
-        others.sort_unstable_by(f64::total_cmp);
-        let score: f64 = others.iter().take(count - f - 2).sum();
-        if score < best.1 {
-            best = (rank, score);
-        }
-    }
-    Ok(best.0)
-}
-
-/// Squared Euclidean distances; entry (i, j), i < j, at `i * W + j`.
-fn squared_distances(vectors: &[&[f32]], n: usize) -> Vec<f64> {
-    let count = vectors.len();
-    let mut distances = vec![0.0; count * count];
-    for range in blocks_of(DISTANCE_BLOCK, n) {
-        for (i, a) in vectors.iter().enumerate() {
-            for (j, b) in vectors.iter().enumerate().skip(i + 1) {
-                distances[i * count + j] += squared_distance(&a[range.clone()], &b[range.clone()]);
-            }
-        }
-    }
-    distances
-}
-
-/// Eight running sums, so that the additions need not wait for each other.
-fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    let mut lanes = [0.0_f64; 8];
-    for (a, b) in a.iter().zip(b) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            let difference = f64::from(*a) - f64::from(*b);
-            *lane += difference * difference;
-        }
-    }
-    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| {
-        let difference = f64::from(*a) - f64::from(*b);
-        difference * difference
-    });
-    lanes.iter().sum::<f64>() + rest.sum::<f64>()
 }
 
 #[cfg(test)]
@@ -209,19 +135,6 @@ mod tests {
         assert!(matches!(
             trimmed_mean(&[], 0),
             Err(KernelError::NoVectors { .. })
-        ));
-    }
-
-    /// n = 5, f = 1: each is scored by its two nearest; scores are 5, 2, 5 for
-    /// the line 0, 1, 2, and larger for the outliers.
-    #[test]
-    fn krum_selects_the_centre_of_the_cluster() {
-        let vectors: [&[f32]; 5] = [&[0.0], &[100.0], &[1.0], &[2.0], &[f32::NAN]];
-        assert_eq!(krum_select(&vectors, 1).unwrap(), 2);
-        assert_eq!(krum(&vectors, 1).unwrap(), [1.0]);
-        assert!(matches!(
-            krum(&vectors[..4], 1),
-            Err(KernelError::TooManyByzantine { f: 1, vectors: 4 })
         ));
     }
 

@@ -1,0 +1,182 @@
+//! SPIRT goes on without a peer that fails, or fails as published.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use epochcost_systems::testing::{self, Failures, Trial};
+use epochcost_systems::{Fidelity, Job, Record, Task, find};
+use futures_util::future::join_all;
+use serde_json::{Map, Value, json};
+
+const STAGES: [&str; 8] = [
+    "authenticate",
+    "compute_gradients",
+    "average_gradients",
+    "check_heartbeat",
+    "aggregate_gradients",
+    "update_model",
+    "check_convergence",
+    "trigger_next",
+];
+
+/// The epoch in which peers are killed.
+const EPOCH: usize = 1;
+
+/// Kills the functions of some peers, at their start, in one stage of [`EPOCH`].
+struct Killed {
+    ranks: Vec<usize>,
+    stage: &'static str,
+}
+
+#[async_trait]
+impl Failures for Killed {
+    async fn killed(&self, task: &Task) {
+        let is_it = task.function == self.stage && task.epoch == EPOCH;
+        if !(is_it && self.ranks.contains(&task.rank)) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn job(workers: usize, settings: Value) -> Job {
+    let mut settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
+    settings.insert("poll_interval_ms".into(), json!(1));
+    testing::job("spirt", Fidelity::Paper, workers, &settings).unwrap()
+}
+
+fn surviving(workers: usize) -> Job {
+    job(
+        workers,
+        json!({"membership": true, "heartbeat_timeout_ms": 1500}),
+    )
+}
+
+async fn run(job: &Job, ranks: &[usize], stage: &'static str) -> Result<Trial, String> {
+    let ranks = ranks.to_vec();
+    let killed = Arc::new(Killed { ranks, stage });
+    let trial = testing::run_failing(job, testing::compute, killed).await;
+    trial.map_err(|error| error.to_string())
+}
+
+/// Ranks and digests after the last epoch.
+fn ends(trial: &Trial, job: &Job) -> Vec<(usize, String)> {
+    let steps = trial.steps();
+    let last = steps.iter().filter(|step| step.epoch + 1 == job.epochs);
+    let mut ends: Vec<_> = last
+        .filter_map(|step| Some((step.rank, step.parameters_digest.clone()?)))
+        .collect();
+    ends.sort();
+    ends
+}
+
+fn warnings(trial: &Trial) -> Vec<String> {
+    let text = |record: &Record| match record {
+        Record::Warning { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    trial.records.iter().filter_map(text).collect()
+}
+
+#[tokio::test]
+async fn nobody_is_voted_out_where_nobody_fails() {
+    for workers in [1, 2, 5] {
+        let member = surviving(workers);
+        let trial = testing::run(&member).await.unwrap();
+        let other = job(workers, json!({}));
+        let published = testing::run(&other).await.unwrap();
+        assert_eq!(ends(&trial, &member), ends(&published, &other));
+        assert!(warnings(&trial).is_empty());
+        let bound = find("spirt").unwrap().bind(&member).unwrap();
+        let form = bound.traffic(testing::SIZES).unwrap();
+        assert_eq!(
+            form,
+            bound.traffic_of(testing::SIZES, &trial.steps()).unwrap()
+        );
+        assert_eq!(trial.exchange(), form);
+    }
+}
+
+/// Any peer of 8, at any stage: training ends, the living are identical, the record says who
+/// is lost, and traffic has its closed form.
+#[tokio::test]
+async fn training_goes_on_without_any_one_peer() {
+    let job = &surviving(8);
+    // Two stages at a time: all at once would keep one thread from answering in time.
+    for stages in STAGES.chunks(2) {
+        let killings = stages
+            .iter()
+            .flat_map(|stage| (0..8).map(move |rank| (*stage, rank)));
+        let trials = killings.map(|(stage, rank)| async move {
+            let trial = run(job, &[rank], stage).await;
+            (stage, rank, trial)
+        });
+        for (stage, rank, trial) in join_all(trials).await {
+            let trial = trial.unwrap_or_else(|error| panic!("{stage} of {rank}: {error}"));
+            check_survival(job, &trial, stage, rank);
+        }
+    }
+}
+
+fn check_survival(job: &Job, trial: &Trial, stage: &str, rank: usize) {
+    let ends = ends(trial, job);
+    let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+    let expected: Vec<usize> = (0..8).filter(|other| *other != rank).collect();
+    assert_eq!(living, expected, "{stage} of {rank}");
+    assert!(
+        ends.iter().all(|end| end.1 == ends[0].1),
+        "{stage} of {rank}"
+    );
+    let warnings = warnings(trial);
+    assert_eq!(warnings.len(), 1, "{stage} of {rank}: {warnings:?}");
+    let told = format!("no heartbeat of peers {rank}; they were voted out");
+    assert!(warnings[0].contains(&told), "{warnings:?}");
+    // The last epoch was evaluated by the first of the living.
+    assert_eq!(trial.evaluations().last().unwrap().0, job.epochs - 1);
+    let bound = find("spirt").unwrap().bind(job).unwrap();
+    let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
+    assert_eq!(trial.exchange(), form, "{stage} of {rank}");
+}
+
+/// A dead peer counts among those that a rule survives: 5 peers and f = 1 are 4 and 0.
+#[tokio::test]
+async fn rules_follow_the_members() {
+    for rule in ["median", "krum", "centred_clipping"] {
+        let settings = json!({
+            "membership": true, "heartbeat_timeout_ms": 1000, "robust": rule, "f": 1,
+        });
+        let job = job(5, settings);
+        let trial = run(&job, &[2], "compute_gradients").await.unwrap();
+        let ends = ends(&trial, &job);
+        assert_eq!(ends.len(), 4, "{rule}");
+        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{rule}");
+        let bound = find("spirt").unwrap().bind(&job).unwrap();
+        let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
+        assert_eq!(trial.exchange(), form, "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn half_of_the_peers_are_no_majority() {
+    let job = surviving(4);
+    let error = run(&job, &[1, 3], "compute_gradients").await.err().unwrap();
+    assert!(!error.is_empty());
+    // Of five, three go on without two.
+    let job = surviving(5);
+    let trial = run(&job, &[0, 3], "average_gradients").await.unwrap();
+    assert_eq!(ends(&trial, &job).len(), 3);
+}
+
+#[tokio::test]
+async fn as_published_a_failed_peer_ends_the_trial() {
+    let job = job(4, json!({}));
+    for stage in STAGES {
+        let error = run(&job, &[2], stage);
+        let error = tokio::time::timeout(Duration::from_secs(20), error).await;
+        let error = error.unwrap().err().unwrap();
+        assert!(
+            error.contains(&format!("{stage} of worker 2 failed")),
+            "{error}"
+        );
+    }
+}
