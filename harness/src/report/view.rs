@@ -309,9 +309,11 @@ fn agreements(analysis: &Analysis) -> String {
         .verdicts
         .iter()
         .any(|verdict| verdict.kind.is_of_paper());
-    is_of_paper
-        .then(|| summary.agreements.sentence())
-        .unwrap_or_default()
+    if is_of_paper {
+        summary.agreements.sentence()
+    } else {
+        String::new()
+    }
 }
 
 /// Returns all checks as one item: they are invariants of the program, and no

@@ -1,5 +1,5 @@
 //! Prints what robust rules cost, in vectors read or written by a mean that takes as long:
-//! the source of the factors in `RobustMean::passes`. Arguments: elements of a vector, and
+//! to compare with the counts in `RobustMean::passes`. Arguments: elements of a vector, and
 //! numbers of vectors.
 
 use std::time::Instant;

@@ -93,8 +93,8 @@ impl RobustMean {
     /// Returns the cost for `count` vectors, in vectors read or written by a mean that
     /// takes as long: a mean of W reads W and writes one.
     ///
-    /// The factors were measured with one thread and AVX2 on vectors of 1,000,000
-    /// elements (`docs/METHODOLOGY.md`, "Robust means").
+    /// The factors count what the kernels read and write (`docs/METHODOLOGY.md`, "Robust
+    /// means"); the example `robust` of the kernels prints measured ones.
     #[must_use]
     pub fn passes(&self, count: usize) -> usize {
         let pairs = count * count.saturating_sub(1) / 2;
