@@ -56,6 +56,12 @@ enum Verb {
     /// traffic, memory, and which rows nothing beats. Impossible rows are named
     /// with the limit that they meet, and are no error.
     Plan(cmd::plan::Args),
+    /// Draw where training is cheapest, and where it is fastest.
+    ///
+    /// By the size of a model and the operations of a sample, under a deadline: the best
+    /// of functions, of one machine alone and of several machines at every place, as a
+    /// picture and in sentences. Everything is simulated.
+    Map(cmd::map::Args),
     /// Measure this machine's compute profile, which simulations stand on.
     ///
     /// A step of b samples takes fixed + b x sample seconds on one thread: a
@@ -132,6 +138,7 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Run(args) => cmd::run::run(&args, output).await,
         Verb::Check(args) => cmd::check::run(&args, output),
         Verb::Plan(args) => cmd::plan::run(&args, output),
+        Verb::Map(args) => cmd::map::run(&args, output),
         Verb::Profile(args) => cmd::profile::run(&args, output).await,
         Verb::Replay(args) => cmd::replay::run(&args, output).await,
         Verb::Reproduce(args) => cmd::reproduce::run(&args, output).await,

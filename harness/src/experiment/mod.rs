@@ -165,6 +165,9 @@ impl Experiment {
             Figures::Simulated => Some(Simulation::check(&document, &header.simulation)?),
             Figures::Measured => None,
         };
+        if (simulation.as_ref()).is_none_or(|simulation| simulation.real_compute) {
+            data.refuse_described(&document)?;
+        }
         own_models(&document, &header.models)?;
         let checker = Checker {
             document: &document,
@@ -172,6 +175,7 @@ impl Experiment {
             seed: header.seed,
             models: &header.models,
             simulation: simulation.as_ref(),
+            has_links: !header.platform.site().is_cloud(),
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let claims = claims::claims(&document, &header.models)?;

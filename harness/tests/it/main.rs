@@ -24,6 +24,7 @@ mod interrupt;
 mod ledger;
 mod local_platform;
 mod models;
+mod own_models;
 mod plan;
 mod platform_names;
 mod profile;

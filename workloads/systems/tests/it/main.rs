@@ -6,6 +6,7 @@ mod lambdaml;
 mod layers;
 mod mlless;
 mod p2p;
+mod ring;
 mod spirt;
 mod synchronous;
 mod technique;
