@@ -2,11 +2,11 @@
 
 use epochcost_simulator::Simulation;
 use epochcost_simulator::profile::ModelCost;
-use epochcost_systems::{Device, Job};
+use epochcost_systems::{Device, Job, find};
 use serde::Serialize;
 
 use super::goal::Price;
-use crate::cost::{CostModel, PriceBook};
+use crate::cost::{CostModel, LineItem, PriceBook};
 use crate::error::Error;
 use crate::forecast::estimate::{Estimate, Outcome, estimate, has_functions};
 use crate::forecast::places::{Draw, Site};
@@ -35,15 +35,36 @@ pub(in crate::forecast) struct Point {
 pub(in crate::forecast) struct Figures {
     /// Seconds and dollars of the whole.
     pub(in crate::forecast) price: Price,
-    /// Seconds of all epochs, without boots and starts.
-    epochs_s: f64,
-    /// Longest run of a function, seconds.
-    longest_s: f64,
     /// Events of the simulation.
     events: f64,
     /// Whether the whole was simulated; otherwise it is carried on from its first
     /// mini-batches and epochs.
     pub(super) is_whole: bool,
+}
+
+/// What grows with the mini-batches of a training, without the rounding of bills.
+#[derive(Clone, Copy, Debug, Default)]
+struct Growing {
+    seconds: f64,
+    /// Dollars for everything but machines.
+    other_usd: f64,
+    /// Seconds of all machines.
+    machine_s: f64,
+    /// Seconds of all epochs, without boots and starts.
+    epochs_s: f64,
+    /// Longest run of a function, seconds.
+    longest_s: f64,
+    events: f64,
+}
+
+/// A training, or a part of one, as it was simulated.
+struct Part {
+    growing: Growing,
+    /// Machines that are paid for by the second, and the price of each.
+    machines: f64,
+    usd_per_s: f64,
+    /// Dollars as billed.
+    usd: f64,
 }
 
 /// A point's figures, or why it is impossible.
@@ -74,34 +95,35 @@ impl Bench<'_> {
         } else {
             (batches, batches)
         };
-        let at = |batches, epochs| self.figures(point, draw, batches, epochs);
+        let at = |batches, epochs| self.part(point, draw, batches, epochs);
         let base = match at(few, 1)? {
             Ok(base) => base,
             Err(reason) => return Ok(Err(reason)),
         };
         // Each figure is a constant, a part per epoch, and a part per mini-batch of it.
-        let per_batch = if many > few {
+        let mut per_batch = Growing::default();
+        if many > few {
             match at(many, 1)? {
-                Ok(longer) => base.slope(&longer, (many - few) as f64),
+                Ok(longer) => per_batch = base.growing.to(&longer.growing, (many - few) as f64),
                 Err(reason) => return Ok(Err(reason)),
             }
-        } else {
-            base.slope(&base, 1.0)
-        };
-        let second_epoch = if epochs > 1 {
+        }
+        let mut per_epoch = Growing::default();
+        if epochs > 1 {
             match at(few, 2)? {
-                Ok(longer) => base.slope(&longer, 1.0),
+                Ok(longer) => per_epoch = base.growing.to(&longer.growing, 1.0),
                 Err(reason) => return Ok(Err(reason)),
             }
-        } else {
-            base.slope(&base, 1.0)
-        };
-        let figures = base
-            .plus(&second_epoch, (epochs - 1) as f64)
+        }
+        let growing = (base.growing)
+            .plus(&per_epoch, (epochs - 1) as f64)
             .plus(&per_batch, (epochs * (batches - few)) as f64);
-        Ok(self
-            .within_limits(point, figures)
-            .map(|figures| self.interrupted(point, figures, draw)))
+        let part = Part { growing, ..base };
+        Ok(self.within_limits(point, part).map(|part| Figures {
+            price: self.interrupted(point, part.price(), &part.growing, draw),
+            events: part.growing.events,
+            is_whole: false,
+        }))
     }
 
     /// Returns the figures of a whole training, or those of short ones where it has too
@@ -122,21 +144,28 @@ impl Bench<'_> {
     /// As [`Self::short`].
     pub(super) fn whole(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
         let job = &point.row.job;
-        let found = self.figures(point, draw, job.batches_per_worker, job.epochs)?;
-        Ok(found.map(|figures| Figures {
-            is_whole: true,
-            ..self.interrupted(point, figures, draw)
+        let found = self.part(point, draw, job.batches_per_worker, job.epochs)?;
+        Ok(found.map(|part| {
+            let billed = Price {
+                seconds: part.growing.seconds,
+                usd: part.usd,
+            };
+            Figures {
+                price: self.interrupted(point, billed, &part.growing, draw),
+                events: part.growing.events,
+                is_whole: true,
+            }
         }))
     }
 
     /// Simulates so much of a point.
-    fn figures(
+    fn part(
         &self,
         point: &Point,
         draw: Draw,
         batches: usize,
         epochs: usize,
-    ) -> Result<Found, Error> {
+    ) -> Result<Result<Part, String>, Error> {
         let site = &self.sites[point.site];
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
@@ -156,82 +185,141 @@ impl Bench<'_> {
         };
         let prices = site.prices(self.prices, draw);
         Ok(match estimate(&point.row, &simulation, &prices)? {
-            Outcome::Feasible(estimate) => Ok(self.of(&estimate, epochs)),
+            Outcome::Feasible(estimate) => Ok(self.of(&point.row, &estimate, epochs)),
             Outcome::Infeasible(limit) => Err(limit.to_string()),
             Outcome::Failed(reason) => Err(reason),
         })
     }
 
-    fn of(&self, estimate: &Estimate, epochs: usize) -> Figures {
-        Figures {
-            price: Price {
+    /// Returns an estimate with its machines apart, whose bill is by whole seconds and has
+    /// a minimum: neither grows with the work.
+    fn of(&self, row: &Row, estimate: &Estimate, epochs: usize) -> Part {
+        let bill = estimate
+            .bills
+            .iter()
+            .find(|bill| bill.cost_model == self.account);
+        let items = bill.map_or(&[][..], |bill| bill.items.as_slice());
+        let mut rented = items
+            .iter()
+            .filter(|item| item.dimension.starts_with("ec2/"));
+        let billed_s = |seconds: f64| seconds.ceil().max(MINIMUM_S);
+        let usd = estimate.usd(self.account);
+        // Instances are billed for as long as they run, hosts of stores for the whole.
+        let (machines, machine_s, usd_per_s) = match (rented.next(), rented.next()) {
+            (Some(item), None) if self.account == CostModel::Full => {
+                let machines = if has_functions(row) {
+                    (item.quantity * 3600.0 / billed_s(estimate.seconds)).round()
+                } else {
+                    machines(row) as f64
+                };
+                let each_s = if has_functions(row) {
+                    estimate.seconds
+                } else {
+                    estimate.billed_ms as f64 / 1e3 / machines
+                };
+                (machines, machines * each_s, item.unit_price_usd / 3600.0)
+            }
+            _ => (0.0, 0.0, 0.0),
+        };
+        let machines_usd = if machines > 0.0 {
+            rented_usd(items)
+        } else {
+            0.0
+        };
+        Part {
+            growing: Growing {
                 seconds: estimate.seconds,
-                usd: estimate.usd(self.account),
+                other_usd: usd - machines_usd,
+                machine_s,
+                epochs_s: estimate.seconds_per_epoch * epochs as f64,
+                longest_s: estimate.longest_function_s,
+                events: estimate.events as f64,
             },
-            epochs_s: estimate.seconds_per_epoch * epochs as f64,
-            longest_s: estimate.longest_function_s,
-            events: estimate.events as f64,
-            is_whole: false,
+            machines,
+            usd_per_s,
+            usd,
         }
     }
 
-    /// Returns figures with the interruptions that the place expects.
-    fn interrupted(&self, point: &Point, figures: Figures, draw: Draw) -> Figures {
-        let epoch_s = figures.epochs_s / point.row.job.epochs.max(1) as f64;
+    /// Returns seconds and dollars with the interruptions that the place expects.
+    fn interrupted(&self, point: &Point, price: Price, growing: &Growing, draw: Draw) -> Price {
+        let epoch_s = growing.epochs_s / point.row.job.epochs.max(1) as f64;
         let longer = self.sites[point.site].interruptions(epoch_s, draw);
-        Figures {
-            price: Price {
-                seconds: figures.price.seconds * longer,
-                usd: figures.price.usd * longer,
-            },
-            ..figures
+        Price {
+            seconds: price.seconds * longer,
+            usd: price.usd * longer,
         }
     }
 
     /// Refuses a carried-on point whose functions would run too long; one whose workers
     /// re-invoke themselves goes on.
-    fn within_limits(&self, point: &Point, figures: Figures) -> Found {
+    fn within_limits(&self, point: &Point, part: Part) -> Result<Part, String> {
         let site = &self.sites[point.site];
         let limit_s = site.profile(Draw(None)).function.timeout_s_limit;
-        let settings = &point.row.job.settings;
-        let goes_on = settings["continues_by_time"] == true;
-        if has_functions(&point.row) && figures.longest_s > limit_s && !goes_on {
+        let goes_on = point.row.job.settings["continues_by_time"] == true;
+        let longest_s = part.growing.longest_s;
+        if has_functions(&point.row) && longest_s > limit_s && !goes_on {
             return Err(format!(
-                "a function would run for {:.0} s, and {limit_s:.0} s are the limit",
-                figures.longest_s
+                "a function would run for {longest_s:.0} s, and {limit_s:.0} s are the limit"
             ));
         }
-        Ok(figures)
+        Ok(part)
     }
 }
 
-impl Figures {
+/// Shortest time that a machine is billed for, seconds.
+const MINIMUM_S: f64 = 60.0;
+
+/// Returns the machines of a row on instances.
+fn machines(row: &Row) -> usize {
+    let system = find(&row.job.system);
+    system.map_or(1, |system| {
+        system.deployment().machines.count(row.job.workers)
+    })
+}
+
+/// Returns the dollars of a bill for machines.
+fn rented_usd(items: &[LineItem]) -> f64 {
+    let rented = items
+        .iter()
+        .filter(|item| item.dimension.starts_with("ec2/"));
+    rented.map(|item| item.usd).sum()
+}
+
+impl Part {
+    /// Returns seconds and dollars, with the minimum of the machines' bill.
+    fn price(&self) -> Price {
+        let machine_s = self.growing.machine_s.max(self.machines * MINIMUM_S);
+        Price {
+            seconds: self.growing.seconds,
+            usd: self.growing.other_usd + machine_s * self.usd_per_s,
+        }
+    }
+}
+
+impl Growing {
     /// Returns the growth from these figures to `longer` per unit of `units`.
-    fn slope(&self, longer: &Self, units: f64) -> Self {
+    fn to(&self, longer: &Self, units: f64) -> Self {
         let per = |of: fn(&Self) -> f64| (of(longer) - of(self)) / units;
         Self {
-            price: Price {
-                seconds: per(|f| f.price.seconds),
-                usd: per(|f| f.price.usd),
-            },
-            epochs_s: per(|f| f.epochs_s),
-            longest_s: per(|f| f.longest_s),
-            events: per(|f| f.events),
-            is_whole: false,
+            seconds: per(|g| g.seconds),
+            other_usd: per(|g| g.other_usd),
+            machine_s: per(|g| g.machine_s),
+            epochs_s: per(|g| g.epochs_s),
+            longest_s: per(|g| g.longest_s),
+            events: per(|g| g.events),
         }
     }
 
     /// Returns these figures and `count` times `growth`.
     fn plus(&self, growth: &Self, count: f64) -> Self {
         Self {
-            price: Price {
-                seconds: self.price.seconds + count * growth.price.seconds,
-                usd: self.price.usd + count * growth.price.usd,
-            },
+            seconds: self.seconds + count * growth.seconds,
+            other_usd: self.other_usd + count * growth.other_usd,
+            machine_s: self.machine_s + count * growth.machine_s,
             epochs_s: self.epochs_s + count * growth.epochs_s,
             longest_s: self.longest_s + count * growth.longest_s,
             events: self.events + count * growth.events,
-            is_whole: false,
         }
     }
 }
