@@ -1,10 +1,13 @@
 //! Takes the example platform out of `docs/adding-a-platform.md`, so that the
-//! tests build and run what the document says.
+//! tests build and run what the document says, and lists the files of `places/`, so
+//! that a new place is a file and no code.
 
 use std::path::Path;
 use std::{env, fs};
 
 const DOCUMENT: &str = "../docs/adding-a-platform.md";
+
+const PLACES: &str = "places";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -18,7 +21,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("tasks_tests.rs", block(&document, "tests")?.to_owned())?;
     let line = block(&document, "registry.rs")?.trim();
     write("tasks_line.rs", line.trim_end_matches(',').to_owned())?;
+    write("places.rs", places()?)?;
     Ok(())
+}
+
+/// Returns an array of the texts of all places, in the order of their names.
+fn places() -> Result<String, Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-changed={PLACES}");
+    let directory = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join(PLACES);
+    let files: Result<Vec<_>, _> = fs::read_dir(directory)?.collect();
+    let mut files: Vec<_> = files?.iter().map(fs::DirEntry::path).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml"));
+    files.sort();
+    let included = files.iter().map(|file| format!("include_str!({file:?}),"));
+    Ok(format!("&[{}]", included.collect::<String>()))
 }
 
 /// Returns the block of Rust that follows the comment `name`.

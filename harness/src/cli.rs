@@ -75,6 +75,12 @@ enum Verb {
     /// fitted to, and targets for all other series. Exits with 3 if a target
     /// is not met or missed as the file expects.
     Validate(cmd::validate::Args),
+    /// Draw where training is cheapest, and where it is fastest.
+    ///
+    /// By the size of a model and the operations of a sample, under a deadline: the best
+    /// of functions, of one machine alone and of several machines at every place, as a
+    /// picture and in sentences. Everything is simulated.
+    Map(cmd::map::Args),
     /// Measure this machine's compute profile, which simulations stand on.
     ///
     /// A step of b samples takes fixed + b x sample seconds on one thread: a
@@ -164,6 +170,7 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Check(args) => cmd::check::run(&args, output),
         Verb::Plan(args) => cmd::plan::run(&args, output),
         Verb::Validate(args) => cmd::validate::run(&args, output),
+        Verb::Map(args) => cmd::map::run(&args, output),
         Verb::Profile(args) => cmd::profile::run(&args, output).await,
         Verb::Replay(args) => cmd::replay::run(&args, output).await,
         Verb::Reproduce(args) => cmd::reproduce::run(&args, output).await,

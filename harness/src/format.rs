@@ -79,6 +79,17 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// Returns seconds in the unit that people say them in.
+pub fn duration(seconds: f64) -> String {
+    let (scale, unit) = match seconds {
+        s if s < 120.0 => (1.0, "s"),
+        s if s < 7_200.0 => (60.0, "min"),
+        s if s < 172_800.0 => (3_600.0, "h"),
+        _ => (86_400.0, "days"),
+    };
+    format!("{} {unit}", number(seconds / scale))
+}
+
 /// Returns bytes in the decimal unit that suits their size.
 pub fn bytes(value: f64) -> String {
     match byte_unit(value.abs()) {

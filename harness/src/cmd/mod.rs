@@ -8,6 +8,7 @@ pub mod compare;
 pub mod data;
 pub mod doctor;
 pub mod list;
+pub mod map;
 pub mod plan;
 pub mod prices;
 pub mod profile;

@@ -9,7 +9,7 @@ use crate::cost::CostModel;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::PlatformKind;
-use crate::forecast::{self, Request, Sampling};
+use crate::forecast::{self, Goal, Request, Sampling, Work};
 use crate::ui::Output;
 
 /// `plan`.
@@ -25,6 +25,25 @@ pub struct Args {
     /// `--sweep workers=2,4,8 --sweep memory_mb=1024,2048`.
     #[arg(long, value_name = "FIELD=VALUES")]
     sweep: Vec<String>,
+    /// Say where to train so that it ends within this time (90min, 2h): the cheapest of all
+    /// systems, numbers of workers, memory sizes and places.
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<String>,
+    /// Say where to train for no more than this (5usd): with a deadline, as cheaply as
+    /// possible; without one, as fast.
+    #[arg(long, value_name = "USD")]
+    budget: Option<String>,
+    /// A place to search at, by name or file; more than once, several. By default all that
+    /// docs/PLACES.md lists.
+    #[arg(long, value_name = "NAME|FILE")]
+    place: Vec<String>,
+    /// Train so many samples in all, which the workers of every row share.
+    #[arg(long, value_name = "N", conflicts_with = "epochs",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    samples: Option<u64>,
+    /// Train so many passes over the data, which the workers of every row share.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: Option<u64>,
     /// The platform profile: a name or a file; by default the experiment's, or
     /// aws-us-east-1.
     #[arg(long, value_name = "NAME|FILE")]
@@ -82,11 +101,14 @@ impl ValueEnum for CostModel {
 }
 
 impl Args {
-    fn request(&self) -> Request<'_> {
-        Request {
+    fn request(&self) -> Result<Request<'_>, Error> {
+        Ok(Request {
             experiment: &self.experiment,
             set: &self.set,
             sweep: &self.sweep,
+            goal: Goal::parse(self.deadline.as_deref(), self.budget.as_deref())?,
+            places: &self.place,
+            work: (self.samples.map(Work::Samples)).or(self.epochs.map(Work::Epochs)),
             profile: self.profile.as_deref(),
             compute: &self.compute,
             account: self.account,
@@ -99,7 +121,7 @@ impl Args {
             platform: self.platform,
             trials: self.trials,
             prices: self.prices.as_deref(),
-        }
+        })
     }
 }
 
@@ -108,7 +130,7 @@ impl Args {
 /// # Errors
 /// When the experiment or a profile cannot be used.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
-    let plan = forecast::forecast(&args.request(), output)?;
+    let plan = forecast::forecast(&args.request()?, output)?;
     output.text(plan.text(output.verbosity > 0));
     output.json(&plan);
     Ok(Exit::Done)

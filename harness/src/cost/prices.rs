@@ -112,6 +112,21 @@ impl PriceBook {
             })
     }
 
+    /// Returns the book with `prices` in the place of its own of the same dimensions, or
+    /// added to them.
+    #[must_use]
+    pub fn with(&self, prices: &[Price]) -> Self {
+        let mut book = self.clone();
+        for price in prices {
+            let own = &mut book.book.prices;
+            match own.iter_mut().find(|own| own.dimension == price.dimension) {
+                Some(own) => *own = price.clone(),
+                None => own.push(price.clone()),
+            }
+        }
+        book
+    }
+
     /// Returns every price, in the book's order.
     pub fn prices(&self) -> &[Price] {
         &self.book.prices

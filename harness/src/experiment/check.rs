@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use epochcost_datasets::{self as datasets, DatasetInfo};
 use epochcost_kernels::KernelError;
 use epochcost_simulator::profile::Client;
-use epochcost_systems::{self as systems, Attack, DataPlan, Device, Host, Job, ModelSizes, System};
+use epochcost_systems::{
+    self as systems, Attack, DataPlan, Device, Evaluate, Host, Job, ModelSizes, System,
+};
 
 use super::data::Data;
 use super::decode::decode;
@@ -37,6 +39,8 @@ pub struct Checker<'a> {
     pub simulation: Option<&'a Simulation>,
     /// Whether the channels are real servers.
     pub has_servers: bool,
+    /// Whether workers of the platform can connect to each other.
+    pub has_links: bool,
 }
 
 /// A row with valid fields.
@@ -60,10 +64,10 @@ impl Checker<'_> {
         let system = self.system(fields, &training)?;
         let own_model = self.own_model(fields, &training)?;
         let (stored, sizes) = match own_model {
-            Some(own) => (own.input, own.sizes()),
+            Some(own) => (self.stored(fields, own)?, own.sizes()),
             None => {
                 let model = self.model(fields, &training)?;
-                (self.images(model), model.sizes)
+                (self.images(model).iter().product(), model.sizes)
             }
         };
         self.ranges(fields, &training)?;
@@ -83,8 +87,8 @@ impl Checker<'_> {
             settings,
             model: training.model.clone(),
             data: DataPlan {
-                dataset: self.data.name.to_owned(),
-                record_bytes: 1 + stored.iter().product::<usize>(),
+                dataset: self.data.name.clone(),
+                record_bytes: self.data.bytes_per_sample.unwrap_or(1 + stored),
                 train_samples: self.data.train,
                 validation_samples: self.data.validation,
                 test_samples: self.data.test,
@@ -96,12 +100,16 @@ impl Checker<'_> {
             epochs: training.epochs,
             seed: self.seed,
             optimizer,
-            evaluate: training.evaluate,
+            evaluate: training.evaluate.unwrap_or(match own_model {
+                Some(_) => Evaluate::Never,
+                None => Evaluate::Last,
+            }),
             device: device.kind,
             attack: self.attack(fields, &training)?,
         };
         let mut impossible = None;
-        match self.batches(fields, &job, training.batches_per_worker) {
+        let asked = self.asked_batches(fields, &training)?;
+        match self.batches(fields, &job, asked) {
             Ok(batches) => job.batches_per_worker = batches,
             Err(reason) => impossible = Some(reason),
         }
@@ -110,6 +118,7 @@ impl Checker<'_> {
             job.data.train_samples = job.data.train_samples.max(used);
         }
         let asked = self.runnable(fields, system, &job, sizes);
+        let asked = asked.and_then(|()| self.links(fields, system));
         let asked = asked.and_then(|()| self.gpus(fields, system, &job, &instance_type));
         impossible = impossible.or(asked.err());
         if impossible.is_none() {
@@ -254,7 +263,7 @@ impl Checker<'_> {
                 remedy,
             )
         })?;
-        let Ok(info) = datasets::find(self.data.name) else {
+        let Ok(info) = datasets::find(&self.data.name) else {
             return Ok(model);
         };
         let taken = |set: &DatasetInfo| model.takes(images(set), usize::from(set.classes));
@@ -285,7 +294,25 @@ impl Checker<'_> {
 
     /// The images that a row of that model reads.
     fn images(&self, model: &ModelSizes) -> [usize; 3] {
-        datasets::find(self.data.name).map_or(model.input, images)
+        datasets::find(&self.data.name).map_or(model.input, images)
+    }
+
+    /// Returns the bytes of a stored sample without its label: of the model's input, unless
+    /// the data state their own.
+    fn stored(&self, fields: &Node, model: &OwnModel) -> Result<usize, ExperimentError> {
+        match (model.input, self.data.bytes_per_sample) {
+            (Some(input), _) => Ok(input.iter().product()),
+            (None, Some(bytes)) => Ok(bytes),
+            (None, None) => Err(self.error(
+                fields,
+                "model",
+                format!(
+                    "nothing says how many bytes a sample of `{}` has",
+                    model.name
+                ),
+                "give the model's `input`, or the dataset's `bytes_per_sample`",
+            )),
+        }
     }
 
     fn ranges(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
@@ -293,6 +320,7 @@ impl Checker<'_> {
             ("workers", Some(row.workers)),
             ("batch_size", Some(row.batch_size)),
             ("batches_per_worker", row.batches_per_worker),
+            ("samples", row.samples),
             ("epochs", Some(row.epochs)),
         ];
         for (field, count) in counts {

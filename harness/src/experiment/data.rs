@@ -14,11 +14,16 @@ use crate::suggest::did_you_mean;
 /// Directory of the datasets unless an experiment names another one.
 pub const DATA_DIRECTORY: &str = "data";
 
+/// Name of described data that the experiment does not name.
+const DESCRIBED: &str = "described";
+
 /// The data that an experiment trains on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Data {
     /// The dataset's name.
-    pub name: &'static str,
+    pub name: String,
+    /// Bytes of one stored sample, where the data are described and exist as sizes only.
+    pub bytes_per_sample: Option<usize>,
     /// Directory of the files.
     pub directory: PathBuf,
     /// What to generate; none of a published set.
@@ -41,12 +46,24 @@ impl Data {
         choice: DatasetChoice,
     ) -> Result<Self, ExperimentError> {
         let node = document.root.get("dataset").unwrap_or(&document.root);
-        let info = datasets::find(&choice.name).map_err(|_| {
+        if choice.samples.is_some() || choice.bytes_per_sample.is_some() {
+            return Self::described(document, node, choice);
+        }
+        let Some(name) = &choice.name else {
+            return Err(document.error(
+                node.origin.clone(),
+                "missing field `name`",
+                "name a dataset, or describe yours: `dataset: {samples: 50000, test: 0, \
+                 bytes_per_sample: 3073}`",
+            ));
+        };
+        let info = datasets::find(name).map_err(|_| {
             let known: Vec<&str> = datasets::DATASETS.iter().map(|info| info.name).collect();
+            let remedy = did_you_mean(name, &known);
             document.error(
                 node.origin_of("name"),
-                format!("unknown dataset `{}`", choice.name),
-                did_you_mean(&choice.name, &known),
+                format!("unknown dataset `{name}`"),
+                format!("{remedy}; describe others: `samples`, `test` and `bytes_per_sample`"),
             )
         })?;
         let generate = generate(document, node, info, &choice)?;
@@ -65,7 +82,8 @@ impl Data {
             .directory
             .map_or_else(|| default_directory(info.name, generate), PathBuf::from);
         Ok(Self {
-            name: info.name,
+            name: info.name.to_owned(),
+            bytes_per_sample: None,
             directory,
             generate,
             train,
@@ -73,6 +91,65 @@ impl Data {
             test,
             origin,
         })
+    }
+
+    /// Checks data of which only sizes are stated.
+    fn described(
+        document: &Document,
+        node: &Node,
+        choice: DatasetChoice,
+    ) -> Result<Self, ExperimentError> {
+        let (Some(train), Some(bytes)) = (choice.samples, choice.bytes_per_sample) else {
+            return Err(document.error(
+                node.origin.clone(),
+                "data that are described need `samples` and `bytes_per_sample`",
+                "give both: `dataset: {samples: 50000, test: 0, bytes_per_sample: 3073}`",
+            ));
+        };
+        for (field, count) in [("samples", train), ("bytes_per_sample", bytes)] {
+            if count == 0 {
+                let problem = format!("zero {field}");
+                return Err(document.error(node.origin_of(field), problem, "give 1 or more"));
+            }
+        }
+        let of_files = [
+            ("train", choice.train.is_some()),
+            ("seed", choice.seed.is_some()),
+            ("validation", choice.validation.is_some()),
+            ("directory", choice.directory.is_some()),
+        ];
+        if let Some((field, _)) = of_files.into_iter().find(|(_, given)| *given) {
+            return Err(document.error(
+                node.origin_of(field),
+                format!("`{field}` is of data in files, and these are described"),
+                format!("remove `{field}`, or name a dataset instead of `samples`"),
+            ));
+        }
+        Ok(Self {
+            name: choice.name.unwrap_or_else(|| DESCRIBED.to_owned()),
+            bytes_per_sample: Some(bytes),
+            directory: PathBuf::new(),
+            generate: None,
+            train,
+            validation: 0,
+            test: choice.test.unwrap_or(0),
+            origin: node.origin_of("samples"),
+        })
+    }
+
+    /// Refuses described data where records are read.
+    ///
+    /// # Errors
+    /// When the data are described.
+    pub(super) fn refuse_described(&self, document: &Document) -> Result<(), ExperimentError> {
+        match self.bytes_per_sample {
+            None => Ok(()),
+            Some(_) => Err(document.error(
+                self.origin.clone(),
+                "the data are described here, and there are no files of them",
+                "simulate it: --platform sim, without `real_compute`; or name a dataset",
+            )),
+        }
     }
 
     /// Checks that a published set is there: every file, with its size. A
@@ -84,7 +161,7 @@ impl Data {
         if self.generate.is_some() && !self.directory.exists() {
             return Ok(());
         }
-        let found = datasets::inspect(self.name, &self.directory);
+        let found = datasets::inspect(&self.name, &self.directory);
         found
             .map(drop)
             .map_err(|error| self.error(document, &error))
@@ -96,10 +173,10 @@ impl Data {
     /// Names the file that is missing, truncated or corrupted.
     pub fn open(&self, document: &Document) -> Result<Dataset, ExperimentError> {
         if let Some(spec) = self.generate {
-            datasets::ensure(self.name, &self.directory, spec)
+            datasets::ensure(&self.name, &self.directory, spec)
                 .map_err(|error| self.error(document, &error))?;
         }
-        datasets::open(self.name, &self.directory).map_err(|error| self.error(document, &error))
+        datasets::open(&self.name, &self.directory).map_err(|error| self.error(document, &error))
     }
 
     fn error(&self, document: &Document, error: &datasets::DatasetError) -> ExperimentError {

@@ -168,6 +168,9 @@ impl Experiment {
             Figures::Simulated => Some(Simulation::check(&document, &header.simulation)?),
             Figures::Measured => None,
         };
+        if (simulation.as_ref()).is_none_or(|simulation| simulation.real_compute) {
+            data.refuse_described(&document)?;
+        }
         own_models(&document, &header.models)?;
         let checker = Checker {
             document: &document,
@@ -175,6 +178,7 @@ impl Experiment {
             seed: header.seed,
             models: &header.models,
             simulation: simulation.as_ref(),
+            has_links: !header.platform.site().is_cloud(),
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let claims = claims::claims(&document, &header.models)?;

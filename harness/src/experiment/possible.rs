@@ -10,6 +10,38 @@ use super::raw::Training;
 use crate::cost::instances::{gpus, with_gpus};
 
 impl Checker<'_> {
+    /// Returns the mini-batches per worker and epoch that the row asks for: their number,
+    /// or as many as its share of `samples` needs.
+    ///
+    /// # Errors
+    /// When the row gives both.
+    pub(super) fn asked_batches(
+        &self,
+        fields: &Node,
+        row: &Training,
+    ) -> Result<Option<usize>, ExperimentError> {
+        match (row.samples, row.batches_per_worker) {
+            (None, asked) => Ok(asked),
+            (Some(samples), None) => {
+                let step = row.workers.saturating_mul(row.batch_size);
+                let round = step.saturating_mul(row.epochs).max(1);
+                // Sizes have no end; data that are read end with the last whole mini-batch.
+                let batches = if self.has_phantoms() {
+                    samples.div_ceil(round)
+                } else {
+                    (samples / round).max(1)
+                };
+                Ok(Some(batches))
+            }
+            (Some(_), Some(_)) => Err(self.error(
+                fields,
+                "samples",
+                "`samples` and `batches_per_worker` both state how much is trained",
+                "give one of them: with `samples`, all workers share the work",
+            )),
+        }
+    }
+
     /// Returns the mini-batches of an epoch: as asked for, or one pass over the share.
     pub(super) fn batches(
         &self,
@@ -72,6 +104,23 @@ impl Checker<'_> {
             format!("the system cannot run this row: {error}"),
             remedy,
         )
+    }
+
+    /// Refuses a system whose workers connect to each other where they cannot.
+    pub(super) fn links(&self, fields: &Node, system: &dyn System) -> Result<(), ExperimentError> {
+        if self.has_links || !system.deployment().has_links {
+            return Ok(());
+        }
+        Err(self.error(
+            fields,
+            "system",
+            format!(
+                "the workers of {} connect to each other, and no rule of this platform's network \
+                 lets them",
+                system.name()
+            ),
+            "run it with --platform local or sim",
+        ))
     }
 
     /// Refuses replicas of one machine that would share a GPU: each is stated to

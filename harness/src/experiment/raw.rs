@@ -79,11 +79,15 @@ pub struct Header {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetChoice {
-    /// The dataset's name.
-    pub name: String,
+    /// The dataset's name; of described data, any word.
+    pub name: Option<String>,
+    /// Training samples of described data, which exist as sizes only.
+    pub samples: Option<usize>,
+    /// Bytes of one stored sample of described data.
+    pub bytes_per_sample: Option<usize>,
     /// Training samples, of a generated set.
     pub train: Option<usize>,
-    /// Test samples, of a generated set.
+    /// Test samples, of a generated set or of described data.
     pub test: Option<usize>,
     /// Share of the training samples that is held out as a validation split.
     pub validation: Option<f64>,
@@ -113,11 +117,14 @@ pub struct Training {
     pub batch_size: usize,
     /// Mini-batches per worker and epoch (B); by default one pass over its share.
     pub batches_per_worker: Option<usize>,
+    /// Samples of the whole training, which all workers share; in the place of
+    /// `batches_per_worker`.
+    pub samples: Option<usize>,
     /// Epochs (E).
     pub epochs: usize,
-    /// Schedule of evaluations on the test split.
-    #[serde(default = "defaults::evaluate")]
-    pub evaluate: Evaluate,
+    /// Schedule of evaluations on the test split; by default after the last epoch, and
+    /// never of a model that is only described.
+    pub evaluate: Option<Evaluate>,
     /// Whether training images are cropped and flipped at random.
     #[serde(default)]
     pub augment: bool,
@@ -171,6 +178,7 @@ impl Training {
         "workers",
         "batch_size",
         "batches_per_worker",
+        "samples",
         "epochs",
         "evaluate",
         "augment",
@@ -228,7 +236,7 @@ pub struct DeviceChoice {
 }
 
 mod defaults {
-    use super::{Evaluate, Fidelity};
+    use super::Fidelity;
     use crate::rows::sandbox::EPHEMERAL_STORAGE_MB;
 
     pub fn seed() -> u64 {
@@ -239,9 +247,6 @@ mod defaults {
     }
     pub fn fidelity() -> Fidelity {
         Fidelity::Paper
-    }
-    pub fn evaluate() -> Evaluate {
-        Evaluate::Last
     }
     pub fn memory_mb() -> u64 {
         2048

@@ -69,6 +69,9 @@ pub(super) struct Estimate {
     /// Whether anything went over a queue.
     #[serde(skip)]
     pub(super) uses_queue: bool,
+    /// Longest run of a function, seconds; 0 without functions.
+    #[serde(skip)]
+    pub(super) longest_function_s: f64,
     /// Events that the simulation went through.
     pub(super) events: u64,
     /// How long that took: real time, the only one here.
@@ -206,6 +209,10 @@ fn figures(
         traffic: traffic.exchange.total(),
         dataset_traffic: traffic.dataset.total(),
         state_traffic: traffic.state.total(),
+        longest_function_s: (calls.iter())
+            .filter(|call| call.host == Host::Function)
+            .map(|call| call.duration_ms / 1e3)
+            .fold(0.0, f64::max),
         events: simulated.events,
         took: Duration::ZERO,
     })

@@ -4,28 +4,35 @@
 //! names: no dataset, no worker and no account is needed. [`replay`] simulates
 //! a recorded run again.
 
+mod alone;
+mod answer;
 mod cloud;
 mod estimate;
 mod frontier;
 mod limits;
+mod map;
 mod memory;
 pub(crate) mod parallel;
+mod places;
 pub mod replay;
 mod rows;
 mod sweep;
 mod text;
 mod uncertainty;
 pub mod validate;
+mod work;
 
 use std::path::Path;
 
 use serde::Serialize;
 
+use self::answer::Answer;
 use self::estimate::has_functions;
 use self::limits::Boundary;
 use self::memory::Cheapest;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
+use self::work::UnusedCompute;
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options, PlatformKind};
@@ -35,7 +42,11 @@ use crate::rows::Simulation;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
+
+pub use self::answer::Goal;
+pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, map};
+pub use self::work::Work;
 
 /// What is forecast, and how.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +57,12 @@ pub struct Request<'a> {
     pub set: &'a [String],
     /// Fields and the values that they are swept over, as `FIELD=VALUES`.
     pub sweep: &'a [String],
+    /// How much is trained, in the place of the experiment's.
+    pub work: Option<Work>,
+    /// The deadline and budget that an answer is searched for; none without one.
+    pub goal: Option<Goal>,
+    /// Places that the answer is searched at, by name or file; all shipped ones if empty.
+    pub places: &'a [String],
     /// The platform profile, by name or file, in the place of the experiment's.
     pub profile: Option<&'a str>,
     /// Compute profiles, by name or file, in the place of the experiment's.
@@ -88,8 +105,12 @@ pub struct Forecast {
     /// Whether rows train different numbers of samples, so that the frontier
     /// compares seconds and dollars per sample.
     frontier_by_sample: bool,
+    /// Where to train under the goal, if there is one. Since 1.2.
+    answer: Option<Answer>,
     /// What every figure stands on.
     simulation: SimulationRecord,
+    /// Compute profiles that were named and that no row uses. Since 1.2.
+    unused_compute: Vec<UnusedCompute>,
     /// One for each system and combination of swept values.
     rows: Vec<PlannedRow>,
     /// The cheapest memory sizes, if they were asked for.
@@ -115,7 +136,10 @@ pub struct Forecast {
 /// # Errors
 /// When the experiment or a profile cannot be used, or no row can be run.
 pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error> {
-    let experiment = load(request)?;
+    let mut experiment = load(request)?;
+    let opponents = alone::rows(&experiment)?;
+    experiment.rows.extend(opponents);
+    let experiment = experiment;
     let Some(stands) = &experiment.simulation else {
         // It was loaded for the simulator.
         return Err(Error::NothingSelected("no simulation".into()));
@@ -131,9 +155,13 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
         experiment: experiment.name.clone(),
+        answer: (request.goal)
+            .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, output))
+            .transpose()?,
         account: request.account,
         frontier_by_sample,
         simulation: SimulationRecord::of(stands, &experiment.rows),
+        unused_compute: work::unused_compute(&experiment, stands, output),
         cheapest_memory: cheapest_memory(request, &candidates, &rows, &prices)?,
         limits: boundaries(request, &experiment, &candidates, output)?,
         limits_up_to: request.limits_up_to,
@@ -271,6 +299,9 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
     let mut document = Document::read(request.experiment)?;
     for sweep in request.sweep {
         sweep::lay(&mut document, sweep)?;
+    }
+    if let Some(work) = request.work {
+        work.lay(&mut document)?;
     }
     let quoted = |name: &str| serde_json::Value::from(name).to_string();
     if let Some(profile) = request.profile {

@@ -5,7 +5,7 @@ use epochcost_systems::{Fidelity, Host, find};
 use serde::Serialize;
 
 use super::estimate::{Estimate, Outcome, estimate, has_functions};
-use super::{frontier, memory};
+use super::{frontier, memory, work};
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::Experiment;
@@ -25,6 +25,8 @@ pub(super) struct PlannedRow {
     pub(super) batch_size: usize,
     pub(super) batches_per_worker: usize,
     pub(super) epochs: usize,
+    /// Samples that all its workers train on, over all epochs. Since 1.2.
+    pub(super) samples: usize,
     /// Memory size of its functions; null on instances.
     pub(super) memory_mb: Option<u32>,
     /// Type of its instances; null on functions.
@@ -139,6 +141,7 @@ impl PlannedRow {
             batch_size: job.batch_size,
             batches_per_worker: job.batches_per_worker,
             epochs: job.epochs,
+            samples: work::samples(job),
             memory_mb: has_functions(row).then_some(row.memory_mb),
             instance_type: find(&job.system)
                 .is_none_or(|system| system.deployment().runs_on(Host::Instance))
@@ -160,20 +163,14 @@ impl PlannedRow {
             ..Self::unknown(row, stands)
         }
     }
-
-    /// Samples that it trains on.
-    fn samples(&self) -> f64 {
-        let samples = self.workers * self.batch_size * self.batches_per_worker * self.epochs;
-        samples as f64
-    }
 }
 
 /// Marks the rows on the frontier of their model: by whole seconds and
 /// dollars or, where rows train different numbers of samples, a sample of
 /// each. Returns whether it was by sample.
 pub(super) fn mark_frontier(rows: &mut [PlannedRow], account: CostModel) -> bool {
-    let first = rows.first().map(PlannedRow::samples);
-    let by_sample = rows.iter().any(|row| Some(row.samples()) != first);
+    let first = rows.first().map(|row| row.samples);
+    let by_sample = rows.iter().any(|row| Some(row.samples) != first);
     let mut models: Vec<String> = rows.iter().map(|row| row.model.clone()).collect();
     models.sort();
     models.dedup();
@@ -183,7 +180,7 @@ pub(super) fn mark_frontier(rows: &mut [PlannedRow], account: CostModel) -> bool
             let Some(estimate) = &row.estimate else {
                 continue;
             };
-            let each = if by_sample { row.samples() } else { 1.0 };
+            let each = if by_sample { row.samples as f64 } else { 1.0 };
             points.push((estimate.seconds / each, estimate.usd(account) / each));
             own.push(row);
         }

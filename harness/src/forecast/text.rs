@@ -8,14 +8,16 @@ use super::limits::{Boundary, Obstacle};
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
 use super::uncertainty::{Percentiles, Uncertainty};
-use crate::format::{bytes_in_column, number, usd};
+use crate::format::{bytes_in_column, count, number, usd};
 use crate::ui::table;
 
 /// The text of a forecast; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     let mut parts = vec![
+        (plan.answer.as_ref()).map_or_else(String::new, |answer| answer.text()),
         times_and_dollars(&plan.rows),
         legend(plan),
+        by_sample(plan),
         traffic_and_memory(&plan.rows),
         bills(&plan.rows, verbose),
     ];
@@ -113,6 +115,41 @@ fn legend(plan: &Forecast) -> String {
          seconds per worker and epoch; smallest MB: the smallest functions that have the memory and \
          the time",
         plan.account.as_str()
+    )
+}
+
+/// Returns the time and the price of a sample, which compare rows that train different
+/// numbers of them, and the part that evaluation has in the time.
+fn by_sample(plan: &Forecast) -> String {
+    let lines: Vec<_> = (plan.rows.iter())
+        .map(|row| {
+            let each = |of: fn(&Estimate) -> f64, scale: f64| {
+                figure(row, |e| number(of(e) * scale / row.samples as f64))
+            };
+            [
+                row.id.clone(),
+                count(row.samples as f64),
+                figure(row, |e| {
+                    (e.stage_seconds.detect_convergence).map_or("-".to_owned(), number)
+                }),
+                each(|e| e.seconds, 1e3),
+                each(|e| e.cost_paper_usd, 1e6),
+                each(|e| e.cost_full_usd, 1e6),
+            ]
+        })
+        .collect();
+    let heading = [
+        "work",
+        "samples",
+        "eval s",
+        "ms/sample",
+        "$ paper/M",
+        "$ full/M",
+    ];
+    format!(
+        "{}\nsamples: of all workers and epochs; eval: seconds per worker and epoch; $ per million \
+         samples",
+        table(heading, &lines)
     )
 }
 

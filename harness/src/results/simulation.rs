@@ -4,7 +4,7 @@ use epochcost_simulator::profile::{Client, ComputeOrigin, FittedTo, FunctionDevi
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
-use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, device};
+use crate::rows::{OwnModel, Row, STATED_BY_EXPERIMENT, Simulation, device};
 
 /// The name under which the costs of an experiment's own `models` are recorded.
 const OWN_MODELS: &str = "the experiment's own models";
@@ -159,7 +159,8 @@ impl ComputeUsed {
 
 fn known(simulation: &Simulation, row: &Row) -> Option<(ComputeUsed, String, ModelCost)> {
     let device = device(simulation, row);
-    if let Some(own) = &row.own_model {
+    let profiled = |own: &OwnModel| simulation.cost(&own.name, device, false).is_some();
+    if let Some(own) = row.own_model.as_ref().filter(|own| !profiled(own)) {
         let used = ComputeUsed {
             profile: OWN_MODELS.into(),
             origin: ComputeOrigin::Stated,

@@ -16,8 +16,9 @@ pub struct OwnModel {
     /// Batch-norm statistics: two for each normalised channel.
     #[serde(default)]
     pub statistics: usize,
-    /// Channels, height and width of one image.
-    pub input: [usize; 3],
+    /// Channels, height and width of one image; none where the data state their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<[usize; 3]>,
     /// Floating-point operations of a forward pass, a sample (a multiply-add
     /// is two).
     pub flops_per_sample: f64,
@@ -86,7 +87,7 @@ impl OwnModel {
         if self.parameters == 0 {
             return Some(("parameters", "a model without parameters".into()));
         }
-        if self.input.contains(&0) {
+        if self.input.is_some_and(|input| input.contains(&0)) {
             return Some(("input", "an image without pixels".into()));
         }
         let numbers = [

@@ -26,6 +26,7 @@ mod ledger;
 mod local_platform;
 mod models;
 mod out_of_the_page;
+mod own_models;
 mod plan;
 mod platform_names;
 mod profile;

@@ -158,7 +158,8 @@ fn a_plan_has_the_figures_of_a_simulated_run() {
 fn the_shipped_description_of_a_model_is_planned_and_valid() {
     let text = shipped("experiments/own-model.yaml");
     let plan = plan(&text, &[]);
-    assert_eq!(items(&plan, "rows").len(), 5);
+    // Those of the file, and one instance alone.
+    assert_eq!(items(&plan, "rows").len(), 6);
     for row in items(&plan, "rows") {
         assert_eq!(row["infeasible"], Value::Null, "{row:#}");
         assert!(
@@ -183,7 +184,15 @@ fn the_shipped_description_of_a_model_is_planned_and_valid() {
 #[test]
 fn a_described_model_is_planned_as_a_known_one() {
     let (parameters, statistics) = (3_217_226, 21_888);
-    let described = EXPERIMENT.replace("model: mobilenet", "model: mine")
+    // One instance alone is among the rows of either.
+    let alone = "  - {system: mirrored, name: alone, workers: 1}\n";
+    let experiment = EXPERIMENT.replace("systems: [", "systems:\n  - ");
+    let experiment = experiment.replace(", allreduce", "\n  - allreduce");
+    let experiment =
+        experiment.replace(", mlless, scatterreduce", "\n  - mlless\n  - scatterreduce");
+    let experiment = experiment.replace(", gpu_baseline]", "\n  - gpu_baseline") + alone;
+    // A model that is only described is evaluated where that is asked for.
+    let described = experiment.replace("model: mobilenet", "model: mine\nevaluate: last")
         + &format!(
             "models:\n  - {{name: mine, parameters: {parameters}, statistics: {statistics}, \
              input: [3, 32, 32], flops_per_sample: 1.0e+8, activation_bytes_per_sample: 1048576, \
@@ -203,11 +212,12 @@ fn a_described_model_is_planned_as_a_known_one() {
         cost("cpu", 1e8 / 2e10),
         cost("cuda", 1e8 / 2e12)
     );
-    let directory = directory(EXPERIMENT);
+    let directory = directory(&experiment);
     fs::write(directory.path().join("same.yaml"), profile).unwrap();
     let text = plan_in(directory.path(), &["--compute", "./same.yaml", "--json"]);
     let known: Value = serde_json::from_str(&text).unwrap();
     let described = plan(&described, &[]);
+    assert_eq!(items(&described, "rows").len(), items(&known, "rows").len());
     for (described, known) in items(&described, "rows").iter().zip(items(&known, "rows")) {
         assert_eq!(described["model"], "mine");
         assert_eq!(described["estimate"], known["estimate"], "{}", known["id"]);

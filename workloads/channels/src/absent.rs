@@ -1,10 +1,10 @@
-//! The queue of deployments without a queue.
+//! The queue and the links of deployments without them.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{ChannelError, Payload, Queue, Result};
+use crate::{ChannelError, Links, Payload, Queue, Result};
 
 /// Stand-in for the queue of a deployment that has none: every operation is refused.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,5 +46,37 @@ impl Queue for AbsentQueue {
 
     async fn purge(&self, queue: &str) -> Result<()> {
         absent("purge", queue)
+    }
+}
+
+/// Stand-in for the links of a deployment whose workers cannot reach each other: every
+/// operation is refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AbsentLinks;
+
+fn unlinked<T>(operation: &str) -> Result<T> {
+    Err(ChannelError::Refused {
+        service: "a link between workers",
+        operation: operation.to_owned(),
+        reason: "the workers of this deployment cannot reach each other".into(),
+    })
+}
+
+#[async_trait]
+impl Links for AbsentLinks {
+    async fn listen(&self, _: usize) -> Result<String> {
+        unlinked("listening")
+    }
+
+    async fn connect(&self, _: usize, _: usize, _: &str) -> Result<()> {
+        unlinked("connecting")
+    }
+
+    async fn send(&self, _: usize, _: usize, _: Payload) -> Result<()> {
+        unlinked("sending")
+    }
+
+    async fn receive(&self, _: usize, _: usize) -> Result<Payload> {
+        unlinked("receiving")
     }
 }

@@ -54,6 +54,17 @@ pub enum ChannelError {
     Kernel(KernelError),
 }
 
+impl ChannelError {
+    /// Returns the error of a link to a worker that is not connected, or no longer.
+    pub(crate) fn closed(rank: usize) -> Self {
+        Self::Unreachable {
+            service: "a link between workers",
+            endpoint: format!("worker {rank}"),
+            reason: "it is not connected, or has ended".into(),
+        }
+    }
+}
+
 impl From<KernelError> for ChannelError {
     fn from(error: KernelError) -> Self {
         Self::Kernel(error)

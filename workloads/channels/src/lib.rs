@@ -24,7 +24,7 @@ pub mod shaped;
 mod stash;
 mod traits;
 
-pub use absent::AbsentQueue;
+pub use absent::{AbsentLinks, AbsentQueue};
 pub use endpoint::{Endpoint, Scheme};
 pub use epochcost_tensor_commands::{RobustMean, RobustRule, SgdStep, robust_mean};
 pub use error::ChannelError;
@@ -32,7 +32,7 @@ pub use metered::{Meter, Traffic};
 pub use payload::Payload;
 pub use scope::Scope;
 pub use shaped::{LatencyMs, Link, NetworkShape, Shaped};
-pub use traits::{ListPage, ObjectStore, Queue, TensorStore};
+pub use traits::{Links, ListPage, ObjectStore, Queue, TensorStore};
 
 /// Result of a channel operation.
 pub type Result<T, E = ChannelError> = std::result::Result<T, E>;

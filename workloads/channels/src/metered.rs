@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore};
+use crate::{
+    Links, ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore,
+};
 
 /// Traffic over channels: requests, messages and payload bytes.
 ///
@@ -304,6 +306,32 @@ impl Queue for Metered<dyn Queue> {
         self.channel.purge(queue).await?;
         self.meter.count(|t| t.polls += 1);
         Ok(())
+    }
+}
+
+/// Messages over links are counted as those of a queue are: one each when it is sent and
+/// when it is received.
+#[async_trait]
+impl Links for Metered<dyn Links> {
+    async fn listen(&self, rank: usize) -> Result<String> {
+        self.channel.listen(rank).await
+    }
+
+    async fn connect(&self, rank: usize, to: usize, address: &str) -> Result<()> {
+        self.channel.connect(rank, to, address).await
+    }
+
+    async fn send(&self, rank: usize, to: usize, message: Payload) -> Result<()> {
+        let bytes = message.len();
+        self.channel.send(rank, to, message).await?;
+        self.meter.up(|t| t.messages += 1, bytes);
+        Ok(())
+    }
+
+    async fn receive(&self, rank: usize, from: usize) -> Result<Payload> {
+        let message = self.channel.receive(rank, from).await?;
+        self.meter.received(Some(&message));
+        Ok(message)
     }
 }
 

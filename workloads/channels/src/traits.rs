@@ -78,6 +78,22 @@ pub trait TensorStore: Send + Sync {
     async fn ping(&self) -> Result<()>;
 }
 
+/// Connections between the workers of a trial, which talk to each other without a service.
+///
+/// Every worker is named by its rank; messages from one worker to another arrive in order.
+#[async_trait]
+pub trait Links: Send + Sync {
+    /// Makes worker `rank`, which is this one, reachable; returns the address at which.
+    async fn listen(&self, rank: usize) -> Result<String>;
+    /// Connects worker `rank` to the worker `to`, which listens at `address`.
+    async fn connect(&self, rank: usize, to: usize, address: &str) -> Result<()>;
+    /// Sends `message` from worker `rank` to the worker `to`, to which it is connected.
+    async fn send(&self, rank: usize, to: usize, message: Payload) -> Result<()>;
+    /// Takes the oldest message of worker `from` to worker `rank`, and waits for it; an
+    /// error once that worker is gone.
+    async fn receive(&self, rank: usize, from: usize) -> Result<Payload>;
+}
+
 /// A message queue with fan-out.
 #[async_trait]
 pub trait Queue: Send + Sync {

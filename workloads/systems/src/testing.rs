@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
+use epochcost_channels::memory::{MemoryLinks, MemoryObjects, MemoryQueue, MemoryTensors};
 use epochcost_channels::{Payload, TensorStore, Traffic};
 use epochcost_datasets::partition;
 use epochcost_kernels::hash;
@@ -238,6 +238,7 @@ async fn run_whole(
         objects: Arc::new(MemoryObjects::default()),
         tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
         queue: Arc::new(MemoryQueue::default()),
+        links: Arc::new(MemoryLinks::default()),
     };
     store_data(job, data, system.bind(job)?.data_layout(), &channels).await?;
     let (requests, follow_ups) = requests();

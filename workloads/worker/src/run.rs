@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use epochcost_channels::client::{claim, open_objects, open_queue, open_tensors};
+use epochcost_channels::client::{TcpLinks, claim, open_objects, open_queue, open_tensors};
 use epochcost_channels::{
-    AbsentQueue, Link, NetworkShape, ObjectStore, Queue, Shaped, TensorStore,
+    AbsentLinks, AbsentQueue, Link, Links, NetworkShape, ObjectStore, Queue, Shaped, TensorStore,
 };
 use epochcost_models::GpuWatch;
 use epochcost_systems::{
@@ -184,12 +184,18 @@ async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
         Some(endpoint) => open_queue(endpoint, scope, &objects).await?,
         None => Arc::new(AbsentQueue),
     };
+    // On AWS no rule lets workers reach each other: systems that need it are refused there.
+    let links: Arc<dyn Links> = match environment.platform {
+        Platform::Local(_) => Arc::new(TcpLinks::new("127.0.0.1")),
+        Platform::Aws(_) => Arc::new(AbsentLinks),
+    };
     Ok(match &environment.network {
-        Some(shape) => shaped(shape, objects, tensors, queue),
+        Some(shape) => shaped(shape, objects, tensors, queue, links),
         None => Channels {
             objects,
             tensors: Arc::new(tensors),
             queue,
+            links,
         },
     })
 }
@@ -200,6 +206,7 @@ fn shaped(
     objects: Arc<dyn ObjectStore>,
     tensors: Vec<Arc<dyn TensorStore>>,
     queue: Arc<dyn Queue>,
+    links: Arc<dyn Links>,
 ) -> Channels {
     let (link, latency) = (Link::new(shape), shape.latency_ms);
     let tensors: Vec<Arc<dyn TensorStore>> = tensors
@@ -211,6 +218,8 @@ fn shaped(
     Channels {
         objects: Arc::new(Shaped::new(objects, link.clone(), latency.objects)),
         tensors: Arc::new(tensors),
-        queue: Arc::new(Shaped::new(queue, link, latency.queue)),
+        queue: Arc::new(Shaped::new(queue, link.clone(), latency.queue)),
+        // Workers are as far from each other as from a tensor store.
+        links: Arc::new(Shaped::new(links, link, latency.tensors)),
     }
 }

@@ -77,6 +77,19 @@ fn the_smoke_experiment_trains_on_aws_as_it_does_here() {
     };
     let directory = tempfile::tempdir().unwrap();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/smoke.yaml");
+    let whole = std::fs::read_to_string(file).unwrap();
+    let file = directory.path().join("smoke.yaml").display().to_string();
+    // No rule of the network lets workers on AWS connect to each other.
+    std::fs::write(&file, &whole).unwrap();
+    let refused = cloud.run(
+        directory.path(),
+        &["run", &file, "--platform", "aws", "--yes"],
+    );
+    assert_eq!(refused.status.code(), Some(2), "{}", printed(&refused));
+    assert!(printed(&refused).contains("connect to each other"));
+    let others = whole.lines().filter(|line| !line.contains("ring"));
+    std::fs::write(&file, others.collect::<Vec<_>>().join("\n")).unwrap();
+    let file = file.as_str();
     let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
     for (platform, out) in [("local", &local), ("aws", &aws)] {
         let out = out.display().to_string();

@@ -282,8 +282,17 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
     let read = objects.gets + objects.missed_gets;
     ledger.charge("s3_get", read as f64 + paced(gets))?;
     ledger.charge("s3_delete", objects.deletes as f64)?;
-    let gb = objects.bytes_up as f64 / f64::from(1 << 30);
-    ledger.charge("s3_gb_month", gb * usage.wall_s / MONTH_S)
+    let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    // S3 Standard moves bytes within a region for nothing; other stores have a price.
+    for (dimension, bytes) in [
+        ("s3_upload_gb", objects.bytes_up),
+        ("s3_retrieval_gb", objects.bytes_down),
+    ] {
+        if ledger.book.price(dimension).is_ok() {
+            ledger.charge(dimension, gb(bytes))?;
+        }
+    }
+    ledger.charge("s3_gb_month", gb(objects.bytes_up) * usage.wall_s / MONTH_S)
 }
 
 /// Charges SQS by the request, a RabbitMQ broker by the hour.

@@ -99,7 +99,8 @@ impl Sim {
     pub fn cost(&self, row: &Row) -> Result<ModelCost, PlatformError> {
         let device = device(&self.simulation, row);
         if let Some(own) = &row.own_model {
-            return Ok(own.cost(device));
+            let profiled = self.simulation.cost(&own.name, device, false);
+            return Ok(profiled.map_or_else(|| own.cost(device), |(_, cost)| cost.clone()));
         }
         let known = self
             .simulation

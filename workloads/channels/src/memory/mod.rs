@@ -5,10 +5,12 @@
 
 pub(crate) mod compute;
 mod key_locks;
+mod links;
 mod objects;
 mod queue;
 mod tensors;
 
+pub use links::MemoryLinks;
 pub use objects::MemoryObjects;
 pub(crate) use objects::{PAGE_KEYS, StoredObject, check_delete, check_range, cut};
 pub use queue::MemoryQueue;

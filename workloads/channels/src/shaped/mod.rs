@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore};
+use crate::{
+    Links, ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore,
+};
 
 /// Longest turn of a transfer on a link that others wait for.
 const TURN: Duration = Duration::from_millis(10);
@@ -268,6 +270,31 @@ impl TensorStore for Shaped<dyn TensorStore> {
     async fn ping(&self) -> Result<()> {
         self.reach().await;
         self.channel.ping().await
+    }
+}
+
+/// A message takes its latency and its time on the sender's link on its way, and its time
+/// on the receiver's link when it is taken.
+#[async_trait]
+impl Links for Shaped<dyn Links> {
+    async fn listen(&self, rank: usize) -> Result<String> {
+        self.channel.listen(rank).await
+    }
+
+    async fn connect(&self, rank: usize, to: usize, address: &str) -> Result<()> {
+        self.reach().await;
+        self.channel.connect(rank, to, address).await
+    }
+
+    async fn send(&self, rank: usize, to: usize, message: Payload) -> Result<()> {
+        self.send(message.len()).await;
+        self.channel.send(rank, to, message).await
+    }
+
+    async fn receive(&self, rank: usize, from: usize) -> Result<Payload> {
+        let message = self.channel.receive(rank, from).await?;
+        self.link.down(message.len()).await;
+        Ok(message)
     }
 }
 

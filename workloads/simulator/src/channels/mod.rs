@@ -1,6 +1,7 @@
 //! Channels whose requests take virtual time: a station's latency and share of
 //! bandwidth around stores in memory.
 
+mod links;
 mod objects;
 mod queue;
 mod tensors;
@@ -12,6 +13,7 @@ use epochcost_systems::{Channels, TensorStores};
 
 use crate::services::Tensors;
 use crate::station::Station;
+use links::SimLinks;
 use objects::SimObjects;
 use queue::SimQueue;
 use tensors::SimTensors;
@@ -27,6 +29,9 @@ pub(crate) fn channels(station: &Arc<Station>) -> Channels {
         }),
         queue: Arc::new(SimQueue {
             queues: services.queues.clone(),
+            station: station.clone(),
+        }),
+        links: Arc::new(SimLinks {
             station: station.clone(),
         }),
     }

@@ -197,6 +197,28 @@ impl Station {
             self.engine.until(self.engine.now() + latency).await;
         }
     }
+
+    /// Sends a message of `bytes` to another station: the latency of a request between
+    /// instances, which is that of one to a tensor store, and the time of the bytes on
+    /// this station's network, whose other direction is free.
+    pub(crate) async fn link(&self, bytes: u64) {
+        self.settle().await;
+        let model = self
+            .services
+            .tensors
+            .first()
+            .map(|store| &store.model.service);
+        let core_s = |of: fn(&ServiceModel<f64>) -> f64| model.map_or(0.0, of);
+        if let Some(host) = &self.host {
+            let per_byte = core_s(|service| service.host_core_s_per_byte);
+            let used = core_s(|service| service.host_core_s_per_request);
+            let used = used + bytes as f64 * per_byte;
+            host.consume(used, self.vcpus.min(1.0)).await;
+        }
+        let latency_s = core_s(|service| service.request_latency_s);
+        let seconds = latency_s + bytes as f64 / self.bytes_per_s;
+        self.engine.seconds(seconds).await;
+    }
 }
 
 #[async_trait]

@@ -60,6 +60,7 @@ fn the_other_systems_and_the_tuned_arms_move_what_they_state() {
         ("lambdaml_async", json!({})),
         ("kubeml", json!({"document_samples": 4, "k": 1})),
         ("mirrored", json!({})),
+        ("ring", json!({})),
     ];
     let by_name = json!({"over": "objects"});
     let first = SYSTEMS.map(|system| (system, json!({})));

@@ -113,6 +113,8 @@ pub struct Deployment {
     pub machines: Machines,
     /// Database hosts that it rents, where it uses a tensor store.
     pub tensor_store_hosts: Machines,
+    /// Whether its workers talk to each other over connections of their own.
+    pub has_links: bool,
     /// The queue that it is paid for by, where it uses one.
     pub queue_service: QueueService,
     /// The cost formula of its paper.
@@ -133,6 +135,7 @@ impl Deployment {
             device: Device::Cpu,
             machines: Machines::PerWorker,
             tensor_store_hosts: Machines::Shared,
+            has_links: false,
             queue_service: QueueService::RabbitMq,
             paper_account: PaperAccount::Comparison,
             polls_by_listing: false,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::metered::Metered;
-use epochcost_channels::{Meter, ObjectStore, Payload, Queue, TensorStore};
+use epochcost_channels::{Links, Meter, ObjectStore, Payload, Queue, TensorStore};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::contract::attack;
@@ -186,6 +186,9 @@ pub struct Channels {
     pub tensors: Arc<dyn TensorStores>,
     /// The queue.
     pub queue: Arc<dyn Queue>,
+    /// Connections between workers, where a system's deployment has them. Their messages
+    /// are metered as the queue's.
+    pub links: Arc<dyn Links>,
 }
 
 #[derive(Clone, Default)]
@@ -201,6 +204,8 @@ impl Meters {
             Arc::new(Metered::new(channels.objects.clone(), self.objects.clone()));
         let queue: Arc<dyn Queue> =
             Arc::new(Metered::new(channels.queue.clone(), self.queue.clone()));
+        let links: Arc<dyn Links> =
+            Arc::new(Metered::new(channels.links.clone(), self.queue.clone()));
         let tensors = Arc::new(MeteredStores {
             stores: channels.tensors.clone(),
             meter: self.tensors.clone(),
@@ -209,6 +214,7 @@ impl Meters {
             objects,
             tensors,
             queue,
+            links,
         }
     }
 

@@ -20,5 +20,6 @@ pub mod mlless;
 pub mod p2p;
 pub mod p2p_lambda;
 pub(crate) mod registry;
+pub(crate) mod ring;
 pub(crate) mod scatterreduce;
 pub mod spirt;

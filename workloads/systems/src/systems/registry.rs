@@ -16,6 +16,7 @@ pub fn systems() -> &'static [&'static dyn System] {
         &super::lambdaml::Asynchronous,
         &super::kubeml::KubeMl,
         &super::mirrored::Mirrored,
+        &super::ring::Ring,
     ]
 }
 

@@ -7,6 +7,7 @@ mod layers;
 mod membership;
 mod mlless;
 mod p2p;
+mod ring;
 mod robust;
 mod spirt;
 mod synchronous;

@@ -7,7 +7,7 @@ use epochcost_systems::testing::{self, SIZES};
 use epochcost_systems::{Evaluate, Fidelity, Job, Record, SystemError, find};
 use serde_json::{Map, Value, json};
 
-const SYSTEMS: [(&str, Fidelity); 12] = [
+const SYSTEMS: [(&str, Fidelity); 13] = [
     ("allreduce", Fidelity::Paper),
     ("scatterreduce", Fidelity::Tuned),
     ("gpu_baseline", Fidelity::Paper),
@@ -16,6 +16,7 @@ const SYSTEMS: [(&str, Fidelity); 12] = [
     ("lambdaml_async", Fidelity::Paper),
     ("kubeml", Fidelity::Paper),
     ("mirrored", Fidelity::Paper),
+    ("ring", Fidelity::Paper),
     ("spirt", Fidelity::Paper),
     ("spirt", Fidelity::Tuned),
     ("p2p", Fidelity::Paper),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::TensorStore;
-use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
+use epochcost_channels::memory::{MemoryLinks, MemoryObjects, MemoryQueue};
 use epochcost_systems::testing;
 use epochcost_systems::{
     Batch, Channels, Clock, Compute, ComputeHook, DATASET_BUCKET, DriveError, Evaluate,
@@ -77,6 +77,7 @@ pub(crate) async fn channels(job: &Job) -> Channels {
         objects: Arc::new(MemoryObjects::default()),
         tensors: Arc::new(Vec::<Arc<dyn TensorStore>>::new()),
         queue: Arc::new(MemoryQueue::default()),
+        links: Arc::new(MemoryLinks::default()),
     };
     let share = job.batches_per_worker * job.batch_size;
     for rank in 0..job.workers {

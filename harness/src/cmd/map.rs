@@ -1,0 +1,52 @@
+//! `map`: where training is cheapest, and where it is fastest.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::forecast::{Goal, MapRequest, map};
+use crate::ui::Output;
+
+/// `map`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Time within which a training must end (90min, 2h).
+    #[arg(long, value_name = "TIME", default_value = "2h")]
+    deadline: String,
+    /// Most that a training may cost (5usd).
+    #[arg(long, value_name = "USD")]
+    budget: Option<String>,
+    /// Samples of a training.
+    #[arg(long, value_name = "N", default_value = "50000",
+          value_parser = clap::value_parser!(u64).range(128..))]
+    samples: u64,
+    /// A place to compare, by name or file; more than once, several. By default all that
+    /// docs/PLACES.md lists.
+    #[arg(long, value_name = "NAME|FILE")]
+    place: Vec<String>,
+    /// Where to write the picture.
+    #[arg(long, value_name = "FILE.svg", default_value = "map.svg")]
+    out: PathBuf,
+}
+
+/// Writes the map as a picture, and prints what it shows.
+///
+/// # Errors
+/// When an option or a place cannot be used, or the picture cannot be written.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let goal = Goal::parse(Some(&args.deadline), args.budget.as_deref())?;
+    let drawn = map(&MapRequest {
+        places: &args.place,
+        goal: goal.unwrap_or_default(),
+        samples: args.samples,
+        cells: None,
+    })?;
+    std::fs::write(&args.out, drawn.svg()).map_err(|source| Error::Io {
+        doing: format!("write {}", args.out.display()),
+        source,
+    })?;
+    output.message(format_args!("wrote {}", args.out.display()));
+    output.text(drawn.sentences.join("\n"));
+    output.json(&drawn);
+    Ok(Exit::Done)
+}

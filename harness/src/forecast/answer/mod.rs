@@ -1,0 +1,355 @@
+//! Where to train: the setting that meets a goal best, of all systems, numbers of
+//! workers, memory sizes, fidelities and places.
+//!
+//! Every setting is simulated with few mini-batches, which are carried on to the whole;
+//! the best is then simulated whole until one of them stays the best. Draws of all that
+//! has a range say how far the answer holds.
+
+mod bench;
+mod even;
+mod goal;
+mod points;
+mod ranges;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use epochcost_systems::Host;
+use serde::Serialize;
+
+pub(super) use self::bench::{Bench, Point};
+use self::bench::{Figures, Found};
+use self::even::BreakEven;
+pub use self::goal::Goal;
+pub(super) use self::goal::Price;
+pub(super) use self::points::points;
+use self::ranges::Range;
+pub(super) use self::text::describe;
+use super::places::{self, Draw, Site};
+use super::{Request, alone, frontier, parallel};
+use crate::cost::PriceBook;
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::rows::Simulation;
+use crate::ui::Output;
+
+/// Settings of the frontier that are shown at most.
+const MOST_SHOWN: usize = 12;
+
+/// Where to train, and what would change that.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    /// What was asked for.
+    goal: Goal,
+    /// Samples that are trained.
+    samples: usize,
+    /// Settings that were simulated.
+    searched: usize,
+    /// Settings among them that are possible.
+    possible: usize,
+    /// The best that meets the goal; null if nothing does.
+    answer: Option<Choice>,
+    /// The best of another system, host or place.
+    runner_up: Option<Choice>,
+    /// The plain alternative: one GPU alone.
+    plain: Option<Choice>,
+    /// The best on functions, and the best on instances.
+    functions: Option<Choice>,
+    instances: Option<Choice>,
+    /// What is nearest, where nothing meets the goal.
+    nearest: Vec<Choice>,
+    /// What would change the answer.
+    break_evens: Vec<BreakEven>,
+    /// Settings that nothing is both faster and cheaper than.
+    frontier: Vec<Choice>,
+    /// The answer in sentences.
+    sentences: Vec<String>,
+}
+
+/// One setting with its figures.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Choice {
+    /// The setting in words.
+    what: String,
+    system: String,
+    fidelity: epochcost_systems::Fidelity,
+    workers: usize,
+    /// Memory of its functions; null on instances.
+    memory_mb: Option<u32>,
+    place: String,
+    /// Optimizer steps of a worker: fewer, larger ones may learn less.
+    batches_per_worker: usize,
+    #[serde(flatten)]
+    price: Price,
+    /// Whether the whole was simulated; otherwise it is carried on from its first steps.
+    is_whole: bool,
+    /// The 5th and 95th percentile over draws of all ranges; null if it was not drawn.
+    seconds_range: Option<Range>,
+    usd_range: Option<Range>,
+    /// Whether it beats the answer in more than a twentieth of the draws.
+    is_tie: bool,
+    /// Position among the points.
+    #[serde(skip)]
+    index: usize,
+}
+
+/// Everything that was searched.
+struct Searched<'a> {
+    bench: Bench<'a>,
+    points: Vec<Point>,
+    found: Vec<Found>,
+}
+
+/// Returns where to train an experiment's model under a goal.
+///
+/// # Errors
+/// When the experiment trains several models, a place cannot be used, or something has no
+/// price.
+pub(super) fn answer(
+    request: &Request<'_>,
+    goal: Goal,
+    experiment: &Experiment,
+    stands: &Simulation,
+    prices: &PriceBook,
+    output: Output,
+) -> Result<Answer, Error> {
+    let sites = places::sites(request.places)?;
+    let points = points::points(experiment, &sites)?;
+    output.message(format_args!(
+        "searching {} settings at {} places",
+        points.len(),
+        sites.len()
+    ));
+    let bench = Bench {
+        sites: &sites,
+        stands,
+        prices,
+        account: request.account,
+    };
+    let mut searched = Searched::of(bench, points)?;
+    let all = searched.fits(|_| true);
+    let best = searched.settle(goal, &all)?;
+    let seed = request.sampling.map_or(42, |sampling| sampling.seed);
+    Answer::of(&mut searched, goal, best, seed)
+}
+
+impl<'a> Searched<'a> {
+    /// Simulates every point with few mini-batches.
+    fn of(bench: Bench<'a>, points: Vec<Point>) -> Result<Self, Error> {
+        let found = parallel::map(&points, |point| bench.short(point, Draw(None)));
+        let found = found.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self {
+            bench,
+            points,
+            found,
+        })
+    }
+
+    fn prices(&self) -> Vec<Option<Price>> {
+        let price = |found: &Found| found.as_ref().ok().map(|figures| figures.price);
+        self.found.iter().map(price).collect()
+    }
+
+    /// Returns the best of the points that `fits` marks, once its figures are those of the
+    /// whole training.
+    fn settle(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+        loop {
+            let Some(best) = goal.best(&self.prices(), |place| fits[place]) else {
+                return Ok(None);
+            };
+            let Ok(short) = self.found[best].clone() else {
+                return Ok(None);
+            };
+            let settled = self.bench.settled(&self.points[best], &short)?;
+            let is_same = settled == self.found[best];
+            self.found[best] = settled;
+            if is_same {
+                return Ok(Some(best));
+            }
+        }
+    }
+
+    /// Returns for each point whether `of` holds.
+    fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
+        self.points.iter().map(of).collect()
+    }
+
+    fn site(&self, point: &Point) -> &Site {
+        &self.bench.sites[point.site]
+    }
+
+    fn host(&self, point: &Point) -> Host {
+        self.site(point).place.host
+    }
+
+    /// Returns whether a point is one machine with one GPU and nothing to exchange with.
+    fn is_plain(&self, point: &Point) -> bool {
+        let site = self.site(point);
+        alone::is_alone(&point.row) && site.device() == epochcost_systems::Device::Cuda
+    }
+
+    fn choice(&self, index: usize) -> Option<Choice> {
+        let point = &self.points[index];
+        let figures: &Figures = self.found[index].as_ref().ok()?;
+        let job = &point.row.job;
+        let on_functions = self.host(point) == Host::Function;
+        Some(Choice {
+            what: text::describe(point, self.site(point)),
+            system: job.system.clone(),
+            fidelity: job.fidelity,
+            workers: job.workers,
+            memory_mb: on_functions.then_some(point.row.memory_mb),
+            place: self.site(point).place.name.clone(),
+            batches_per_worker: job.batches_per_worker,
+            price: figures.price,
+            is_whole: figures.is_whole,
+            seconds_range: None,
+            usd_range: None,
+            is_tie: false,
+            index,
+        })
+    }
+
+    /// Returns the points on the frontier of seconds and dollars, cheapest first.
+    fn frontier(&self) -> Vec<usize> {
+        let known: Vec<(usize, Price)> = (self.prices().into_iter().enumerate())
+            .filter_map(|(index, price)| Some((index, price?)))
+            .collect();
+        let pairs: Vec<(f64, f64)> = known.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
+        let on = frontier::frontier(&pairs);
+        let mut kept: Vec<_> = known.iter().zip(on).filter(|(_, on)| *on).collect();
+        kept.sort_by(|((_, a), _), ((_, b), _)| a.usd.total_cmp(&b.usd));
+        kept.into_iter().map(|((index, _), _)| *index).collect()
+    }
+}
+
+impl Answer {
+    fn of(
+        searched: &mut Searched<'_>,
+        goal: Goal,
+        best: Option<usize>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        // The alternatives; the plain one and the two hosts whether they meet the goal or not.
+        let runner_up = match best {
+            None => None,
+            Some(best) => {
+                let used = searched.points[best].clone();
+                let others = searched.fits(|point| !is_like(&used, point));
+                searched.settle(goal, &others)?
+            }
+        };
+        let any = Goal {
+            deadline_s: goal.deadline_s.map(|_| f64::INFINITY),
+            budget_usd: goal.budget_usd.map(|_| f64::INFINITY),
+        };
+        let kind = |searched: &mut Searched<'_>, wanted: Wanted| {
+            let fits = searched.fits(|point| wanted.takes(searched, point));
+            searched.best_of(goal, any, &fits)
+        };
+        let plain = kind(searched, Wanted::Plain)?;
+        let functions = kind(searched, Wanted::On(Host::Function))?;
+        let instances = kind(searched, Wanted::On(Host::Instance))?;
+        let nearest = match best {
+            Some(_) => Vec::new(),
+            None => searched.nearest(goal),
+        };
+        // The frontier, and how far all of it holds.
+        let mut shown = searched.frontier();
+        shown.truncate(MOST_SHOWN);
+        let named = [best, runner_up, plain, functions, instances];
+        let mut drawn: Vec<usize> = named.into_iter().flatten().collect();
+        drawn.extend(shown.iter().chain(&nearest));
+        drawn.sort_unstable();
+        drawn.dedup();
+        let draws = ranges::draws(searched, &drawn, seed)?;
+        let order = if best.is_some() { goal } else { any };
+        let choice = |index: usize| {
+            let choice = searched.choice(index)?;
+            Some(draws.mark(choice, best, order))
+        };
+        let break_evens = even::break_evens(searched, functions, instances)?;
+        let mut answer = Self {
+            goal,
+            samples: (searched
+                .points
+                .iter()
+                .map(|p| super::work::samples(&p.row.job)))
+            .min()
+            .unwrap_or(0),
+            searched: searched.points.len(),
+            possible: searched.found.iter().filter(|found| found.is_ok()).count(),
+            answer: best.and_then(choice),
+            runner_up: runner_up.and_then(choice),
+            plain: plain.and_then(choice),
+            functions: functions.and_then(choice),
+            instances: instances.and_then(choice),
+            nearest: nearest.into_iter().filter_map(choice).collect(),
+            break_evens,
+            frontier: shown.into_iter().filter_map(choice).collect(),
+            sentences: Vec::new(),
+        };
+        answer.sentences = text::sentences(&answer);
+        Ok(answer)
+    }
+
+    /// Returns the answer for people: its sentences, and the frontier.
+    pub(super) fn text(&self) -> String {
+        text::of(self)
+    }
+}
+
+/// A kind of setting whose best one is named.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Plain,
+    On(Host),
+}
+
+impl Wanted {
+    fn takes(self, searched: &Searched<'_>, point: &Point) -> bool {
+        match self {
+            Self::Plain => searched.is_plain(point),
+            Self::On(host) => searched.host(point) == host,
+        }
+    }
+}
+
+/// Returns whether two points differ only in what is tuned: workers, memory, fidelity.
+fn is_like(a: &Point, b: &Point) -> bool {
+    a.site == b.site && a.row.job.system == b.row.job.system
+}
+
+impl Searched<'_> {
+    /// Returns the best of some points: one that meets the goal, or else the best of all.
+    fn best_of(&mut self, goal: Goal, any: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+        match self.settle(goal, fits)? {
+            Some(best) => Ok(Some(best)),
+            None => self.settle(any, fits),
+        }
+    }
+
+    /// Returns what is nearest to a goal that nothing meets: the cheapest in time, the
+    /// fastest in the budget, or the fastest and the cheapest of all.
+    fn nearest(&self, goal: Goal) -> Vec<usize> {
+        let prices = self.prices();
+        let least = |fits: &dyn Fn(Price) -> bool, by: fn(Price) -> f64| {
+            let known = prices.iter().enumerate();
+            let known = known.filter_map(|(index, price)| Some((index, (*price)?)));
+            let fitting = known.filter(|(_, price)| fits(*price));
+            let least = fitting.min_by(|(_, a), (_, b)| by(*a).total_cmp(&by(*b)));
+            least.map(|(index, _)| index)
+        };
+        let in_time = least(&|price| goal.in_time(price), |price| price.usd);
+        let in_budget = least(&|price| goal.in_budget(price), |price| price.seconds);
+        let mut nearest: Vec<usize> = [in_time, in_budget].into_iter().flatten().collect();
+        if nearest.is_empty() {
+            let fastest = least(&|_| true, |price| price.seconds);
+            let cheapest = least(&|_| true, |price| price.usd);
+            nearest.extend([fastest, cheapest].into_iter().flatten());
+        }
+        nearest.dedup();
+        nearest
+    }
+}

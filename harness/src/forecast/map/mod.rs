@@ -1,0 +1,399 @@
+//! A map of where training is cheapest, and where it is fastest: by the size of a model
+//! and the operations of a sample, under a deadline.
+
+mod svg;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use epochcost_systems::{Fidelity, Host, find_model};
+use serde::Serialize;
+
+use super::answer::{Bench, Goal, Point, Price, describe, points};
+use super::places::{Draw, Site, sites};
+use super::{alone, parallel};
+use crate::cost::{CostModel, PriceBook};
+use crate::error::Error;
+use crate::experiment::{Document, Experiment, Options};
+use crate::platform::simulator;
+use crate::results::{ResultsError, SchemaVersion};
+use crate::rows::{OwnModel, Simulation};
+
+/// Version of the format of a map.
+const MAP_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+
+/// Trainable scalars of the columns: steps of half an order of magnitude.
+const PARAMETERS: [f64; 9] = [1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9];
+
+/// Operations of a forward pass of the rows.
+const OPERATIONS: [f64; 9] = [1e5, 1e6, 1e7, 3e7, 1e8, 3e8, 1e9, 1e10, 1e11];
+
+/// Numbers of workers that the map tries: it compares kinds of places, and is no search.
+const WORKERS: [usize; 3] = [4, 8, 16];
+
+/// Memory sizes of functions that the map tries, MB.
+const MEMORY_MB: [u32; 3] = [1769, 10_240, 16_384];
+
+/// Draws by which a cell counts as certain.
+const DRAWS: u64 = 10;
+
+/// Operations per second that a described model reaches on the reference GPU.
+const REFERENCE_FLOPS_PER_S: f64 = 2.7e12;
+
+/// Models of the papers, which are drawn as points.
+const MODELS: [&str; 6] = [
+    "squeezenet1_1",
+    "mobilenet_v3_small",
+    "mobilenet",
+    "resnet18",
+    "resnet50",
+    "vgg11",
+];
+
+/// What a map is about.
+#[derive(Clone, Debug)]
+pub struct MapRequest<'a> {
+    /// Places, by name or file; all shipped ones if empty.
+    pub places: &'a [String],
+    /// Deadline, and budget if there is one.
+    pub goal: Goal,
+    /// Samples of the whole training.
+    pub samples: u64,
+    /// Cells of the map along each side at most; all without it.
+    pub cells: Option<usize>,
+}
+
+/// Kind of a place and system, which decides a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Functions that exchange over a store.
+    Functions,
+    /// One machine alone, with one GPU or with none.
+    OneMachine,
+    /// One machine alone with several GPUs.
+    SeveralGpus,
+    /// Several machines that exchange over the network.
+    Ring,
+}
+
+/// The best setting of a cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Best {
+    /// What it is.
+    pub kind: Kind,
+    /// The setting in words.
+    pub what: String,
+    /// Name of the place.
+    pub place: String,
+    /// Seconds of the whole.
+    pub seconds: f64,
+    /// US dollars of the whole.
+    pub usd: f64,
+    /// Whether another kind is the best in a draw of the ranges.
+    pub is_uncertain: bool,
+}
+
+/// A model size and an amount of compute.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Trainable scalars.
+    pub parameters: f64,
+    /// Operations of a forward pass of a sample.
+    pub flops_per_sample: f64,
+    /// The cheapest in time; null if nothing is.
+    pub cheapest: Option<Best>,
+    /// The fastest; null if nothing is possible.
+    pub fastest: Option<Best>,
+}
+
+/// A model of the papers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mark {
+    /// Name of the model.
+    pub model: String,
+    /// Trainable scalars.
+    pub parameters: f64,
+    /// Operations that take as long as its step on the reference GPU.
+    pub flops_per_sample: f64,
+}
+
+/// The map.
+#[derive(Clone, Debug, Serialize)]
+pub struct Map {
+    schema_version: SchemaVersion,
+    /// Deadline and budget.
+    pub goal: Goal,
+    /// Samples of the whole training.
+    pub samples: u64,
+    /// Trainable scalars of the columns.
+    pub parameters: Vec<f64>,
+    /// Operations of a sample of the rows.
+    pub operations: Vec<f64>,
+    /// Cells, columns within rows.
+    pub cells: Vec<Cell>,
+    /// Models of the papers.
+    pub models: Vec<Mark>,
+    /// The map in sentences.
+    pub sentences: Vec<String>,
+}
+
+/// Returns the map.
+///
+/// # Errors
+/// When a place cannot be used, or something has no price.
+pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
+    let experiment = experiment(request.samples)?;
+    let Some(stands) = &experiment.simulation else {
+        return Err(Error::NothingSelected("no simulation".into()));
+    };
+    let prices = PriceBook::shipped().map_err(ResultsError::from)?;
+    let sites = sites(request.places)?;
+    let points: Vec<Point> = points(&experiment, &sites)?
+        .into_iter()
+        .filter(|point| is_tried(point, &sites))
+        .collect();
+    let bench = Bench {
+        sites: &sites,
+        stands,
+        prices: &prices,
+        account: CostModel::Full,
+    };
+    let (parameters, operations) = (thinned(&PARAMETERS, request), thinned(&OPERATIONS, request));
+    let grid: Vec<(f64, f64)> = (operations.iter())
+        .flat_map(|flops| parameters.iter().map(move |n| (*n, *flops)))
+        .collect();
+    let cells = parallel::map(&grid, |(parameters, flops)| {
+        cell(&bench, &points, request.goal, *parameters, *flops)
+    });
+    let cells: Vec<Cell> = cells.into_iter().collect::<Result<_, _>>()?;
+    let mut map = Map {
+        schema_version: MAP_VERSION,
+        goal: request.goal,
+        samples: request.samples,
+        parameters,
+        operations,
+        cells,
+        models: MODELS
+            .iter()
+            .filter_map(|name| mark(stands, name))
+            .collect(),
+        sentences: Vec::new(),
+    };
+    map.sentences = sentences(&map);
+    Ok(map)
+}
+
+impl Map {
+    /// Returns the map as a picture that stands alone.
+    pub fn svg(&self) -> String {
+        svg::picture(self)
+    }
+
+    /// Returns the cell that is nearest to a model.
+    pub fn nearest(&self, mark: &Mark) -> Option<&Cell> {
+        let distance = |cell: &Cell| {
+            let across = (cell.parameters / mark.parameters).log10();
+            let up = (cell.flops_per_sample / mark.flops_per_sample).log10();
+            across.hypot(up)
+        };
+        let cells = self.cells.iter();
+        cells.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+}
+
+/// Returns the first and the last of some values and those between, as many as asked for.
+fn thinned(values: &[f64], request: &MapRequest<'_>) -> Vec<f64> {
+    let wanted = request.cells.unwrap_or(values.len()).clamp(2, values.len());
+    let last = values.len() - 1;
+    (0..wanted)
+        .map(|place| values[place * last / (wanted - 1)])
+        .collect()
+}
+
+/// Returns an experiment whose model every cell replaces.
+fn experiment(samples: u64) -> Result<Experiment, Error> {
+    let text = format!(
+        "schema: 1\nname: map\nplatform: sim\ndataset: {{samples: {samples}, test: 0, \
+         bytes_per_sample: 3073}}\nmodels:\n  - {{name: any, parameters: 1000000, \
+         flops_per_sample: 1.0e+8, activation_bytes_per_sample: 1.0e+6}}\nmodel: any\nworkers: 4\n\
+         batch_size: 128\nepochs: 1\nsystems: [scatterreduce, allreduce]\n"
+    );
+    let document = Document::parse(Path::new("map.yaml"), text)?;
+    let options = Options {
+        platform: Some(simulator()),
+        ..Options::default()
+    };
+    Ok(Experiment::from_document(document, &options)?)
+}
+
+fn is_tried(point: &Point, sites: &[Site]) -> bool {
+    let row = &point.row;
+    let on_functions = sites[point.site].place.host == Host::Function;
+    if alone::is_one_machine(row) {
+        return true;
+    }
+    let sized = !on_functions || MEMORY_MB.contains(&row.memory_mb);
+    let is_best_form = !on_functions || row.job.fidelity == Fidelity::Tuned;
+    sized && is_best_form && WORKERS.contains(&row.job.workers)
+}
+
+fn kind(point: &Point, sites: &[Site]) -> Kind {
+    let place = &sites[point.site].place;
+    match (alone::is_one_machine(&point.row), place.host) {
+        (true, _) if point.row.job.workers > 1 => Kind::SeveralGpus,
+        (true, _) => Kind::OneMachine,
+        (false, Host::Function) => Kind::Functions,
+        (false, Host::Instance) => Kind::Ring,
+    }
+}
+
+/// Returns a point with another model.
+fn with_model(point: &Point, parameters: f64, flops: f64) -> Point {
+    let mut point = point.clone();
+    if let Some(own) = &mut point.row.own_model {
+        *own = OwnModel {
+            parameters: parameters as usize,
+            flops_per_sample: flops,
+            ..own.clone()
+        };
+    }
+    point
+}
+
+fn cell(
+    bench: &Bench<'_>,
+    points: &[Point],
+    goal: Goal,
+    parameters: f64,
+    flops: f64,
+) -> Result<Cell, Error> {
+    let points: Vec<Point> = (points.iter())
+        .map(|point| with_model(point, parameters, flops))
+        .collect();
+    let mut prices = Vec::with_capacity(points.len());
+    for point in &points {
+        let found = bench.short(point, Draw(None))?;
+        prices.push(found.ok().map(|figures| figures.price));
+    }
+    let fastest = Goal {
+        deadline_s: None,
+        budget_usd: Some(goal.budget_usd.unwrap_or(f64::INFINITY)),
+    };
+    Ok(Cell {
+        parameters,
+        flops_per_sample: flops,
+        cheapest: best(bench, &points, &prices, goal)?,
+        fastest: best(bench, &points, &prices, fastest)?,
+    })
+}
+
+/// Returns the best point by a goal, and whether draws agree on its kind.
+fn best(
+    bench: &Bench<'_>,
+    points: &[Point],
+    prices: &[Option<Price>],
+    goal: Goal,
+) -> Result<Option<Best>, Error> {
+    let Some(best) = goal.best(prices, |_| true) else {
+        return Ok(None);
+    };
+    let Some(price) = prices[best] else {
+        return Ok(None);
+    };
+    // The best of each kind, which draws may bring to the top.
+    let own = kind(&points[best], bench.sites);
+    let mut rivals = vec![best];
+    for other in [
+        Kind::Functions,
+        Kind::OneMachine,
+        Kind::SeveralGpus,
+        Kind::Ring,
+    ] {
+        let fits = |place: usize| kind(&points[place], bench.sites) == other;
+        rivals.extend(goal.best(prices, fits).filter(|_| other != own));
+    }
+    let mut is_uncertain = false;
+    for draw in 0..DRAWS {
+        let mut drawn = Vec::with_capacity(rivals.len());
+        for rival in &rivals {
+            let found = bench.short(&points[*rival], Draw(Some(draw)))?;
+            drawn.push(found.ok().map(|figures| figures.price));
+        }
+        if goal.best(&drawn, |_| true) != Some(0) {
+            is_uncertain = true;
+            break;
+        }
+    }
+    Ok(Some(Best {
+        kind: own,
+        what: describe(&points[best], &bench.sites[points[best].site]),
+        place: bench.sites[points[best].site].place.name.clone(),
+        seconds: price.seconds,
+        usd: price.usd,
+        is_uncertain,
+    }))
+}
+
+/// Returns where a model of the papers lies: by the time of its step on the reference GPU.
+fn mark(stands: &Simulation, name: &str) -> Option<Mark> {
+    let sizes = find_model(name)?.sizes;
+    let (_, cost) = stands.cost(name, epochcost_systems::Device::Cuda, false)?;
+    Some(Mark {
+        model: name.to_owned(),
+        parameters: sizes.parameters as f64,
+        flops_per_sample: cost.sample_s * REFERENCE_FLOPS_PER_S / 3.0,
+    })
+}
+
+/// Returns what the map shows, in words.
+fn sentences(map: &Map) -> Vec<String> {
+    let share = |of: fn(&Cell) -> Option<&Best>, kind: Kind| {
+        let known = map.cells.iter().filter_map(of);
+        let (all, own) = known.fold((0, 0), |(all, own), best| {
+            (all + 1, own + usize::from(best.kind == kind))
+        });
+        format!("{own} of {all}")
+    };
+    let cheapest: fn(&Cell) -> Option<&Best> = |cell| cell.cheapest.as_ref();
+    let fastest: fn(&Cell) -> Option<&Best> = |cell| cell.fastest.as_ref();
+    let mut sentences = vec![
+        format!(
+            "Cheapest {}: one machine alone in {} cells, functions in {}, several machines in {}.",
+            map.goal.text(),
+            share(cheapest, Kind::OneMachine),
+            share(cheapest, Kind::Functions),
+            share(cheapest, Kind::Ring)
+        ),
+        format!(
+            "Fastest: one machine with one GPU in {} cells, with several in {}, functions in {}, \
+             several machines in {}.",
+            share(fastest, Kind::OneMachine),
+            share(fastest, Kind::SeveralGpus),
+            share(fastest, Kind::Functions),
+            share(fastest, Kind::Ring)
+        ),
+    ];
+    for mark in &map.models {
+        let cell = map.nearest(mark);
+        let best = cell.and_then(|cell| cell.cheapest.as_ref());
+        sentences.push(match best {
+            Some(best) => format!(
+                "{}: cheapest is {}, {} and {}{}.",
+                mark.model,
+                best.what,
+                crate::format::duration(best.seconds),
+                crate::format::usd(best.usd),
+                if best.is_uncertain {
+                    ", within the ranges no more than a tie"
+                } else {
+                    ""
+                }
+            ),
+            None => format!("{}: nothing is possible {}.", mark.model, map.goal.text()),
+        });
+    }
+    sentences
+}

@@ -1,0 +1,329 @@
+//! Places to train at: files that name a platform profile, what is rented there, its
+//! price and how fast it is.
+
+mod hardware;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use epochcost_kernels::hash;
+use epochcost_simulator::profile::{Constant, FunctionDevice, ModelCost, Profile};
+use epochcost_systems::{Device, Host};
+use serde::{Deserialize, Serialize};
+
+use self::hardware::Hardware;
+use crate::cost::{Price, PriceBook};
+use crate::error::Error;
+use crate::profiles;
+use crate::suggest::did_you_mean;
+
+/// Texts of the places that this program brings along.
+const SHIPPED: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
+
+/// Fraction of a range, by the seed of a draw and the name of what is drawn.
+fn fraction(seed: u64, name: &str) -> f64 {
+    let mixed = name
+        .bytes()
+        .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
+    f64::from(hash::unit_f32(mixed))
+}
+
+/// A price of a place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlacePrice {
+    /// What is charged for, by a name that bills use.
+    pub(super) dimension: String,
+    /// Unit of the quantity.
+    pub(super) unit: String,
+    /// US dollars per unit.
+    pub(super) usd: f64,
+    /// Lowest price of the sources; absent where there is one price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) low: Option<f64>,
+    /// Highest price of the sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) high: Option<f64>,
+    /// What it is, in words.
+    pub(super) about: String,
+    /// Page, or who transcribed it.
+    pub(super) source: String,
+    /// Day on which the page was read, or that it states.
+    pub(super) date: String,
+    /// Whether a page was read for it; otherwise the source says what is to be checked.
+    pub(super) is_read: bool,
+}
+
+/// A place as its file states it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Place {
+    /// Version of the format.
+    pub(super) schema: u64,
+    /// Name.
+    pub(super) name: String,
+    /// What it is.
+    pub(super) about: String,
+    /// Platform profile whose services, functions and instances it has.
+    pub(super) profile: String,
+    /// What workers run on.
+    pub(super) host: Host,
+    /// What computes there, a name of the table of hardware.
+    pub(super) hardware: String,
+    /// Type of its instances, as prices name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) instance_type: Option<String>,
+    /// GPUs of one instance, or 1.
+    #[serde(default = "one")]
+    pub(super) devices: usize,
+    /// Most machines that may train together; none without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) workers_limit: Option<usize>,
+    /// Memory sizes of functions that a search tries, MB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) memory_mb: Vec<u32>,
+    /// Interruptions of an instance per hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) interruptions_per_h: Option<Constant>,
+    /// Constants of the profile that differ here, by their paths.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) constants: BTreeMap<String, Constant>,
+    /// Prices that differ from the price book's, or are missing there.
+    pub(super) prices: Vec<PlacePrice>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// A place with its profile, ready to be simulated on.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    /// The place.
+    pub(super) place: Place,
+    /// Its profile, with its own constants in place.
+    profile: Profile<Constant>,
+    /// Its hardware.
+    pub(super) hardware: Hardware,
+}
+
+/// A draw of what has ranges; none stands for the stated values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Draw(pub(super) Option<u64>);
+
+impl Draw {
+    fn of(self, name: &str, constant: &Constant) -> f64 {
+        match self.0 {
+            None => constant.value,
+            Some(seed) => constant.at(fraction(seed, name)),
+        }
+    }
+}
+
+impl Site {
+    /// Returns the device that workers compute on.
+    pub(super) fn device(&self) -> Device {
+        self.hardware.device
+    }
+
+    /// Returns the platform.
+    pub(super) fn profile(&self, draw: Draw) -> Profile<f64> {
+        match draw.0 {
+            None => self.profile.values(),
+            Some(seed) => self.profile.sampled(seed),
+        }
+    }
+
+    /// Returns what a step costs on its hardware, from its cost on the reference.
+    pub(super) fn cost(&self, reference: &ModelCost, draw: Draw) -> ModelCost {
+        let name = format!("hardware.{}", self.hardware.name);
+        let speed = draw.of(&name, &self.hardware.speed);
+        ModelCost {
+            fixed_s: reference.fixed_s / speed,
+            sample_s: reference.sample_s / speed,
+            evaluate_sample_s: reference.evaluate_sample_s / speed,
+            build_s: reference.build_s,
+            ..reference.clone()
+        }
+    }
+
+    /// Returns `book` with the place's prices in it.
+    pub(super) fn prices(&self, book: &PriceBook, draw: Draw) -> PriceBook {
+        let prices: Vec<Price> = (self.place.prices.iter())
+            .map(|price| {
+                let name = format!("price.{}.{}", self.place.name, price.dimension);
+                let ranged = Constant {
+                    value: price.usd,
+                    low: price.low,
+                    high: price.high,
+                    source: price.source.clone(),
+                    date: price.date.clone(),
+                    fitted_to: None,
+                };
+                Price {
+                    dimension: price.dimension.clone(),
+                    unit: price.unit.clone(),
+                    usd: draw.of(&name, &ranged),
+                    about: price.about.clone(),
+                    source: price.source.clone(),
+                }
+            })
+            .collect();
+        book.with(&prices)
+    }
+
+    /// Returns by what factor interruptions are expected to lengthen a training of
+    /// `seconds`, an epoch of which takes `epoch_s`: each loses a boot and, with a
+    /// checkpoint after every epoch, half an epoch.
+    pub(super) fn interruptions(&self, epoch_s: f64, draw: Draw) -> f64 {
+        let Some(rate) = &self.place.interruptions_per_h else {
+            return 1.0;
+        };
+        let name = format!("interruptions.{}", self.place.name);
+        let per_s = draw.of(&name, rate) / 3600.0;
+        let boot_s = self.profile(draw).instance.boot_s;
+        1.0 + per_s * (boot_s + epoch_s / 2.0)
+    }
+
+    /// Returns the price of keeping one instance for an hour; none of functions.
+    pub(super) fn hourly_usd(&self, book: &PriceBook) -> Option<f64> {
+        let dimension = format!("ec2/{}", self.place.instance_type.as_ref()?);
+        let book = self.prices(book, Draw(None));
+        book.price(&dimension).ok().map(|price| price.usd)
+    }
+}
+
+/// Returns the places of these names or files; all shipped ones where none is named.
+///
+/// # Errors
+/// When there is no such place, or it cannot be used.
+pub(super) fn sites(names: &[String]) -> Result<Vec<Site>, Error> {
+    let table = hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
+    let shipped: Result<Vec<Place>, Error> =
+        SHIPPED.iter().map(|text| parse("shipped", text)).collect();
+    let shipped = shipped?;
+    if names.is_empty() {
+        return shipped
+            .into_iter()
+            .map(|place| site(place, &table))
+            .collect();
+    }
+    let named = names.iter().map(|name| {
+        let known = shipped.iter().find(|place| place.name == *name);
+        let place = match known {
+            Some(place) => place.clone(),
+            None => from_file(name, &shipped)?,
+        };
+        site(place, &table)
+    });
+    named.collect()
+}
+
+fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
+    if !name.contains(['/', '.']) || !Path::new(name).exists() {
+        let known: Vec<&str> = shipped.iter().map(|place| place.name.as_str()).collect();
+        return Err(Error::Usage {
+            problem: format!("there is no place `{name}`"),
+            remedy: format!("{}, or name a file", did_you_mean(name, &known)),
+        });
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| unusable(name, &error.to_string()))?;
+    parse(name, &text)
+}
+
+fn parse(name: &str, text: &str) -> Result<Place, Error> {
+    serde_yaml::from_str(text).map_err(|error| unusable(name, &error.to_string()))
+}
+
+fn unusable(name: &str, reason: &str) -> Error {
+    Error::Usage {
+        problem: format!("failed to use the place {name}: {reason}"),
+        remedy: "docs/PLACES.md describes the format".to_owned(),
+    }
+}
+
+/// Returns a place with its profile.
+///
+/// # Errors
+/// When its profile, hardware, constants or prices cannot be used.
+fn site(place: Place, table: &[Hardware]) -> Result<Site, Error> {
+    let wrong = |reason: String| unusable(&place.name, &reason);
+    if place.schema != 1 {
+        return Err(wrong("this program reads version 1".to_owned()));
+    }
+    let profile = profiles::platform(&place.profile)
+        .map_err(|error| wrong(format!("{}; {}", error.problem, error.remedy)))?;
+    let paths: Vec<String> = profile
+        .constants()
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    if let Some(path) = place.constants.keys().find(|path| !paths.contains(path)) {
+        let known: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let known = did_you_mean(path, &known);
+        return Err(wrong(format!(
+            "the profile has no constant `{path}`; {known}"
+        )));
+    }
+    let profile =
+        profile.map(&mut |path, constant| place.constants.get(path).unwrap_or(constant).clone());
+    if let Some((path, reason)) = profile.faults().into_iter().next() {
+        return Err(wrong(format!("{path}: {reason}")));
+    }
+    let hardware = table.iter().find(|known| known.name == place.hardware);
+    let hardware = hardware.cloned().ok_or_else(|| {
+        let known: Vec<&str> = table.iter().map(|known| known.name.as_str()).collect();
+        wrong(did_you_mean(&place.hardware, &known))
+    })?;
+    check(&place, &profile, &hardware).map_err(wrong)?;
+    Ok(Site {
+        place,
+        profile,
+        hardware,
+    })
+}
+
+/// Checks what a place states about itself.
+fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Result<(), String> {
+    let on_gpu = profile.function_device == FunctionDevice::Cuda;
+    match (place.host, &place.instance_type) {
+        (Host::Instance, None) => return Err("instances have an `instance_type`".to_owned()),
+        (Host::Function, Some(_)) => return Err("functions have no `instance_type`".to_owned()),
+        (Host::Function, None) if place.memory_mb.is_empty() => {
+            return Err("functions have sizes to try: `memory_mb`".to_owned());
+        }
+        (Host::Function, None) if on_gpu != (hardware.device == Device::Cuda) => {
+            return Err(format!(
+                "functions of {} do not compute on {}",
+                profile.name, hardware.name
+            ));
+        }
+        _ => {}
+    }
+    if place.devices == 0 || place.workers_limit == Some(0) {
+        return Err("`devices` and `workers_limit` are 1 or more".to_owned());
+    }
+    for price in &place.prices {
+        let (low, high) = (
+            price.low.unwrap_or(price.usd),
+            price.high.unwrap_or(price.usd),
+        );
+        let in_order = low.is_finite() && high.is_finite() && low >= 0.0;
+        if !in_order || !(low <= price.usd && price.usd <= high) {
+            return Err(format!(
+                "the price of {} is no number in its range",
+                price.dimension
+            ));
+        }
+        if price.source.trim().is_empty() || price.date.trim().is_empty() {
+            return Err(format!(
+                "the price of {} has a source and a date",
+                price.dimension
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
