@@ -66,7 +66,7 @@ fn an_error_is_json_where_results_are() {
 fn a_system_is_one_line_of_the_list_and_shown_in_detail_by_name() {
     let list = text(&ends(&["list", "systems"], 0));
     assert!(
-        list.lines().all(|line| line.chars().count() < 120),
+        list.lines().all(|line| line.chars().count() < 160),
         "{list}"
     );
     let shown = text(&ends(&["list", "systems", "SPIRT"], 0));
