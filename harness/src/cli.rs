@@ -12,7 +12,7 @@ use crate::chain::chain;
 use crate::cmd;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::ui::{Output, eprint_line, print_raw};
+use crate::ui::{Output, eprint_line, output_failure, print_bytes};
 
 /// When does serverless training pay? Runs training systems side by side and
 /// reports time, cost, communication and accuracy.
@@ -153,7 +153,8 @@ pub async fn main() -> ExitCode {
         verbosity,
         wide: cli.global.wide,
     };
-    match dispatch(cli.verb, output).await {
+    let ended = dispatch(cli.verb, output).await;
+    match ended.and_then(written) {
         Ok(exit) => exit.into(),
         Err(error) => {
             let text = chain(&error);
@@ -161,6 +162,17 @@ pub async fn main() -> ExitCode {
             output.error(&text, error.exit() as u8);
             error.exit().into()
         }
+    }
+}
+
+/// Turns the end of a verb whose results could not be printed into an error.
+fn written(exit: Exit) -> Result<Exit, Error> {
+    match output_failure() {
+        None => Ok(exit),
+        Some(source) => Err(Error::Io {
+            doing: "write to standard output".to_owned(),
+            source,
+        }),
     }
 }
 
@@ -185,9 +197,9 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Clean(args) => cmd::clean::run(&args, output).await,
         Verb::Completions { shell } => {
             // Into memory first: a reader that goes away (`| head`) is no error.
-            let (mut script, mut command) = (Vec::new(), Cli::command());
-            clap_complete::generate(shell, &mut command, "epochcost", &mut script);
-            print_raw(&script);
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "epochcost", &mut script);
+            print_bytes(&script);
             Ok(Exit::Done)
         }
     }

@@ -1,4 +1,4 @@
-//! Hashes of files.
+//! Hashes of files and of bytes.
 
 use std::path::Path;
 
@@ -11,9 +11,19 @@ use sha2::{Digest, Sha256};
 pub fn sha256_of(path: &Path) -> std::io::Result<String> {
     let mut hasher = Sha256::new();
     std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
-    Ok(hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hexadecimal(&hasher.finalize()))
+}
+
+/// Returns the SHA-256 of bytes.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// Returns the SHA-256 of bytes, in lower-case hexadecimal.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hexadecimal(&sha256(bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,6 @@
 //! Process groups that end together.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -13,6 +14,10 @@ use std::time::{Duration, Instant};
 /// processes of the group, the watcher among them. The end of the pipe means that this
 /// process has ended: then the watcher removes the directory, too.
 const WATCHER: &str = r#"read -r line || rm -rf -- "$1"; kill -KILL 0"#;
+/// Script of the guard, with the directory and the group as its arguments: a second watcher
+/// outside the group, for the case that the first one was killed. It waits on a pipe of its own
+/// in the same way.
+const GUARD: &str = r#"read -r line || rm -rf -- "$1"; kill -KILL "-$2""#;
 /// Time limit for the end of killed processes.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -25,6 +30,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Group {
     watcher: Child,
     lifeline: Option<ChildStdin>,
+    guard: Child,
+    guard_lifeline: Option<ChildStdin>,
     members: Vec<Child>,
 }
 
@@ -32,17 +39,34 @@ impl Group {
     /// Creates a group without servers. Its directory is removed if this process ends
     /// before the group.
     pub(crate) fn new(directory: &Path) -> io::Result<Self> {
-        let mut watcher = Command::new("/bin/sh")
-            .args(["-c", WATCHER, "epochcost-watcher"])
-            .arg(directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()?;
+        let shell = |script: &str, name: &str, arguments: &[&OsStr]| {
+            Command::new("/bin/sh")
+                .args(["-c", script, name])
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .process_group(0)
+                .spawn()
+        };
+        let directory = directory.as_os_str();
+        let mut watcher = shell(WATCHER, "epochcost-watcher", &[directory])?;
+        let group = watcher.id().to_string();
+        let guard = shell(GUARD, "epochcost-guard", &[directory, OsStr::new(&group)]);
+        let mut guard = match guard {
+            Ok(guard) => guard,
+            Err(error) => {
+                // The end of its pipe would remove the directory.
+                let _ = watcher.kill();
+                let _ = watcher.wait();
+                return Err(error);
+            }
+        };
         Ok(Self {
             lifeline: watcher.stdin.take(),
             watcher,
+            guard_lifeline: guard.stdin.take(),
+            guard,
             members: Vec::new(),
         })
     }
@@ -78,7 +102,8 @@ impl Group {
     /// Kills all processes, without waiting for their end.
     pub(crate) fn kill(&mut self) {
         // A write fails only where the group has ended already.
-        if let Some(mut lifeline) = self.lifeline.take() {
+        let lifelines = [self.lifeline.take(), self.guard_lifeline.take()];
+        for mut lifeline in lifelines.into_iter().flatten() {
             let _ = lifeline.write_all(b"end\n");
         }
     }
@@ -93,6 +118,7 @@ impl Drop for Group {
         self.kill();
         // Every failure here means that the process in question has ended.
         let _ = self.watcher.wait();
+        let _ = self.guard.wait();
         for member in &mut self.members {
             // The watcher has killed it, unless the watcher was killed itself.
             let _ = member.kill();
@@ -163,10 +189,29 @@ mod tests {
         let mut group = Group::new(directory.path()).unwrap();
         group.start(&mut sleeping()).unwrap();
         // What the kernel does when this process is killed.
-        drop(group.lifeline.take());
+        drop((group.lifeline.take(), group.guard_lifeline.take()));
         group.wait();
         assert!(group.ended().is_some());
         assert!(!directory.path().exists());
+    }
+
+    #[test]
+    fn the_group_ends_with_the_lifeline_although_its_watcher_was_killed() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = Group::new(directory.path()).unwrap();
+        group.start(&mut sleeping()).unwrap();
+        group.watcher.kill().unwrap();
+        group.watcher.wait().unwrap();
+        assert!(group.ended().is_none());
+        drop((group.lifeline.take(), group.guard_lifeline.take()));
+        group.wait();
+        group.guard.wait().unwrap();
+        let has_ended = || !has_members(group.id()) && !directory.path().exists();
+        let started = Instant::now();
+        while !has_ended() && started.elapsed() < END_TIMEOUT {
+            sleep(Duration::from_millis(2));
+        }
+        assert!(has_ended());
     }
 
     #[test]

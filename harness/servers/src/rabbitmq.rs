@@ -112,6 +112,12 @@ impl RabbitMq {
         self.process.ended()
     }
 
+    /// Returns whether the server answers; a silent one is asked for five seconds.
+    #[must_use]
+    pub fn is_answering(&self) -> bool {
+        start::is_answering(|| greeting(self.port).is_some())
+    }
+
     /// Kills the server, as a crash would end it.
     pub fn kill(&mut self) {
         self.process.kill();

@@ -97,6 +97,12 @@ impl ObjectServer {
         self.process.ended()
     }
 
+    /// Returns whether the server answers; a silent one is asked for five seconds.
+    #[must_use]
+    pub fn is_answering(&self) -> bool {
+        start::is_answering(|| answers(self.address))
+    }
+
     /// Kills the server, as a crash would end it.
     pub fn kill(&mut self) {
         self.process.kill();

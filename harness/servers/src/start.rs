@@ -19,6 +19,20 @@ const LAST_LINES: usize = 20;
 /// Name of the log in a server's directory.
 const LOG: &str = "server.log";
 
+/// Questions to a running server, of which one has to be answered. Each waits a second.
+const QUESTIONS: usize = 5;
+
+/// Returns whether a running server answers: one that is stopped or hangs keeps its port, and
+/// says nothing.
+pub(crate) fn is_answering(mut probe: impl FnMut() -> bool) -> bool {
+    (0..QUESTIONS).any(|question| {
+        if question > 0 {
+            sleep(PROBE_INTERVAL);
+        }
+        probe()
+    })
+}
+
 /// Repeats a start that failed because another process took a port.
 pub(crate) fn with_ports<T>(
     mut start: impl FnMut() -> Result<T, ServerError>,

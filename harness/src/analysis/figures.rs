@@ -52,6 +52,9 @@ impl TrialAnalysis {
             Metric::BytesDown => count(exchange.bytes_down),
             Metric::Bytes => count(exchange.bytes_up + exchange.bytes_down),
             Metric::TrafficMatches => self.traffic_matches.map(f64::from),
+            // Outcome.
+            Metric::Retries => (!self.invocations.is_empty()).then(|| self.retries() as f64),
+            Metric::Diverged => self.diverged().map(f64::from),
             // Learning.
             Metric::TrainLoss => self.epochs.last().and_then(|epoch| epoch.train_loss),
             Metric::Accuracy => self.epochs.iter().rev().find_map(|epoch| epoch.accuracy),

@@ -390,6 +390,11 @@ fn row_summary(
             .iter()
             .filter_map(|trial| trial.trial.throttles)
             .reduce(|sum, one| sum + one),
+        retries: row.succeeded().map(TrialAnalysis::retries).sum(),
+        retried_trials: row.succeeded().filter(|trial| trial.retries() > 0).count(),
+        diverged_trials: (row.trials.iter())
+            .filter(|trial| trial.trial.diverged.is_some())
+            .count(),
         peak_memory_mb: mean(Metric::PeakMemoryMb),
         cost_paper_usd: mean(Metric::CostPaperUsd),
         cost_full_usd: mean(Metric::CostFullUsd),

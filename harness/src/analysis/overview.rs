@@ -150,7 +150,7 @@ impl AnalysedRun {
     /// # Errors
     /// When a file of the run is missing or damaged.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        Self::analyse(RunDirectory::open(path)?)
+        Self::analyse(RunDirectory::open_cut(path)?)
     }
 
     /// Analyses a run.

@@ -106,6 +106,17 @@ pub struct RowSummary {
     /// failed ones included; null where nothing refuses any. Since 1.5.
     #[serde(default)]
     pub throttles: Option<u64>,
+    /// Failed invocations that were called again, over all trials that did not fail. Since
+    /// 2.1.
+    #[serde(default)]
+    pub retries: usize,
+    /// Trials that did not fail and have such invocations: their times include them. Since
+    /// 2.1.
+    #[serde(default)]
+    pub retried_trials: usize,
+    /// Trials in which a loss was not a finite number. Since 2.1.
+    #[serde(default)]
+    pub diverged_trials: usize,
     /// Peak resident memory of a sandbox.
     #[serde(serialize_with = "count")]
     pub peak_memory_mb: Option<f64>,
@@ -175,6 +186,26 @@ impl Excluded {
             claim: claim.claim.clone(),
             why,
         })
+    }
+}
+
+impl RowSummary {
+    /// Returns how many trials ended, and how many of them in which other way than as asked.
+    pub fn outcomes(&self) -> String {
+        if self.infeasible.is_some() && self.failed_trials == 0 {
+            return "infeasible".to_owned();
+        }
+        let mut text = self.trials.to_string();
+        for (count, how) in [
+            (self.failed_trials, "failed"),
+            (self.diverged_trials, "diverged"),
+            (self.retried_trials, "with retries"),
+        ] {
+            if count > 0 {
+                text.push_str(&format!(", {count} {how}"));
+            }
+        }
+        text
     }
 }
 

@@ -203,6 +203,32 @@ impl TrialAnalysis {
             .map(|values| values.iter().sum())
     }
 
+    /// Returns whether training diverged; none without any loss, as in simulations with sizes
+    /// alone.
+    pub fn diverged(&self) -> Option<bool> {
+        let diverged = self.trial.diverged.is_some();
+        let has_losses = self.epochs.iter().any(|epoch| epoch.train_loss.is_some());
+        (diverged || has_losses).then_some(diverged)
+    }
+
+    /// Returns the number of failed invocations after which the same work was called again.
+    pub fn retries(&self) -> usize {
+        let work = |call: &Invocation| {
+            let function = call.function.clone();
+            (function, call.rank, call.epoch, call.batch)
+        };
+        let failed = self.invocations.iter().filter(|call| call.error.is_some());
+        let called_again = failed.filter(|failed| {
+            let mut later = self.invocations.iter();
+            later.any(|call| {
+                call.request_id != failed.request_id
+                    && work(call) == work(failed)
+                    && call.started_s >= failed.started_s
+            })
+        });
+        called_again.count()
+    }
+
     /// Returns the number of cold starts.
     pub fn cold_starts(&self) -> usize {
         self.invocations.iter().filter(|call| call.cold).count()

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::{RowAnalysis, variation};
+use super::{RowAnalysis, TrialAnalysis, variation};
 use crate::platform::{Site, site_of};
 use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord, TrialId};
 
@@ -195,6 +195,16 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
                 id,
                 &format!("{run} of {planned} trials were run"),
             );
+        }
+        let retries: usize = row.succeeded().map(TrialAnalysis::retries).sum();
+        if retries > 0 {
+            let trials = row.succeeded().filter(|trial| trial.retries() > 0).count();
+            let text = format!(
+                "{id}: {retries} functions failed and were called again, in {trials} of {} trials: \
+                 their times and costs include it",
+                row.trials.len()
+            );
+            counted.insert(text, 1);
         }
         for trial in &row.trials {
             for text in &trial.trial.warnings {

@@ -20,11 +20,6 @@ use crate::cost::PriceBook;
 use crate::rows::{OwnModel, Precision, Row, Simulation, StatedConstant, TensorStoreChoice};
 use crate::suggest::did_you_mean;
 
-/// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
-const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
-/// Time-outs of a Lambda function, seconds (AWS Lambda quotas).
-const LAMBDA_TIMEOUT_S: std::ops::RangeInclusive<u64> = 1..=900;
-
 /// What a row is checked against.
 pub struct Checker<'a> {
     /// The file.
@@ -122,7 +117,8 @@ impl Checker<'_> {
         let asked = asked.and_then(|()| self.gpus(fields, system, &job, &instance_type));
         impossible = impossible.or(asked.err());
         if impossible.is_none() {
-            self.faults(fields, &training, &job)?;
+            self.faults(fields, &training, system, &job)?;
+            self.exchange(fields, &job, sizes)?;
         }
         let (sandbox, constants) = self.sandbox(fields, &training, system)?;
         let row = Row {
@@ -315,43 +311,6 @@ impl Checker<'_> {
         }
     }
 
-    fn ranges(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
-        let counts = [
-            ("workers", Some(row.workers)),
-            ("batch_size", Some(row.batch_size)),
-            ("batches_per_worker", row.batches_per_worker),
-            ("samples", row.samples),
-            ("epochs", Some(row.epochs)),
-        ];
-        for (field, count) in counts {
-            if count == Some(0) {
-                let remedy = "give 1 or more";
-                return Err(self.error(fields, field, format!("zero {field}"), remedy));
-            }
-        }
-        // A simulation reports such a row as infeasible.
-        if self.simulation.is_none() && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
-            return Err(self.error(
-                fields,
-                "memory_mb",
-                format!(
-                    "{} MB is outside Lambda's range of memory sizes",
-                    row.memory_mb
-                ),
-                "give 128 to 10240",
-            ));
-        }
-        if !LAMBDA_TIMEOUT_S.contains(&row.timeout_s) {
-            return Err(self.error(
-                fields,
-                "timeout_s",
-                format!("{} s is outside Lambda's range of time-outs", row.timeout_s),
-                "give 1 to 900",
-            ));
-        }
-        Ok(())
-    }
-
     fn settings(
         &self,
         fields: &Node,
@@ -492,26 +451,6 @@ impl Checker<'_> {
             "an attack changes gradients, and this simulation has only their sizes",
             "leave `attack` out, or train for real: `simulation: {real_compute: true}`",
         ))
-    }
-
-    fn faults(&self, fields: &Node, row: &Training, job: &Job) -> Result<(), ExperimentError> {
-        let never = row.faults.iter().position(|fault| {
-            fault.rank >= job.workers
-                || fault.epoch >= job.epochs
-                || fault.batch >= job.batches_per_worker
-        });
-        match never {
-            None => Ok(()),
-            Some(index) => Err(self.error(
-                fields,
-                "faults",
-                format!("fault {index} would never happen"),
-                format!(
-                    "give rank below {}, epoch below {} and batch below {}",
-                    job.workers, job.epochs, job.batches_per_worker
-                ),
-            )),
-        }
     }
 
     pub(super) fn error(

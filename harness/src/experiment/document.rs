@@ -7,11 +7,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_yaml::Spanned;
 
 use super::error::{Diagnostic, ExperimentError};
+use super::yaml::{self, Parsed};
 
 /// The place where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,10 +216,12 @@ impl Document {
     /// # Errors
     /// When it cannot be read or is not YAML; a key given twice is refused.
     pub fn read(file: &Path) -> Result<Self, ExperimentError> {
-        let text = std::fs::read_to_string(file).map_err(|source| ExperimentError::Read {
+        let failed = |source| ExperimentError::Read {
             file: file.to_owned(),
             source,
-        })?;
+        };
+        let bytes = std::fs::read(file).map_err(failed)?;
+        let text = String::from_utf8(bytes).map_err(|error| not_text(file, &error))?;
         Self::parse(file, text)
     }
 
@@ -228,17 +230,15 @@ impl Document {
     /// # Errors
     /// As [`Document::read`].
     pub fn parse(file: &Path, text: String) -> Result<Self, ExperimentError> {
-        let root = parse(&text).map_err(|error| {
+        let root = yaml::parse(&text).map_err(|refused| {
             let origin = Origin {
-                place: error
-                    .location()
-                    .map_or(Place::Line { line: 1, column: 1 }, |location| Place::Line {
-                        line: usize::try_from(location.line()).unwrap_or(1),
-                        column: usize::try_from(location.column()).unwrap_or(1),
-                    }),
-                path: String::new(),
+                place: Place::Line {
+                    line: refused.line,
+                    column: refused.column,
+                },
+                path: refused.path,
             };
-            syntax_error(file, &text, origin, &error)
+            Diagnostic::new(file, &text, origin, refused.problem, refused.remedy)
         })?;
         Ok(Self {
             file: file.to_owned(),
@@ -258,12 +258,12 @@ impl Document {
         path: &str,
         yaml: &str,
     ) -> Result<Node, ExperimentError> {
-        let parsed = parse(yaml).map_err(|error| {
+        let parsed = yaml::parse(yaml).map_err(|refused| {
             let origin = Origin {
                 place: Place::Option(option.to_owned()),
                 path: path.to_owned(),
             };
-            syntax_error(&self.file, &self.text, origin, &error)
+            self.error(origin, refused.problem, refused.remedy)
         })?;
         Ok(Node::new(parsed, String::new()).relocated(option, path))
     }
@@ -292,104 +292,23 @@ impl Document {
     }
 }
 
-fn parse(text: &str) -> Result<Spanned<Parsed>, serde_yaml::Error> {
-    let options = serde_yaml::options! { strict_booleans: true, with_snippet: false };
-    serde_yaml::from_str_with_options(text, options)
-}
-
-fn syntax_error(
-    file: &Path,
-    text: &str,
-    mut origin: Origin,
-    error: &serde_yaml::Error,
-) -> ExperimentError {
-    let (problem, remedy) = match error.without_snippet() {
-        serde_yaml::Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_deref().unwrap_or("a key");
-            origin.path = key.to_owned();
-            (
-                format!("duplicate key `{key}`"),
-                "keep one of the two".to_owned(),
-            )
-        }
-        other => (
-            format!(
-                "not valid YAML: {}",
-                other.to_string().lines().next().unwrap_or_default()
-            ),
-            "check indentation, colons and quotes here".to_owned(),
-        ),
+/// Returns the error of a file that is not UTF-8 text, at its first foreign byte.
+fn not_text(file: &Path, error: &std::string::FromUtf8Error) -> ExperimentError {
+    let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+    let text = String::from_utf8_lossy(error.as_bytes());
+    let before = String::from_utf8_lossy(valid);
+    let (line, column) = match before.rsplit_once('\n') {
+        Some((lines, line)) => (lines.matches('\n').count() + 2, line.chars().count() + 1),
+        None => (1, before.chars().count() + 1),
     };
-    Diagnostic::new(file, text, origin, problem, remedy).into()
-}
-
-/// What the parser hands over: values that do not know their path yet.
-enum Parsed {
-    Scalar(Value),
-    List(Vec<Spanned<Parsed>>),
-    Map(Vec<(Spanned<String>, Spanned<Parsed>)>),
-}
-
-impl<'de> Deserialize<'de> for Parsed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ParsedVisitor)
-    }
-}
-
-struct ParsedVisitor;
-
-impl<'de> Visitor<'de> for ParsedVisitor {
-    type Value = Parsed;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML value")
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(Value::Null))
-    }
-
-    fn visit_none<E: de::Error>(self) -> Result<Parsed, E> {
-        self.visit_unit()
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(Value::Bool(value)))
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(Value::Unsigned(value)))
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(
-            u64::try_from(value).map_or(Value::Signed(value), Value::Unsigned),
-        ))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(Value::Float(value)))
-    }
-
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Parsed, E> {
-        Ok(Parsed::Scalar(Value::Text(value.to_owned())))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Parsed, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Parsed::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Parsed, A::Error> {
-        let mut map = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            map.push(entry);
-        }
-        Ok(Parsed::Map(map))
-    }
+    let origin = Origin {
+        place: Place::Line { line, column },
+        path: String::new(),
+    };
+    let byte = rest.first().copied().unwrap_or_default();
+    let problem = format!("not UTF-8 text: the byte 0x{byte:02x}");
+    let remedy = "save the file as UTF-8".to_owned();
+    Diagnostic::new(file, &text, origin, problem, remedy).into()
 }
 
 impl Serialize for Node {

@@ -52,21 +52,70 @@ pub struct Diagnostic {
     /// What to do.
     pub remedy: String,
     /// The line, if it is one of the file.
-    excerpt: Option<String>,
+    excerpt: Option<Excerpt>,
+}
+
+/// Most characters of a text of the user's that an error repeats.
+const MOST_REPEATED: usize = 600;
+
+/// Most characters of a line that an error shows.
+const MOST_SHOWN: usize = 160;
+
+/// Returns a text, its middle left out if it is long.
+fn shortened(text: &str) -> String {
+    if text.chars().nth(MOST_REPEATED).is_none() {
+        return text.to_owned();
+    }
+    let part = MOST_REPEATED / 2;
+    let head: String = text.chars().take(part).collect();
+    let mut tail: Vec<char> = text.chars().rev().take(part).collect();
+    tail.reverse();
+    format!("{head}…{}", tail.into_iter().collect::<String>())
+}
+
+/// A line of the file, or the part of a long one around a column.
+#[derive(Debug)]
+struct Excerpt {
+    text: String,
+    /// Characters before the column.
+    indent: usize,
+}
+
+impl Excerpt {
+    fn around(line: &str, column: usize) -> Self {
+        let indent = column.saturating_sub(1);
+        if line.chars().nth(MOST_SHOWN).is_none() {
+            let text = line.to_owned();
+            return Self { text, indent };
+        }
+        let start = indent.saturating_sub(MOST_SHOWN / 2);
+        let mark = |is_cut: bool| if is_cut { "…" } else { "" };
+        let part: String = line.chars().skip(start).take(MOST_SHOWN).collect();
+        let is_cut_behind = line.chars().nth(start + MOST_SHOWN).is_some();
+        Self {
+            text: format!("{}{part}{}", mark(start > 0), mark(is_cut_behind)),
+            indent: indent - start + usize::from(start > 0),
+        }
+    }
 }
 
 impl Diagnostic {
     /// A finding about `text`, the content of `file`.
     pub fn new(file: &Path, text: &str, origin: Origin, problem: String, remedy: String) -> Self {
-        let excerpt = match origin.place {
-            Place::Line { line, .. } => text.lines().nth(line.saturating_sub(1)).map(str::to_owned),
-            Place::Option(_) => None,
-        };
+        let (mut excerpt, mut origin) = (None, origin);
+        match &mut origin.place {
+            Place::Line { line, column } => {
+                let line = text.lines().nth(line.saturating_sub(1));
+                excerpt = line.map(|line| Excerpt::around(line, *column));
+            }
+            Place::Option(option) => *option = shortened(option),
+        }
+        origin.path = shortened(&origin.path);
         Self {
             file: file.to_owned(),
             origin,
-            problem,
-            remedy,
+            problem: shortened(&problem),
+            remedy: shortened(&remedy),
             excerpt,
         }
     }
@@ -82,14 +131,10 @@ impl fmt::Display for Diagnostic {
             write!(f, "{}: ", self.origin.path)?;
         }
         f.write_str(&self.problem)?;
-        if let (Place::Line { line, column }, Some(excerpt)) = (&self.origin.place, &self.excerpt) {
+        if let (Place::Line { line, .. }, Some(excerpt)) = (&self.origin.place, &self.excerpt) {
             let margin = line.to_string().len();
-            let indent = column.saturating_sub(1);
-            write!(
-                f,
-                "\n {line} | {excerpt}\n {:margin$} | {:indent$}^",
-                "", ""
-            )?;
+            let Excerpt { text, indent } = excerpt;
+            write!(f, "\n {line} | {text}\n {:margin$} | {:indent$}^", "", "")?;
         }
         write!(f, "\n  = help: {}", self.remedy)
     }

@@ -5,7 +5,8 @@
 //! ([`overrides`]), systems and sweeps are multiplied out ([`expand`]), and
 //! each row is given types ([`mod@decode`]) and checked ([`mod@check`]).
 
-pub mod check;
+mod bounds;
+mod check;
 mod claims;
 pub mod data;
 pub mod decode;
@@ -23,6 +24,7 @@ mod sandbox;
 mod simulation;
 #[cfg(test)]
 mod tests;
+mod yaml;
 
 use std::path::Path;
 
@@ -42,6 +44,7 @@ pub use crate::platform::PlatformKind;
 use crate::claims::Claim;
 use crate::platform::{Figures, Site, site_of};
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
+use bounds::{MOST_TRIALS, MOST_TRIALS_OF_ALL};
 use check::{CheckedRow, Checker};
 use decode::decode_with;
 use document::Value;
@@ -188,6 +191,18 @@ impl Experiment {
             rows(&checker, options.keeps_impossible)?
         };
         claims::check_causes(&document, &claims, &rows)?;
+        if rows.len() * header.trials > MOST_TRIALS_OF_ALL {
+            let all = rows.len() * header.trials;
+            return Err(document.error(
+                document.root.origin_of("trials"),
+                format!(
+                    "{} trials of {} rows are {all}, more than this program runs",
+                    header.trials,
+                    rows.len()
+                ),
+                format!("give fewer: {MOST_TRIALS_OF_ALL} in all"),
+            ));
+        }
         Ok(Self {
             name: header.name,
             description: header.description,
@@ -290,6 +305,18 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
     }
     if header.trials == 0 {
         return Err(document.error(root.origin_of("trials"), "zero trials", "give 1 or more"));
+    }
+    for (field, trials) in [
+        ("trials", Some(header.trials)),
+        ("most_trials", header.most_trials),
+    ] {
+        if let Some(trials) = trials.filter(|trials| *trials > MOST_TRIALS) {
+            return Err(document.error(
+                root.origin_of(field),
+                format!("{trials} trials of each row are more than this program runs"),
+                format!("give {MOST_TRIALS} or fewer"),
+            ));
+        }
     }
     if header.most_trials.is_some_and(|most| most < header.trials) {
         return Err(document.error(

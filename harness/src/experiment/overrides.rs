@@ -3,6 +3,9 @@
 use super::document::{Document, Entry, Node, Origin, Place, Value};
 use super::error::ExperimentError;
 
+/// Most names in a path: no field lies deeper.
+const MOST_SEGMENTS: usize = 32;
+
 impl Document {
     /// Applies one `--set PATH=VALUE`. A path's segments are field names, list
     /// indices and `*`, which stands for every item of a list.
@@ -41,6 +44,15 @@ impl Document {
     ) -> Result<(), ExperimentError> {
         let value = self.option_value(option, path, yaml)?;
         let segments: Vec<&str> = path.split('.').collect();
+        if segments.len() > MOST_SEGMENTS {
+            let origin = Origin {
+                place: Place::Option(option.to_owned()),
+                path: path.to_owned(),
+            };
+            let problem = format!("a path of {} names", segments.len());
+            let remedy = format!("give at most {MOST_SEGMENTS}, joined by dots");
+            return Err(self.error(origin, problem, remedy));
+        }
         let mut root = self.root.clone();
         assign(&mut root, &segments, &value).map_err(|(problem, remedy)| {
             let origin = Origin {

@@ -4,6 +4,8 @@
 pub mod log;
 pub mod report_line;
 
+use std::fmt;
+
 use epochcost_systems::{Host, Record};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +48,40 @@ pub struct Invocation {
     pub cpu_ms: Option<f64>,
     /// Reason of the failure; none if it succeeded.
     pub error: Option<String>,
+}
+
+/// First step of a trial with a loss that is not a finite number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// The epoch.
+    pub epoch: usize,
+    /// The mini-batch; none where the step was a whole epoch, or an evaluation found it.
+    pub batch: Option<usize>,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.batch {
+            Some(batch) => write!(f, "the loss of epoch {}, mini-batch {batch}", self.epoch)?,
+            None => write!(f, "the loss of epoch {}", self.epoch)?,
+        }
+        write!(f, " is not a finite number")
+    }
+}
+
+impl TrialOutcome {
+    /// Returns where training diverged first, if it did. An evaluation comes after the
+    /// mini-batches of its epoch.
+    pub fn divergence(&self) -> Option<Divergence> {
+        let steps = self.records.iter().filter_map(|record| match record {
+            Record::Diverged { epoch, batch, .. } => Some(Divergence {
+                epoch: *epoch,
+                batch: *batch,
+            }),
+            _ => None,
+        });
+        steps.min_by_key(|step| (step.epoch, step.batch.unwrap_or(usize::MAX)))
+    }
 }
 
 /// A metric of CloudWatch over a trial's time: a cross-check, from which no

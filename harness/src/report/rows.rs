@@ -77,6 +77,8 @@ pub(super) struct TrialLine {
     pub loss: Cell,
     pub accuracy: Cell,
     pub failure: String,
+    /// End of a trial that did not fail.
+    pub outcome: String,
 }
 
 pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> SummaryLine {
@@ -99,14 +101,7 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
             },
             known => format::yes(known),
         },
-        trials: Cell::with(
-            Some(row.trials as f64),
-            match (row.failed_trials, &row.infeasible) {
-                (0, Some(_)) => "infeasible".into(),
-                (0, None) => row.trials.to_string(),
-                (failed, _) => format!("{}, {failed} failed", row.trials),
-            },
-        ),
+        trials: Cell::with(Some(row.trials as f64), row.outcomes()),
         failed: row.failed_trials > 0,
         infeasible: row.infeasible.clone(),
     }
@@ -225,6 +220,18 @@ pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
         .collect()
 }
 
+/// Returns how a trial ended that did not fail.
+fn outcome(trial: &TrialAnalysis) -> String {
+    let mut parts = vec!["done".to_owned()];
+    parts.extend((trial.trial.divergence()).map(|step| format!("diverged: {step}")));
+    match trial.retries() {
+        0 => {}
+        1 => parts.push("1 function failed and was called again".to_owned()),
+        count => parts.push(format!("{count} functions failed and were called again")),
+    }
+    parts.join("; ")
+}
+
 pub(super) fn trial_lines(labelled: &Labelled<'_>) -> Vec<TrialLine> {
     let row = labelled.row;
     let line = |trial: &TrialAnalysis| {
@@ -249,6 +256,7 @@ pub(super) fn trial_lines(labelled: &Labelled<'_>) -> Vec<TrialLine> {
             loss: Cell::of(metric(Metric::TrainLoss), format::number),
             accuracy: Cell::of(metric(Metric::Accuracy), format::percent),
             failure: trial.trial.failure.clone().unwrap_or_default(),
+            outcome: outcome(trial),
         }
     };
     row.trials.iter().map(line).collect()

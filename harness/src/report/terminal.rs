@@ -73,13 +73,7 @@ fn columns(target: Option<f64>) -> Vec<Column> {
             Some(false) => "differ".into(),
             None => UNKNOWN.into(),
         }),
-        Column::new("trials", 9, |row| {
-            match (row.trials, row.failed_trials, &row.infeasible) {
-                (_, 0, Some(_)) => "infeasible".into(),
-                (trials, 0, None) => trials.to_string(),
-                (trials, failed, _) => format!("{trials}, {failed} failed"),
-            }
-        }),
+        Column::new("trials", 9, RowSummary::outcomes),
     ]);
     columns
 }

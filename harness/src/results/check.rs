@@ -2,9 +2,28 @@
 //! before figures are made of it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
-use super::{InvocationRow, Manifest, PlannedRow, ResultsError, TrialId, TrialRow, jsonl};
+use super::{
+    Checksums, INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, TRIALS, TrialId,
+    TrialRow, jsonl,
+};
+use crate::hash::sha256_hex;
+use crate::metering::Invocation;
+
+/// Reads a file, and refuses one with another hash than `sha256`, if that is known.
+pub(super) fn read_checked(path: &Path, sha256: Option<&str>) -> Result<Vec<u8>, ResultsError> {
+    let content = fs::read(path).map_err(ResultsError::read(path))?;
+    let found = sha256.map(|stated| (stated, sha256_hex(&content)));
+    match found {
+        Some((stated, found)) if stated != found => Err(ResultsError::Damaged {
+            place: path.display().to_string(),
+            reason: format!("its SHA-256 is {found}, and was {stated} when it was written"),
+        }),
+        _ => Ok(content),
+    }
+}
 
 /// Refuses a line that was cut off.
 pub(super) fn whole(path: &Path, lines: usize, is_cut: bool) -> Result<(), ResultsError> {
@@ -29,42 +48,77 @@ fn damaged(path: &Path, line: usize, reason: String) -> ResultsError {
 }
 
 /// Refuses a trial that the run did not plan, that is there twice, or that has
-/// not the seed of its number, and one whose invocations are not all there.
+/// not the seed of its number, one whose invocations are not all there, and figures that no
+/// trial can have.
 pub(super) fn trials(
-    path: &Path,
+    run: &Path,
     trials: &[(usize, TrialRow)],
     invocations: &[(usize, InvocationRow)],
     rows: &[PlannedRow],
     manifest: &Manifest,
 ) -> Result<(), ResultsError> {
+    let (of_trials, of_calls) = (run.join(TRIALS), run.join(INVOCATIONS));
     let mut calls: BTreeMap<&TrialId, usize> = BTreeMap::new();
-    for (_, call) in invocations {
+    for (line, call) in invocations {
         *calls.entry(&call.trial).or_default() += 1;
+        if let Some(problem) = impossible(&call.invocation) {
+            return Err(damaged(&of_calls, *line, problem));
+        }
     }
     let mut seen: BTreeMap<&TrialId, usize> = BTreeMap::new();
     for (line, trial) in trials {
-        let id = &trial.id;
-        let planned = rows.iter().find(|row| row.row.id == id.row);
-        let found = calls.get(id).copied().unwrap_or(0);
-        let problem = if planned.is_none_or(|row| id.trial >= row.trials.max(row.most_trials)) {
-            Some(format!("the plan has no {id}"))
-        } else if let Some(first) = seen.insert(id, *line) {
-            Some(format!("{id} stands in line {first} already"))
-        } else if manifest.seeds.get(id.trial) != Some(&trial.seed) {
-            Some(format!("the seed of {id} is not that of the manifest"))
-        } else if !(trial.wall_s.is_finite() && trial.wall_s >= 0.0) {
-            Some(format!("{id} took {} s", trial.wall_s))
-        } else if found != trial.invocations {
-            Some(format!(
-                "{id} made {} invocations, and invocations.jsonl has {found}",
-                trial.invocations
-            ))
-        } else {
-            None
-        };
-        if let Some(problem) = problem {
-            return Err(damaged(path, *line, problem));
+        let first = seen.insert(&trial.id, *line);
+        let found = calls.get(&trial.id).copied().unwrap_or(0);
+        if let Some(problem) = foreign(trial, first, found, rows, manifest) {
+            return Err(damaged(&of_trials, *line, problem));
         }
     }
     Ok(())
+}
+
+/// Returns why a trial does not belong to the run: `first` is an earlier line of it, `found`
+/// the number of its invocations.
+fn foreign(
+    trial: &TrialRow,
+    first: Option<usize>,
+    found: usize,
+    rows: &[PlannedRow],
+    manifest: &Manifest,
+) -> Option<String> {
+    let id = &trial.id;
+    let planned = rows.iter().find(|row| row.row.id == id.row);
+    let unsealed = trial.events_sha256.is_none();
+    if planned.is_none_or(|row| id.trial >= row.trials.max(row.most_trials)) {
+        Some(format!("the plan has no {id}"))
+    } else if let Some(first) = first {
+        Some(format!("{id} stands in line {first} already"))
+    } else if manifest.seeds.get(id.trial) != Some(&trial.seed) {
+        Some(format!("the seed of {id} is not that of the manifest"))
+    } else if !(trial.wall_s.is_finite() && trial.wall_s >= 0.0) {
+        Some(format!("{id} took {} s", trial.wall_s))
+    } else if found != trial.invocations {
+        Some(format!(
+            "{id} made {} invocations, and invocations.jsonl has {found}",
+            trial.invocations
+        ))
+    } else if unsealed && manifest.schema_version.checksums() == Checksums::Required {
+        Some(format!("{id} has no checksum of its events"))
+    } else {
+        None
+    }
+}
+
+/// Returns which figure of an invocation cannot be.
+fn impossible(call: &Invocation) -> Option<String> {
+    let times = [
+        ("init_ms", call.init_ms),
+        ("duration_ms", Some(call.duration_ms)),
+        ("cpu_ms", call.cpu_ms),
+    ];
+    let is_impossible = |value: f64| !(value.is_finite() && value >= 0.0);
+    let mut times = times.into_iter();
+    times.find_map(|(name, value)| {
+        let value = value.filter(|value| is_impossible(*value))?;
+        Some(format!("its {name} is {value}"))
+    })
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::{ResultsError, RunDirectory, SimulationRecord, TrialId, as_read};
+use super::head::as_read;
+use super::{ResultsError, RunDirectory, SimulationRecord, TrialId};
 
 /// What the results of a run depend on.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ impl RunDirectory {
     pub fn outdated(&self, makings: &Makings<'_>) -> Result<Option<&'static str>, ResultsError> {
         let manifest = self.manifest();
         let path = self.path().join("experiment.yaml");
-        let yaml = fs::read_to_string(&path).map_err(ResultsError::io("read", &path))?;
+        let yaml = fs::read_to_string(&path).map_err(ResultsError::read(&path))?;
         Ok(if yaml != makings.experiment_yaml {
             Some("the experiment has changed since")
         } else if manifest.simulation != as_read(&makings.simulation)? {

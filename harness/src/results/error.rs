@@ -1,3 +1,4 @@
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -6,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// The directory could not be made or written to.
-    #[error("failed to write to the output directory {path}\n  = help: choose another with --out")]
+    #[error("failed to write to the output directory {path}{}", remedy(source).unwrap_or(OTHER))]
     Unwritable {
         /// The directory.
         path: PathBuf,
@@ -18,6 +19,26 @@ pub enum ResultsError {
         "failed to start a run in {0}: it is not empty; add --resume to go on with the run in it, or choose another directory with --out"
     )]
     NotEmpty(PathBuf),
+    /// The directory holds other things than the beginning of a run.
+    #[error(
+        "failed to resume a run in {path}: it holds no manifest.json, but {found}\n  = help: choose another directory with --out"
+    )]
+    NotABeginning {
+        /// The directory.
+        path: PathBuf,
+        /// Name of a file that no run writes before its first trial.
+        found: String,
+    },
+    /// Another process writes into the run directory.
+    #[error(
+        "failed to take the run directory {path}: {holder} runs trials in it\n  = help: wait until it ends, or choose another directory with --out"
+    )]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// Holder of the lock.
+        holder: String,
+    },
     /// There is no run there.
     #[error("failed to open {0}: it holds no manifest.json, so it is not a run directory")]
     NotARun(PathBuf),
@@ -45,18 +66,23 @@ pub enum ResultsError {
         /// The major version that can be read.
         known: u32,
     },
-    /// Another experiment was run there.
+    /// Another experiment was run there, or another program ran it.
     #[error(
-        "failed to resume the run in {path}: {what} differs from what was run there; start a new run instead"
+        "failed to resume the run in {path}: {what} differs from what was run there\n  = help: {remedy}"
     )]
     Different {
         /// The directory.
         path: PathBuf,
         /// Difference.
-        what: &'static str,
+        what: String,
+        /// Remedy.
+        remedy: &'static str,
     },
+    /// A file of the run is not there.
+    #[error("failed to read {0}: there is no such file; the run directory is not complete")]
+    Missing(PathBuf),
     /// A file could not be read or written.
-    #[error("failed to {doing} {path}")]
+    #[error("failed to {doing} {path}{}", remedy(source).unwrap_or_default())]
     Io {
         /// Attempted operation; follows "failed to".
         doing: &'static str,
@@ -98,6 +124,18 @@ pub enum ResultsError {
 pub type SchemaText = String;
 
 impl ResultsError {
+    /// Returns the error of reading a file that every run has.
+    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| {
+            if source.kind() == ErrorKind::NotFound {
+                Self::Missing(path)
+            } else {
+                Self::io("read", &path)(source)
+            }
+        }
+    }
+
     /// Returns an I/O error while `doing` something with the file at `path`.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
@@ -115,5 +153,22 @@ impl ResultsError {
             self,
             Self::Io { .. } | Self::Encode { .. } | Self::Render { .. }
         )
+    }
+}
+
+/// Remedy of a directory that cannot be written to.
+const OTHER: &str = "\n  = help: choose another with --out";
+
+/// Returns what to do about an error of the operating system, as the end of a message; none
+/// where nothing general helps.
+fn remedy(error: &std::io::Error) -> Option<&'static str> {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(
+            "\n  = help: free some space on that file system, then go on with --out DIR --resume: finished trials are kept",
+        ),
+        ErrorKind::FileTooLarge => Some(
+            "\n  = help: raise the limit on the size of files (`ulimit -f`), then go on with --out DIR --resume: finished trials are kept",
+        ),
+        _ => None,
     }
 }

@@ -1,6 +1,5 @@
 //! `events/<trial>.parquet`: one row per step, every nested field a column.
 
-use std::fs;
 use std::path::Path;
 
 use epochcost_channels::Traffic;
@@ -10,8 +9,10 @@ use epochcost_systems::{
 };
 
 use super::ResultsError;
-use super::jsonl::replace_with;
+use super::check::read_checked;
 use super::parquet::{self, Column, Table, Values};
+use super::whole::replace;
+use crate::hash::sha256_hex;
 
 type Field<T, V> = (&'static str, fn(&mut T) -> &mut V);
 
@@ -71,19 +72,24 @@ fn usage_column(stage: Stage, name: &str) -> String {
     format!("{}_{name}", stage.as_str())
 }
 
-/// Writes `steps` to a new file at `path`, whole or not at all.
-pub(super) fn write(path: &Path, steps: &[&StepRecord]) -> Result<(), ResultsError> {
-    replace_with(path, |file| {
-        parquet::write(file, &columns(steps)).map_err(|error| ResultsError::Encode {
-            path: path.to_path_buf(),
-            reason: error.to_string(),
-        })
-    })
+/// Writes `steps` to a new file at `path`, whole or not at all. Returns its SHA-256.
+///
+/// The file is made in memory first: errors of the disk keep their own text.
+pub(super) fn write(path: &Path, steps: &[&StepRecord]) -> Result<String, ResultsError> {
+    let mut content = Vec::new();
+    let encoded = parquet::write(&mut content, &columns(steps));
+    encoded.map_err(|error| ResultsError::Encode {
+        path: path.to_path_buf(),
+        reason: error.to_string(),
+    })?;
+    replace(path, &content)?;
+    Ok(sha256_hex(&content))
 }
 
-/// Reads the steps back, in the order in which they were written.
-pub(super) fn read(path: &Path) -> Result<Vec<StepRecord>, ResultsError> {
-    let content = fs::read(path).map_err(ResultsError::io("read", path))?;
+/// Reads the steps back, in the order in which they were written. A file with another hash
+/// than `sha256` is refused before it is decoded.
+pub(super) fn read(path: &Path, sha256: Option<&str>) -> Result<Vec<StepRecord>, ResultsError> {
+    let content = read_checked(path, sha256)?;
     let damaged = |reason: String| ResultsError::Damaged {
         place: path.display().to_string(),
         reason,

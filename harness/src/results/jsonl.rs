@@ -7,13 +7,16 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::ResultsError;
+use super::seal::{UNSEALED, open_line, seal_line};
+use super::whole::{replace, sync_directory};
+use super::{Checksums, ResultsError};
 
-/// Appends `rows` and waits until they are on the disk.
+/// Appends `rows`, each with its checksum, and waits until they are on the disk.
 pub(super) fn append<T: Serialize>(
     path: &Path,
     rows: impl IntoIterator<Item = T>,
 ) -> Result<(), ResultsError> {
+    let is_new = !path.exists();
     let file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -21,43 +24,90 @@ pub(super) fn append<T: Serialize>(
         .map_err(ResultsError::io("open", path))?;
     let mut file = BufWriter::new(file);
     for row in rows {
-        match serde_json::to_writer(&mut file, &row) {
-            Err(error) if error.is_io() => {
-                return Err(ResultsError::io("append to", path)(error.into()));
-            }
-            written => written.map_err(|error| ResultsError::Encode {
-                path: path.to_path_buf(),
-                reason: error.to_string(),
-            })?,
-        }
-        file.write_all(b"\n")
+        let mut line = serde_json::to_vec(&row).map_err(|error| ResultsError::Encode {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        })?;
+        seal_line(&mut line);
+        line.push(b'\n');
+        file.write_all(&line)
             .map_err(ResultsError::io("append to", path))?;
     }
     let file = file
         .into_inner()
         .map_err(|error| ResultsError::io("append to", path)(error.into_error()))?;
-    file.sync_data().map_err(ResultsError::io("flush", path))
+    file.sync_data().map_err(ResultsError::io("flush", path))?;
+    if is_new {
+        sync_directory(path.parent().unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
 }
 
 /// Reads every row; an absent file has none.
 ///
 /// A last line without its line end was cut off while it was written: it is
 /// left out, and the second value reports it.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), ResultsError> {
-    let (rows, is_cut) = read_numbered(path)?;
+pub(super) fn read<T: DeserializeOwned>(
+    path: &Path,
+    checksums: Checksums,
+) -> Result<(Vec<T>, bool), ResultsError> {
+    let (rows, is_cut) = read_numbered(path, checksums)?;
     Ok((rows.into_iter().map(|(_, row)| row).collect(), is_cut))
 }
 
 /// Reads every row with the number of its line.
-pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered<T>, ResultsError> {
+pub(super) fn read_numbered<T: DeserializeOwned>(
+    path: &Path,
+    checksums: Checksums,
+) -> Result<Numbered<T>, ResultsError> {
+    let mut rows = Vec::new();
+    let is_cut = each_line(path, |number, line| {
+        rows.push((number, parse(path, number, line, checksums)?));
+        Ok(())
+    })?;
+    Ok((rows, is_cut))
+}
+
+/// Drops the rows that `keep` refuses and a last line that was cut off: the file is replaced
+/// by a whole new one that holds the other lines as they are. A file without such lines is
+/// left alone.
+pub(super) fn retain<T: DeserializeOwned>(
+    path: &Path,
+    checksums: Checksums,
+    keep: impl Fn(&T) -> bool,
+) -> Result<(), ResultsError> {
+    let (mut kept, mut drops) = (Vec::new(), false);
+    let is_cut = each_line(path, |number, line| {
+        if keep(&parse(path, number, line, checksums)?) {
+            kept.extend_from_slice(line);
+            kept.push(b'\n');
+        } else {
+            drops = true;
+        }
+        Ok(())
+    })?;
+    if drops || is_cut {
+        replace(path, &kept)
+    } else {
+        Ok(())
+    }
+}
+
+/// Rows with the numbers of their lines, and whether a last line was cut off.
+pub(super) type Numbered<T> = (Vec<(usize, T)>, bool);
+
+/// Passes every whole line that is not empty, without its line end, and its number to `each`.
+/// Returns whether a last line was cut off. An absent file has no lines.
+fn each_line(
+    path: &Path,
+    mut each: impl FnMut(usize, &[u8]) -> Result<(), ResultsError>,
+) -> Result<bool, ResultsError> {
     let mut file = match File::open(path) {
         Ok(file) => BufReader::new(file),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((Vec::new(), false));
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(ResultsError::io("open", path)(error)),
     };
-    let (mut rows, mut line) = (Vec::new(), Vec::new());
+    let mut line = Vec::new();
     for number in 1.. {
         line.clear();
         file.read_until(b'\n', &mut line)
@@ -65,23 +115,31 @@ pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered
         match line.split_last() {
             None => break,
             Some((b'\n', [])) => {}
-            Some((b'\n', row)) => match serde_json::from_slice(row) {
-                Ok(row) => rows.push((number, row)),
-                Err(error) => {
-                    return Err(ResultsError::Damaged {
-                        place: place(path, number),
-                        reason: in_one_line(&error),
-                    });
-                }
-            },
-            Some(_) => return Ok((rows, true)),
+            Some((b'\n', row)) => each(number, row)?,
+            Some(_) => return Ok(true),
         }
     }
-    Ok((rows, false))
+    Ok(false)
 }
 
-/// Rows with the numbers of their lines, and whether a last line was cut off.
-pub(super) type Numbered<T> = (Vec<(usize, T)>, bool);
+fn parse<T: DeserializeOwned>(
+    path: &Path,
+    number: usize,
+    line: &[u8],
+    checksums: Checksums,
+) -> Result<T, ResultsError> {
+    let damaged = |reason| ResultsError::Damaged {
+        place: place(path, number),
+        reason,
+    };
+    let (row, is_sealed) = open_line(line).map_err(damaged)?;
+    // What does not parse is reported as that: its reason says more.
+    let parsed = serde_json::from_slice(&row).map_err(|error| damaged(in_one_line(&error)))?;
+    if !is_sealed && checksums == Checksums::Required {
+        return Err(damaged(UNSEALED.to_owned()));
+    }
+    Ok(parsed)
+}
 
 /// Returns a line of a file, as errors name it.
 pub(super) fn place(path: &Path, line: usize) -> String {
@@ -96,82 +154,65 @@ fn in_one_line(error: &serde_json::Error) -> String {
         .replace(" at line 1 column ", " at column ")
 }
 
-/// Writes `bytes` to `path` so that a reader sees all of them or none.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    replace_with(path, |file| {
-        file.write_all(bytes)
-            .map_err(ResultsError::io("write", path))
-    })
-}
-
-/// Writes what `fill` puts into a file to `path`, so that a reader sees all of
-/// it or none: into a temporary file in the same directory, which is synced and
-/// renamed. The temporary file is deleted where that fails.
-pub(super) fn replace_with(
-    path: &Path,
-    fill: impl FnOnce(&mut File) -> Result<(), ResultsError>,
-) -> Result<(), ResultsError> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".").suffix(".partial");
-    readable(&mut builder);
-    let mut temporary = builder
-        .tempfile_in(directory)
-        .map_err(ResultsError::io("create a file beside", path))?;
-    fill(temporary.as_file_mut())?;
-    temporary
-        .as_file()
-        .sync_all()
-        .map_err(ResultsError::io("flush", path))?;
-    let renamed = temporary.persist(path);
-    renamed.map_err(|error| ResultsError::io("rename to", path)(error.error))?;
-    Ok(())
-}
-
-/// Gives the file the permissions of any other, where `tempfile` would let only
-/// its owner read it.
-#[cfg(unix)]
-fn readable(builder: &mut tempfile::Builder<'_, '_>) {
-    use std::os::unix::fs::PermissionsExt;
-    builder.permissions(std::fs::Permissions::from_mode(0o666));
-}
-
-#[cfg(not(unix))]
-fn readable(_: &mut tempfile::Builder<'_, '_>) {}
-
-/// Replaces the file at `path` by exactly these rows.
-pub(super) fn rewrite<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), ResultsError> {
-    replace(path, b"")?;
-    if rows.is_empty() {
-        Ok(())
-    } else {
-        append(path, rows)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
 
+    const ABSENT: Checksums = Checksums::Optional;
+
     #[test]
     fn a_line_cut_off_is_left_out_and_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
-        assert_eq!(read::<u32>(&path).unwrap(), (vec![], false));
+        assert_eq!(read::<u32>(&path, ABSENT).unwrap(), (vec![], false));
         append(&path, [1, 2]).unwrap();
         append(&path, [3]).unwrap();
-        assert_eq!(read::<u32>(&path).unwrap(), (vec![1, 2, 3], false));
+        assert_eq!(read::<u32>(&path, ABSENT).unwrap(), (vec![1, 2, 3], false));
         let mut text = std::fs::read(&path).unwrap();
         text.extend(b"45");
         std::fs::write(&path, &text).unwrap();
-        assert_eq!(read::<u32>(&path).unwrap(), (vec![1, 2, 3], true));
+        assert_eq!(read::<u32>(&path, ABSENT).unwrap(), (vec![1, 2, 3], true));
         std::fs::write(&path, b"1\nx\n3\n").unwrap();
-        let error = read::<u32>(&path).unwrap_err().to_string();
+        let error = read::<u32>(&path, ABSENT).unwrap_err().to_string();
         assert!(
             error.contains("line 2") && !error.contains("line 1"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn lines_are_dropped_by_one_rename_and_only_if_there_are_any() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        std::fs::write(&path, b"1\n2\n3\n").unwrap();
+        let before = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+        let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+        retain(&path, ABSENT, |_: &u32| true).unwrap();
+        assert_eq!(inode(), before, "nothing was cut");
+        // The name of the old file holds its content until the new one is whole.
+        let old = File::open(&path).unwrap();
+        retain(&path, ABSENT, |row: &u32| *row != 2).unwrap();
+        assert_ne!(inode(), before);
+        assert_eq!(std::io::read_to_string(old).unwrap(), "1\n2\n3\n");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n3\n");
+        std::fs::write(&path, b"1\n3\n4").unwrap();
+        retain(&path, ABSENT, |_: &u32| true).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n3\n");
+    }
+
+    #[test]
+    fn a_row_is_refused_without_its_checksum_where_each_has_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows.jsonl");
+        append(&path, [serde_json::json!({"a": 1})]).unwrap();
+        std::fs::write(directory.path().join("plain.jsonl"), b"{\"a\":1}\n").unwrap();
+        let rows = read::<serde_json::Value>(&path, Checksums::Required).unwrap();
+        assert_eq!(rows.0, [serde_json::json!({"a": 1})]);
+        let plain = directory.path().join("plain.jsonl");
+        assert!(read::<serde_json::Value>(&plain, ABSENT).is_ok());
+        let error = read::<serde_json::Value>(&plain, Checksums::Required).unwrap_err();
+        assert!(error.to_string().contains("plain.jsonl, line 1"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use super::simulation::{ComputeUsed, SimulationRecord};
-use crate::hash::sha256_of;
+use crate::hash::{sha256_hex, sha256_of};
 use crate::rows::Row;
 
 /// The version of the run directory's format.
@@ -24,7 +24,20 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 9 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion {
+    major: 1,
+    minor: 10,
+};
+
+/// Whether lines and files need the checksum that runs before 1.10 do not have. One that is
+/// there is always compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checksums {
+    /// What has none is refused.
+    Required,
+    /// What has none is read.
+    Optional,
+}
 
 /// `manifest.json`: what was run, with which binaries and data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +69,9 @@ pub struct Manifest {
     /// Profiles and constants of a simulation; null of other runs. Since 1.1.
     #[serde(default)]
     pub simulation: Option<SimulationRecord>,
+    /// Hashes of the other files that are written before the first trial. Since 1.10.
+    #[serde(default)]
+    pub files: Vec<FileHash>,
 }
 
 /// Build of the harness.
@@ -170,6 +186,15 @@ pub struct PlannedRow {
 }
 
 impl SchemaVersion {
+    /// Returns whether runs of this version have checksums of everything that is read again.
+    pub(super) fn checksums(self) -> Checksums {
+        if (self.major, self.minor) >= (1, 10) {
+            Checksums::Required
+        } else {
+            Checksums::Optional
+        }
+    }
+
     /// Returns it as text: `major.minor`.
     pub fn text(self) -> String {
         format!("{}.{}", self.major, self.minor)
@@ -248,6 +273,14 @@ fn gpus() -> Vec<String> {
 }
 
 impl FileHash {
+    /// Returns the hash of a file that is to have this content.
+    pub(super) fn of_bytes(name: &str, bytes: &[u8]) -> Self {
+        Self {
+            name: name.to_owned(),
+            sha256: sha256_hex(bytes),
+        }
+    }
+
     /// Hashes the file at `path`.
     ///
     /// # Errors

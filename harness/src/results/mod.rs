@@ -10,29 +10,36 @@ mod currency;
 mod draws;
 mod error;
 mod events;
+mod head;
 mod jsonl;
+mod lock;
 mod manifest;
 mod older;
+mod open;
 mod output;
 mod parquet;
 mod reproduction;
 mod rows;
+mod seal;
 mod simulation;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use epochcost_systems::StepRecord;
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::claims::Claim;
 use crate::cost::PriceBook;
 use crate::hash::sha256_of;
 use crate::metering::TrialOutcome;
 use crate::rows::TrialPlan;
+use lock::Lock;
+use manifest::Checksums;
 use output::{make_empty, make_unused};
 
 pub use currency::Makings;
@@ -47,8 +54,22 @@ pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
 pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
 
+/// File of a run's origin; a directory without it is not a run.
+const MANIFEST: &str = "manifest.json";
+/// File of the finished trials.
+const TRIALS: &str = "trials.jsonl";
+/// File of their invocations.
+const INVOCATIONS: &str = "invocations.jsonl";
 /// File of the figures over draws.
 const DRAWS: &str = "draws.jsonl";
+/// Files that are written before the manifest, which has their hashes.
+const HEAD: [&str; 5] = [
+    "experiment.yaml",
+    "prices.yaml",
+    "machine.json",
+    "plan.json",
+    "claims.json",
+];
 
 /// What is known of a run before it starts.
 #[derive(Clone, Debug)]
@@ -93,6 +114,8 @@ pub struct RunDirectory {
     claims: Vec<Claim>,
     prices: PriceBook,
     warnings: Vec<String>,
+    /// The lock on the directory, of a run that trials are added to.
+    lock: Option<Arc<Lock>>,
 }
 
 impl RunDirectory {
@@ -103,8 +126,8 @@ impl RunDirectory {
     /// cannot be written to is found before any work starts.
     ///
     /// # Errors
-    /// [`ResultsError::Unwritable`], or [`ResultsError::NotEmpty`] if `out`
-    /// holds something already.
+    /// [`ResultsError::Unwritable`], [`ResultsError::NotEmpty`] if `out`
+    /// holds something already, or [`ResultsError::InUse`].
     pub fn create(out: Option<&Path>, run: NewRun) -> Result<Self, ResultsError> {
         // The directory's name, from time and experiment.
         let now = Timestamp::now();
@@ -117,8 +140,9 @@ impl RunDirectory {
             Some(out) => (run_id, make_empty(out)?),
             None => make_unused(Path::new("results"), &run_id)?,
         };
+        let lock = Lock::take(&path)?;
         // What is known before the first trial.
-        let directory = Self {
+        let mut directory = Self {
             manifest: Manifest {
                 schema_version: SCHEMA_VERSION,
                 run_id,
@@ -133,6 +157,7 @@ impl RunDirectory {
                 datasets: run.datasets,
                 seeds: run.seeds,
                 simulation: run.simulation,
+                files: Vec::new(),
             },
             machine: Machine {
                 servers: run.servers,
@@ -146,123 +171,55 @@ impl RunDirectory {
             },
             warnings: Vec::new(),
             path,
+            lock: Some(Arc::new(lock)),
         };
         directory.write_head(&run.experiment_yaml)?;
         Ok(directory)
     }
 
-    /// Writes what is known before the first trial, the manifest last: a directory
-    /// without one is not a run.
-    fn write_head(&self, experiment_yaml: &str) -> Result<(), ResultsError> {
+    /// Returns whether a directory holds a run.
+    pub fn is_in(path: &Path) -> bool {
+        path.join(MANIFEST).exists()
+    }
+
+    /// Makes the directory of a new run in `out`, where a run was cut off before it had a
+    /// manifest: what it left behind is deleted.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::create`], and [`ResultsError::NotABeginning`] if the directory holds
+    /// anything else.
+    pub fn create_again(out: &Path, run: NewRun) -> Result<Self, ResultsError> {
+        if out.is_dir() {
+            let _lock = Lock::take(out)?;
+            head::clear_beginning(out)?;
+        }
+        Self::create(Some(out), run)
+    }
+
+    /// Writes what is known before the first trial, the manifest with the hashes of all other
+    /// files last: a directory without one is not a run.
+    fn write_head(&mut self, experiment_yaml: &str) -> Result<(), ResultsError> {
         let events = self.path.join("events");
         fs::create_dir(&events).map_err(|source| ResultsError::Unwritable {
             path: self.path.clone(),
             source,
         })?;
-        self.write("experiment.yaml", experiment_yaml.as_bytes())?;
-        self.write("prices.yaml", self.prices.text().as_bytes())?;
-        self.write_json("machine.json", &self.machine)?;
-        self.write_json("plan.json", &self.rows)?;
-        self.write_json("claims.json", &self.claims)?;
-        self.write_json("manifest.json", &self.manifest)
-    }
-
-    /// Opens an existing run for reading. Nothing in it is changed.
-    ///
-    /// # Errors
-    /// When there is no run, its format is another one, or a file is damaged.
-    pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        let manifest = open_manifest(path)?;
-        let prices = path.join("prices.yaml");
-        let text = fs::read_to_string(&prices).map_err(ResultsError::io("read", &prices))?;
-        let mut directory = Self {
-            manifest,
-            machine: read_json(&path.join("machine.json"))?,
-            rows: read_json(&path.join("plan.json"))?,
-            claims: read_claims(&path.join("claims.json"))?,
-            prices: PriceBook::parse(&text).map_err(|error| ResultsError::Damaged {
-                place: prices.display().to_string(),
-                reason: error.to_string(),
-            })?,
-            warnings: Vec::new(),
-            path: path.to_path_buf(),
-        };
-        let (_, trials_cut) = jsonl::read::<TrialRow>(&directory.file("trials.jsonl"))?;
-        let (_, calls_cut) = jsonl::read::<InvocationRow>(&directory.file("invocations.jsonl"))?;
-        for (cut, file) in [
-            (trials_cut, "trials.jsonl"),
-            (calls_cut, "invocations.jsonl"),
-        ] {
-            if cut {
-                directory.warnings.push(format!(
-                    "the last line of {file} was cut off while it was written and is left out"
-                ));
-            }
+        let files = [
+            (HEAD[0], experiment_yaml.as_bytes().to_vec()),
+            (HEAD[1], self.prices.text().as_bytes().to_vec()),
+            (HEAD[2], pretty(&self.file(HEAD[2]), &self.machine)?),
+            (HEAD[3], pretty(&self.file(HEAD[3]), &self.rows)?),
+            (HEAD[4], pretty(&self.file(HEAD[4]), &self.claims)?),
+        ];
+        for (name, content) in &files {
+            self.write(name, content)?;
         }
-        Ok(directory)
-    }
-
-    /// Opens an existing run to make figures of it: as [`RunDirectory::open`],
-    /// but lines that were cut off or edited are refused, not left out.
-    ///
-    /// # Errors
-    /// As [`RunDirectory::open`], and [`ResultsError::Damaged`] with the line
-    /// that does not belong to the others.
-    pub fn open_whole(path: &Path) -> Result<Self, ResultsError> {
-        let directory = Self::open(path)?;
-        let [of_trials, of_calls] = ["trials.jsonl", "invocations.jsonl"];
-        let [of_trials, of_calls] = [directory.file(of_trials), directory.file(of_calls)];
-        let (trials, is_cut) = jsonl::read_numbered::<TrialRow>(&of_trials)?;
-        check::whole(&of_trials, trials.len(), is_cut)?;
-        let (calls, is_cut) = jsonl::read_numbered::<InvocationRow>(&of_calls)?;
-        check::whole(&of_calls, calls.len(), is_cut)?;
-        check::trials(
-            &of_trials,
-            &trials,
-            &calls,
-            directory.rows(),
-            directory.manifest(),
-        )?;
-        Ok(directory)
-    }
-
-    /// Opens an existing run to go on with it, and drops what an interrupted
-    /// trial left behind.
-    ///
-    /// # Errors
-    /// As [`RunDirectory::open`], and [`ResultsError::Different`] if the rows
-    /// planned now, or what their simulation stands on, are not those of the run.
-    pub fn resume(
-        path: &Path,
-        rows: &[PlannedRow],
-        simulation: Option<&SimulationRecord>,
-    ) -> Result<Self, ResultsError> {
-        let directory = Self::open(path)?;
-        let different = |what| ResultsError::Different {
-            path: path.to_path_buf(),
-            what,
-        };
-        if directory.rows != as_read(&rows.to_vec())? {
-            return Err(different(
-                "the experiment (its rows, settings, seeds or trials)",
-            ));
-        }
-        if directory.manifest.simulation != as_read(&simulation.cloned())? {
-            return Err(different(
-                "what the simulation stands on (its profiles, constants or switches)",
-            ));
-        }
-        let trials = directory.trials()?;
-        let finished: BTreeSet<&TrialId> = trials.iter().map(|trial| &trial.id).collect();
-        let mut calls = directory.invocations()?;
-        calls.retain(|call| finished.contains(&call.trial));
-        jsonl::rewrite(&directory.file("trials.jsonl"), &trials)?;
-        jsonl::rewrite(&directory.file("invocations.jsonl"), &calls)?;
-        let draws = directory.draws()?;
-        if !draws.is_empty() {
-            jsonl::rewrite(&directory.file(DRAWS), &draws)?;
-        }
-        Ok(directory)
+        let hashes = files.iter();
+        let hashes = hashes.map(|(name, content)| FileHash::of_bytes(name, content));
+        self.manifest.files = hashes.collect();
+        let mut manifest = pretty(&self.file(MANIFEST), &self.manifest)?;
+        seal::seal_file(&mut manifest);
+        self.write(MANIFEST, &manifest)
     }
 
     /// Adds a finished trial; it is on the disk when this returns.
@@ -277,9 +234,9 @@ impl RunDirectory {
         plan: &TrialPlan,
         outcome: &TrialOutcome,
     ) -> Result<TrialRow, ResultsError> {
-        let row = TrialRow::new(plan, outcome);
+        let mut row = TrialRow::new(plan, outcome);
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
-        events::write(&self.path.join(&row.events), &steps)?;
+        row.events_sha256 = Some(events::write(&self.path.join(&row.events), &steps)?);
         let calls = outcome
             .invocations
             .iter()
@@ -287,8 +244,8 @@ impl RunDirectory {
                 trial: &row.id,
                 invocation,
             });
-        jsonl::append(&self.file("invocations.jsonl"), calls)?;
-        jsonl::append(&self.file("trials.jsonl"), [&row])?;
+        jsonl::append(&self.file(INVOCATIONS), calls)?;
+        jsonl::append(&self.file(TRIALS), [&row])?;
         Ok(row)
     }
 
@@ -305,7 +262,7 @@ impl RunDirectory {
     /// # Errors
     /// When `draws.jsonl` is damaged.
     pub fn draws(&self) -> Result<Vec<RowDraws>, ResultsError> {
-        Ok(jsonl::read(&self.file(DRAWS))?.0)
+        Ok(jsonl::read(&self.file(DRAWS), self.checksums())?.0)
     }
 
     /// Returns the trials that need not be run again. A failed trial counts as
@@ -322,7 +279,7 @@ impl RunDirectory {
     /// # Errors
     /// When `trials.jsonl` is damaged.
     pub fn trials(&self) -> Result<Vec<TrialRow>, ResultsError> {
-        Ok(jsonl::read(&self.file("trials.jsonl"))?.0)
+        Ok(jsonl::read(&self.file(TRIALS), self.checksums())?.0)
     }
 
     /// Returns every invocation, in the order in which they ended.
@@ -330,7 +287,7 @@ impl RunDirectory {
     /// # Errors
     /// When `invocations.jsonl` is damaged.
     pub fn invocations(&self) -> Result<Vec<InvocationRow>, ResultsError> {
-        Ok(jsonl::read(&self.file("invocations.jsonl"))?.0)
+        Ok(jsonl::read(&self.file(INVOCATIONS), self.checksums())?.0)
     }
 
     /// Returns the steps of a trial, in the order in which they were recorded.
@@ -338,7 +295,8 @@ impl RunDirectory {
     /// # Errors
     /// When its file of events is missing or damaged.
     pub fn steps(&self, trial: &TrialRow) -> Result<Vec<StepRecord>, ResultsError> {
-        events::read(&self.path.join(&trial.events))
+        let path = self.path.join(&trial.events);
+        events::read(&path, trial.events_sha256.as_deref())
     }
 
     /// Returns where it is.
@@ -381,7 +339,7 @@ impl RunDirectory {
     /// # Errors
     /// When it could not be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
-        jsonl::replace(&self.file(name), bytes)
+        whole::replace(&self.file(name), bytes)
     }
 
     /// Writes a value as indented JSON, whole or not at all.
@@ -392,49 +350,18 @@ impl RunDirectory {
         self.write(name, &pretty(&self.file(name), value)?)
     }
 
+    fn checksums(&self) -> Checksums {
+        self.manifest.schema_version.checksums()
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 }
 
-fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
-    let file = path.join("manifest.json");
-    if !file.is_file() {
-        return Err(ResultsError::NotARun(path.to_path_buf()));
-    }
-    versioned(path, &file, SCHEMA_VERSION)?;
-    read_json(&file)
-}
-
-/// Refuses a file of a newer version than `known`, or of another major one; `path` is the directory.
-fn versioned(path: &Path, file: &Path, known: SchemaVersion) -> Result<(), ResultsError> {
-    /// The one field that every version has.
-    #[derive(serde::Deserialize)]
-    struct Head {
-        schema_version: SchemaVersion,
-    }
-
-    let found = read_json::<Head>(file)?.schema_version;
-    if (found.major, found.minor) > (known.major, known.minor) {
-        return Err(ResultsError::TooNew {
-            path: path.to_path_buf(),
-            found: found.text(),
-            known: known.text(),
-        });
-    }
-    if found.major < known.major {
-        return Err(ResultsError::TooOld {
-            path: path.to_path_buf(),
-            found: found.text(),
-            known: known.major,
-        });
-    }
-    Ok(())
-}
-
 /// Writes a file so that a reader sees all of it or none.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    jsonl::replace(path, bytes)
+    whole::replace(path, bytes)
 }
 
 /// Returns a value as indented JSON, to be written to `path`.
@@ -445,38 +372,4 @@ pub(crate) fn pretty<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, Re
     })?;
     text.push(b'\n');
     Ok(text)
-}
-
-/// Returns a value as it is once it was written and read: floats may differ in
-/// their last digit.
-fn as_read<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, ResultsError> {
-    let text = serde_json::to_vec(value);
-    let read = text.and_then(|text| serde_json::from_slice(&text));
-    read.map_err(|error| ResultsError::Damaged {
-        place: "the plan".into(),
-        reason: error.to_string(),
-    })
-}
-
-/// Reads claims, those of earlier versions too.
-fn read_claims(path: &Path) -> Result<Vec<Claim>, ResultsError> {
-    let mut claims: serde_json::Value = read_json(path)?;
-    older::claims(&mut claims);
-    in_form(path, claims)
-}
-
-/// Gives a value that was read from `path` its type.
-fn in_form<T: DeserializeOwned>(path: &Path, value: serde_json::Value) -> Result<T, ResultsError> {
-    serde_json::from_value(value).map_err(|error| ResultsError::Damaged {
-        place: path.display().to_string(),
-        reason: error.to_string(),
-    })
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
-    let text = fs::read(path).map_err(ResultsError::io("read", path))?;
-    serde_json::from_slice(&text).map_err(|error| ResultsError::Damaged {
-        place: path.display().to_string(),
-        reason: error.to_string(),
-    })
 }

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ResultsError, SchemaVersion, in_form, jsonl, older, read_json, versioned};
+use super::head::{in_form, read_sealed, unsealed};
+use super::seal::seal_file;
+use super::whole::replace;
+use super::{ResultsError, SchemaVersion, older};
 use crate::claims::Claim;
 
 /// The file's name.
 const FILE: &str = "reproduction.json";
 
 /// The version that this program writes.
-pub const REPRODUCTION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+pub const REPRODUCTION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
 
 /// Several runs that are reported on one page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,8 +106,11 @@ impl Reproduction {
     /// When its format is another one, or the file is damaged.
     pub fn read(directory: &Path) -> Result<Self, ResultsError> {
         let file = directory.join(FILE);
-        versioned(directory, &file, REPRODUCTION_VERSION)?;
-        let mut read: serde_json::Value = read_json(&file)?;
+        let (mut read, is_sealed) =
+            read_sealed::<serde_json::Value>(directory, &file, REPRODUCTION_VERSION)?;
+        if !is_sealed && read["schema_version"]["minor"].as_u64() >= Some(2) {
+            return Err(unsealed(&file));
+        }
         for item in read["items"].as_array_mut().into_iter().flatten() {
             older::claims(&mut item["claims"]);
         }
@@ -117,6 +123,8 @@ impl Reproduction {
     /// When it could not be written.
     pub fn write(&self, directory: &Path) -> Result<(), ResultsError> {
         let path = directory.join(FILE);
-        jsonl::replace(&path, &super::pretty(&path, self)?)
+        let mut text = super::pretty(&path, self)?;
+        seal_file(&mut text);
+        replace(&path, &text)
     }
 }

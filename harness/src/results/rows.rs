@@ -7,7 +7,7 @@ use epochcost_channels::Traffic;
 use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord, find};
 use serde::{Deserialize, Serialize};
 
-use crate::metering::{CloudWatchMetric, Invocation, TrialOutcome};
+use crate::metering::{CloudWatchMetric, Divergence, Invocation, TrialOutcome};
 use crate::rows::TrialPlan;
 
 /// The identity of a trial in its run.
@@ -91,10 +91,17 @@ pub struct TrialRow {
     /// none was. Since 1.9.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diverged: Option<usize>,
+    /// Mini-batch of that epoch; null where the step was a whole epoch, or
+    /// an evaluation found it. Since 1.10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diverged_batch: Option<usize>,
     /// Every evaluation, in order.
     pub evaluations: Vec<EvaluationRow>,
     /// The file of its events, from the run directory.
     pub events: String,
+    /// SHA-256 of that file. Since 1.10.
+    #[serde(default)]
+    pub events_sha256: Option<String>,
     /// Reason of the failure; none if it succeeded.
     pub failure: Option<String>,
     /// Warnings for readers of the results.
@@ -135,6 +142,12 @@ pub(super) struct WrittenInvocation<'a> {
 }
 
 impl TrialRow {
+    /// Returns where training diverged, if it did.
+    pub fn divergence(&self) -> Option<Divergence> {
+        let batch = self.diverged_batch;
+        self.diverged.map(|epoch| Divergence { epoch, batch })
+    }
+
     /// Returns the row of a trial that ended like this.
     pub fn new(plan: &TrialPlan, outcome: &TrialOutcome) -> Self {
         let id = TrialId::of(plan);
@@ -142,10 +155,8 @@ impl TrialRow {
         let system = find(&job.system);
         let mut warnings = outcome.warnings.clone();
         warnings.extend(worker_warnings(outcome));
-        let diverged = outcome.records.iter().filter_map(divergence).min();
-        warnings.extend(diverged.map(|epoch| {
-            format!("training diverged: a loss in epoch {epoch} is not a finite number")
-        }));
+        let diverged = outcome.divergence();
+        warnings.extend(diverged.map(|step| format!("training diverged: {step}")));
         let sent: Vec<&StepRecord> = steps(outcome).collect();
         let bound = system.and_then(|system| system.bind(job).ok());
         Self {
@@ -166,9 +177,11 @@ impl TrialRow {
                 Replicas::Differ { reason } => Some(reason.to_owned()),
                 Replicas::Identical => None,
             }),
-            diverged,
+            diverged: diverged.map(|step| step.epoch),
+            diverged_batch: diverged.and_then(|step| step.batch),
             evaluations: outcome.records.iter().filter_map(evaluation).collect(),
             events: format!("events/{}.parquet", id.file_stem()),
+            events_sha256: None,
             failure: outcome.failure.clone(),
             warnings,
             id,
@@ -209,13 +222,6 @@ pub fn steps(outcome: &TrialOutcome) -> impl Iterator<Item = &StepRecord> {
 fn gpu(record: &Record) -> Option<GpuUsage> {
     match record {
         Record::Gpu(usage) => Some(usage.clone()),
-        _ => None,
-    }
-}
-
-fn divergence(record: &Record) -> Option<usize> {
-    match record {
-        Record::Diverged { epoch, .. } => Some(*epoch),
         _ => None,
     }
 }

@@ -158,11 +158,6 @@ fn open_directory(work: &Work<'_>, prepared: &Prepared) -> Result<RunDirectory, 
         })
         .collect();
     let simulation = simulation_record(experiment);
-    if let Destination::After(path) = destination
-        && path.join("manifest.json").exists()
-    {
-        return Ok(RunDirectory::resume(path, &rows, simulation.as_ref())?);
-    }
     let run = NewRun {
         experiment: experiment.name.clone(),
         platform: experiment.platform.as_str().to_owned(),
@@ -181,7 +176,11 @@ fn open_directory(work: &Work<'_>, prepared: &Prepared) -> Result<RunDirectory, 
         simulation,
         prices: work.consent.prices.clone(),
     };
-    Ok(RunDirectory::create(destination.path(), run)?)
+    Ok(match destination {
+        Destination::After(path) if RunDirectory::is_in(path) => RunDirectory::resume(path, &run)?,
+        Destination::After(path) => RunDirectory::create_again(path, run)?,
+        Destination::New | Destination::At(_) => RunDirectory::create(destination.path(), run)?,
+    })
 }
 
 /// Returns what a simulation of the experiment is computed from.

@@ -149,8 +149,10 @@ impl Following {
         let accuracy = accuracy.map_or(String::new(), |share| {
             format!(", accuracy {:.1} %", 100.0 * share)
         });
+        let diverged = outcome.divergence();
+        let diverged = diverged.map_or(String::new(), |step| format!(", diverged: {step}"));
         let result = match &outcome.failure {
-            None => format!("{:.1} s{}{accuracy}", outcome.wall_s, self.origin),
+            None => format!("{:.1} s{}{accuracy}{diverged}", outcome.wall_s, self.origin),
             Some(failure) => format!(
                 "failed after {:.1} s{}: {failure}",
                 outcome.wall_s, self.origin

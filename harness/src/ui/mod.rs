@@ -3,8 +3,9 @@
 mod columns;
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use console::Term;
 use serde::Serialize;
@@ -36,11 +37,14 @@ impl Output {
 
     /// Prints a result for machines, if `--json` asks for it.
     pub fn json<T: Serialize + ?Sized>(self, value: &T) {
-        if self.json
-            && let Ok(text) = serde_json::to_string_pretty(value)
-        {
-            print_line(text);
-            HAS_PRINTED.store(true, Ordering::Relaxed);
+        if self.json {
+            match serde_json::to_string_pretty(value) {
+                Ok(text) => {
+                    print_line(text);
+                    HAS_PRINTED.store(true, Ordering::Relaxed);
+                }
+                Err(error) => note_failure(error.into()),
+            }
         }
     }
 
@@ -85,14 +89,35 @@ impl Output {
     }
 }
 
-/// Prints to standard output. A reader that went away (`| head`) is no error.
+/// First error of standard output.
+static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Prints to standard output. A reader that went away (`| head`) is no error; any other error
+/// is kept for [`output_failure`].
 fn print_line(text: impl Display) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    print_bytes(format!("{text}\n").as_bytes());
 }
 
-/// Prints bytes to standard output as they are. A reader that went away is no error.
-pub fn print_raw(bytes: &[u8]) {
-    let _ = std::io::stdout().write_all(bytes);
+/// Prints bytes to standard output.
+pub fn print_bytes(bytes: &[u8]) {
+    let mut output = io::stdout().lock();
+    let printed = output.write_all(bytes).and_then(|()| output.flush());
+    if let Err(error) = printed
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        note_failure(error);
+    }
+}
+
+fn note_failure(error: io::Error) {
+    let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
+    failure.get_or_insert(error);
+}
+
+/// Returns the first error of standard output, if there was one: results are lost then.
+pub fn output_failure() -> Option<io::Error> {
+    let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
+    failure.take()
 }
 
 /// Prints to standard error.

@@ -72,6 +72,7 @@ fn copied(run: &Path) -> TempDir {
     }
     let directory = tempfile::tempdir().unwrap();
     copy(run, directory.path());
+    fixture::unsealed(directory.path());
     directory
 }
 

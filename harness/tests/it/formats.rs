@@ -27,6 +27,13 @@ fn scene() -> TempDir {
     directory
 }
 
+/// The same without checksums, to be edited.
+fn unsealed() -> TempDir {
+    let directory = scene();
+    fixture::unsealed(directory.path());
+    directory
+}
+
 /// Changes a file of a run as JSON.
 fn edit(run: &Path, file: &str, change: impl Fn(&mut Value)) {
     let path = run.join(file);
@@ -64,7 +71,7 @@ fn refused(run: &Path) -> String {
 }
 
 fn with_version(major: u32, minor: u32) -> TempDir {
-    let run = scene();
+    let run = unsealed();
     edit(run.path(), "manifest.json", |manifest| {
         manifest["schema_version"] = json!({"major": major, "minor": minor});
     });
@@ -128,7 +135,7 @@ fn a_line_cut_off_is_refused_with_its_number() {
 #[test]
 fn a_file_cut_off_is_refused_with_its_line() {
     for file in ["manifest.json", "machine.json", "plan.json", "claims.json"] {
-        let run = scene();
+        let run = unsealed();
         cut(run.path(), file, 2);
         let message = refused(run.path());
         assert!(
@@ -136,7 +143,7 @@ fn a_file_cut_off_is_refused_with_its_line() {
             "{message}"
         );
     }
-    let run = scene();
+    let run = unsealed();
     // The last price without its source.
     cut(run.path(), "prices.yaml", 52);
     let message = refused(run.path());
@@ -144,7 +151,7 @@ fn a_file_cut_off_is_refused_with_its_line() {
         message.contains("prices.yaml") && message.contains("line"),
         "{message}"
     );
-    let run = scene();
+    let run = unsealed();
     cut(run.path(), "events/spirt-paper.1.parquet", 100);
     let message = refused(run.path());
     assert!(message.contains("spirt-paper.1.parquet"), "{message}");
@@ -165,7 +172,7 @@ fn lines_that_no_longer_parse_are_refused_with_their_number() {
         ("invocations.jsonl", 8, r#""rank":"#, r#""extra":1,"rank":"#),
     ];
     for (file, line, before, after) in edits {
-        let run = scene();
+        let run = unsealed();
         edit_line(run.path(), file, line, before, after);
         let message = refused(run.path());
         assert!(
@@ -202,7 +209,7 @@ fn lines_that_do_not_belong_are_refused_with_their_number() {
         ),
     ];
     for (line, before, after, why) in edits {
-        let run = scene();
+        let run = unsealed();
         edit_line(run.path(), "trials.jsonl", line, before, after);
         let message = refused(run.path());
         assert!(
@@ -211,7 +218,7 @@ fn lines_that_do_not_belong_are_refused_with_their_number() {
         );
         assert!(message.contains(why), "{message}");
     }
-    let run = scene();
+    let run = unsealed();
     edit_line(
         run.path(),
         "invocations.jsonl",

@@ -46,16 +46,20 @@ impl Scene {
         Self { directory, worker }
     }
 
-    fn run(&self, arguments: &[&str]) -> Child {
-        program()
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program();
+        command
             .args(["run", "interrupted.yaml", "--out", "run"])
             .args(arguments)
             .current_dir(self.directory.path())
-            .env(WORKER_VARIABLE, &self.worker)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+            .env(WORKER_VARIABLE, &self.worker);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
     }
 
     fn finished_trials(&self) -> usize {
@@ -102,7 +106,7 @@ fn kept(directory: &Path, file: &str) -> bool {
 
 #[test]
 fn an_interrupt_keeps_finished_trials_and_ends_the_workers() {
-    for name in ["INT", "TERM"] {
+    for name in ["INT", "TERM", "HUP"] {
         let scene = Scene::new();
         let mut child = scene.run(&[]);
         scene.until_in_the_second_trial();
@@ -127,6 +131,12 @@ fn killing_the_program_ends_the_workers_and_the_run_can_be_resumed() {
 
     let mut again = scene.run(&["--resume"]);
     until(|| scene.processes() == 2);
+    // A second program is refused, and leaves what the first has begun.
+    let second = scene.command(&["--resume"]).output().unwrap();
+    let message = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(2), "{message}");
+    let holder = format!("process {}", again.id());
+    assert!(message.contains(&holder), "{message}");
     assert_eq!(
         scene.finished_trials(),
         1,

@@ -32,6 +32,7 @@ mod platform_names;
 mod profile;
 mod published;
 mod real_services;
+mod reliability;
 mod replay;
 mod report;
 mod reproduce;

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Output;
 use std::sync::OnceLock;
 
+use crate::fixture;
 use crate::support::epochcost;
 
 use serde_json::Value;
@@ -89,6 +90,7 @@ fn changed(file: &str, change: impl Fn(&str) -> String) -> TempDir {
             }
         }
     }
+    fixture::unsealed(copy.path());
     let path = copy.path().join(file);
     let text = fs::read_to_string(&path).unwrap();
     assert_ne!(change(&text), text, "{file}");

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::fixture;
 use crate::support::program;
 
 use serde_json::Value;
@@ -345,6 +346,7 @@ fn what_is_stale_is_set_aside_and_run_anew() {
     let name = aside[0].file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("20") && name.ends_with("-a"), "{name}");
 
+    fixture::unsealed(&scene.path("out/one/a"));
     let manifest = scene.path("out/one/a/manifest.json");
     let text = fs::read_to_string(&manifest).unwrap();
     let mut changed: Value = serde_json::from_str(&text).unwrap();

@@ -86,10 +86,7 @@ pub(crate) fn check_size(
     remedy: &str,
 ) -> Result<(), DatasetError> {
     let path = dir.join(&expected.name);
-    let found_bytes = match fs::metadata(&path) {
-        Ok(metadata) => metadata.len(),
-        Err(source) => return Err(read_error(&path, source, remedy)),
-    };
+    let found_bytes = regular_size(&path, remedy)?;
     let expected_bytes = expected.size_bytes;
     let remedy = remedy.to_owned();
     match found_bytes.cmp(&expected_bytes) {
@@ -106,6 +103,18 @@ pub(crate) fn check_size(
             expected_bytes,
             remedy,
         }),
+    }
+}
+
+/// Returns the size of a regular file, and refuses anything else: a pipe could be waited for
+/// without end.
+pub(crate) fn regular_size(path: &Path, remedy: &str) -> Result<u64, DatasetError> {
+    let refused = |source| read_error(path, source, remedy);
+    let found = fs::metadata(path).map_err(refused)?;
+    if found.is_file() {
+        Ok(found.len())
+    } else {
+        Err(refused(io::Error::other("it is not a regular file")))
     }
 }
 

@@ -71,6 +71,7 @@ impl Manifest {
     /// of that name in full.
     pub(crate) fn read(info: &DatasetInfo, dir: &Path, remedy: &str) -> Result<Self, DatasetError> {
         let path = dir.join(MANIFEST_FILE);
+        files::regular_size(&path, remedy)?;
         let text =
             fs::read_to_string(&path).map_err(|source| files::read_error(&path, source, remedy))?;
         let bad = |reason: String| DatasetError::Manifest {

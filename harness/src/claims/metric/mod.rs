@@ -76,6 +76,10 @@ pub enum Metric {
     ReplicasIdentical,
     /// Whether the metered exchange equals the system's closed form: 1 or 0.
     TrafficMatches,
+    /// Failed invocations that were called again.
+    Retries,
+    /// Whether a loss was not a finite number: 1 or 0.
+    Diverged,
 }
 
 /// What is recorded of a stage.
@@ -154,7 +158,7 @@ pub const COMPARED: [Metric; 10] = [
 impl Metric {
     /// Every metric that a claim can name, in the order in which errors list
     /// them. CPU and memory are those of Barrak et al. 2023 (P2P), Table I.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 49] = [
         Self::SecondsPerEpoch,
         Self::Stage(Stage::FetchDataset, Quantity::Seconds),
         Self::Stage(Stage::ComputeGradients, Quantity::Seconds),
@@ -202,6 +206,8 @@ impl Metric {
         Self::ValidationAccuracy,
         Self::ReplicasIdentical,
         Self::TrafficMatches,
+        Self::Retries,
+        Self::Diverged,
     ];
 
     /// Returns its name in claims and results, and the unit of its values:
@@ -239,6 +245,8 @@ impl Metric {
             Self::ValidationAccuracy => ("validation_accuracy", ""),
             Self::ReplicasIdentical => ("replicas_identical", ""),
             Self::TrafficMatches => ("traffic_matches", ""),
+            Self::Retries => ("retries", ""),
+            Self::Diverged => ("diverged", ""),
         }
     }
 
@@ -304,7 +312,11 @@ impl Metric {
     pub fn is_learned(self) -> bool {
         matches!(
             self,
-            Self::TrainLoss | Self::Accuracy | Self::ValidationAccuracy | Self::TimeToAccuracy
+            Self::TrainLoss
+                | Self::Accuracy
+                | Self::ValidationAccuracy
+                | Self::TimeToAccuracy
+                | Self::Diverged
         )
     }
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use epochcost_systems::{ExecutionStatus, Invoke, Requests, SystemError, Task};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::http::{self, Server};
 
@@ -26,15 +27,34 @@ struct DescribeExecution {
     execution_arn: String,
 }
 
+/// The control API's server; stops when dropped.
+pub(super) struct ControlApi {
+    server: Server,
+    /// First part of every path: a random word that only the workers know.
+    secret: String,
+}
+
+impl ControlApi {
+    /// Returns the endpoint, `http://HOST:PORT/SECRET`.
+    pub(super) fn endpoint(&self) -> String {
+        format!("{}/{}", self.server.endpoint(), self.secret)
+    }
+}
+
 /// Serves the control API; every request becomes a follow-up before it is
 /// answered.
-pub(super) async fn serve(requests: Requests) -> std::io::Result<Server> {
+pub(super) async fn serve(requests: Requests) -> std::io::Result<ControlApi> {
+    let secret = Uuid::new_v4().simple().to_string();
+    let invocations = format!("/{secret}/2015-03-31/functions/{{name}}/invocations");
     let routes = Router::new()
-        .route("/2015-03-31/functions/{name}/invocations", post(invoke))
-        .route("/", post(step_functions))
+        .route(&invocations, post(invoke))
+        .route(&format!("/{secret}/"), post(step_functions))
         .layer(DefaultBodyLimit::disable())
         .with_state(requests);
-    http::serve(routes).await
+    Ok(ControlApi {
+        server: http::serve(routes).await?,
+        secret,
+    })
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

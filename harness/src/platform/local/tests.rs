@@ -13,7 +13,6 @@ use serde_json::{Map, json};
 use super::account::{Admission, Caller};
 use super::collector::Collector;
 use super::host::Host;
-use super::http::Server;
 use super::lambda::{FunctionSpec, Lambda};
 use super::limits::Limits;
 use super::runtime_api::RuntimeApi;
@@ -34,7 +33,7 @@ struct Peer {
     lambda: Lambda,
     collector: Arc<Collector>,
     _services: Services,
-    _control: (Server, FollowUps),
+    _control: (control::ControlApi, FollowUps),
 }
 
 fn job() -> Job {

@@ -119,7 +119,7 @@ impl RunState {
 }
 
 fn examine(path: &Path, makings: &Makings<'_>) -> Result<RunState, ResultsError> {
-    let directory = RunDirectory::open(path)?;
+    let directory = RunDirectory::open_cut(path)?;
     if let Some(why) = directory.outdated(makings)? {
         return Ok(RunState::Stale {
             why: why.to_owned(),

@@ -9,7 +9,7 @@ mod scene;
 use epochcost::results::RunDirectory;
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
 
-use self::processes::{descendants, is_gone, kill, listening, named, until};
+use self::processes::{descendants, is_gone, kill, listening, named, stop, until};
 use self::scene::{Scene, is_ready, module};
 
 /// The shipped smoke experiment, at the size at which it takes seconds.
@@ -142,6 +142,26 @@ fn a_server_that_dies_fails_its_trial_by_name_and_the_next_has_another() {
         "a trial after that has servers again"
     );
     until(|| seen.iter().all(|process| is_gone(*process)));
+}
+
+#[test]
+fn a_server_that_hangs_is_replaced_before_the_next_trial() {
+    if !is_ready() {
+        return;
+    }
+    let scene = Scene::new();
+    let mut run = scene.start("run", &["hanging.yaml", "--services", "real"]);
+    until(|| scene.has_workers(run.id()));
+    let servers = named(run.id(), "redis-server");
+    assert!(!servers.is_empty());
+    stop(servers[0]);
+    assert_eq!(run.wait().unwrap().code(), Some(3), "one trial failed");
+    let rows = RunDirectory::open_whole(&scene.path("run")).unwrap();
+    let failed: Vec<bool> = (rows.trials().unwrap().iter())
+        .map(|trial| trial.failure.is_some())
+        .collect();
+    assert_eq!(failed, [true, false, false]);
+    assert!(is_gone(servers[0]));
 }
 
 #[test]

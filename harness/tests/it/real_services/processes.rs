@@ -19,8 +19,17 @@ pub fn until(condition: impl Fn() -> bool) {
 }
 
 pub fn kill(process: u32) {
+    signal("-KILL", process);
+}
+
+/// Keeps a process from running: it hangs from then on.
+pub fn stop(process: u32) {
+    signal("-STOP", process);
+}
+
+fn signal(name: &str, process: u32) {
     let status = Command::new("kill")
-        .args(["-KILL", &process.to_string()])
+        .args([name, &process.to_string()])
         .status();
     assert!(status.unwrap().success());
 }

@@ -23,6 +23,13 @@ systems:
   - {system: allreduce, name: waiting-3, FAULT}
   - {system: scatterreduce, name: calm}
 ";
+/// A trial that ends by its functions' time-out, and two after it, all on the same Redis.
+const HANGING: &str = "\
+systems:
+  - {system: spirt, name: hanging, timeout_s: 4, FAULT}
+  - {system: spirt, name: calm-1}
+  - {system: spirt, name: calm-2}
+";
 const HEAD: &str = "\
 schema: 1
 name: real
@@ -91,6 +98,7 @@ impl Scene {
             fs::write(directory.path().join(name), format!("{HEAD}{systems}")).unwrap();
         };
         write("waiting.yaml", SYSTEMS.replace("FAULT", FAULT));
+        write("hanging.yaml", HANGING.replace("FAULT", FAULT));
         write("calm.yaml", SYSTEMS.replace(", FAULT", ""));
         let worker = find_or_build().unwrap().path;
         Self { directory, worker }

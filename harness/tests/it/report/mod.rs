@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use epochcost::analysis::{self, Analysis};
 use epochcost::claims::{Metric, VerdictKind};
 use epochcost::exit::Exit;
@@ -277,6 +279,12 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
         assert!(!page.contains(foreign), "{foreign}");
     }
     assert!(page.contains("at &lt;epoch 1 | batch 2&gt;"));
+    // Its policy names the one script by its hash, and lets no other run.
+    let (_, script) = page.split_once("<script>").unwrap();
+    let (script, rest) = script.split_once("</script>").unwrap();
+    assert!(!rest.contains("<script"));
+    let hash = BASE64_STANDARD.encode(epochcost::hash::sha256(script.as_bytes()));
+    assert!(page.contains(&format!("script-src 'sha256-{hash}'")));
     for (size, class) in [(860, "for-wide"), (350, "for-narrow")] {
         let head = format!("<svg viewBox='0 0 {size} ");
         let charts = page.lines().filter(|line| line.contains(&head));
@@ -286,6 +294,27 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
     assert!(page.contains("local durations at list prices"));
     let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
     assert!(markdown.contains(r"at &lt;epoch 1 \| batch 2&gt;"));
+}
+
+/// A link in a claim or a description stays text: nothing in a report leads anywhere.
+#[test]
+fn links_in_texts_stay_text() {
+    let link = "[x](javascript:alert(1)) <a href='javascript:alert(1)'> <javascript:alert(1)>";
+    let claims = fixture::CLAIMS.replacen("every system learns something", link, 1);
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), &claims);
+    analysed(&run);
+    for name in ["report.md", "report.html"] {
+        let page = fs::read_to_string(run.path().join(name)).unwrap();
+        assert!(page.contains("javascript:alert(1)"), "the text is there");
+        assert!(!page.contains("<a href='javascript") && !page.contains("<javascript"));
+    }
+    let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
+    assert!(markdown.contains(r"\[x\](javascript:alert(1))"), "no link");
+    assert_eq!(
+        markdown.matches("](javascript").count(),
+        markdown.matches(r"\](javascript").count()
+    );
 }
 
 /// Set `UPDATE_GOLDEN=1` to accept what changed.
@@ -420,6 +449,7 @@ fn a_run_that_was_cut_off_goes_on() {
     let plan = fixture::plan("spirt", 0);
     run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
         .unwrap();
+    fixture::unsealed(run.path());
     let trials = run.path().join("trials.jsonl");
     let mut text = fs::read(&trials).unwrap();
     text.extend_from_within(..100);
@@ -430,13 +460,17 @@ fn a_run_that_was_cut_off_goes_on() {
         .replace(r#""trial":0"#, r#""trial":1"#);
     fs::write(&calls, fs::read_to_string(&calls).unwrap() + &orphans).unwrap();
 
-    let opened = RunDirectory::open(run.path()).unwrap();
+    let path = directory.path();
+    let busy = RunDirectory::resume(path, &fixture::new_run("[]", 2)).unwrap_err();
+    assert!(matches!(busy, ResultsError::InUse { .. }), "{busy}");
+    drop(run);
+    let opened = RunDirectory::open(path).unwrap();
     assert!(
         opened.warnings()[0].contains("trials.jsonl"),
         "{:?}",
         opened.warnings()
     );
-    let run = RunDirectory::resume(run.path(), &fixture::planned(2), None).unwrap();
+    let run = RunDirectory::resume(path, &fixture::new_run("[]", 2)).unwrap();
     let finished = run.finished_trials().unwrap();
     assert_eq!(finished.len(), 1);
     assert!(
@@ -453,8 +487,9 @@ fn a_run_that_was_cut_off_goes_on() {
     run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
         .unwrap();
     assert_eq!(run.trials().unwrap().len(), 2);
+    drop(run);
     assert!(matches!(
-        RunDirectory::resume(run.path(), &fixture::planned(3), None),
+        RunDirectory::resume(path, &fixture::new_run("[]", 3)),
         Err(ResultsError::Different { .. })
     ));
 }

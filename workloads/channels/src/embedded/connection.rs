@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -12,17 +13,21 @@ use redis_protocol::resp2::types::BytesFrame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::listen;
-use super::request::{Request, RequestDecoder};
+use super::request::{Limits, Request, RequestDecoder};
+use super::{Password, listen};
 use crate::{ChannelError, Result};
 
 /// Size from which a reply is written without a copy.
 const WRITE_IN_PLACE_BYTES: usize = 64 << 10;
 /// Bytes that a client may send ahead while its command waits.
 const SENT_AHEAD_BYTES: usize = 1 << 20;
+
+/// Time within which a client has to give the password.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A table of commands behind the Redis protocol.
 #[async_trait]
@@ -43,34 +48,50 @@ pub(super) trait Commands: Send + Sync + 'static {
 /// A running server of the Redis protocol. Dropping it ends the server and its connections.
 #[derive(Debug)]
 pub(super) struct RespServer {
-    pub(super) address: SocketAddr,
+    address: SocketAddr,
+    password: Option<Password>,
     _accepting: AbortOnDropHandle<()>,
 }
 
 impl RespServer {
-    pub(super) async fn start(service: &'static str, commands: Arc<dyn Commands>) -> Result<Self> {
+    /// Returns the address of the server, with the password if it has one.
+    pub(super) fn endpoint(&self) -> String {
+        match &self.password {
+            Some(password) => format!("redis://:{}@{}", password.reveal(), self.address),
+            None => format!("redis://{}", self.address),
+        }
+    }
+
+    pub(super) async fn start(
+        service: &'static str,
+        commands: Arc<dyn Commands>,
+        password: Option<Password>,
+    ) -> Result<Self> {
         let (listener, address) = listen(service).await?;
-        let accepting = tokio::spawn(accept(listener, commands));
+        let accepting = tokio::spawn(accept(listener, commands, password.clone()));
         Ok(Self {
             address,
+            password,
             _accepting: AbortOnDropHandle::new(accepting),
         })
     }
 }
 
-async fn accept(listener: TcpListener, commands: Arc<dyn Commands>) {
+async fn accept(listener: TcpListener, commands: Arc<dyn Commands>, password: Option<Password>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(Connection::new(stream, Arc::clone(&commands)).serve());
+                    let connection =
+                        Connection::new(stream, Arc::clone(&commands), password.clone());
+                    connections.spawn(connection.serve());
                 }
                 // For example no file handles are left: a connection must end first.
                 Err(error) => {
                     debug!("failed to accept a connection: {error}");
-                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             }
         }
@@ -84,29 +105,80 @@ struct Connection {
     output: BytesMut,
     /// Whether the client asked for RESP3; only nil and the greeting differ.
     resp3: bool,
+    /// The password that the client has still to give.
+    password: Option<Password>,
 }
 
 impl Connection {
-    fn new(stream: TcpStream, commands: Arc<dyn Commands>) -> Self {
+    fn new(stream: TcpStream, commands: Arc<dyn Commands>, password: Option<Password>) -> Self {
         Self {
             stream,
             commands,
             input: BytesMut::new(),
             output: BytesMut::new(),
             resp3: false,
+            password,
         }
     }
 
     async fn serve(mut self) {
-        if let Err(error) = self.answer_requests().await {
+        let served = async {
+            self.stream.set_nodelay(true)?;
+            let mut decoder = RequestDecoder::default();
+            if self.password.is_some() {
+                let admitted = timeout(PATIENCE, self.admit(&mut decoder));
+                if !admitted.await.unwrap_or(Ok(false))? {
+                    return Ok(());
+                }
+            }
+            self.answer_requests(decoder).await
+        };
+        if let Err(error) = served.await {
+            let error: std::io::Error = error;
             debug!("a connection broke: {error}");
         }
     }
 
+    /// Answers a client that has to give the password first; returns false if it leaves, breaks
+    /// the protocol or its limits.
+    async fn admit(&mut self, decoder: &mut RequestDecoder) -> std::io::Result<bool> {
+        decoder.limit(Limits::STRANGER);
+        while let Some(password) = self.password.clone() {
+            match decoder.decode(&mut self.input) {
+                Ok(Some(request)) => {
+                    let given = given_password(&request);
+                    let is_right = given.is_some_and(|given| password.is(given));
+                    match (request.name.as_str(), is_right) {
+                        ("AUTH", true) => self.write(ok()).await?,
+                        ("HELLO", true) => self.greet(&request).await?,
+                        ("AUTH" | "HELLO", false) if given.is_some() => {
+                            self.write(BytesFrame::Error(WRONG_PASSWORD.into())).await?;
+                        }
+                        _ => self.write(BytesFrame::Error(NO_PASSWORD.into())).await?,
+                    }
+                    if is_right {
+                        self.password = None;
+                    }
+                    self.flush().await?;
+                }
+                Ok(None) => {
+                    if self.stream.read_buf(&mut self.input).await? == 0 {
+                        return Ok(false);
+                    }
+                }
+                Err(error) => {
+                    self.write(refusal(&error.to_string())).await?;
+                    self.flush().await?;
+                    return Ok(false);
+                }
+            }
+        }
+        decoder.limit(Limits::default());
+        Ok(true)
+    }
+
     /// Answers requests until the client disconnects, quits or breaks the protocol.
-    async fn answer_requests(&mut self) -> std::io::Result<()> {
-        self.stream.set_nodelay(true)?;
-        let mut decoder = RequestDecoder::default();
+    async fn answer_requests(&mut self, mut decoder: RequestDecoder) -> std::io::Result<()> {
         loop {
             match decoder.decode(&mut self.input) {
                 Ok(Some(request)) if request.name == "QUIT" => {
@@ -223,6 +295,22 @@ async fn gone(stream: &mut TcpStream, input: &mut BytesMut) {
     std::future::pending().await
 }
 
+/// Replies of Redis to a client without password, and with a wrong one.
+const NO_PASSWORD: &str = "NOAUTH Authentication required.";
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+/// Returns the password in `AUTH [USER] PASSWORD` or `HELLO VERSION AUTH USER PASSWORD`.
+fn given_password(request: &Request) -> Option<&[u8]> {
+    let arguments = request.arguments.as_slice();
+    match (request.name.as_str(), arguments) {
+        ("AUTH", [password] | [_, password]) => Some(password.as_ref()),
+        ("HELLO", [_, word, _, password, ..]) if word.eq_ignore_ascii_case(b"AUTH") => {
+            Some(password.as_ref())
+        }
+        _ => None,
+    }
+}
+
 /// Formats the error reply `-ERR text`, on one line.
 fn refusal(text: &str) -> BytesFrame {
     let line: String = text
@@ -272,6 +360,8 @@ pub(super) fn housekeeping(request: &Request) -> Option<BytesFrame> {
         ("PING", []) => BytesFrame::SimpleString(Bytes::from_static(b"PONG")),
         ("PING" | "ECHO", [text]) => BytesFrame::BulkString(text.clone()),
         ("PING" | "ECHO", _) => wrong_count(request),
+        // The password was given, or there is none.
+        ("AUTH", [_] | [_, _]) => ok(),
         ("SELECT", [index]) if index.as_ref() == b"0" => ok(),
         ("SELECT", _) => refusal("DB index is out of range"),
         ("CLIENT", [sub, ..]) if sub.eq_ignore_ascii_case(b"ID") => BytesFrame::Integer(1),

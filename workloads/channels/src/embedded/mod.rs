@@ -1,13 +1,14 @@
 //! Servers that run inside this process: an object store over S3's HTTP, a
 //! tensor store and a queue over the Redis protocol.
 //!
-//! Servers listen on a free port of 127.0.0.1 and ask for no credentials: no other
-//! machine reaches them. A server stops when it is dropped. `docs/FORMAT.md`
-//! describes the protocols.
+//! Servers listen on a free port of 127.0.0.1, so that no other machine reaches them. Started
+//! with `start_private`, they ask for a random password, so that no other user of this machine
+//! does. A server stops when it is dropped. `docs/FORMAT.md` describes the protocols.
 
 mod connection;
 mod http;
 mod objects;
+mod patience;
 mod queue;
 mod request;
 mod tensors;
@@ -17,11 +18,39 @@ pub use objects::ObjectServer;
 pub use queue::QueueServer;
 pub use tensors::TensorServer;
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
 use crate::{ChannelError, Result};
+
+/// A random password of a server, which is never printed.
+#[derive(Clone, PartialEq, Eq)]
+struct Password(Arc<str>);
+
+impl Password {
+    /// Returns a password of 122 random bits, in letters and digits.
+    fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string().into())
+    }
+
+    fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether it is the one that a client gives.
+    fn is(&self, given: &[u8]) -> bool {
+        self.0.as_bytes() == given
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
 
 /// Listens on a free port of the loopback interface.
 async fn listen(service: &'static str) -> Result<(TcpListener, SocketAddr)> {

@@ -13,8 +13,9 @@ use futures_util::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::http::{bucket_and_key, encoded_key, parameter, range, refused, xml};
-use super::listen;
+use super::patience::PatientListener;
 use super::xml::{Deleted, Deletion, Entry, Listing, document, keys_to_delete};
+use super::{Password, listen};
 use crate::memory::{MemoryObjects, PAGE_KEYS, StoredObject, cut};
 use crate::{Payload, Result};
 
@@ -35,30 +36,51 @@ pub struct ObjectServer {
 }
 
 impl ObjectServer {
-    /// Serves `objects` on a free port until dropped.
+    /// Serves `objects` on a free port until dropped, to every client on this machine.
     ///
     /// # Errors
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(objects: Arc<MemoryObjects>) -> Result<Self> {
+        Self::serve(objects, None).await
+    }
+
+    /// Serves `objects` on a free port until dropped, to clients that sign their requests with
+    /// a random access key, which is part of the address. The key is what is checked: the
+    /// signatures themselves are not.
+    ///
+    /// # Errors
+    /// As [`ObjectServer::start`].
+    pub async fn start_private(objects: Arc<MemoryObjects>) -> Result<Self> {
+        Self::serve(objects, Some(Password::random())).await
+    }
+
+    async fn serve(store: Arc<MemoryObjects>, key: Option<Password>) -> Result<Self> {
         let (listener, address) = listen("object store").await?;
+        let endpoint = match &key {
+            // The client needs a secret to sign with, too.
+            Some(key) => format!("http://{}:epochcost@{address}", key.reveal()),
+            None => format!("http://{address}"),
+        };
         let service = Router::new()
             .fallback(answer)
-            .with_state(ObjectService(objects));
+            .with_state(ObjectService { store, key });
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         tokio::spawn(async move {
+            let listener = PatientListener::new(listener);
             let serving = axum::serve(listener, service).with_graceful_shutdown(stopped);
             if let Err(error) = serving.await {
                 tracing::debug!("the object server ended: {error}");
             }
         });
         Ok(Self {
-            endpoint: format!("http://{address}"),
+            endpoint,
             _running: stop.drop_guard(),
         })
     }
 
-    /// Returns the address of the server: `http://127.0.0.1:PORT`.
+    /// Returns the address of the server: `http://127.0.0.1:PORT`, or
+    /// `http://KEY:SECRET@127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         self.endpoint.clone()
     }
@@ -70,10 +92,24 @@ const MODIFIED_HTTP: &str = "Thu, 01 Jan 1970 00:00:00 GMT";
 const MODIFIED_XML: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Clone)]
-struct ObjectService(Arc<MemoryObjects>);
+struct ObjectService {
+    store: Arc<MemoryObjects>,
+    /// Access key of the clients that are served; none for all.
+    key: Option<Password>,
+}
 
-async fn answer(State(store): State<ObjectService>, request: Request) -> Response {
+async fn answer(State(service): State<ObjectService>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
+    if !service.admits(&parts) {
+        let message = "the access key is not that of this server";
+        return refused(
+            StatusCode::FORBIDDEN,
+            "InvalidAccessKeyId",
+            message,
+            &parts.uri,
+        );
+    }
+    let store = service;
     let Some((bucket, key)) = bucket_and_key(&parts.uri) else {
         return refused(
             StatusCode::BAD_REQUEST,
@@ -92,7 +128,7 @@ async fn answer(State(store): State<ObjectService>, request: Request) -> Respons
         (&Method::GET | &Method::HEAD, false, false) => store.get(&bucket, &key, &parts),
         (&Method::PUT, false, false) => store.put(&bucket, &key, &parts, body).await,
         (&Method::DELETE, false, false) => {
-            store.0.remove(&bucket, &key);
+            store.store.remove(&bucket, &key);
             StatusCode::NO_CONTENT.into_response()
         }
         _ => refused(
@@ -105,8 +141,24 @@ async fn answer(State(store): State<ObjectService>, request: Request) -> Respons
 }
 
 impl ObjectService {
+    /// Returns whether a request names the access key: in its header
+    /// `AWS4-HMAC-SHA256 Credential=KEY/…`, or in the query of a signed address.
+    fn admits(&self, parts: &Parts) -> bool {
+        let Some(key) = &self.key else {
+            return true;
+        };
+        let header = parts.headers.get(header::AUTHORIZATION);
+        let header = header.and_then(|value| value.to_str().ok()?.split_once("Credential="));
+        let header = header.map(|(_, credential)| credential.to_owned());
+        let credential = header.or_else(|| parameter(&parts.uri, "X-Amz-Credential"));
+        let given = credential
+            .as_deref()
+            .and_then(|text| text.split('/').next());
+        given.is_some_and(|given| key.is(given.as_bytes()))
+    }
+
     fn get(&self, bucket: &str, key: &str, parts: &Parts) -> Response {
-        let Some(object) = self.0.find(bucket, key) else {
+        let Some(object) = self.store.find(bucket, key) else {
             return no_such_key(&parts.uri);
         };
         let length = object.body.len();
@@ -171,7 +223,7 @@ impl ObjectService {
         // Store the body.
         match whole(body).await {
             Ok(bytes) => {
-                let version = self.0.store(bucket, key, bytes.into());
+                let version = self.store.store(bucket, key, bytes.into());
                 let mut response = StatusCode::OK.into_response();
                 insert(&mut response, header::ETAG, &etag(version));
                 response
@@ -205,7 +257,7 @@ impl ObjectService {
         let prefix = parameter(uri, "prefix").unwrap_or_default();
         // A token is the last key of the previous page and takes precedence over `start-after`.
         let after = parameter(uri, "continuation-token").or_else(|| parameter(uri, "start-after"));
-        let (page, truncated) = self.0.page(bucket, &prefix, after.as_deref(), max_keys);
+        let (page, truncated) = self.store.page(bucket, &prefix, after.as_deref(), max_keys);
         // The answer, with encoded keys if requested.
         let as_url = parameter(uri, "encoding-type").as_deref() == Some("url");
         let shown = |key: &str| {
@@ -244,7 +296,7 @@ impl ObjectService {
             );
         };
         for key in &keys {
-            self.0.remove(bucket, key);
+            self.store.remove(bucket, key);
         }
         let deleted = keys.into_iter().map(|key| Deleted { key }).collect();
         xml(StatusCode::OK, document(&Deletion { deleted }))

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use epochcost_tensor_commands::{Arguments, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
+use super::Password;
 use super::connection::{Commands, Parsed, RespServer, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryQueue;
@@ -17,19 +18,33 @@ use crate::{ChannelError, Queue, Result};
 pub struct QueueServer(RespServer);
 
 impl QueueServer {
-    /// Serves `queue` on a free port until dropped.
+    /// Serves `queue` on a free port until dropped, to every client on this machine.
     ///
     /// # Errors
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(queue: Arc<MemoryQueue>) -> Result<Self> {
-        RespServer::start("queue", Arc::new(QueueCommands(queue)))
-            .await
-            .map(Self)
+        Self::serve(queue, None).await
     }
 
-    /// Returns the address of the server: `redis://127.0.0.1:PORT`.
+    /// Serves `queue` on a free port until dropped, to clients that give a random password,
+    /// which is part of the address.
+    ///
+    /// # Errors
+    /// As [`QueueServer::start`].
+    pub async fn start_private(queue: Arc<MemoryQueue>) -> Result<Self> {
+        Self::serve(queue, Some(Password::random())).await
+    }
+
+    async fn serve(queue: Arc<MemoryQueue>, password: Option<Password>) -> Result<Self> {
+        let commands = Arc::new(QueueCommands(queue));
+        let server = RespServer::start("queue", commands, password);
+        server.await.map(Self)
+    }
+
+    /// Returns the address of the server: `redis://127.0.0.1:PORT`, or
+    /// `redis://:PASSWORD@127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
-        format!("redis://{}", self.0.address)
+        self.0.endpoint()
     }
 }
 

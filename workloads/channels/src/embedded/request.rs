@@ -11,14 +11,18 @@ use thiserror::Error;
 const MAX_ARGUMENTS: usize = 1 << 20;
 /// Largest argument, bytes: 4 GiB.
 const MAX_ARGUMENT_BYTES: usize = 1 << 32;
+/// Most bytes of all arguments of one request: two of the largest.
+const MAX_REQUEST_BYTES: usize = 2 * MAX_ARGUMENT_BYTES;
 /// Longest length line, bytes: a marker and at most 20 digits.
 const MAX_LINE_BYTES: usize = 32;
 /// Size below which an argument is copied, so that it does not keep a whole read
 /// buffer alive.
 const COPY_BELOW_BYTES: usize = 16 << 10;
-/// Most bytes reserved at once for an announced argument: an announcement alone
-/// must not allocate gigabytes.
+/// Most bytes reserved at once for an announced argument, once the first of it are there.
 const MAX_RESERVE_BYTES: usize = 64 << 20;
+/// Bytes of an argument that have to be there before more are reserved: an announcement alone
+/// costs no more than these.
+const FIRST_BYTES: usize = 64 << 10;
 
 /// A command and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +44,41 @@ pub(super) struct RequestDecoder {
     missing: usize,
     announced: Option<usize>,
     words: Vec<Bytes>,
+    /// Bytes of the arguments that were announced of the request so far.
+    bytes: usize,
+    limits: Limits,
+}
+
+/// Limits of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    arguments: usize,
+    bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            arguments: MAX_ARGUMENTS,
+            bytes: MAX_REQUEST_BYTES,
+        }
+    }
+}
+
+impl Limits {
+    /// Limits of a client that has not given the password yet.
+    pub(super) const STRANGER: Self = Self {
+        arguments: 16,
+        bytes: 4 << 10,
+    };
 }
 
 impl RequestDecoder {
+    /// Changes the limits, between two requests.
+    pub(super) fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Returns the next complete request in `buffer`, or `None` if more bytes are
     /// needed; `buffer` then has capacity for them.
     pub(super) fn decode(
@@ -54,10 +90,10 @@ impl RequestDecoder {
                 let Some(count) = take_length(buffer, b'*')? else {
                     return Ok(None);
                 };
-                if count > MAX_ARGUMENTS {
+                if count > self.limits.arguments {
                     return Err(ProtocolError("invalid multibulk length"));
                 }
-                self.missing = count;
+                (self.missing, self.bytes) = (count, 0);
                 continue;
             }
             let Some(word) = self.take_word(buffer)? else {
@@ -83,13 +119,24 @@ impl RequestDecoder {
                 Some(length) if length > MAX_ARGUMENT_BYTES => {
                     return Err(ProtocolError("invalid bulk length"));
                 }
-                Some(length) => *self.announced.insert(length),
+                Some(length) => {
+                    self.bytes += length;
+                    if self.bytes > self.limits.bytes {
+                        return Err(ProtocolError("too large a request"));
+                    }
+                    *self.announced.insert(length)
+                }
                 None => return Ok(None),
             },
         };
         let needed = length + 2;
         if buffer.len() < needed {
-            buffer.reserve((needed - buffer.len()).min(MAX_RESERVE_BYTES));
+            let most = if buffer.len() < FIRST_BYTES {
+                FIRST_BYTES
+            } else {
+                MAX_RESERVE_BYTES
+            };
+            buffer.reserve((needed - buffer.len()).min(most));
             return Ok(None);
         }
         if &buffer[length..needed] != b"\r\n" {
@@ -221,6 +268,33 @@ mod tests {
         let (mut decoder, mut buffer) = (RequestDecoder::default(), BytesMut::new());
         buffer.extend_from_slice(b"*1\r\n$4294967296\r\n");
         assert_eq!(decoder.decode(&mut buffer), Ok(None));
-        assert!(buffer.capacity() <= 2 * MAX_RESERVE_BYTES);
+        assert!(buffer.capacity() <= 2 * FIRST_BYTES);
+        // As soon as a part is there, the rest is reserved at once.
+        buffer.extend_from_slice(&[0; FIRST_BYTES]);
+        assert_eq!(decoder.decode(&mut buffer), Ok(None));
+        assert!(buffer.capacity() >= MAX_RESERVE_BYTES);
+    }
+
+    #[test]
+    fn a_request_has_a_largest_size() {
+        let (mut decoder, mut buffer) = (RequestDecoder::default(), BytesMut::new());
+        decoder.limit(Limits::STRANGER);
+        buffer.extend_from_slice(b"*3\r\n$4\r\nAUTH\r\n$9\r\nepochcost\r\n$6\r\nsecret\r\n");
+        assert!(decoder.decode(&mut buffer).unwrap().is_some());
+        for wire in ["*17\r\n", "*2\r\n$4\r\nECHO\r\n$4093\r\n"] {
+            let (mut decoder, mut buffer) = (RequestDecoder::default(), BytesMut::new());
+            decoder.limit(Limits::STRANGER);
+            buffer.extend_from_slice(wire.as_bytes());
+            assert!(decoder.decode(&mut buffer).is_err(), "{wire:?}");
+        }
+        let wire = "*4\r\n$4\r\nECHO\r\n$4294967296\r\n";
+        let (mut decoder, mut buffer) = (RequestDecoder::default(), BytesMut::new());
+        decoder.bytes = MAX_REQUEST_BYTES;
+        buffer.extend_from_slice(wire.as_bytes());
+        assert_eq!(
+            decoder.decode(&mut buffer),
+            Ok(None),
+            "a new request counts anew"
+        );
     }
 }

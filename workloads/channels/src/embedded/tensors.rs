@@ -8,6 +8,7 @@ use bytes::Bytes;
 use epochcost_tensor_commands::{Arguments, Command, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
+use super::Password;
 use super::connection::{Commands, ErrorReply, Parsed, RespServer, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryTensors;
@@ -18,19 +19,33 @@ use crate::{Payload, Result, TensorStore};
 pub struct TensorServer(RespServer);
 
 impl TensorServer {
-    /// Serves `tensors` on a free port until dropped.
+    /// Serves `tensors` on a free port until dropped, to every client on this machine.
     ///
     /// # Errors
     /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
     pub async fn start(tensors: Arc<MemoryTensors>) -> Result<Self> {
-        RespServer::start("tensor store", Arc::new(TensorCommands(tensors)))
-            .await
-            .map(Self)
+        Self::serve(tensors, None).await
     }
 
-    /// Returns the address of the server: `redis://127.0.0.1:PORT`.
+    /// Serves `tensors` on a free port until dropped, to clients that give a random password,
+    /// which is part of the address.
+    ///
+    /// # Errors
+    /// As [`TensorServer::start`].
+    pub async fn start_private(tensors: Arc<MemoryTensors>) -> Result<Self> {
+        Self::serve(tensors, Some(Password::random())).await
+    }
+
+    async fn serve(tensors: Arc<MemoryTensors>, password: Option<Password>) -> Result<Self> {
+        let commands = Arc::new(TensorCommands(tensors));
+        let server = RespServer::start("tensor store", commands, password);
+        server.await.map(Self)
+    }
+
+    /// Returns the address of the server: `redis://127.0.0.1:PORT`, or
+    /// `redis://:PASSWORD@127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
-        format!("redis://{}", self.0.address)
+        self.0.endpoint()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use epochcost_channels::Queue;
+use epochcost_channels::client::{open_objects, open_queue, open_tensors};
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
+use epochcost_channels::{Endpoint, ObjectStore, Queue, Scope, TensorStore};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -228,4 +229,89 @@ proptest! {
             assert!(alive.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&alive));
         });
     }
+}
+
+/// Without the password, a request is refused and changes nothing; the clients give it.
+#[tokio::test]
+async fn private_servers_serve_only_those_who_know_the_password() {
+    let store = Arc::new(MemoryTensors::default());
+    let server = TensorServer::start_private(Arc::clone(&store))
+        .await
+        .unwrap();
+    let endpoint: Endpoint = server.endpoint().parse().unwrap();
+    let printed = format!("{endpoint} {endpoint:?}");
+    let plain = server.endpoint();
+    let (password, host) = plain
+        .strip_prefix("redis://:")
+        .and_then(|rest| rest.split_once('@'))
+        .unwrap();
+    assert!(
+        password.len() >= 32 && !printed.contains(password),
+        "{printed}"
+    );
+    let address = format!("redis://{host}");
+    let no = "-NOAUTH Authentication required.\r\n";
+    for words in [
+        &["PING"][..],
+        &["FLUSHALL"],
+        &["TENSOR.SET", "k", "abcd"],
+        &["HELLO", "3"],
+    ] {
+        let answer = exchange(&address, request(words).as_bytes()).await;
+        assert_eq!(String::from_utf8(answer).unwrap(), no, "{words:?}");
+    }
+    let wrong = request(&["AUTH", "secret"]);
+    let answer = exchange(&address, wrong.as_bytes()).await;
+    assert!(answer.starts_with(b"-WRONGPASS"));
+    // A stranger cannot make the server keep much either.
+    let pump = "*2\r\n$4\r\nECHO\r\n$4294967296\r\nabc";
+    let answer = exchange(&address, pump.as_bytes()).await;
+    assert!(answer.starts_with(b"-ERR Protocol error"));
+    assert_eq!(store.get("k").await.unwrap(), None);
+    for known in [&["AUTH", password][..], &["AUTH", "default", password]] {
+        let both = request(known) + &request(&["PING"]);
+        let answer = exchange(&address, both.as_bytes()).await;
+        assert_eq!(answer, b"+OK\r\n+PONG\r\n");
+    }
+    let hello = request(&["HELLO", "3", "AUTH", "default", password]) + &request(&["PING"]);
+    let answer = exchange(&address, hello.as_bytes()).await;
+    assert!(answer.starts_with(b"%7\r\n") && answer.ends_with(b"+PONG\r\n"));
+}
+
+#[tokio::test]
+async fn clients_reach_private_servers_and_nobody_else_does() {
+    let objects = Arc::new(MemoryObjects::default());
+    let object_server = ObjectServer::start_private(Arc::clone(&objects))
+        .await
+        .unwrap();
+    let tensors = TensorServer::start_private(Arc::new(MemoryTensors::default()));
+    let tensors = tensors.await.unwrap();
+    let queue = QueueServer::start_private(Arc::new(MemoryQueue::default()));
+    let queue = queue.await.unwrap();
+    let endpoint = |text: String| text.parse::<Endpoint>().unwrap();
+    let scope = Scope::default();
+    let store = open_objects(&endpoint(object_server.endpoint()), &scope).unwrap();
+    store.put("b", "k", payload(b"abcd")).await.unwrap();
+    assert_eq!(store.get("b", "k").await.unwrap(), Some(payload(b"abcd")));
+    let tensors = open_tensors(&endpoint(tensors.endpoint()), &scope, &store)
+        .await
+        .unwrap();
+    tensors.set("k", payload(b"abcd")).await.unwrap();
+    let queue = open_queue(&endpoint(queue.endpoint()), &scope, &store)
+        .await
+        .unwrap();
+    queue.publish("q", payload(b"m")).await.unwrap();
+    // Another key, and none.
+    let private = object_server.endpoint();
+    let address = format!("http://{}", private.split_once('@').unwrap().1);
+    for credentials in [
+        "",
+        "authorization: AWS4-HMAC-SHA256 Credential=epochcost/x\r\n",
+    ] {
+        let delete =
+            format!("DELETE /b/k HTTP/1.1\r\nhost: h\r\n{credentials}connection: close\r\n\r\n");
+        let answer = exchange(&address, delete.as_bytes()).await;
+        assert!(answer.starts_with(b"HTTP/1.1 403"), "{answer:?}");
+    }
+    assert!(objects.get("b", "k").await.unwrap().is_some());
 }

@@ -371,6 +371,9 @@ pub enum Record {
         rank: usize,
         /// The epoch.
         epoch: usize,
+        /// The mini-batch; null where the step was a whole epoch, or an evaluation found it.
+        #[serde(default)]
+        batch: Option<usize>,
     },
     /// A task that computed on a GPU ended.
     Gpu(GpuUsage),

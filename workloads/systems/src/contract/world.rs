@@ -366,15 +366,16 @@ impl World {
     pub fn note_loss(&mut self, loss: Option<f64>) {
         self.step.loss = loss.filter(|loss| loss.is_finite());
         if self.step.loss != loss {
-            self.note_divergence(self.step.epoch);
+            self.note_divergence(self.step.epoch, self.step.batch);
         }
     }
 
     /// Records once that training diverged.
-    fn note_divergence(&mut self, epoch: usize) {
+    fn note_divergence(&mut self, epoch: usize, batch: Option<usize>) {
         if !std::mem::replace(&mut self.has_diverged, true) {
             let rank = self.task.rank;
-            self.recorder.record(Record::Diverged { rank, epoch });
+            self.recorder
+                .record(Record::Diverged { rank, epoch, batch });
         }
     }
 
@@ -454,7 +455,7 @@ impl World {
         validation: Option<Evaluation>,
     ) {
         if !evaluation.loss.is_finite() {
-            self.note_divergence(epoch);
+            self.note_divergence(epoch, None);
         }
         self.recorder.record(Record::Evaluated {
             rank: self.task.rank,

@@ -36,12 +36,12 @@ impl Services {
         }
         let mut tensors = Vec::with_capacity(job.workers);
         for _ in 0..job.workers {
-            let server = TensorServer::start(Arc::new(MemoryTensors::default()));
+            let server = TensorServer::start_private(Arc::new(MemoryTensors::default()));
             tensors.push(server.await.map_err(failed("a tensor store"))?);
         }
-        let queue = QueueServer::start(Arc::new(MemoryQueue::default()));
+        let queue = QueueServer::start_private(Arc::new(MemoryQueue::default()));
         Ok(Self {
-            objects: ObjectServer::start(objects)
+            objects: ObjectServer::start_private(objects)
                 .await
                 .map_err(failed("the object store"))?,
             queue: queue.await.map_err(failed("the queue"))?,

@@ -66,7 +66,7 @@ impl Services {
     pub(super) async fn end(self) -> Option<String> {
         match self {
             Self::Embedded(_) => None,
-            Self::Real(trial) => (trial.end().await.err()).map(|error| crate::chain::chain(&error)),
+            Self::Real(trial) => trial.end().await.err(),
         }
     }
 }

@@ -135,18 +135,30 @@ impl Trial {
     }
 
     /// Deletes what the trial left in the stores. Its queues are deleted by the
-    /// broker when they have been unused for a while.
-    pub(super) async fn end(self) -> Result<(), ChannelError> {
-        let stores = self
-            .addresses
-            .tensors
-            .iter()
-            .chain([&self.addresses.objects]);
-        let mut cleared = Ok(());
-        for address in stores {
-            let endpoint: Endpoint = address.parse()?;
+    /// broker when they have been unused for a while. A server that does not answer is left
+    /// out: the next trial gets another one.
+    pub(super) async fn end(self) -> Result<(), String> {
+        let (row, servers) = (self.row, self.servers);
+        let silent = blocking(move || Ok(servers.silent(&row))).await;
+        let silent = silent.map_err(|error| crate::chain::chain(&error))?;
+        let Addresses {
+            objects, tensors, ..
+        } = self.addresses;
+        let mut cleared = match silent.as_slice() {
+            [] => Ok(()),
+            [server, ..] => Err(format!("{} does not answer", server.name)),
+        };
+        for address in tensors.into_iter().chain([objects]) {
+            if silent.iter().any(|server| server.address == address) {
+                continue;
+            }
             // A store that has ended does not keep the others from being cleared.
-            cleared = cleared.and(clear(&endpoint, &self.scope).await);
+            let clearing = async {
+                let endpoint: Endpoint = address.parse()?;
+                clear(&endpoint, &self.scope).await
+            };
+            let clearing: Result<(), ChannelError> = clearing.await;
+            cleared = cleared.and(clearing.map_err(|error| crate::chain::chain(&error)));
         }
         cleared
     }

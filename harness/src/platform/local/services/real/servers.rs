@@ -1,4 +1,4 @@
-//! The servers of a run: started when first needed, and again where one ended.
+//! The servers of a run: started when first needed, and again where one ended or hangs.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -48,6 +48,14 @@ pub struct ServerUsed {
     pub version: Option<String>,
     /// Settings that it was started with.
     pub settings: String,
+}
+
+/// A store that does not answer.
+pub(super) struct Silent {
+    /// Name in messages.
+    pub(super) name: String,
+    /// Address by which workers know it.
+    pub(super) address: String,
 }
 
 /// Addresses of a trial's services.
@@ -128,7 +136,7 @@ impl Servers {
         vec![redis, rabbitmq, s3]
     }
 
-    /// Starts the servers that a row needs and that do not run; blocks.
+    /// Starts the servers that a row needs and that do not run or do not answer; blocks.
     ///
     /// # Errors
     /// When one does not start.
@@ -144,9 +152,11 @@ impl Servers {
         let Some(program) = &self.programs.object_server else {
             return Ok(self.external.s3.clone().unwrap_or_default());
         };
-        let server = running(&mut self.objects, ObjectServer::ended, || {
-            ObjectServer::run(program)
-        })?;
+        let server = running(
+            &mut self.objects,
+            |server| server.ended().is_none() && server.is_answering(),
+            || ObjectServer::run(program),
+        )?;
         Ok(format!("{}/{BUCKET}", server.url()))
     }
 
@@ -154,7 +164,11 @@ impl Servers {
         if let Some(address) = &self.external.rabbitmq {
             return Ok(address.clone());
         }
-        let server = running(&mut self.queue, RabbitMq::ended, RabbitMq::start)?;
+        let server = running(
+            &mut self.queue,
+            |server| server.ended().is_none() && server.is_answering(),
+            RabbitMq::start,
+        )?;
         Ok(server.url())
     }
 
@@ -173,7 +187,7 @@ impl Servers {
             configuration: String::new(),
         };
         let pool = self.tensors.entry(kind).or_default();
-        pool.retain_mut(|server| server.ended().is_none());
+        pool.retain_mut(|server| server.ended().is_none() && server.is_answering());
         while pool.len() < peers {
             pool.push(Redis::start(&settings).map_err(not_started)?);
         }
@@ -210,6 +224,32 @@ impl Servers {
         Ok(())
     }
 
+    /// Returns the stores of a row that this run started and that do not answer; blocks.
+    pub(super) fn silent(&self, row: &Row) -> Vec<Silent> {
+        let mut silent = Vec::new();
+        if let Some(server) = self
+            .objects
+            .as_ref()
+            .filter(|server| !server.is_answering())
+        {
+            silent.push(Silent {
+                name: "the S3 server".to_owned(),
+                address: format!("{}/{BUCKET}", server.url()),
+            });
+        }
+        let kind = row.tensor_store.unwrap_or_default().kind;
+        let pool = self.tensors.get(&kind_of(row)).into_iter().flatten();
+        for (peer, server) in pool.take(row.job.workers).enumerate() {
+            if !server.is_answering() {
+                silent.push(Silent {
+                    name: format!("Redis of peer {peer}"),
+                    address: spoken(&server.url(), kind),
+                });
+            }
+        }
+        silent
+    }
+
     /// Returns a message if a server in use has ended. External servers are not
     /// monitored.
     pub(super) fn ended(&mut self, row: &Row) -> Option<String> {
@@ -238,13 +278,13 @@ fn kind_of(row: &Row) -> RedisKind {
     }
 }
 
-/// Returns the server in `place`; starts one if none runs.
+/// Returns the server in `place`; starts one if none is usable.
 fn running<S>(
     place: &mut Option<S>,
-    ended: impl Fn(&mut S) -> Option<ExitStatus>,
+    is_usable: impl Fn(&mut S) -> bool,
     start: impl FnOnce() -> Result<S, ServerError>,
 ) -> Result<&mut S, PlatformError> {
-    if place.as_mut().is_some_and(|server| ended(server).is_some()) {
+    if place.as_mut().is_some_and(|server| !is_usable(server)) {
         *place = None;
     }
     match place {

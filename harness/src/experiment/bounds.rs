@@ -1,0 +1,149 @@
+//! Bounds of a row's numbers, and faults that can happen.
+
+use epochcost_systems::{Host, Job, Sizes, System};
+
+use super::check::Checker;
+use super::document::Node;
+use super::error::ExperimentError;
+use super::raw::Training;
+use crate::rows::{Fault, FaultKind};
+
+/// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
+const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
+/// Time-outs of a Lambda function, seconds (AWS Lambda quotas).
+const LAMBDA_TIMEOUT_S: std::ops::RangeInclusive<u64> = 1..=900;
+
+/// Largest counts of a row: far above any published experiment, and small enough that lists
+/// of them fit into memory.
+const MOST_WORKERS: usize = 100_000;
+const MOST_SAMPLES: usize = 10_000_000;
+const MOST_BATCHES: usize = 1_000_000;
+/// Most samples of a training that workers share.
+const MOST_SAMPLES_OF_ALL: usize = 1_000_000_000_000;
+const MOST_EPOCHS: usize = 100_000;
+/// Most repetitions of a row.
+pub(super) const MOST_TRIALS: usize = 10_000;
+/// Most trials of all rows of an experiment together.
+pub(super) const MOST_TRIALS_OF_ALL: usize = 200_000;
+/// Most bytes that a row may exchange: counts of traffic have 64 bits.
+const MOST_BYTES: f64 = 1e18;
+
+impl Checker<'_> {
+    /// Refuses counts of 0, counts beyond this program's bounds, and sizes that Lambda does not
+    /// offer.
+    pub(super) fn ranges(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
+        let counts = [
+            ("workers", Some(row.workers), MOST_WORKERS),
+            ("batch_size", Some(row.batch_size), MOST_SAMPLES),
+            ("batches_per_worker", row.batches_per_worker, MOST_BATCHES),
+            ("samples", row.samples, MOST_SAMPLES_OF_ALL),
+            ("epochs", Some(row.epochs), MOST_EPOCHS),
+        ];
+        for (field, count, most) in counts {
+            if count == Some(0) {
+                let remedy = "give 1 or more";
+                return Err(self.error(fields, field, format!("zero {field}"), remedy));
+            }
+            if let Some(count) = count.filter(|count| *count > most) {
+                let problem = format!("{count} {field} are more than this program runs");
+                return Err(self.error(fields, field, problem, format!("give {most} or fewer")));
+            }
+        }
+        // A simulation reports such a row as infeasible.
+        if self.simulation.is_none() && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
+            return Err(self.error(
+                fields,
+                "memory_mb",
+                format!(
+                    "{} MB is outside Lambda's range of memory sizes",
+                    row.memory_mb
+                ),
+                "give 128 to 10240",
+            ));
+        }
+        if !LAMBDA_TIMEOUT_S.contains(&row.timeout_s) {
+            return Err(self.error(
+                fields,
+                "timeout_s",
+                format!("{} s is outside Lambda's range of time-outs", row.timeout_s),
+                "give 1 to 900",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a row whose traffic could not be counted: in a step, every worker may send its
+    /// gradient to every other.
+    pub(super) fn exchange(
+        &self,
+        fields: &Node,
+        job: &Job,
+        sizes: Sizes,
+    ) -> Result<(), ExperimentError> {
+        let steps = job.epochs as f64 * job.batches_per_worker as f64;
+        let workers = job.workers as f64;
+        let bytes = steps * workers * workers * 4.0 * sizes.parameters as f64;
+        if bytes <= MOST_BYTES {
+            return Ok(());
+        }
+        let problem = format!(
+            "{} workers in {steps} steps may exchange {bytes:.1e} bytes, more than can be counted",
+            job.workers
+        );
+        Err(self.error(fields, "epochs", problem, "give fewer epochs or workers"))
+    }
+
+    /// Refuses faults that can never happen.
+    pub(super) fn faults(
+        &self,
+        fields: &Node,
+        row: &Training,
+        system: &dyn System,
+        job: &Job,
+    ) -> Result<(), ExperimentError> {
+        let ranks = computing_ranks(job);
+        let on_functions = system.deployment().runs_on(Host::Function);
+        for (index, fault) in row.faults.iter().enumerate() {
+            let refuse = |problem: String, remedy: String| {
+                let problem = format!("fault {index} would never happen{problem}");
+                Err(self.error(fields, "faults", problem, remedy))
+            };
+            if is_outside(fault, job) {
+                let (workers, epochs, batches) = (job.workers, job.epochs, job.batches_per_worker);
+                let remedy = format!(
+                    "give rank below {workers}, epoch below {epochs} and batch below {batches}"
+                );
+                return refuse(String::new(), remedy);
+            }
+            if fault.rank >= ranks {
+                let problem = format!(
+                    ": one process of rank 0 computes all gradients of {}",
+                    system.name()
+                );
+                return refuse(problem, "give rank 0".to_owned());
+            }
+            if fault.kind == FaultKind::OutOfMemory && !on_functions {
+                let problem = format!(
+                    ": {} computes on instances, whose memory nothing limits here",
+                    system.name()
+                );
+                return refuse(problem, "give another kind: crash or error".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_outside(fault: &Fault, job: &Job) -> bool {
+    fault.rank >= job.workers || fault.epoch >= job.epochs || fault.batch >= job.batches_per_worker
+}
+
+/// Number of ranks that compute gradients in processes of their own.
+fn computing_ranks(job: &Job) -> usize {
+    let is_single = job.settings["single_process"] == true;
+    if is_single || job.system == "mirrored" {
+        1
+    } else {
+        job.workers
+    }
+}

@@ -1,0 +1,177 @@
+//! YAML as it is parsed: values with their places, and texts that YAML would take for
+//! something else refused.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_yaml::Spanned;
+
+use super::document::Value;
+
+/// Why a text is refused, and where.
+pub(super) struct Refused {
+    /// Line, from 1.
+    pub(super) line: usize,
+    /// Column, from 1.
+    pub(super) column: usize,
+    /// Field that the error is about; empty for none.
+    pub(super) path: String,
+    /// Problem.
+    pub(super) problem: String,
+    /// Remedy.
+    pub(super) remedy: String,
+}
+
+/// Parses a text.
+///
+/// # Errors
+/// When it is not YAML, repeats a key, or has a tag, or digits with `_` between them.
+pub(super) fn parse(text: &str) -> Result<Spanned<Parsed>, Refused> {
+    let options = serde_yaml::options! {
+        strict_booleans: true,
+        with_snippet: false,
+        reject_unsupported_tags: true,
+    };
+    let parsed = serde_yaml::from_str_with_options(text, options);
+    let parsed = parsed.map_err(|error| syntax(&error))?;
+    let lines: Vec<&str> = text.lines().collect();
+    plain_numbers(&parsed, &lines)?;
+    Ok(parsed)
+}
+
+fn syntax(error: &serde_yaml::Error) -> Refused {
+    let (line, column) = error.location().map_or((1, 1), |at| {
+        let number = |count: u64| usize::try_from(count).unwrap_or(1);
+        (number(at.line()), number(at.column()))
+    });
+    let mut path = String::new();
+    let (problem, remedy) = match error.without_snippet() {
+        serde_yaml::Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().unwrap_or("a key");
+            path = key.to_owned();
+            (format!("duplicate key `{key}`"), "keep one of the two")
+        }
+        serde_yaml::Error::UnsupportedTag { tag, .. } => (
+            format!("unknown tag `{tag}`"),
+            "leave it out: tags have no meaning in experiments",
+        ),
+        other => (
+            format!(
+                "not valid YAML: {}",
+                other.to_string().lines().next().unwrap_or_default()
+            ),
+            "check indentation, colons and quotes here",
+        ),
+    };
+    Refused {
+        line,
+        column,
+        path,
+        problem,
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// Refuses numbers with `_` between their digits: YAML 1.1 drops it, YAML 1.2 reads a text.
+fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[&str]) -> Result<(), Refused> {
+    match &parsed.value {
+        Parsed::Scalar(Value::Unsigned(_) | Value::Signed(_) | Value::Float(_)) => {}
+        Parsed::Scalar(_) => return Ok(()),
+        Parsed::List(items) => {
+            return items.iter().try_for_each(|item| plain_numbers(item, lines));
+        }
+        Parsed::Map(entries) => {
+            let mut values = entries.iter().map(|(_, value)| value);
+            return values.try_for_each(|value| plain_numbers(value, lines));
+        }
+    }
+    // The place where an alias stands for is that of the value itself.
+    let at = |count: u64| usize::try_from(count).unwrap_or(1).max(1);
+    let (line, column) = (at(parsed.defined.line()), at(parsed.defined.column()));
+    let written = lines.get(line - 1).copied().unwrap_or_default();
+    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '#');
+    let written: String = written
+        .chars()
+        .skip(column - 1)
+        .take_while(|c| !ends(*c))
+        .collect();
+    if !written.contains('_') {
+        return Ok(());
+    }
+    Err(Refused {
+        line,
+        column,
+        path: String::new(),
+        problem: format!("`{written}` is a number to some readers of YAML and text to others"),
+        remedy: format!("write {}", written.replace('_', "")),
+    })
+}
+
+/// What the parser hands over: values that do not know their path yet.
+pub(super) enum Parsed {
+    Scalar(Value),
+    List(Vec<Spanned<Parsed>>),
+    Map(Vec<(Spanned<String>, Spanned<Parsed>)>),
+}
+
+impl<'de> Deserialize<'de> for Parsed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ParsedVisitor)
+    }
+}
+
+struct ParsedVisitor;
+
+impl<'de> Visitor<'de> for ParsedVisitor {
+    type Value = Parsed;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(Value::Null))
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Parsed, E> {
+        self.visit_unit()
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(Value::Bool(value)))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(Value::Unsigned(value)))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(
+            u64::try_from(value).map_or(Value::Signed(value), Value::Unsigned),
+        ))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(Value::Float(value)))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(Value::Text(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Parsed, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Parsed::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Parsed, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Parsed::Map(map))
+    }
+}

@@ -1,0 +1,180 @@
+//! Files that are written before the first trial: read with their checksums, and cleared
+//! where a run was cut off before it had a manifest.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::check::read_checked;
+use super::lock::LOCK;
+use super::manifest::Checksums;
+use super::seal::{UNSEALED, check_file};
+use super::{
+    FileHash, HEAD, MANIFEST, Manifest, ResultsError, SCHEMA_VERSION, SchemaVersion, older, whole,
+};
+use crate::claims::Claim;
+
+/// Empties a directory that holds no more than a program writes before its manifest: a run
+/// that was cut off there has nothing to go on with.
+///
+/// # Errors
+/// [`ResultsError::NotABeginning`] if it holds something else; nothing is deleted then.
+pub(super) fn clear_beginning(path: &Path) -> Result<(), ResultsError> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ResultsError::io("read", path)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(ResultsError::io("read", path))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_head = HEAD.contains(&name.as_str()) || whole::is_partial(&name) || name == LOCK;
+        let is_empty = || fs::read_dir(entry.path()).is_ok_and(|mut files| files.next().is_none());
+        if !(is_head || (name == "events" && is_empty())) {
+            return Err(ResultsError::NotABeginning {
+                path: path.to_path_buf(),
+                found: name,
+            });
+        }
+        found.push((entry.path(), name));
+    }
+    for (path, name) in found {
+        let removed = match name.as_str() {
+            LOCK => Ok(()),
+            "events" => fs::remove_dir(&path),
+            _ => fs::remove_file(&path),
+        };
+        removed.map_err(ResultsError::io("delete", &path))?;
+    }
+    Ok(())
+}
+
+/// Files that are written before the first trial, and their hashes.
+pub(super) struct Head<'a> {
+    /// The run directory.
+    pub(super) path: &'a Path,
+    /// Hashes by the manifest.
+    pub(super) hashes: &'a [FileHash],
+    /// Whether each file must have one.
+    pub(super) checksums: Checksums,
+}
+
+impl Head<'_> {
+    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, ResultsError> {
+        let hash = self.hashes.iter().find(|hash| hash.name == name);
+        if hash.is_none() && self.checksums == Checksums::Required {
+            return Err(ResultsError::Damaged {
+                place: self.path.join(MANIFEST).display().to_string(),
+                reason: format!("`files` has no checksum of {name}"),
+            });
+        }
+        read_checked(&self.path.join(name), hash.map(|hash| hash.sha256.as_str()))
+    }
+
+    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, ResultsError> {
+        parsed(&self.path.join(name), &self.read(name)?)
+    }
+
+    /// Reads claims, those of earlier versions too.
+    pub(super) fn claims(&self, name: &str) -> Result<Vec<Claim>, ResultsError> {
+        let mut claims: serde_json::Value = self.json(name)?;
+        older::claims(&mut claims);
+        in_form(&self.path.join(name), claims)
+    }
+}
+
+/// Reads the manifest of a run.
+///
+/// # Errors
+/// When there is none, its format is another one, or it is damaged.
+pub(super) fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
+    let file = path.join(MANIFEST);
+    if !file.is_file() {
+        return Err(ResultsError::NotARun(path.to_path_buf()));
+    }
+    let (manifest, is_sealed) = read_sealed::<Manifest>(path, &file, SCHEMA_VERSION)?;
+    if !is_sealed && manifest.schema_version.checksums() == Checksums::Required {
+        return Err(unsealed(&file));
+    }
+    Ok(manifest)
+}
+
+/// Returns the error of a file that ends without its checksum.
+pub(super) fn unsealed(file: &Path) -> ResultsError {
+    ResultsError::Damaged {
+        place: file.display().to_string(),
+        reason: UNSEALED.to_owned(),
+    }
+}
+
+/// Reads a file with a version and, at its end, a checksum: returns its value and whether it
+/// has a checksum. `path` is the directory, `known` the newest version that can be read.
+///
+/// # Errors
+/// When the checksum is not that of the text, the version is newer than `known` or of another
+/// major one, or the text has another form.
+pub(super) fn read_sealed<T: DeserializeOwned>(
+    path: &Path,
+    file: &Path,
+    known: SchemaVersion,
+) -> Result<(T, bool), ResultsError> {
+    /// The one field that every version has.
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema_version: SchemaVersion,
+    }
+
+    let text = fs::read(file).map_err(ResultsError::read(file))?;
+    let is_sealed = check_file(&text).map_err(|reason| ResultsError::Damaged {
+        place: file.display().to_string(),
+        reason,
+    })?;
+    let found = parsed::<Head>(file, &text)?.schema_version;
+    if (found.major, found.minor) > (known.major, known.minor) {
+        return Err(ResultsError::TooNew {
+            path: path.to_path_buf(),
+            found: found.text(),
+            known: known.text(),
+        });
+    }
+    if found.major < known.major {
+        return Err(ResultsError::TooOld {
+            path: path.to_path_buf(),
+            found: found.text(),
+            known: known.major,
+        });
+    }
+    Ok((parsed(file, &text)?, is_sealed))
+}
+
+/// Returns a value as it is once it was written and read: floats may differ in
+/// their last digit.
+pub(super) fn as_read<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, ResultsError> {
+    let text = serde_json::to_vec(value);
+    let read = text.and_then(|text| serde_json::from_slice(&text));
+    read.map_err(|error| ResultsError::Damaged {
+        place: "the plan".into(),
+        reason: error.to_string(),
+    })
+}
+
+/// Gives a value that was read from `path` its type.
+pub(super) fn in_form<T: DeserializeOwned>(
+    path: &Path,
+    value: serde_json::Value,
+) -> Result<T, ResultsError> {
+    serde_json::from_value(value).map_err(|error| ResultsError::Damaged {
+        place: path.display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ResultsError> {
+    serde_json::from_slice(text).map_err(|error| ResultsError::Damaged {
+        place: path.display().to_string(),
+        reason: error.to_string(),
+    })
+}

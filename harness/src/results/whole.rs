@@ -1,0 +1,70 @@
+//! Files that a reader sees whole or not at all, and that survive a loss of power.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use super::ResultsError;
+
+/// Prefix and suffix of a file that is being written.
+const PARTIAL: (&str, &str) = (".", ".partial");
+
+/// Writes `bytes` to `path` so that a reader sees all of them or none: into a temporary file
+/// in the same directory, which is synced and renamed; then the directory is synced. The
+/// temporary file is deleted where that fails.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PARTIAL.0).suffix(PARTIAL.1);
+    readable(&mut builder);
+    let mut temporary = builder
+        .tempfile_in(directory)
+        .map_err(ResultsError::io("create a file beside", path))?;
+    let file = temporary.as_file_mut();
+    let written = file.write_all(bytes);
+    written.map_err(ResultsError::io("write", path))?;
+    file.sync_all().map_err(ResultsError::io("flush", path))?;
+    let renamed = temporary.persist(path);
+    renamed.map_err(|error| ResultsError::io("rename to", path)(error.error))?;
+    sync_directory(directory)
+}
+
+/// Waits until the names in a directory are on the disk.
+pub(super) fn sync_directory(directory: &Path) -> Result<(), ResultsError> {
+    let directory = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    };
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(ResultsError::io("flush", directory))
+}
+
+/// Deletes the temporary files that a killed program left in a directory.
+pub(super) fn sweep(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if is_partial(&entry.file_name().to_string_lossy()) {
+            // What cannot be deleted harms nothing.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Returns whether a file name is that of a file that is being written.
+pub(super) fn is_partial(name: &str) -> bool {
+    name.starts_with(PARTIAL.0) && name.ends_with(PARTIAL.1)
+}
+
+/// Gives the file the permissions of any other, where `tempfile` would let only
+/// its owner read it.
+#[cfg(unix)]
+fn readable(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(std::fs::Permissions::from_mode(0o666));
+}
+
+#[cfg(not(unix))]
+fn readable(_: &mut tempfile::Builder<'_, '_>) {}

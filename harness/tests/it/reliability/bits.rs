@@ -1,0 +1,133 @@
+//! A changed bit in any file that a report reads is refused with the file's name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use epochcost::analysis::overview::AnalysedRun;
+use epochcost::claims::Metric;
+use epochcost::results::{
+    DrawnFigure, REPRODUCTION_VERSION, Reproduction, ResultsError, RowDraws, RunDirectory,
+};
+
+use super::{Scene, errors, kept_files, refused};
+use crate::fixture;
+
+/// Changed bits of the whole test, in all files together.
+const FLIPS: usize = 440;
+
+/// Numbers below a bound, from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    /// A seed that differs from run to run; a failure names file and bit.
+    fn new() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        eprintln!("seed {}", now.as_nanos() as u64);
+        Self(now.as_nanos() as u64)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+}
+
+/// Changes one bit of a file, and returns which, and the file's content before.
+fn flip(file: &Path, random: &mut Random) -> (usize, Vec<u8>) {
+    let before = fs::read(file).unwrap();
+    let bit = random.below(8 * before.len());
+    let mut changed = before.clone();
+    changed[bit / 8] ^= 1 << (bit % 8);
+    fs::write(file, changed).unwrap();
+    (bit, before)
+}
+
+/// All that `report` makes of a run but its files.
+fn figures(run: &Path) -> Result<AnalysedRun, ResultsError> {
+    AnalysedRun::analyse(RunDirectory::open_whole(run)?)
+}
+
+#[test]
+fn every_changed_bit_of_a_run_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
+    let draws = RowDraws {
+        row: "spirt-paper".into(),
+        draws: 2,
+        figures: vec![DrawnFigure {
+            metric: Metric::Bytes,
+            target: None,
+            values: vec![Some(1.0), Some(2.5)],
+        }],
+        refused: None,
+    };
+    run.append_draws(&draws).unwrap();
+    drop(run);
+    assert!(figures(directory.path()).is_ok());
+    let files: Vec<PathBuf> = kept_files(directory.path());
+    // Seven files of the run as a whole, its trials and invocations, and ten files of events.
+    assert_eq!(files.len(), 6 + 3 + 10, "{files:?}");
+    let mut random = Random::new();
+    for count in 0..FLIPS {
+        let file = &files[count % files.len()];
+        let (bit, before) = flip(file, &mut random);
+        let Err(error) = figures(directory.path()) else {
+            panic!("bit {bit} of {} went unseen", file.display());
+        };
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let message = error.to_string();
+        assert!(message.contains(name), "bit {bit} of {name}: {message}");
+        assert!(error.is_usage(), "bit {bit} of {name}: {message}");
+        fs::write(file, before).unwrap();
+    }
+    assert!(figures(directory.path()).is_ok());
+}
+
+#[test]
+fn every_changed_bit_of_a_reproduction_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let record = Reproduction {
+        schema_version: REPRODUCTION_VERSION,
+        asked: vec!["one/a".into()],
+        quick: false,
+        platform: None,
+        catalogue: 1,
+        items: Vec::new(),
+    };
+    record.write(directory.path()).unwrap();
+    assert_eq!(Reproduction::read(directory.path()).unwrap(), record);
+    let file = directory.path().join("reproduction.json");
+    for bit in 0..8 * fs::read(&file).unwrap().len() {
+        let before = fs::read(&file).unwrap();
+        let mut changed = before.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&file, changed).unwrap();
+        let error = Reproduction::read(directory.path()).unwrap_err();
+        assert!(error.to_string().contains("reproduction.json"), "{error}");
+        fs::write(&file, before).unwrap();
+    }
+}
+
+/// Verbs that read a run end with exit code 2, and so does going on with it.
+#[test]
+fn every_verb_refuses_a_changed_bit() {
+    let scene = Scene::finished();
+    let mut random = Random::new();
+    for file in kept_files(&scene.run()) {
+        let (bit, before) = flip(&file, &mut random);
+        let name = file.file_name().unwrap().to_str().unwrap();
+        // The end of a line that is gone looks like one that was never written.
+        let is_cut = bit / 8 == before.len() - 1 && name.ends_with(".jsonl");
+        refused(&scene.report(), &[name]);
+        if !is_cut {
+            refused(&scene.resume(), &[name]);
+        }
+        fs::write(&file, before).unwrap();
+    }
+    let output = scene.report();
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+}
