@@ -200,11 +200,11 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
         if retries > 0 {
             let trials = row.succeeded().filter(|trial| trial.retries() > 0).count();
             let text = format!(
-                "{id}: {retries} functions failed and were called again, in {trials} of {} trials: \
+                "{retries} functions failed and were called again, in {trials} of {} trials: \
                  their times and costs include it",
                 row.trials.len()
             );
-            counted.insert(text, 1);
+            add(&mut warnings, id, &text);
         }
         for trial in &row.trials {
             for text in &trial.trial.warnings {

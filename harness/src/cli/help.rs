@@ -5,7 +5,7 @@ use clap::Command;
 /// Groups of verbs, in the order in which help shows them.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "check", "report", "compare", "profile"]),
-    ("Plan", &["plan", "replay"]),
+    ("Plan", &["plan", "map", "replay", "validate"]),
     ("Reproduce the papers", &["reproduce", "audit", "artifact"]),
     (
         "Data, accounts and this program",
@@ -22,7 +22,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 /// Examples of each verb.
-const EXAMPLES: [(&str, &[&str]); 15] = [
+const EXAMPLES: [(&str, &[&str]); 17] = [
     (
         "run",
         &[
@@ -41,8 +41,11 @@ const EXAMPLES: [(&str, &[&str]); 15] = [
         &[
             "epochcost plan experiments/own-model.yaml",
             "epochcost plan experiments/smoke.yaml --limits",
+            "epochcost plan experiments/own-model.yaml --deadline 2h --budget 5usd",
         ],
     ),
+    ("map", &["epochcost map --deadline 2h --out map.svg"]),
+    ("validate", &["epochcost validate"]),
     ("profile", &["epochcost profile --help"]),
     (
         "replay",

@@ -14,6 +14,9 @@ use crate::results::Machine;
 use crate::run::platform_findings;
 use crate::ui::{Output, table};
 
+/// The option that checks an account.
+const ACCOUNT: &str = stringify!(aws);
+
 /// `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -25,10 +28,10 @@ pub struct Args {
     #[arg(long)]
     aws: bool,
     /// With --aws: print the policy that the account's user or role needs, and check nothing.
-    #[arg(long, requires = "aws")]
+    #[arg(long, requires = ACCOUNT)]
     print_policy: bool,
     /// With --aws: check for what this experiment needs, in place of the largest comparison.
-    #[arg(value_name = "EXPERIMENT", requires = "aws")]
+    #[arg(value_name = "EXPERIMENT", requires = ACCOUNT)]
     experiment: Option<PathBuf>,
 }
 

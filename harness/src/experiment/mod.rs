@@ -3,7 +3,7 @@
 //! A file is read into a tree that knows where each value was written
 //! ([`document`]), options of the command line are laid over it
 //! ([`overrides`]), systems and sweeps are multiplied out ([`expand`]), and
-//! each row is given types ([`mod@decode`]) and checked ([`mod@check`]).
+//! each row is given types ([`mod@decode`]) and checked (`check`, `bounds`).
 
 mod bounds;
 mod check;

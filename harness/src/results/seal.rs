@@ -105,9 +105,10 @@ mod tests {
     /// Every change of one bit, and that of its line end's neighbour, is found.
     #[test]
     fn every_changed_bit_of_a_sealed_object_is_found() {
+        type Seal = fn(&mut Vec<u8>);
         type Open = fn(&[u8]) -> Result<bool, String>;
         let line: Open = |text| open_line(text).map(|(_, sealed)| sealed);
-        let forms: [(&[u8], fn(&mut Vec<u8>), Open); 2] = [
+        let forms: [(&[u8], Seal, Open); 2] = [
             (br#"{"a":1,"b":[0.25,"x"]}"#, seal_line, line),
             (
                 b"{\n  \"a\": 1,\n  \"b\": \"x\"\n}\n",

@@ -100,6 +100,16 @@ fn signal(name: &str, child: &Child) {
     );
 }
 
+/// Whether these tests run under `nohup`, which programs that they start inherit.
+fn ignores_hang_up() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:\t"));
+    let ignored = u64::from_str_radix(ignored.unwrap(), 16).unwrap();
+    ignored & 1 == 1
+}
+
 fn kept(directory: &Path, file: &str) -> bool {
     directory.join("run").join(file).is_file()
 }
@@ -107,6 +117,9 @@ fn kept(directory: &Path, file: &str) -> bool {
 #[test]
 fn an_interrupt_keeps_finished_trials_and_ends_the_workers() {
     for name in ["INT", "TERM", "HUP"] {
+        if name == "HUP" && ignores_hang_up() {
+            continue;
+        }
         let scene = Scene::new();
         let mut child = scene.run(&[]);
         scene.until_in_the_second_trial();

@@ -417,6 +417,7 @@ fn one_changed_verdict_changes_page_twin_summary_and_exit_code() {
     }
     assert_eq!(scene.summary()["exit_code"], 0);
 
+    fixture::unsealed(&scene.path("out/one/b"));
     edit(
         &scene.path("out/one/b/claims.json"),
         "\"published\": 6.0",

@@ -309,7 +309,7 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
             price.high.unwrap_or(price.usd),
         );
         let in_order = low.is_finite() && high.is_finite() && low >= 0.0;
-        if !in_order || !(low <= price.usd && price.usd <= high) {
+        if !(in_order && low <= price.usd && price.usd <= high) {
             return Err(format!(
                 "the price of {} is no number in its range",
                 price.dimension

@@ -101,6 +101,7 @@ fn kept_files(run: &Path) -> Vec<PathBuf> {
         "trace.json",
         "report.html",
         "report.md",
+        "junit.xml",
     ];
     let mut found: Vec<PathBuf> = files(run.to_path_buf())
         .chain(files(run.join("events")))

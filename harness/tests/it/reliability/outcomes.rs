@@ -108,7 +108,12 @@ fn functions_that_were_called_again_are_counted() {
     assert_eq!(counts(1), (0, 0, "2, 1 failed".into()));
     assert_eq!(counts(2), (2, 1, "2, 1 with retries".into()));
     let warning = "2 functions failed and were called again, in 1 of 2 trials";
-    assert!(analysis.warnings.iter().any(|text| text.contains(warning)));
+    assert!(
+        analysis
+            .warnings()
+            .iter()
+            .any(|known| known.text.contains(warning))
+    );
     let page = fs::read_to_string(directory.path().join("report.md")).unwrap();
     assert!(page.contains("done; 2 functions failed and were called again"));
     assert_eq!(

@@ -58,8 +58,7 @@ impl TrainingSystem for Mirrored {
     }
 
     fn about(&self) -> &'static str {
-        "Synchronous data-parallel training within one machine: the role of TensorFlow's \
-         MirroredStrategy in Petrescu et al. 2023"
+        "Data-parallel training within one machine: TensorFlow's MirroredStrategy in Petrescu et al. 2023"
     }
 
     fn deployment(&self) -> Deployment {

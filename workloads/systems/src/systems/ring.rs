@@ -181,8 +181,7 @@ impl TrainingSystem for Ring {
     }
 
     fn about(&self) -> &'static str {
-        "Data-parallel instances that exchange gradients with their neighbours over TCP, by the \
-         all-reduce of fewest bytes (Patarasuk and Yuan 2009), as NCCL does between machines"
+        "Data-parallel instances in a ring over TCP, by the all-reduce of fewest bytes (Patarasuk and Yuan 2009)"
     }
 
     fn deployment(&self) -> Deployment {

@@ -205,7 +205,7 @@ impl Attack {
         if let (AttackKind::LabelFlip, Payload::Bytes(bytes), Some(set)) =
             (self.kind, &batch.records, classes)
         {
-            let last = (set.classes as u8).saturating_sub(1);
+            let last = set.classes.saturating_sub(1);
             let mut records = bytes.to_vec();
             for record in records.chunks_mut(job.data.record_bytes.max(1)) {
                 // A record is a label byte and its pixels.
