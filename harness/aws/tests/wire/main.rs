@@ -147,6 +147,15 @@ fn decisions(second: &str) -> String {
     )
 }
 
+/// Returns a role of IAM Identity Center, whose ARN has a path that a session's lacks.
+fn role() -> String {
+    "<GetRoleResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><GetRoleResult><Role>\
+     <Path>/aws-reserved/sso.amazonaws.com/</Path><RoleName>x</RoleName><RoleId>AROA1</RoleId>\
+     <Arn>arn:aws:iam::123456789012:role/aws-reserved/sso.amazonaws.com/x</Arn>\
+     <CreateDate>2026-01-01T00:00:00Z</CreateDate></Role></GetRoleResult></GetRoleResponse>"
+        .to_owned()
+}
+
 async fn checks(answer: service::Answerer) -> Vec<Check> {
     let service = Service::start(answer).await;
     let needs = Needs {
@@ -169,6 +178,7 @@ async fn an_account_with_everything_is_fine() {
         "GetServiceQuota" => (200, quota(1000.0)),
         "DescribeVpcs" => (200, vpcs(1)),
         "RunInstances" => (412, ec2_error("DryRunOperation")),
+        "GetRole" => (200, role()),
         "SimulatePrincipalPolicy" => (200, decisions("allowed")),
         other => panic!("nobody should ask for {other}"),
     })
@@ -185,6 +195,7 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
         "GetServiceQuota" => (200, quota(8.0)),
         "DescribeVpcs" => (200, vpcs(8)),
         "RunInstances" => (403, ec2_error("UnauthorizedOperation")),
+        "GetRole" => (200, role()),
         "SimulatePrincipalPolicy" => (200, decisions("implicitDeny")),
         other => panic!("nobody should ask for {other}"),
     })
