@@ -55,6 +55,7 @@ impl TrialAnalysis {
             // Outcome.
             Metric::Retries => (!self.invocations.is_empty()).then(|| self.retries() as f64),
             Metric::Diverged => self.diverged().map(f64::from),
+            Metric::Completed => Some(f64::from(self.trial.failure.is_none())),
             // Learning.
             Metric::TrainLoss => self.epochs.last().and_then(|epoch| epoch.train_loss),
             Metric::Accuracy => self.epochs.iter().rev().find_map(|epoch| epoch.accuracy),

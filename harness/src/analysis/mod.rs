@@ -124,9 +124,13 @@ impl RowAnalysis {
         system.is_none_or(|system| system.deployment().runs_on(Host::Function))
     }
 
-    /// Returns the mean of `metric` over the trials that did not fail.
+    /// Returns the mean of `metric` over the trials that did not fail; of `completed`, over
+    /// all.
     pub fn estimate(&self, metric: Metric) -> Estimate {
-        let values = self.succeeded();
+        let is_part = |trial: &&TrialAnalysis| {
+            metric == Metric::Completed || trial.trial.failure.is_none()
+        };
+        let values = self.trials.iter().filter(is_part);
         let values = values.filter_map(|trial| trial.metric(metric, &self.planned.row.job));
         self.of_values(&values.collect::<Vec<f64>>())
     }
@@ -339,6 +343,16 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
         .collect()
 }
 
+/// Returns whether a claim foresaw how the trials of the row `id` end, and is right.
+fn ends_as_expected(id: &str, verdicts: &[Verdict]) -> bool {
+    verdicts.iter().any(|verdict| {
+        verdict.metric == Some(Metric::Completed)
+            && verdict.row.as_deref() == Some(id)
+            && verdict.expect.is_some()
+            && verdict.holds()
+    })
+}
+
 fn row_summary(
     row: &RowAnalysis,
     manifest: &Manifest,
@@ -348,6 +362,7 @@ fn row_summary(
     let (plan, job) = (&row.planned.row, &row.planned.row.job);
     let mean = |metric| row.estimate(metric).mean;
     let seconds = |stage| mean(Metric::Stage(stage, Quantity::Seconds));
+    let failed_trials = row.trials.len() - row.succeeded().count();
     RowSummary {
         // What the row is.
         id: plan.id.clone(),
@@ -364,7 +379,12 @@ fn row_summary(
         epochs: job.epochs,
         // Trials, and what may have kept them from running.
         trials: row.trials.len(),
-        failed_trials: row.trials.len() - row.succeeded().count(),
+        failed_trials,
+        failed_as_expected: if ends_as_expected(&plan.id, verdicts) {
+            failed_trials
+        } else {
+            0
+        },
         infeasible: row.planned.infeasible.clone(),
         compute: row.planned.compute.clone(),
         memory_mb: row.on_functions().then_some(plan.memory_mb),

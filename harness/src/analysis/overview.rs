@@ -8,7 +8,7 @@ use super::answer::{Answer, target};
 use super::counts::{Agreements, Counts};
 use super::names::names;
 use super::record::RecordComparison;
-use super::summary::Verdict;
+use super::summary::{RowSummary, Verdict};
 use super::work::{Setting, settings};
 use super::{Analysis, conclusions, summarise, verdicts};
 use crate::claims::VerdictKind;
@@ -90,7 +90,7 @@ pub struct ItemOverview {
     pub reduced: Vec<String>,
     /// Trials that ended, failed ones included.
     pub trials: usize,
-    /// Trials that failed.
+    /// Trials that failed, and that no claim expected to fail.
     pub failed_trials: usize,
     /// Verdicts.
     pub counts: Counts,
@@ -288,7 +288,7 @@ impl ItemOverview {
             profile: summary.and_then(|summary| summary.profile.clone()),
             reduced: item.reduced.clone(),
             trials: rows().map(|row| row.trials).sum(),
-            failed_trials: rows().map(|row| row.failed_trials).sum(),
+            failed_trials: rows().map(RowSummary::surprising_failures).sum(),
             counts: counts(claims.iter()),
             claims,
         }

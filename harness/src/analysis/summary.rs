@@ -14,7 +14,7 @@ use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::TensorStoreChoice;
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 1 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 2 };
 
 /// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +84,9 @@ pub struct RowSummary {
     pub trials: usize,
     /// Trials that failed.
     pub failed_trials: usize,
+    /// Those of them that a claim about `completed` expected to fail. Since 2.2.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub failed_as_expected: usize,
     /// The limit that makes the row impossible: it has no trials and no
     /// figures. Since 1.1.
     #[serde(default)]
@@ -189,7 +192,17 @@ impl Excluded {
     }
 }
 
+/// Whether a count is its default, which is not written.
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
 impl RowSummary {
+    /// Returns the number of trials that failed and were not expected to.
+    pub fn surprising_failures(&self) -> usize {
+        self.failed_trials.saturating_sub(self.failed_as_expected)
+    }
+
     /// Returns how many trials ended, and how many of them in which other way than as asked.
     pub fn outcomes(&self) -> String {
         if self.infeasible.is_some() && self.failed_trials == 0 {
@@ -197,7 +210,8 @@ impl RowSummary {
         }
         let mut text = self.trials.to_string();
         for (count, how) in [
-            (self.failed_trials, "failed"),
+            (self.surprising_failures(), "failed"),
+            (self.failed_as_expected, "failed as expected"),
             (self.diverged_trials, "diverged"),
             (self.retried_trials, "with retries"),
         ] {
@@ -411,9 +425,9 @@ impl Verdict {
 
 impl Summary {
     /// Returns how a run with these results ends: [`Exit::Failed`] if a trial
-    /// failed or a verdict is not as expected.
+    /// failed that no claim expected to fail, or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
-        let failed = self.rows.iter().any(|row| row.failed_trials > 0);
+        let failed = (self.rows.iter()).any(|row| row.surprising_failures() > 0);
         if failed || self.verdicts.iter().any(|verdict| !verdict.holds()) {
             Exit::Failed
         } else {

@@ -122,6 +122,26 @@ impl Checker<'_> {
                 );
                 return refuse(problem, "give rank 0".to_owned());
             }
+            let at_stages = matches!(
+                fault.kind,
+                FaultKind::Crash | FaultKind::Hang | FaultKind::StragglerMs(_)
+            );
+            if fault.stage.is_some() && !at_stages {
+                let remedy = "leave `stage` out, or give another kind: crash, hang or straggler_ms";
+                return refuse(
+                    ": a stage begins without an answer, so that nothing can fail there".to_owned(),
+                    remedy.to_owned(),
+                );
+            }
+            if let Some(name) = unknown_function(fault, system) {
+                let functions = system.deployment().functions.iter();
+                let names: Vec<&str> = functions.map(|function| function.name).collect();
+                let problem = format!(": {} has no function {name}", system.name());
+                return refuse(problem, format!("give one of {}", names.join(", ")));
+            }
+            if fault.times == Some(0) {
+                return refuse(": it may happen 0 times".to_owned(), "give 1 or more".to_owned());
+            }
             if fault.kind == FaultKind::OutOfMemory && !on_functions {
                 let problem = format!(
                     ": {} computes on instances, whose memory nothing limits here",
@@ -132,6 +152,13 @@ impl Checker<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the name of a fault's function, if the system has none of that name.
+fn unknown_function<'a>(fault: &'a Fault, system: &dyn System) -> Option<&'a str> {
+    let name = fault.function.as_deref()?;
+    let is_known = (system.deployment().functions.iter()).any(|function| function.name == name);
+    (!is_known).then_some(name)
 }
 
 fn is_outside(fault: &Fault, job: &Job) -> bool {

@@ -70,6 +70,19 @@ impl fmt::Display for Divergence {
 }
 
 impl TrialOutcome {
+    /// Returns how often each of a row's injected faults happened, of which it has `count`.
+    pub fn faults(&self, count: usize) -> Vec<usize> {
+        let mut times = vec![0; count];
+        for record in &self.records {
+            if let Record::Fault { fault, .. } = record
+                && let Some(times) = times.get_mut(*fault)
+            {
+                *times += 1;
+            }
+        }
+        times
+    }
+
     /// Returns where training diverged first, if it did. An evaluation comes after the
     /// mini-batches of its epoch.
     pub fn divergence(&self) -> Option<Divergence> {

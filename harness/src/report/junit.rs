@@ -9,7 +9,7 @@ use crate::claims::VerdictKind;
 pub(super) fn junit(name: &str, summary: &Summary) -> String {
     let verdicts = &summary.verdicts;
     let failed_rows: Vec<_> = (summary.rows.iter())
-        .filter(|row| row.failed_trials > 0)
+        .filter(|row| row.surprising_failures() > 0)
         .collect();
     let failures = verdicts.iter().filter(|verdict| !verdict.holds()).count() + failed_rows.len();
     let skipped = verdicts
@@ -30,7 +30,7 @@ pub(super) fn junit(name: &str, summary: &Summary) -> String {
             "  <testcase classname=\"{suite}\" name=\"{}\"><failure message=\"{} of {} trials \
              failed\"/></testcase>\n",
             xml_text(&row.id),
-            row.failed_trials,
+            row.surprising_failures(),
             row.trials
         ));
     }

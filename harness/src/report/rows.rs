@@ -102,7 +102,7 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
             known => format::yes(known),
         },
         trials: Cell::with(Some(row.trials as f64), row.outcomes()),
-        failed: row.failed_trials > 0,
+        failed: row.surprising_failures() > 0,
         infeasible: row.infeasible.clone(),
     }
 }

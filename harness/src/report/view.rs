@@ -347,8 +347,8 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     strip.extend(checks(&analysis.summary));
     let rows = &analysis.summary.rows;
     // Trials and infeasible rows, after the verdicts.
-    let failed: usize = rows.iter().map(|row| row.failed_trials).sum();
-    let done: usize = rows.iter().map(|row| row.trials - row.failed_trials).sum();
+    let failed: usize = rows.iter().map(|row| row.surprising_failures()).sum();
+    let done: usize = rows.iter().map(|row| row.trials - row.surprising_failures()).sum();
     let item = |class, sign, count, one: &str, many: &str| StripItem {
         class,
         sign,

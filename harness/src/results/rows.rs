@@ -95,6 +95,9 @@ pub struct TrialRow {
     /// an evaluation found it. Since 1.10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diverged_batch: Option<usize>,
+    /// How often each injected fault of the row happened, in their order. Since 1.11.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<usize>,
     /// Every evaluation, in order.
     pub evaluations: Vec<EvaluationRow>,
     /// The file of its events, from the run directory.
@@ -179,6 +182,7 @@ impl TrialRow {
             }),
             diverged: diverged.map(|step| step.epoch),
             diverged_batch: diverged.and_then(|step| step.batch),
+            faults: outcome.faults(plan.row.faults.len()),
             evaluations: outcome.records.iter().filter_map(evaluation).collect(),
             events: format!("events/{}.parquet", id.file_stem()),
             events_sha256: None,

@@ -7,10 +7,11 @@ mod simulation;
 mod stated;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use epochcost_servers::Allocator;
 use epochcost_simulator::profile::Client;
-use epochcost_systems::{Job, Sizes, find_model};
+use epochcost_systems::{Job, Sizes, Stage, find_model};
 use serde::{Deserialize, Serialize};
 
 pub use own_model::OwnModel;
@@ -146,7 +147,7 @@ impl Row {
 }
 
 /// A fault injected into one worker.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// The worker.
@@ -155,8 +156,38 @@ pub struct Fault {
     pub epoch: usize,
     /// The mini-batch.
     pub batch: usize,
-    /// What happens when it computes that gradient.
+    /// What happens.
     pub kind: FaultKind,
+    /// The stage of the step before which it happens; left out, it happens before the
+    /// gradient.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// The function of the system in which it happens; left out, in any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// How often it happens at most in a trial; left out, whenever the worker gets there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rank, epoch, batch, ..
+        } = self;
+        match self.kind {
+            FaultKind::Crash => f.write_str("crash")?,
+            FaultKind::Hang => f.write_str("hang")?,
+            FaultKind::Error => f.write_str("error")?,
+            FaultKind::StragglerMs(late_ms) => write!(f, "delay of {late_ms} ms")?,
+            FaultKind::OutOfMemory => f.write_str("lack of memory")?,
+        }
+        let place = self.stage.map_or("gradient", Stage::as_str);
+        write!(
+            f,
+            " of worker {rank} before {place}, epoch {epoch}, mini-batch {batch}"
+        )
+    }
 }
 
 /// What happens at a fault.
@@ -165,6 +196,8 @@ pub struct Fault {
 pub enum FaultKind {
     /// The process ends at once.
     Crash,
+    /// The process stops, and its connections stay open.
+    Hang,
     /// The function returns an error.
     Error,
     /// The worker is late by this many milliseconds.

@@ -11,7 +11,8 @@ use super::tear_down::tear_down;
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::experiment::Experiment;
-use crate::platform::{Finding, Platform, SpendingConsent};
+use crate::metering::TrialOutcome;
+use crate::platform::{Finding, Platform, Site, SpendingConsent};
 use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
 use crate::rows::TrialPlan;
@@ -198,6 +199,16 @@ struct Trials<'a> {
     output: Output,
 }
 
+/// Returns a warning of each fault of a real trial that did not happen.
+fn missed_faults(plan: &TrialPlan, outcome: &TrialOutcome) -> Vec<String> {
+    let faults = &plan.row.faults;
+    let times = outcome.faults(faults.len());
+    let missed = faults.iter().zip(times).filter(|(_, times)| *times == 0);
+    missed
+        .map(|(fault, _)| format!("an injected fault did not happen: {fault}"))
+        .collect()
+}
+
 impl Trials<'_> {
     /// Runs those of `plans` that have not ended yet; each is written to disk when it ends.
     async fn run(&self, mut plans: Vec<TrialPlan>) -> Result<(), Error> {
@@ -216,9 +227,12 @@ impl Trials<'_> {
             }
             let progress: Arc<TrialProgress> = following.trial(index, plan);
             let data = &self.prepared.data;
-            let outcome = (self.platform)
+            let mut outcome = (self.platform)
                 .run_trial(plan, data, progress.as_ref())
                 .await?;
+            if self.experiment.platform.site() != Site::VirtualTime {
+                outcome.warnings.extend(missed_faults(plan, &outcome));
+            }
             self.directory.append_trial(plan, &outcome)?;
             following.ended(index, plan, &outcome);
         }

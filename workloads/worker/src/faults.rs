@@ -1,25 +1,42 @@
 //! Injected faults, for tests of failure behaviour.
 
+use std::process::{self, Command};
+use std::sync::Arc;
 use std::time::Duration;
-use std::{env, process};
+use std::{env, thread};
 
 use async_trait::async_trait;
-use epochcost_systems::{Batch, ComputeHook, Result, SystemError};
+use epochcost_channels::client::claim;
+use epochcost_channels::{Endpoint, Scope};
+use epochcost_systems::{
+    Batch, ComputeHook, Record, Recorder, Result, Stage, StageEntry, StageHook, SystemError,
+};
 use serde::Deserialize;
 use tokio::time::sleep;
 
-/// A fault injected into one gradient of one worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+use crate::output::Output;
+
+/// A fault injected into one gradient, or one stage of a step, of one worker.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Rank of the worker.
     pub rank: usize,
     /// The epoch.
     pub epoch: usize,
-    /// The mini-batch.
+    /// The mini-batch; 0 for a step that is a whole epoch.
     pub batch: usize,
     /// Kind of the fault.
     pub kind: FaultKind,
+    /// The stage before which it happens; `None`: before the gradient.
+    #[serde(default)]
+    pub stage: Option<Stage>,
+    /// The function in which it happens; `None`: in any.
+    #[serde(default)]
+    pub function: Option<String>,
+    /// How often it happens at most in a trial; `None`: whenever the place is reached.
+    #[serde(default)]
+    pub times: Option<u32>,
 }
 
 /// The effect of a fault.
@@ -28,6 +45,8 @@ pub struct Fault {
 pub enum FaultKind {
     /// The process ends at once.
     Crash,
+    /// The process stops, and its connections stay open.
+    Hang,
     /// The function returns an error.
     Error,
     /// The worker is delayed by this many milliseconds.
@@ -36,35 +55,151 @@ pub enum FaultKind {
     OutOfMemory,
 }
 
-/// The faults of a worker, applied before each gradient.
-pub struct Faults(pub Vec<Fault>);
+/// The faults of one function's invocations.
+#[derive(Clone)]
+pub struct Faults {
+    /// The faults that can happen in this function, with their numbers in the row's list.
+    faults: Arc<[(usize, Fault)]>,
+    objects: Endpoint,
+    scope: Scope,
+}
+
+impl Faults {
+    /// Takes from a row's `faults` those of `function`. Faults that happen a limited number
+    /// of times are counted by objects in the trial's `scope` of `objects`, since an
+    /// invocation may be repeated by another process.
+    pub fn new(faults: &[Fault], function: &str, objects: &Endpoint, scope: &Scope) -> Self {
+        let is_own = |fault: &Fault| fault.function.as_ref().is_none_or(|name| name == function);
+        let own = faults.iter().cloned().enumerate();
+        Self {
+            faults: own.filter(|(_, fault)| is_own(fault)).collect(),
+            objects: objects.clone(),
+            scope: scope.clone(),
+        }
+    }
+
+    /// Returns the faults that `applies` finds at this moment.
+    fn due<'a>(
+        &'a self,
+        applies: impl Fn(&Fault) -> bool + 'a,
+    ) -> impl Iterator<Item = (usize, &'a Fault)> {
+        let numbered = self.faults.iter().map(|(number, fault)| (*number, fault));
+        numbered.filter(move |(_, fault)| applies(fault))
+    }
+
+    /// Takes one of the times that a fault may happen, and records that it does. Returns
+    /// false if none is left.
+    fn happens(&self, number: usize, fault: &Fault) -> bool {
+        if fault.times.is_some_and(|times| !self.take_one_of(number, times)) {
+            return false;
+        }
+        let rank = fault.rank;
+        Output.record(Record::Fault {
+            rank,
+            fault: number,
+        });
+        true
+    }
+
+    /// Takes one of `times` claims. On a thread of its own with a runtime of its own: a stage
+    /// begins in code that cannot wait.
+    fn take_one_of(&self, number: usize, times: u32) -> bool {
+        let (objects, scope) = (self.objects.clone(), self.scope.clone());
+        let taken = thread::spawn(move || -> std::result::Result<bool, String> {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| error.to_string())?;
+            runtime.block_on(async {
+                for time in 0..times {
+                    let key = format!("faults/{number}/{time}");
+                    let first = claim(&objects, &scope, &key).await;
+                    if first.map_err(|error| error.to_string())? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+        });
+        match taken.join() {
+            Ok(Ok(taken)) => taken,
+            Ok(Err(error)) => {
+                eprintln!("fault {number} was not injected: {error}");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+}
 
 #[async_trait]
 impl ComputeHook for Faults {
     async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
-        let applies = |fault: &&Fault| {
-            (fault.rank, fault.epoch, fault.batch) == (batch.rank, batch.epoch, batch.index)
+        let applies = |fault: &Fault| {
+            fault.stage.is_none()
+                && (fault.rank, fault.epoch, fault.batch) == (batch.rank, batch.epoch, batch.index)
         };
-        for fault in self.0.iter().filter(applies) {
-            apply(fault.kind).await?;
+        for (number, fault) in self.due(applies) {
+            if self.happens(number, fault) {
+                apply(fault.kind).await?;
+            }
         }
         Ok(())
     }
 }
 
-/// Applies a fault.
+impl StageHook for Faults {
+    fn before_stage(&self, entry: StageEntry) {
+        let at = (entry.rank, entry.epoch, entry.batch.unwrap_or(0));
+        let applies = |fault: &Fault| {
+            fault.stage == Some(entry.stage) && (fault.rank, fault.epoch, fault.batch) == at
+        };
+        for (number, fault) in self.due(applies) {
+            if self.happens(number, fault) {
+                apply_to_thread(fault.kind);
+            }
+        }
+    }
+}
+
+/// Applies a fault to a computation.
 async fn apply(kind: FaultKind) -> Result<()> {
     match kind {
-        FaultKind::Crash => {
-            eprintln!("injected fault: crash");
-            process::exit(1)
-        }
+        FaultKind::Crash => crash(),
+        FaultKind::Hang => hang(),
         FaultKind::Error => Err(SystemError::Compute("injected fault: error".into())),
         FaultKind::StragglerMs(late_ms) => {
             sleep(Duration::from_millis(late_ms)).await;
             Ok(())
         }
         FaultKind::OutOfMemory => allocate().await,
+    }
+}
+
+/// Applies a fault to the thread that trains. An experiment gives a stage no other kinds.
+fn apply_to_thread(kind: FaultKind) {
+    match kind {
+        FaultKind::Crash => crash(),
+        FaultKind::Hang => hang(),
+        FaultKind::StragglerMs(late_ms) => thread::sleep(Duration::from_millis(late_ms)),
+        FaultKind::Error | FaultKind::OutOfMemory => {}
+    }
+}
+
+/// Ends the process, without its destructors.
+fn crash() -> ! {
+    eprintln!("injected fault: crash");
+    process::exit(1)
+}
+
+/// Stops the process as SIGSTOP does; where there is no `kill`, its training thread alone.
+fn hang() -> ! {
+    eprintln!("injected fault: hang");
+    let own = process::id().to_string();
+    // A failure leaves the thread parked, which is the same for all who wait for it.
+    let _ = Command::new("kill").args(["-STOP", &own]).status();
+    loop {
+        thread::park();
     }
 }
 

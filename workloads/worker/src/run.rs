@@ -90,8 +90,8 @@ impl Worker {
         let model = self.model(&task.job, rank)?;
         let on_gpu = model.is_on_gpu();
         let model = JobModel::new(model, &task.job)?;
-        let compute =
-            HookedCompute::boxed(Faults(self.environment.faults.clone()), Box::new(model));
+        let faults = self.faults(&task);
+        let compute = HookedCompute::boxed(faults.clone(), Box::new(model));
         let mut world = World::new(
             task,
             &channels,
@@ -101,7 +101,8 @@ impl Worker {
             Arc::new(Output),
         )
         .with_limit(limit)
-        .with_resources(Arc::new(OwnProcess));
+        .with_resources(Arc::new(OwnProcess))
+        .with_stage_hook(Arc::new(faults));
         // The task itself, with the use of the GPU.
         let watch = on_gpu.then(GpuWatch::start).flatten();
         let outcome = system.run(&mut world).await;
@@ -109,6 +110,17 @@ impl Worker {
             Output.record(Record::Gpu(gpu_usage(rank, usage)));
         }
         Ok(outcome?)
+    }
+
+    /// Returns the faults of the task's function.
+    fn faults(&self, task: &Task) -> Faults {
+        let Environment {
+            faults,
+            objects,
+            scope,
+            ..
+        } = &self.environment;
+        Faults::new(faults, &task.function, objects, scope)
     }
 
     /// Returns the connections of an earlier invocation, or opens them.

@@ -80,6 +80,9 @@ pub enum Metric {
     Retries,
     /// Whether a loss was not a finite number: 1 or 0.
     Diverged,
+    /// Whether a trial ended with a model: 1 or 0. The one metric of which trials that
+    /// failed are a part.
+    Completed,
 }
 
 /// What is recorded of a stage.
@@ -158,7 +161,7 @@ pub const COMPARED: [Metric; 10] = [
 impl Metric {
     /// Every metric that a claim can name, in the order in which errors list
     /// them. CPU and memory are those of Barrak et al. 2023 (P2P), Table I.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::SecondsPerEpoch,
         Self::Stage(Stage::FetchDataset, Quantity::Seconds),
         Self::Stage(Stage::ComputeGradients, Quantity::Seconds),
@@ -208,6 +211,7 @@ impl Metric {
         Self::TrafficMatches,
         Self::Retries,
         Self::Diverged,
+        Self::Completed,
     ];
 
     /// Returns its name in claims and results, and the unit of its values:
@@ -247,6 +251,7 @@ impl Metric {
             Self::TrafficMatches => ("traffic_matches", ""),
             Self::Retries => ("retries", ""),
             Self::Diverged => ("diverged", ""),
+            Self::Completed => ("completed", ""),
         }
     }
 

@@ -19,6 +19,7 @@ pub(crate) mod record;
 pub(crate) mod requests;
 pub(crate) mod resources;
 pub(crate) mod settings;
+pub(crate) mod stage_hook;
 pub(crate) mod state_dict;
 pub(crate) mod system;
 pub(crate) mod technique;

@@ -375,6 +375,13 @@ pub enum Record {
         #[serde(default)]
         batch: Option<usize>,
     },
+    /// An injected fault happens; written before its effect.
+    Fault {
+        /// The worker.
+        rank: usize,
+        /// Number of the fault in the row's list, from 0.
+        fault: usize,
+    },
     /// A task that computed on a GPU ended.
     Gpu(GpuUsage),
     /// Something a reader of the results must know.

@@ -12,6 +12,7 @@ use crate::contract::data;
 use crate::contract::pause::{Pause, SkippedPolls};
 use crate::contract::record::ChannelTraffic;
 use crate::contract::resources;
+use crate::contract::stage_hook::{StageEntry, StageHook};
 use crate::{
     Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Reading, Record, Resources, Result,
     Stage, StageSeconds, StageUsages, StepRecord, Task, Vector, Waits,
@@ -256,6 +257,7 @@ pub struct World {
     /// Time on the clock at which the platform ends the invocation.
     deadline: Option<Duration>,
     resources: Arc<dyn Resources>,
+    stage_hook: Option<Arc<dyn StageHook>>,
     has_diverged: bool,
     pub(crate) meters: [Meters; 3],
     pub(crate) step: Step,
@@ -310,6 +312,7 @@ impl World {
             recorder,
             deadline: None,
             resources: Arc::new(resources::Unknown),
+            stage_hook: None,
             has_diverged: false,
             meters,
             step,
@@ -338,6 +341,13 @@ impl World {
         self
     }
 
+    /// The same view, with `hook` called at every stage that is entered from now on.
+    #[must_use]
+    pub fn with_stage_hook(mut self, hook: Arc<dyn StageHook>) -> Self {
+        self.stage_hook = Some(hook);
+        self
+    }
+
     /// Returns this worker's rank.
     pub fn rank(&self) -> usize {
         self.task.rank
@@ -353,12 +363,25 @@ impl World {
         let now = self.clock.now();
         self.step.leave(now, self.resources.read());
         self.step.stage = stage;
+        self.call_stage_hook();
     }
 
-    /// Names the step in progress.
+    /// Names the step in progress, which begins with the stage that it is in.
     pub fn at(&mut self, epoch: usize, batch: Option<usize>) {
         self.step.epoch = epoch;
         self.step.batch = batch;
+        self.call_stage_hook();
+    }
+
+    fn call_stage_hook(&self) {
+        if let Some(hook) = &self.stage_hook {
+            hook.before_stage(StageEntry {
+                rank: self.task.rank,
+                epoch: self.step.epoch,
+                batch: self.step.batch,
+                stage: self.step.stage,
+            });
+        }
     }
 
     /// Notes the training loss of the step in progress. One that is not finite is not
