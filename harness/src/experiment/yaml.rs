@@ -34,9 +34,19 @@ pub(super) fn parse(text: &str) -> Result<Spanned<Parsed>, Refused> {
     };
     let parsed = serde_yaml::from_str_with_options(text, options);
     let parsed = parsed.map_err(|error| syntax(&error))?;
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<Option<Vec<char>>> = text.lines().map(suspect).collect();
     plain_numbers(&parsed, &lines)?;
     Ok(parsed)
+}
+
+/// Returns the characters of a line that may have a number with `_` in it: a file may be one
+/// long line, which is gone through once.
+fn suspect(line: &str) -> Option<Vec<char>> {
+    let in_number = |pair: &[u8]| {
+        pair[1] == b'_' && (pair[0].is_ascii_digit() || matches!(pair[0], b'x' | b'o' | b'b'))
+    };
+    let is_suspect = line.as_bytes().windows(2).any(in_number);
+    is_suspect.then(|| line.chars().collect())
 }
 
 fn syntax(error: &serde_yaml::Error) -> Refused {
@@ -73,7 +83,7 @@ fn syntax(error: &serde_yaml::Error) -> Refused {
 }
 
 /// Refuses numbers with `_` between their digits: YAML 1.1 drops it, YAML 1.2 reads a text.
-fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[&str]) -> Result<(), Refused> {
+fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[Option<Vec<char>>]) -> Result<(), Refused> {
     match &parsed.value {
         Parsed::Scalar(Value::Unsigned(_) | Value::Signed(_) | Value::Float(_)) => {}
         Parsed::Scalar(_) => return Ok(()),
@@ -88,13 +98,12 @@ fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[&str]) -> Result<(), Refused
     // The place where an alias stands for is that of the value itself.
     let at = |count: u64| usize::try_from(count).unwrap_or(1).max(1);
     let (line, column) = (at(parsed.defined.line()), at(parsed.defined.column()));
-    let written = lines.get(line - 1).copied().unwrap_or_default();
+    let Some(Some(line_text)) = lines.get(line - 1) else {
+        return Ok(());
+    };
     let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '#');
-    let written: String = written
-        .chars()
-        .skip(column - 1)
-        .take_while(|c| !ends(*c))
-        .collect();
+    let written = line_text.get(column - 1..).unwrap_or_default();
+    let written: String = written.iter().take_while(|c| !ends(**c)).collect();
     if !written.contains('_') {
         return Ok(());
     }

@@ -6,6 +6,7 @@ mod audit;
 mod aws;
 mod bad_input;
 mod browser;
+mod campaign;
 mod causes;
 mod claims;
 mod compare;

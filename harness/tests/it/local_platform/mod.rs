@@ -15,7 +15,7 @@ use epochcost::rows::{Fault, FaultKind, Row, TrialPlan};
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
 use epochcost_systems::{
-    DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, StepRecord, find, find_model,
+    DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Stage, StepRecord, find, find_model,
 };
 use serde_json::{Map, json};
 
@@ -95,6 +95,9 @@ fn with_fault(system: &str, kind: FaultKind) -> TrialPlan {
         epoch: 0,
         batch: 1,
         kind,
+        stage: None,
+        function: None,
+        times: None,
     }];
     plan
 }
@@ -137,6 +140,12 @@ async fn run(plan: &TrialPlan) -> TrialOutcome {
         .expect("no trial waits for a worker that is gone")
         .unwrap();
     assert_eq!(steps.0.into_inner(), step_records(&outcome).len() as u64);
+    outcome
+}
+
+async fn success(plan: &TrialPlan) -> TrialOutcome {
+    let outcome = run(plan).await;
+    assert_eq!(outcome.failure, None);
     outcome
 }
 
@@ -320,6 +329,57 @@ async fn a_crash_fails_the_trial_and_names_the_worker() {
             .iter()
             .any(|invocation| invocation.error.is_some())
     );
+}
+
+/// A trial with a fault before a stage of a mini-batch's step.
+fn with_stage_fault(system: &str, stage: Stage, kind: FaultKind) -> TrialPlan {
+    let mut plan = with_fault(system, kind);
+    plan.row.faults[0].stage = Some(stage);
+    plan
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_before_a_stage_fails_the_trial_and_is_recorded() {
+    for stage in [Stage::Put, Stage::Wait, Stage::Get, Stage::UpdateModel] {
+        let plan = with_stage_fault("allreduce", stage, FaultKind::Crash);
+        let (why, outcome) = failure(&plan).await;
+        assert!(why.contains("worker 1"), "{stage:?}: {why}");
+        assert!(why.contains("injected fault: crash"), "{stage:?}: {why}");
+        assert_eq!(outcome.faults(1), [1], "{stage:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_hangs_is_ended_by_the_time_out() {
+    let mut plan = with_stage_fault("allreduce", Stage::Put, FaultKind::Hang);
+    plan.row.timeout_s = 3;
+    let (why, outcome) = failure(&plan).await;
+    assert!(why.contains("timed out"), "{why}");
+    assert_eq!(outcome.faults(1), [1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_happens_as_often_as_it_may() {
+    // Waiting is entered once a poll's wait: without a limit the delay would come every time.
+    let mut plan = with_stage_fault("allreduce", Stage::Put, FaultKind::StragglerMs(1));
+    plan.row.faults[0].times = Some(1);
+    let mut unlimited = plan.row.faults[0].clone();
+    unlimited.times = None;
+    plan.row.faults.push(unlimited);
+    let outcome = success(&plan).await;
+    let [once, always] = outcome.faults(2)[..] else {
+        panic!("two faults");
+    };
+    assert_eq!(once, 1);
+    assert!(always >= 1, "{always}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_another_function_does_not_happen() {
+    let mut plan = with_stage_fault("spirt", Stage::Put, FaultKind::Crash);
+    plan.row.faults[0].function = Some("update_model".into());
+    let outcome = success(&plan).await;
+    assert_eq!(outcome.faults(1), [0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
