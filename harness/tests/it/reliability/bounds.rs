@@ -181,7 +181,7 @@ fn faults_that_never_happen_are_refused() {
         let output = check(&fault("system: allreduce", 1, kind));
         refused(&output, &["would never happen", expected]);
     }
-    let rich = "hang, stage: update_model, function: worker, times: 2";
+    let rich = "hang, stage: update_model, function: train, times: 2";
     let output = check(&fault("system: allreduce", 1, rich));
     assert!(output.status.success(), "{}", errors(&output));
     let output = check(&fault("system: allreduce", 1, "out_of_memory"));
