@@ -127,9 +127,8 @@ impl RowAnalysis {
     /// Returns the mean of `metric` over the trials that did not fail; of `completed`, over
     /// all.
     pub fn estimate(&self, metric: Metric) -> Estimate {
-        let is_part = |trial: &&TrialAnalysis| {
-            metric == Metric::Completed || trial.trial.failure.is_none()
-        };
+        let is_part =
+            |trial: &&TrialAnalysis| metric == Metric::Completed || trial.trial.failure.is_none();
         let values = self.trials.iter().filter(is_part);
         let values = values.filter_map(|trial| trial.metric(metric, &self.planned.row.job));
         self.of_values(&values.collect::<Vec<f64>>())

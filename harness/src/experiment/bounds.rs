@@ -139,9 +139,6 @@ impl Checker<'_> {
                 let problem = format!(": {} has no function {name}", system.name());
                 return refuse(problem, format!("give one of {}", names.join(", ")));
             }
-            if fault.times == Some(0) {
-                return refuse(": it may happen 0 times".to_owned(), "give 1 or more".to_owned());
-            }
             if fault.kind == FaultKind::OutOfMemory && !on_functions {
                 let problem = format!(
                     ": {} computes on instances, whose memory nothing limits here",

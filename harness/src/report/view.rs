@@ -348,7 +348,10 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     let rows = &analysis.summary.rows;
     // Trials and infeasible rows, after the verdicts.
     let failed: usize = rows.iter().map(|row| row.surprising_failures()).sum();
-    let done: usize = rows.iter().map(|row| row.trials - row.surprising_failures()).sum();
+    let done: usize = rows
+        .iter()
+        .map(|row| row.trials - row.surprising_failures())
+        .sum();
     let item = |class, sign, count, one: &str, many: &str| StripItem {
         class,
         sign,

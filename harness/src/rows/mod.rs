@@ -165,9 +165,20 @@ pub struct Fault {
     /// The function of the system in which it happens; left out, in any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// How often it happens at most in a trial; left out, whenever the worker gets there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub times: Option<u32>,
+}
+
+impl Fault {
+    /// A fault before one gradient, whenever the worker gets there.
+    pub const fn at_gradient(rank: usize, epoch: usize, batch: usize, kind: FaultKind) -> Self {
+        Self {
+            rank,
+            epoch,
+            batch,
+            kind,
+            stage: None,
+            function: None,
+        }
+    }
 }
 
 impl fmt::Display for Fault {

@@ -53,7 +53,11 @@ impl Case {
         };
         Self {
             system,
-            rank: if system == "mirrored" { 0 } else { drawn(3, WORKERS) },
+            rank: if system == "mirrored" {
+                0
+            } else {
+                drawn(3, WORKERS)
+            },
             batch: drawn(4, BATCHES),
             kind,
             stage,
@@ -196,7 +200,10 @@ fn campaign(cases: &[Case], table: &mut Table) -> Vec<String> {
         wrong.push(format!("{} of {} trials", trials.len(), 2 * cases.len()));
     }
     if !scene.is_clean() {
-        wrong.push(format!("left over: {} processes, or files", scene.processes()));
+        wrong.push(format!(
+            "left over: {} processes, or files",
+            scene.processes()
+        ));
     }
     let trial = |name: String| trials.iter().find(|trial| trial.id.row == name);
     let mut some_failed = false;
@@ -248,7 +255,10 @@ fn campaign(cases: &[Case], table: &mut Table) -> Vec<String> {
     }
     let code = if some_failed { 3 } else { 0 };
     if output.status.code() != Some(code) {
-        wrong.push(format!("exit {:?} in place of {code}", output.status.code()));
+        wrong.push(format!(
+            "exit {:?} in place of {code}",
+            output.status.code()
+        ));
     }
     wrong
 }
@@ -288,7 +298,10 @@ fn seeded_faults_end_as_they_must_and_leave_nothing() {
     let mut wrong = Vec::new();
     for (index, cases) in cases.chunks(FAULTS_PER_RUN).enumerate() {
         let found = campaign(cases, &mut table);
-        eprintln!("{} of {count}: {found:?}", (index * FAULTS_PER_RUN) + cases.len());
+        eprintln!(
+            "{} of {count}: {found:?}",
+            (index * FAULTS_PER_RUN) + cases.len()
+        );
         wrong.extend(found);
         if let Ok(path) = env::var("EPOCHCOST_CAMPAIGN_TABLE") {
             write_table(Path::new(&path), seed, &table);

@@ -6,8 +6,6 @@ use std::time::Duration;
 use std::{env, thread};
 
 use async_trait::async_trait;
-use epochcost_channels::client::claim;
-use epochcost_channels::{Endpoint, Scope};
 use epochcost_systems::{
     Batch, ComputeHook, Record, Recorder, Result, Stage, StageEntry, StageHook, SystemError,
 };
@@ -34,9 +32,6 @@ pub struct Fault {
     /// The function in which it happens; `None`: in any.
     #[serde(default)]
     pub function: Option<String>,
-    /// How often it happens at most in a trial; `None`: whenever the place is reached.
-    #[serde(default)]
-    pub times: Option<u32>,
 }
 
 /// The effect of a fault.
@@ -60,21 +55,15 @@ pub enum FaultKind {
 pub struct Faults {
     /// The faults that can happen in this function, with their numbers in the row's list.
     faults: Arc<[(usize, Fault)]>,
-    objects: Endpoint,
-    scope: Scope,
 }
 
 impl Faults {
-    /// Takes from a row's `faults` those of `function`. Faults that happen a limited number
-    /// of times are counted by objects in the trial's `scope` of `objects`, since an
-    /// invocation may be repeated by another process.
-    pub fn new(faults: &[Fault], function: &str, objects: &Endpoint, scope: &Scope) -> Self {
+    /// Takes from a row's `faults` those of `function`.
+    pub fn new(faults: &[Fault], function: &str) -> Self {
         let is_own = |fault: &Fault| fault.function.as_ref().is_none_or(|name| name == function);
         let own = faults.iter().cloned().enumerate();
         Self {
             faults: own.filter(|(_, fault)| is_own(fault)).collect(),
-            objects: objects.clone(),
-            scope: scope.clone(),
         }
     }
 
@@ -86,50 +75,14 @@ impl Faults {
         let numbered = self.faults.iter().map(|(number, fault)| (*number, fault));
         numbered.filter(move |(_, fault)| applies(fault))
     }
+}
 
-    /// Takes one of the times that a fault may happen, and records that it does. Returns
-    /// false if none is left.
-    fn happens(&self, number: usize, fault: &Fault) -> bool {
-        if fault.times.is_some_and(|times| !self.take_one_of(number, times)) {
-            return false;
-        }
-        let rank = fault.rank;
-        Output.record(Record::Fault {
-            rank,
-            fault: number,
-        });
-        true
-    }
-
-    /// Takes one of `times` claims. On a thread of its own with a runtime of its own: a stage
-    /// begins in code that cannot wait.
-    fn take_one_of(&self, number: usize, times: u32) -> bool {
-        let (objects, scope) = (self.objects.clone(), self.scope.clone());
-        let taken = thread::spawn(move || -> std::result::Result<bool, String> {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|error| error.to_string())?;
-            runtime.block_on(async {
-                for time in 0..times {
-                    let key = format!("faults/{number}/{time}");
-                    let first = claim(&objects, &scope, &key).await;
-                    if first.map_err(|error| error.to_string())? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            })
-        });
-        match taken.join() {
-            Ok(Ok(taken)) => taken,
-            Ok(Err(error)) => {
-                eprintln!("fault {number} was not injected: {error}");
-                false
-            }
-            Err(_) => false,
-        }
-    }
+/// Records that a fault happens.
+fn record(number: usize, fault: &Fault) {
+    Output.record(Record::Fault {
+        rank: fault.rank,
+        fault: number,
+    });
 }
 
 #[async_trait]
@@ -140,9 +93,8 @@ impl ComputeHook for Faults {
                 && (fault.rank, fault.epoch, fault.batch) == (batch.rank, batch.epoch, batch.index)
         };
         for (number, fault) in self.due(applies) {
-            if self.happens(number, fault) {
-                apply(fault.kind).await?;
-            }
+            record(number, fault);
+            apply(fault.kind).await?;
         }
         Ok(())
     }
@@ -155,9 +107,8 @@ impl StageHook for Faults {
             fault.stage == Some(entry.stage) && (fault.rank, fault.epoch, fault.batch) == at
         };
         for (number, fault) in self.due(applies) {
-            if self.happens(number, fault) {
-                apply_to_thread(fault.kind);
-            }
+            record(number, fault);
+            apply_to_thread(fault.kind);
         }
     }
 }

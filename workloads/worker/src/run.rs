@@ -90,7 +90,7 @@ impl Worker {
         let model = self.model(&task.job, rank)?;
         let on_gpu = model.is_on_gpu();
         let model = JobModel::new(model, &task.job)?;
-        let faults = self.faults(&task);
+        let faults = Faults::new(&self.environment.faults, &task.function);
         let compute = HookedCompute::boxed(faults.clone(), Box::new(model));
         let mut world = World::new(
             task,
@@ -110,17 +110,6 @@ impl Worker {
             Output.record(Record::Gpu(gpu_usage(rank, usage)));
         }
         Ok(outcome?)
-    }
-
-    /// Returns the faults of the task's function.
-    fn faults(&self, task: &Task) -> Faults {
-        let Environment {
-            faults,
-            objects,
-            scope,
-            ..
-        } = &self.environment;
-        Faults::new(faults, &task.function, objects, scope)
     }
 
     /// Returns the connections of an earlier invocation, or opens them.

@@ -165,12 +165,7 @@ async fn after_a_sandbox_died_the_next_call_is_cold() {
     ];
     let faults: Vec<Fault> = (0..)
         .zip(ends)
-        .map(|(batch, (kind, _))| Fault {
-            rank: 0,
-            epoch: 0,
-            batch,
-            kind,
-        })
+        .map(|(batch, (kind, _))| Fault::at_gradient(0, 0, batch, kind))
         .collect();
     let peer = Peer::start(&faults, &[]).await;
     assert_eq!(peer.call("init_peer", None).await.error, None);
@@ -194,12 +189,7 @@ async fn after_a_sandbox_died_the_next_call_is_cold() {
 /// An error that a function returns leaves its sandbox alive.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_an_error_the_sandbox_serves_on() {
-    let fault = Fault {
-        rank: 0,
-        epoch: 0,
-        batch: 0,
-        kind: FaultKind::Error,
-    };
+    let fault = Fault::at_gradient(0, 0, 0, FaultKind::Error);
     let peer = Peer::start(&[fault], &[("RUST_LOG", "off")]).await;
     assert_eq!(peer.call("init_peer", None).await.error, None);
     let failed = peer.call("compute_gradients", Some(0)).await;
