@@ -17,7 +17,7 @@ pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
 pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
 pub use parts::{
-    BandwidthPoint, FunctionModel, HostModel, InstanceModel, InterpretedModel, NetworkCredit,
+    BandwidthPoint, FunctionModel, GpuModel, HostModel, InstanceModel, InterpretedModel, NetworkCredit,
     ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
 };
 pub use platform::{Client, FunctionDevice, Profile, too_slow};
