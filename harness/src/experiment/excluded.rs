@@ -6,7 +6,7 @@ use epochcost_systems::{Device, Evaluate};
 use super::document::Document;
 use super::{Experiment, Options};
 use crate::claims::{Claim, Metric, Quantity, fill, matches};
-use crate::rows::Row;
+use crate::rows::{Row, device};
 
 /// Marks every claim of `experiment` that could be judged without `options`, and
 /// cannot be judged with them. `file` is the experiment's document without them.
@@ -89,7 +89,10 @@ fn needs_training(metric: Metric) -> bool {
 fn is_accuracy(metric: Metric) -> bool {
     matches!(
         metric,
-        Metric::Accuracy | Metric::ValidationAccuracy | Metric::TimeToAccuracy
+        Metric::Accuracy
+            | Metric::ValidationAccuracy
+            | Metric::ValidationLoss
+            | Metric::TimeToAccuracy
     )
 }
 

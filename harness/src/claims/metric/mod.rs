@@ -72,6 +72,8 @@ pub enum Metric {
     Accuracy,
     /// Accuracy on the validation split after the last epoch, in 0..=1.
     ValidationAccuracy,
+    /// Mean loss on the validation split after the last epoch.
+    ValidationLoss,
     /// Whether replicas were bit-identical: 1 or 0.
     ReplicasIdentical,
     /// Whether the metered exchange equals the system's closed form: 1 or 0.
@@ -204,6 +206,7 @@ impl Metric {
         Self::TrainLoss,
         Self::Accuracy,
         Self::ValidationAccuracy,
+        Self::ValidationLoss,
         Self::ReplicasIdentical,
         Self::TrafficMatches,
         Self::Retries,
@@ -243,6 +246,7 @@ impl Metric {
             Self::TrainLoss => ("train_loss", ""),
             Self::Accuracy => ("accuracy", ""),
             Self::ValidationAccuracy => ("validation_accuracy", ""),
+            Self::ValidationLoss => ("validation_loss", ""),
             Self::ReplicasIdentical => ("replicas_identical", ""),
             Self::TrafficMatches => ("traffic_matches", ""),
             Self::Retries => ("retries", ""),
@@ -315,6 +319,7 @@ impl Metric {
             Self::TrainLoss
                 | Self::Accuracy
                 | Self::ValidationAccuracy
+                | Self::ValidationLoss
                 | Self::TimeToAccuracy
                 | Self::Diverged
         )
