@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Evaluation,
-    GpuUsage, Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord,
+    Evaluation, GpuUsage, Host, Job, PaperAccount, PurposeTraffic, StageSeconds, StepRecord,
     Waits, find,
 };
 
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
-use crate::cost::{self, Bill, Pace, PriceBook, Usage};
+use crate::cost::{self, Bill, Pace, PriceBook, Usage, queue_service};
 use crate::metering::Invocation;
 use crate::results::{EvaluationRow, ResultsError, TrialRow};
 use crate::rows::Row;
@@ -108,9 +107,7 @@ impl TrialAnalysis {
             paper_account: system.map_or(PaperAccount::Comparison, |system| {
                 system.deployment().paper_account
             }),
-            queue_service: system.map_or(QueueService::RabbitMq, |system| {
-                system.deployment().queue_service
-            }),
+            queue_service: queue_service(&row.job),
             tensor_store_hosts: system.map_or(1, |system| {
                 system
                     .deployment()
