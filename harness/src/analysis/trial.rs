@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Evaluation, GpuUsage, Host, Job, PaperAccount, PurposeTraffic, StageSeconds, StepRecord,
-    Waits, find,
+    Evaluation, GpuUsage, Host, Job, PaperAccount, PurposeTraffic, StageSeconds, StepRecord, Waits,
+    find,
 };
 
 use super::columns::{Columns, machine_epochs};

@@ -201,7 +201,13 @@ mod tests {
     }
 
     /// Seconds until all workers have computed so many steps, and the use of each GPU.
-    fn run(workers: usize, functions: f64, steps: usize, seconds: f64, busy_s: f64) -> (f64, Vec<f64>) {
+    fn run(
+        workers: usize,
+        functions: f64,
+        steps: usize,
+        seconds: f64,
+        busy_s: f64,
+    ) -> (f64, Vec<f64>) {
         let engine = Engine::default();
         let gpus = gpus(&engine, workers, functions, 1e9);
         let all = join_all((0..workers).map(|rank| {
@@ -217,7 +223,10 @@ mod tests {
             Record::Gpu(usage) => usage.utilisation,
             _ => f64::NAN,
         };
-        (engine.now() as f64 * 1e-9, gpus.usage().iter().map(share).collect())
+        (
+            engine.now() as f64 * 1e-9,
+            gpus.usage().iter().map(share).collect(),
+        )
     }
 
     proptest! {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_systems::{
-    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Job, System, dataset_objects, drive, find,
-    phantom_objects, requests,
+    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Job, Record, System, dataset_objects,
+    drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
 
@@ -89,8 +89,11 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         }
     };
     // The outcome. A limit that was hit explains the failure that follows from it.
-    let infeasible = trial.services.infeasible().or_else(|| trial.gpus.exceeded());
-    let mut kept = std::mem::take(&mut locked(&records.kept));
+    let infeasible = trial
+        .services
+        .infeasible()
+        .or_else(|| trial.gpus.exceeded());
+    let mut kept: Vec<Record> = std::mem::take(&mut *locked(&records.kept));
     kept.extend(trial.gpus.usage());
     Ok(Simulated {
         records: kept,

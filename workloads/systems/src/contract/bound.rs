@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::contract::settings::{parse, resolve};
 use crate::{
-    BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas, Result,
-    SettingsError, Sizes, State, StepRecord, System, TrainingSystem, World,
+    BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas,
+    Result, SettingsError, Sizes, State, StepRecord, System, TrainingSystem, World,
 };
 
 /// A system, a job, and the job's settings, parsed once and checked.

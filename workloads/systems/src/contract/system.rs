@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    DataLayout, Deployment, Fidelity, Job, QueueService, Result, SettingsError, State, StepRecord, World,
+    DataLayout, Deployment, Fidelity, Job, QueueService, Result, SettingsError, State, StepRecord,
+    World,
 };
 
 /// Functions that a platform starts for a job.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas, Result, SettingsError, Sizes,
-    State, StepRecord, Techniques, World,
+    DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas, Result,
+    SettingsError, Sizes, State, StepRecord, Techniques, World,
 };
 
 /// A training system with typed settings: the trait that its file implements.

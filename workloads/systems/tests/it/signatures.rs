@@ -58,10 +58,22 @@ async fn signed_averages_train_the_same_model_with_the_same_exchange() {
         for workers in [1, 3] {
             let seeded = json!({"seeded_replicas": true, "signatures": "none"});
             let plain = testing::run(&job(fidelity, workers, seeded)).await.unwrap();
-            let signed = job(fidelity, workers, json!({"seeded_replicas": true, "signatures": "end"}));
-            let form = find("spirt").unwrap().bind(&signed).unwrap().traffic(SIZES).unwrap();
+            let signed = job(
+                fidelity,
+                workers,
+                json!({"seeded_replicas": true, "signatures": "end"}),
+            );
+            let form = find("spirt")
+                .unwrap()
+                .bind(&signed)
+                .unwrap()
+                .traffic(SIZES)
+                .unwrap();
             let signed = testing::run(&signed).await.unwrap();
-            assert_eq!(models(&plain, workers).await, models(&signed, workers).await);
+            assert_eq!(
+                models(&plain, workers).await,
+                models(&signed, workers).await
+            );
             assert_eq!(plain.exchange(), signed.exchange());
             if fidelity == Fidelity::Paper {
                 assert_eq!(signed.exchange(), form);
@@ -78,11 +90,12 @@ async fn signed_averages_train_the_same_model_with_the_same_exchange() {
 async fn what_signatures_cost_has_a_closed_form() {
     for workers in [1, 2, 4] {
         for rounds in [1, 3] {
-            let settings = |signatures| {
-                json!({"signatures": signatures, "rounds_per_epoch": rounds, "batch_norm": "fresh"})
-            };
+            let settings = |signatures| json!({"signatures": signatures, "rounds_per_epoch": rounds, "batch_norm": "fresh"});
             let plain = job(Fidelity::Paper, workers, settings("none"));
-            assert_eq!(state(&testing::run(&plain).await.unwrap()), Traffic::default());
+            assert_eq!(
+                state(&testing::run(&plain).await.unwrap()),
+                Traffic::default()
+            );
             let signed = job(Fidelity::Paper, workers, settings("leave_out"));
             let found = state(&testing::run(&signed).await.unwrap());
             let (w, p) = (workers as u64, SIZES.gradient_bytes());
@@ -90,7 +103,10 @@ async fn what_signatures_cost_has_a_closed_form() {
             assert_eq!(found.puts, 3 * w + all);
             assert_eq!(found.gets, w * w + all * (3 + w));
             assert_eq!(found.bytes_up, w * (64 + 32 * w) + all * 64);
-            assert_eq!(found.bytes_down, w * w * 32 + all * (p + 32 + 32 * w + 64 * w));
+            assert_eq!(
+                found.bytes_down,
+                w * w * 32 + all * (p + 32 + 32 * w + 64 * w)
+            );
         }
     }
 }
@@ -108,11 +124,18 @@ async fn a_peer_with_a_wrong_key_is_refused_by_every_other_and_training_goes_on(
             let trial = with_wrong_key(honest.clone(), 2, from_epoch);
             let trial = testing::run(&trial).await.unwrap();
             let found = models(&trial, workers).await;
-            assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "replicas differ");
+            assert!(
+                found.windows(2).all(|pair| pair[0] == pair[1]),
+                "replicas differ"
+            );
             assert_ne!(found, whole);
             let warnings = warnings(&trial);
             assert_eq!(warnings.len(), honest.epochs - from_epoch, "{warnings:?}");
-            assert!(warnings.iter().all(|text| text.contains("peers 2 are not signed")));
+            assert!(
+                warnings
+                    .iter()
+                    .all(|text| text.contains("peers 2 are not signed"))
+            );
         }
     }
 }
@@ -129,7 +152,11 @@ async fn a_refused_average_is_one_that_a_robust_rule_survives() {
 #[tokio::test]
 async fn a_refused_average_ends_the_trial_where_the_setting_says_so() {
     let signed = job(Fidelity::Paper, 3, json!({"signatures": "end"}));
-    let error = testing::run(&with_wrong_key(signed, 1, 1)).await.err().unwrap().to_string();
+    let error = testing::run(&with_wrong_key(signed, 1, 1))
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("the average of peers 1"), "{error}");
     assert!(error.contains("epoch 1, round 1"), "{error}");
     assert!(error.contains("signatures: leave_out"), "{error}");
@@ -170,7 +197,11 @@ fn a_wrong_key_needs_signatures() {
     assert!(error.to_string().contains("signatures"), "{error}");
     let mut other = testing::job("allreduce", Fidelity::Paper, 2, &Map::new()).unwrap();
     other.attack = plain.attack;
-    let error = find("allreduce").unwrap().bind(&other).map(drop).unwrap_err();
+    let error = find("allreduce")
+        .unwrap()
+        .bind(&other)
+        .map(drop)
+        .unwrap_err();
     assert!(error.to_string().contains("nothing is signed"), "{error}");
 }
 

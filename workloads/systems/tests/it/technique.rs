@@ -7,7 +7,8 @@ use epochcost_systems::testing::{self, SIZES};
 use epochcost_systems::{Evaluate, Fidelity, Job, Record, SystemError, find};
 use serde_json::{Map, Value, json};
 
-const SYSTEMS: [(&str, Fidelity); 13] = [
+const SYSTEMS: [(&str, Fidelity); 14] = [
+    ("mlless", Fidelity::Paper),
     ("allreduce", Fidelity::Paper),
     ("scatterreduce", Fidelity::Tuned),
     ("gpu_baseline", Fidelity::Paper),
@@ -59,6 +60,11 @@ fn settings(system: &str, techniques: Value) -> Map<String, Value> {
         "p2p_lambda" => settings.insert("status_poll_ms".into(), json!(1)),
         _ => None,
     };
+    if system == "mlless" {
+        // Every update is sent whole, so that the closed form does not depend on values.
+        settings.insert("significance_threshold".into(), json!(0.0));
+        settings.insert("encoding".into(), json!("dense"));
+    }
     if system == "kubeml" {
         settings.insert("document_samples".into(), json!(2));
     }
@@ -222,15 +228,19 @@ async fn own_shares_together_are_the_validation_split() {
     for system in ["p2p", "p2p_lambda"] {
         for workers in [1, 2, 4] {
             let run = async |rule: &str| {
-                let mut overrides = settings(system, json!({
-                    "early_stopping": {"patience": 1, "min_delta": 0.0},
-                    "reduce_on_plateau": {"patience": 0},
-                }));
+                let mut overrides = settings(
+                    system,
+                    json!({
+                        "early_stopping": {"patience": 1, "min_delta": 0.0},
+                        "reduce_on_plateau": {"patience": 0},
+                    }),
+                );
                 overrides.insert("validation".into(), json!(rule));
                 let mut job = job(system, Fidelity::Paper, workers, &overrides);
                 job.epochs = 4;
                 job.data.validation_samples = 8;
-                job.optimizer = serde_json::from_value(json!({"sgd": {"learning_rate": 0.5}})).unwrap();
+                job.optimizer =
+                    serde_json::from_value(json!({"sgd": {"learning_rate": 0.5}})).unwrap();
                 (testing::run(&job).await.unwrap(), job)
             };
             let (whole, job) = run("job").await;
@@ -238,7 +248,9 @@ async fn own_shares_together_are_the_validation_split() {
             // Loss, correct and all samples of the validation split, by epoch.
             let found = |trial: &testing::Trial| -> BTreeMap<usize, (u64, usize, usize)> {
                 let evaluated = |record: &Record| match record {
-                    Record::Evaluated { epoch, validation, .. } => {
+                    Record::Evaluated {
+                        epoch, validation, ..
+                    } => {
                         let validation = validation.unwrap();
                         let loss = validation.loss.to_bits();
                         Some((*epoch, (loss, validation.correct, validation.samples)))
@@ -250,11 +262,17 @@ async fn own_shares_together_are_the_validation_split() {
             let epochs = found(&whole).len() as u64;
             assert_eq!(found(&whole), found(&shares), "{system} of {workers}");
             assert_eq!(whole.exchange(), shares.exchange(), "{system} of {workers}");
-            let evaluations = shares.records.iter().filter(|r| matches!(r, Record::Evaluated { .. }));
+            let evaluations = shares
+                .records
+                .iter()
+                .filter(|r| matches!(r, Record::Evaluated { .. }));
             assert_eq!(evaluations.count() as u64, epochs, "peer 0 alone reports");
             let read = |trial: &testing::Trial| -> u64 {
                 let steps = trial.steps();
-                steps.iter().map(|step| step.traffic.dataset.total().bytes_down).sum()
+                steps
+                    .iter()
+                    .map(|step| step.traffic.dataset.total().bytes_down)
+                    .sum()
             };
             let record = job.data.record_bytes as u64;
             let splits = (job.data.validation_samples + job.data.test_samples) as u64 * record;
@@ -267,7 +285,10 @@ async fn own_shares_together_are_the_validation_split() {
 /// More peers than held-out samples: some have nothing to evaluate, and follow the others.
 #[tokio::test]
 async fn peers_without_a_share_follow_the_others() {
-    let overrides = settings("p2p", json!({"early_stopping": {"patience": 1, "min_delta": 1e3}}));
+    let overrides = settings(
+        "p2p",
+        json!({"early_stopping": {"patience": 1, "min_delta": 1e3}}),
+    );
     let mut job = job("p2p", Fidelity::Paper, 6, &overrides);
     job.epochs = 4;
     let trial = testing::run(&job).await.unwrap();

@@ -49,7 +49,10 @@ impl ScaleIn {
             self.remove_interval_s,
             self.knee_slope,
         ];
-        if numbers.iter().any(|number| !number.is_finite() || *number < 0.0) {
+        if numbers
+            .iter()
+            .any(|number| !number.is_finite() || *number < 0.0)
+        {
             return Some("give finite numbers of at least 0");
         }
         (self.at_least == 0).then_some("keep 1 worker or more")
@@ -267,7 +270,9 @@ fn coefficients(losses: &[f64], shape: Shape, asymptote: f64) -> Option<Vec<f64>
     let mut best: Option<(f64, Vec<f64>)> = None;
     // Each subset of the terms; the others are 0.
     for subset in 1_u32..1 << shape.len() {
-        let terms: Vec<usize> = (0..shape.len()).filter(|term| subset >> term & 1 == 1).collect();
+        let terms: Vec<usize> = (0..shape.len())
+            .filter(|term| subset >> term & 1 == 1)
+            .collect();
         let mut normal = vec![vec![0.0; terms.len() + 1]; terms.len()];
         for (loss, step) in losses.iter().zip(1u32..) {
             let inverse = 1.0 / (loss - asymptote).max(f64::MIN_POSITIVE);
@@ -285,7 +290,10 @@ fn coefficients(losses: &[f64], shape: Shape, asymptote: f64) -> Option<Vec<f64>
             continue;
         };
         let mut all = vec![0.0; shape.len()];
-        terms.iter().zip(solved).for_each(|(term, c)| all[*term] = c);
+        terms
+            .iter()
+            .zip(solved)
+            .for_each(|(term, c)| all[*term] = c);
         let curve = Curve {
             shape,
             coefficients: all.clone(),
@@ -303,7 +311,8 @@ fn coefficients(losses: &[f64], shape: Shape, asymptote: f64) -> Option<Vec<f64>
 fn solve(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let n = rows.len();
     for column in 0..n {
-        let pivot = (column..n).max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()))?;
+        let pivot =
+            (column..n).max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()))?;
         rows.swap(column, pivot);
         let pivot = rows[column].clone();
         if !pivot[column].is_normal() {
@@ -314,11 +323,18 @@ fn solve(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
                 continue;
             }
             let factor = row[column] / pivot[column];
-            row.iter_mut().zip(&pivot).for_each(|(cell, above)| *cell -= factor * above);
+            row.iter_mut()
+                .zip(&pivot)
+                .for_each(|(cell, above)| *cell -= factor * above);
         }
     }
-    let solution: Vec<f64> = (0..n).map(|index| rows[index][n] / rows[index][index]).collect();
-    solution.iter().all(|value| value.is_finite()).then_some(solution)
+    let solution: Vec<f64> = (0..n)
+        .map(|index| rows[index][n] / rows[index][index])
+        .collect();
+    solution
+        .iter()
+        .all(|value| value.is_finite())
+        .then_some(solution)
 }
 
 #[cfg(test)]
@@ -331,7 +347,13 @@ mod tests {
     /// A loss that falls steeply for `knee` steps and then hardly.
     fn bent(knee: usize, steps: usize) -> Vec<f64> {
         (0..steps)
-            .map(|step| if step < knee { 2.0 - step as f64 / knee as f64 } else { 1.0 })
+            .map(|step| {
+                if step < knee {
+                    2.0 - step as f64 / knee as f64
+                } else {
+                    1.0
+                }
+            })
             .collect()
     }
 
@@ -365,7 +387,11 @@ mod tests {
     /// to be kept.
     #[test]
     fn workers_are_removed_after_the_knee_one_per_interval() {
-        let settings = ScaleIn { remove_interval_s: 10.0, at_least: 2, ..ScaleIn::default() };
+        let settings = ScaleIn {
+            remove_interval_s: 10.0,
+            at_least: 2,
+            ..ScaleIn::default()
+        };
         let mut tuner = Tuner::new(settings);
         let (mut workers, mut removed) = (5, Vec::new());
         for (step, loss) in bent(60, 400).into_iter().enumerate() {
@@ -377,13 +403,19 @@ mod tests {
         }
         assert_eq!(workers, 2);
         assert!(removed[0] > 60.0, "{removed:?}");
-        assert!(removed.windows(2).all(|pair| pair[1] - pair[0] >= 10.0), "{removed:?}");
+        assert!(
+            removed.windows(2).all(|pair| pair[1] - pair[0] >= 10.0),
+            "{removed:?}"
+        );
     }
 
     /// Where those that are left do much worse than all would, nobody else is removed.
     #[test]
     fn a_loss_that_suffers_ends_the_removals() {
-        let settings = ScaleIn { remove_interval_s: 10.0, ..ScaleIn::default() };
+        let settings = ScaleIn {
+            remove_interval_s: 10.0,
+            ..ScaleIn::default()
+        };
         let mut tuner = Tuner::new(settings);
         let mut removed = 0;
         for (step, loss) in bent(60, 400).into_iter().enumerate() {
@@ -395,7 +427,10 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_no_number_decides_nothing() {
-        let mut tuner = Tuner::new(ScaleIn { remove_interval_s: 0.0, ..ScaleIn::default() });
+        let mut tuner = Tuner::new(ScaleIn {
+            remove_interval_s: 0.0,
+            ..ScaleIn::default()
+        });
         assert!(!(0..200).any(|step| tuner.removes(f64::NAN, 1.0, f64::from(step), 4)));
     }
 }

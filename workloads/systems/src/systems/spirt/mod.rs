@@ -93,7 +93,8 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 pub use self::barrier::TOKEN_BYTES;
 pub use self::robust::{Robust, RobustAt};
 pub use self::settings::{
-    Averaging, Barrier, BarrierBy, Broker, GradientFormat, ReadingOrder, Settings, SyncQueue, Update,
+    Averaging, Barrier, BarrierBy, Broker, GradientFormat, ReadingOrder, Settings, SyncQueue,
+    Update,
 };
 pub use self::signatures::Signatures;
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};

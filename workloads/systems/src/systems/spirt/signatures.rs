@@ -172,7 +172,10 @@ pub(super) fn admitted(
     averages: Vec<Option<Vector>>,
 ) -> Result<(Vec<usize>, Vec<Vector>)> {
     let mut refused = Vec::new();
-    let mut kept = (Vec::with_capacity(peers.len()), Vec::with_capacity(peers.len()));
+    let mut kept = (
+        Vec::with_capacity(peers.len()),
+        Vec::with_capacity(peers.len()),
+    );
     for (peer, average) in peers.into_iter().zip(averages) {
         match average {
             Some(average) => {
@@ -214,7 +217,9 @@ mod tests {
     /// Two peers' secrets, and their public keys.
     fn peers() -> ([Ed25519KeyPair; 2], Vec<u8>) {
         let pairs = [(); 2].map(|()| pair(&drawn().unwrap()).unwrap());
-        let keys = pairs.iter().flat_map(|pair| pair.public_key().as_ref().to_vec());
+        let keys = pairs
+            .iter()
+            .flat_map(|pair| pair.public_key().as_ref().to_vec());
         let keys = keys.collect();
         (pairs, keys)
     }
@@ -233,8 +238,12 @@ mod tests {
         };
         assert!(is_valid(1, 2, 5, 3));
         // Another peer's, a replay in the next epoch or round, and a changed average.
-        for (peer, epoch, round, value) in [(0, 2, 5, 3), (1, 3, 5, 3), (1, 2, 6, 3), (1, 2, 5, 4)] {
-            assert!(!is_valid(peer, epoch, round, value), "{peer} {epoch} {round} {value}");
+        for (peer, epoch, round, value) in [(0, 2, 5, 3), (1, 3, 5, 3), (1, 2, 6, 3), (1, 2, 5, 4)]
+        {
+            assert!(
+                !is_valid(peer, epoch, round, value),
+                "{peer} {epoch} {round} {value}"
+            );
         }
     }
 

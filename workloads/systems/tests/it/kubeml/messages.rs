@@ -161,7 +161,14 @@ impl Failures for Killer {
             let is_it = |(kind, rank, epoch, _): &Report| {
                 function.contains(kind) && (*rank, *epoch) == (task.rank as u32, task.epoch as u32)
             };
-            if self.0.kill.lock().unwrap().take_if(|report| is_it(report)).is_some() {
+            if self
+                .0
+                .kill
+                .lock()
+                .unwrap()
+                .take_if(|report| is_it(report))
+                .is_some()
+            {
                 return;
             }
             notified.await;
@@ -208,7 +215,11 @@ async fn a_message_that_comes_twice_changes_nothing() {
                 for after in [0, 1, 3, 7] {
                     let (trial, _) = run(&job, Fate::Again { number, after }).await;
                     let trial = trial.unwrap();
-                    assert_eq!(model(&trial).await, expected, "{number} after {after}, {rule}");
+                    assert_eq!(
+                        model(&trial).await,
+                        expected,
+                        "{number} after {after}, {rule}"
+                    );
                     assert_eq!(trial.evaluations().len(), 2);
                 }
             }
@@ -226,11 +237,20 @@ async fn a_function_that_is_killed_after_any_report_is_called_again_and_nothing_
             let expected = model(&whole.unwrap()).await;
             let reports = queue.reports.lock().unwrap().clone();
             let distinct: BTreeSet<&Report> = reports.iter().collect();
-            assert_eq!(distinct.len(), reports.len(), "every report is of its own place");
+            assert_eq!(
+                distinct.len(),
+                reports.len(),
+                "every report is of its own place"
+            );
             for number in 0..reports.len() {
                 let (trial, queue) = run(&job, killed_after(number)).await;
                 assert!(queue.kill.lock().unwrap().is_none(), "nothing was killed");
-                assert_eq!(model(&trial.unwrap()).await, expected, "{:?}", reports[number]);
+                assert_eq!(
+                    model(&trial.unwrap()).await,
+                    expected,
+                    "{:?}",
+                    reports[number]
+                );
             }
         }
     }
@@ -271,7 +291,10 @@ async fn a_late_report_of_a_function_that_was_given_up_is_dropped() {
                 let again = Some(after);
                 let (trial, _) = run(&job, Fate::KilledAfter { report, again }).await;
                 let found = model(&trial.unwrap()).await;
-                assert_eq!(found, expected, "{rule}, report {report}, again after {after}");
+                assert_eq!(
+                    found, expected,
+                    "{rule}, report {report}, again after {after}"
+                );
             }
         }
     }
