@@ -12,6 +12,8 @@ fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
     let mut settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
     settings.insert("poll_interval_ms".into(), json!(1));
     settings.insert("settle_ms".into(), json!(0));
+    settings.insert("sync_queue".into(), json!("per_epoch"));
+    settings.insert("barrier".into(), json!("at_least"));
     testing::job("spirt", fidelity, workers, &settings).unwrap()
 }
 
@@ -54,30 +56,21 @@ fn state(trial: &Trial) -> Traffic {
 
 #[tokio::test]
 async fn signed_averages_train_the_same_model_with_the_same_exchange() {
-    for fidelity in [Fidelity::Paper, Fidelity::Code] {
+    for averaging in ["in_store", "fetch"] {
         for workers in [1, 3] {
-            let seeded = json!({"seeded_replicas": true, "signatures": "none"});
-            let plain = testing::run(&job(fidelity, workers, seeded)).await.unwrap();
-            let signed = job(
-                fidelity,
-                workers,
-                json!({"seeded_replicas": true, "signatures": "end"}),
-            );
-            let form = find("spirt")
-                .unwrap()
-                .bind(&signed)
-                .unwrap()
-                .traffic(SIZES)
-                .unwrap();
-            let signed = testing::run(&signed).await.unwrap();
-            assert_eq!(
+            let of = |signatures| json!({"averaging": averaging, "signatures": signatures});
+            let plain = testing::run(&job(Fidelity::Paper, workers, of("none")));
+            let plain = plain.await.unwrap();
+            let job = job(Fidelity::Paper, workers, of("end"));
+            let bound = find("spirt").unwrap().bind(&job).unwrap();
+            let signed = testing::run(&job).await.unwrap();
+            let models = [
                 models(&plain, workers).await,
-                models(&signed, workers).await
-            );
+                models(&signed, workers).await,
+            ];
+            assert_eq!(models[0], models[1]);
             assert_eq!(plain.exchange(), signed.exchange());
-            if fidelity == Fidelity::Paper {
-                assert_eq!(signed.exchange(), form);
-            }
+            assert_eq!(signed.exchange(), bound.traffic(SIZES).unwrap());
             assert!(warnings(&signed).is_empty());
         }
     }
