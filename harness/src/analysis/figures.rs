@@ -59,7 +59,8 @@ impl TrialAnalysis {
             // Learning.
             Metric::TrainLoss => self.epochs.last().and_then(|epoch| epoch.train_loss),
             Metric::Accuracy => self.epochs.iter().rev().find_map(|epoch| epoch.accuracy),
-            Metric::ValidationAccuracy => self.validation_accuracy(),
+            Metric::ValidationAccuracy => self.validation().map(|found| found.accuracy()),
+            Metric::ValidationLoss => self.validation().map(|found| found.loss),
             Metric::ReplicasIdentical => self.replicas_identical.map(f64::from),
         }
     }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    GpuUsage, Host, Job, PaperAccount, PurposeTraffic, QueueService, StageSeconds, StepRecord,
-    Waits, find,
+    Evaluation, GpuUsage, Host, Job, PaperAccount, PurposeTraffic, StageSeconds, StepRecord, Waits,
+    find,
 };
 
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
-use crate::cost::{self, Bill, Pace, PriceBook, Usage};
+use crate::cost::{self, Bill, Pace, PriceBook, Usage, queue_service};
 use crate::metering::Invocation;
 use crate::results::{EvaluationRow, ResultsError, TrialRow};
 use crate::rows::Row;
@@ -107,9 +107,7 @@ impl TrialAnalysis {
             paper_account: system.map_or(PaperAccount::Comparison, |system| {
                 system.deployment().paper_account
             }),
-            queue_service: system.map_or(QueueService::RabbitMq, |system| {
-                system.deployment().queue_service
-            }),
+            queue_service: queue_service(&row.job),
             tensor_store_hosts: system.map_or(1, |system| {
                 system
                     .deployment()
@@ -253,17 +251,17 @@ impl TrialAnalysis {
         (all > 0.0).then(|| (seconds / all).clamp(0.0, 1.0))
     }
 
-    /// Returns the accuracy on the validation split after the last evaluated epoch, by the
+    /// Returns the result on the validation split after the last evaluated epoch, by the
     /// worker of the lowest rank; null if there is no such split.
-    pub fn validation_accuracy(&self) -> Option<f64> {
+    pub fn validation(&self) -> Option<Evaluation> {
         let evaluations = self.trial.evaluations.iter();
         let held_out = evaluations.filter_map(|row| {
             let found = row.validation.filter(|found| found.samples > 0)?;
-            Some(((row.epoch, usize::MAX - row.rank), found.accuracy()))
+            Some(((row.epoch, usize::MAX - row.rank), found))
         });
         held_out
             .max_by_key(|(place, _)| *place)
-            .map(|(_, accuracy)| accuracy)
+            .map(|(_, found)| found)
     }
 
     /// Returns the best accuracy of any evaluation; null if none was made.

@@ -14,3 +14,11 @@ mod prices;
 pub use bill::{Bill, CostModel, LineItem, Pace, Usage, full, paper};
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};
+
+use epochcost_systems::{Job, QueueService, find};
+
+/// Returns the queue that a job's system is paid for by; RabbitMQ of an unknown one.
+pub fn queue_service(job: &Job) -> QueueService {
+    let bound = find(&job.system).and_then(|system| system.bind(job).ok());
+    bound.map_or(QueueService::RabbitMq, |bound| bound.queue_service())
+}

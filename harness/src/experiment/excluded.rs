@@ -1,12 +1,12 @@
 //! Claims that the file's rows could be judged by, and that options of the command
 //! exclude: rows that are left out, figures that a simulation does not have.
 
-use epochcost_systems::Evaluate;
+use epochcost_systems::{Device, Evaluate};
 
 use super::document::Document;
 use super::{Experiment, Options};
 use crate::claims::{Claim, Metric, Quantity, fill, matches};
-use crate::rows::Row;
+use crate::rows::{Row, device};
 
 /// Marks every claim of `experiment` that could be judged without `options`, and
 /// cannot be judged with them. `file` is the experiment's document without them.
@@ -64,8 +64,16 @@ fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
     if simulation.is_some_and(|simulation| !simulation.real_compute) && needs_training(metric) {
         return Some("nothing is trained in virtual time");
     }
-    if simulation.is_some() && is_usage(metric) {
-        return Some("a simulation does not record what processes use");
+    if let Some(simulation) = simulation
+        && is_usage(metric)
+    {
+        let on_gpu = |row: &&Row| device(simulation, row) == Device::Cuda;
+        if metric != Metric::GpuPercent {
+            return Some("a simulation does not record what processes use");
+        }
+        if !selected.iter().any(on_gpu) {
+            return Some("no simulated row computes on a GPU");
+        }
     }
     let is_evaluated = |row: &&Row| row.job.evaluate != Evaluate::Never;
     if is_accuracy(metric) && !selected.iter().any(is_evaluated) {
@@ -81,7 +89,10 @@ fn needs_training(metric: Metric) -> bool {
 fn is_accuracy(metric: Metric) -> bool {
     matches!(
         metric,
-        Metric::Accuracy | Metric::ValidationAccuracy | Metric::TimeToAccuracy
+        Metric::Accuracy
+            | Metric::ValidationAccuracy
+            | Metric::ValidationLoss
+            | Metric::TimeToAccuracy
     )
 }
 

@@ -6,13 +6,13 @@ use epochcost_channels::Traffic;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
 use epochcost_systems::{
-    ChannelTraffic, Host, PaperAccount, QueueService, Record, StageSeconds, StepRecord, Waits, find,
+    ChannelTraffic, Host, PaperAccount, Record, StageSeconds, StepRecord, Waits, find,
 };
 use serde::Serialize;
 
 use crate::analysis::summary::StageMeans;
 use crate::analysis::{epochs, machine_epochs, pace};
-use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage};
+use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage, queue_service};
 use crate::error::Error;
 use crate::platform::sim::{invocation, package_mb, unusable};
 use crate::results::ResultsError;
@@ -165,9 +165,7 @@ fn figures(
         paper_account: system.map_or(PaperAccount::Comparison, |system| {
             system.deployment().paper_account
         }),
-        queue_service: system.map_or(QueueService::RabbitMq, |system| {
-            system.deployment().queue_service
-        }),
+        queue_service: queue_service(job),
         tensor_store_hosts: system.map_or(1, |system| {
             system.deployment().tensor_store_hosts.count(job.workers)
         }),

@@ -12,6 +12,7 @@ use epochcost_systems::{
     Batch, Compute, Device, Evaluation, GradientOutput, Result, Sizes, Vector,
 };
 
+use crate::gpus::{Gpus, Work};
 use crate::profile::ModelCost;
 use crate::recorded::Recorded;
 use crate::station::Station;
@@ -45,6 +46,10 @@ pub(crate) struct ModelledCompute {
     pub(crate) recorded: Option<Arc<Recorded>>,
     /// Worker of the invocation.
     pub(crate) rank: usize,
+    /// The trial's GPUs.
+    pub(crate) gpus: Arc<Gpus>,
+    /// Whether the invocation is a function's, which may share its GPU.
+    pub(crate) shares_gpu: bool,
 }
 
 impl ModelledCompute {
@@ -70,9 +75,24 @@ impl ModelledCompute {
         self.computed
             .samples
             .fetch_max(samples as u64, Ordering::Relaxed);
+        if self.cost.device == Device::Cuda {
+            let work = self.work(self.rank, samples);
+            return self.station.compute_on(&self.gpus, work).await;
+        }
         let core_s = self.cost.step_s(samples, 1.0);
         let seconds = self.cost.step_s(samples, self.station.vcpus());
         self.station.compute(core_s, seconds).await;
+    }
+
+    /// Returns the step of so many samples on the GPU of worker `rank`.
+    fn work(&self, rank: usize, samples: usize) -> Work {
+        Work {
+            rank,
+            shares: self.shares_gpu,
+            seconds: self.cost.step_s(samples, 1.0),
+            busy_s: samples as f64 * self.cost.sample_s,
+            memory_mb: self.cost.peak_mb(samples),
+        }
     }
 
     /// Returns the real model's gradient, or one of which only the size exists.
@@ -149,6 +169,9 @@ impl Compute for ModelledCompute {
         for (index, (statistics, batch)) in statistics.iter_mut().zip(batches).enumerate() {
             if index < paid {
                 self.pass(batch).await;
+            } else if self.cost.device == Device::Cuda {
+                // The replicas of one process compute side by side, on a GPU each.
+                self.gpus.note(&self.work(index, self.samples(batch)));
             }
             outputs.push(self.computed_gradient(parameters, statistics, batch)?);
         }
@@ -164,7 +187,17 @@ impl Compute for ModelledCompute {
         let samples = self.samples(test);
         let core_s = self.cost.evaluate_s(samples, 1.0);
         let seconds = self.cost.evaluate_s(samples, self.station.vcpus());
-        self.station.compute(core_s, seconds).await;
+        match self.cost.device {
+            Device::Cuda => {
+                let work = Work {
+                    seconds,
+                    busy_s: seconds,
+                    ..self.work(self.rank, 0)
+                };
+                self.station.compute_on(&self.gpus, work).await;
+            }
+            Device::Cpu => self.station.compute(core_s, seconds).await,
+        }
         match &mut self.real {
             Some(real) => at_once(real.evaluate(parameters, statistics, test)),
             None => {

@@ -8,7 +8,7 @@
 //! losses and accuracies are real, and times are still the profile's.
 //!
 //! Imports go one way: `engine` (time), `resource` and `notify` (sharing, waiting),
-//! `services` (what a trial's services hold), `station` (the machine of an
+//! `gpus` (who computes on which), `services` (what a trial's services hold), `station` (the machine of an
 //! invocation), `channels` (services reached from a station), `functions`, `trial`.
 
 mod channels;
@@ -17,6 +17,7 @@ mod draws;
 mod engine;
 mod error;
 mod functions;
+mod gpus;
 mod limits;
 mod model;
 mod network;

@@ -255,6 +255,7 @@ impl Timing {
             network: Arc::new(Network::new(credit)),
             interpreted: interpreted.filter(|_| probe.client != ProbeClient::Compiled),
             has_codec: probe.client == ProbeClient::Interpreted,
+            shares_gpu: false,
             compute_spread: model.compute_spread.clone(),
         };
         let draws = Draws::new(profile.draws, hash::mix(1, function));

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_systems::{
-    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Job, System, dataset_objects, drive, find,
-    phantom_objects, requests,
+    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Job, Record, System, dataset_objects,
+    drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
 
 use crate::engine::{Deadlock, Engine, locked};
 use crate::error::SimulationError;
 use crate::functions::{Instances, Lambda, Records, Trial};
+use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
 use crate::services::Services;
 
@@ -43,6 +44,12 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
     let trial = Arc::new(Trial {
         system,
         engine: engine.clone(),
+        gpus: Arc::new(Gpus::new(
+            &engine,
+            &simulation.profile,
+            job.workers,
+            simulation.has_limits,
+        )),
         services,
         profile: simulation.profile.clone(),
         cost: Arc::new(simulation.cost.clone()),
@@ -82,9 +89,14 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         }
     };
     // The outcome. A limit that was hit explains the failure that follows from it.
-    let infeasible = trial.services.infeasible();
+    let infeasible = trial
+        .services
+        .infeasible()
+        .or_else(|| trial.gpus.exceeded());
+    let mut kept: Vec<Record> = std::mem::take(&mut *locked(&records.kept));
+    kept.extend(trial.gpus.usage());
     Ok(Simulated {
-        records: std::mem::take(&mut locked(&records.kept)),
+        records: kept,
         totals: std::mem::take(&mut locked(&records.totals)),
         invocations: std::mem::take(&mut locked(&trial.invocations)),
         transitions,

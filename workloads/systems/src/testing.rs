@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use epochcost_channels::memory::{MemoryLinks, MemoryObjects, MemoryQueue, MemoryTensors};
-use epochcost_channels::{Payload, TensorStore, Traffic};
+use epochcost_channels::{Payload, Queue, TensorStore, Traffic};
 use epochcost_datasets::partition;
 use epochcost_kernels::hash;
 use serde_json::{Map, Value};
@@ -169,7 +169,26 @@ pub async fn run_failing(
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
     failures: Arc<dyn Failures>,
 ) -> Result<Trial, DriveError> {
-    run_whole(job, &Data::new(job), Box::new(compute), None, failures).await
+    let queue = Arc::new(MemoryQueue::default());
+    run_over(job, compute, failures, queue).await
+}
+
+/// Runs a job as [`run_failing`], with its messages in `queue`.
+///
+/// # Errors
+/// The first invocation that failed without a caller waiting for it.
+pub async fn run_over(
+    job: &Job,
+    compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
+    failures: Arc<dyn Failures>,
+    queue: Arc<dyn Queue>,
+) -> Result<Trial, DriveError> {
+    let around = Around {
+        limit: None,
+        failures,
+        queue,
+    };
+    run_whole(job, &Data::new(job), Box::new(compute), around).await
 }
 
 /// The records of both splits, one after another.
@@ -220,7 +239,20 @@ pub async fn run_limited(
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
     limit: Option<Duration>,
 ) -> Result<Trial, DriveError> {
-    run_whole(job, data, Box::new(compute), limit, Arc::new(Sound)).await
+    let around = Around {
+        limit,
+        failures: Arc::new(Sound),
+        queue: Arc::new(MemoryQueue::default()),
+    };
+    run_whole(job, data, Box::new(compute), around).await
+}
+
+/// What surrounds the invocations of a run.
+struct Around {
+    /// Time limit that invocations know of.
+    limit: Option<Duration>,
+    failures: Arc<dyn Failures>,
+    queue: Arc<dyn Queue>,
 }
 
 type MakeCompute = Box<dyn Fn() -> Box<dyn Compute> + Send + Sync>;
@@ -229,15 +261,14 @@ async fn run_whole(
     job: &Job,
     data: &Data,
     compute: MakeCompute,
-    limit: Option<Duration>,
-    failures: Arc<dyn Failures>,
+    around: Around,
 ) -> Result<Trial, DriveError> {
     let system = known(&job.system)?;
     let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
     let channels = Channels {
         objects: Arc::new(MemoryObjects::default()),
         tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
-        queue: Arc::new(MemoryQueue::default()),
+        queue: around.queue,
         links: Arc::new(MemoryLinks::default()),
     };
     store_data(job, data, system.bind(job)?.data_layout(), &channels).await?;
@@ -250,8 +281,8 @@ async fn run_whole(
         clock: Arc::new(Since(Instant::now())),
         records: records.clone(),
         invoke: Arc::new(requests),
-        limit,
-        failures,
+        limit: around.limit,
+        failures: around.failures,
     };
     let driven = drive(system, job, &platform, follow_ups).await?;
     let records = std::mem::take(&mut *records.locked());

@@ -72,6 +72,8 @@ pub enum Metric {
     Accuracy,
     /// Accuracy on the validation split after the last epoch, in 0..=1.
     ValidationAccuracy,
+    /// Mean loss on the validation split after the last epoch.
+    ValidationLoss,
     /// Whether replicas were bit-identical: 1 or 0.
     ReplicasIdentical,
     /// Whether the metered exchange equals the system's closed form: 1 or 0.
@@ -207,6 +209,7 @@ impl Metric {
         Self::TrainLoss,
         Self::Accuracy,
         Self::ValidationAccuracy,
+        Self::ValidationLoss,
         Self::ReplicasIdentical,
         Self::TrafficMatches,
         Self::Retries,
@@ -247,6 +250,7 @@ impl Metric {
             Self::TrainLoss => ("train_loss", ""),
             Self::Accuracy => ("accuracy", ""),
             Self::ValidationAccuracy => ("validation_accuracy", ""),
+            Self::ValidationLoss => ("validation_loss", ""),
             Self::ReplicasIdentical => ("replicas_identical", ""),
             Self::TrafficMatches => ("traffic_matches", ""),
             Self::Retries => ("retries", ""),
@@ -320,6 +324,7 @@ impl Metric {
             Self::TrainLoss
                 | Self::Accuracy
                 | Self::ValidationAccuracy
+                | Self::ValidationLoss
                 | Self::TimeToAccuracy
                 | Self::Diverged
         )

@@ -49,6 +49,7 @@ impl Functions for Instances {
             interpreted: trial.profile.interpreted(),
             has_codec: true,
             compute_spread: None,
+            shares_gpu: false,
         };
         // Its process runs the task.
         let (world, computed) = trial

@@ -68,6 +68,7 @@ impl Lambda {
             interpreted: self.trial.profile.interpreted(),
             has_codec: true,
             compute_spread: function.compute_spread.clone(),
+            shares_gpu: true,
         }
     }
 

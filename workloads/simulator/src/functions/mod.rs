@@ -21,6 +21,7 @@ pub(crate) use start::Starts;
 use crate::channels::channels;
 use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, Handle, locked};
+use crate::gpus::Gpus;
 use crate::model::{Invocation, MakeCompute, Totals};
 use crate::profile::{ModelCost, Profile};
 use crate::recorded::Recorded;
@@ -32,6 +33,7 @@ pub(crate) struct Trial {
     pub(crate) system: &'static dyn System,
     pub(crate) engine: Engine,
     pub(crate) services: Services,
+    pub(crate) gpus: Arc<Gpus>,
     pub(crate) profile: Profile<f64>,
     pub(crate) cost: Arc<ModelCost>,
     pub(crate) sizes: Sizes,
@@ -87,6 +89,8 @@ impl Trial {
             real: self.real.as_ref().map(|make| make()).transpose()?,
             recorded: self.recorded.clone(),
             rank: task.rank,
+            gpus: self.gpus.clone(),
+            shares_gpu: spec.shares_gpu,
         };
         // The channels from it.
         let channels = channels(&station);

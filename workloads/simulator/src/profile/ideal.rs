@@ -41,6 +41,7 @@ impl Profile<f64> {
                     memory_mb: 128,
                     bytes_per_s: f64::INFINITY,
                 }],
+                gpu: None,
                 network_credit: None,
                 mb_per_vcpu: 1769.0,
                 vcpus_limit: f64::INFINITY,

@@ -17,8 +17,8 @@ pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
 pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
 pub use parts::{
-    BandwidthPoint, FunctionModel, HostModel, InstanceModel, InterpretedModel, NetworkCredit,
-    ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
+    BandwidthPoint, FunctionModel, GpuModel, HostModel, InstanceModel, InterpretedModel,
+    NetworkCredit, ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
 };
 pub use platform::{Client, FunctionDevice, Profile, too_slow};
 pub use refinement::Refinement;

@@ -141,6 +141,9 @@ parts! {
         /// Times of one computation over their mean.
         #[serde(skip_serializing_if = "Option::is_none")]
         plain compute_spread: Option<Spread>,
+        /// GPUs that functions share; none: each function has one of its own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        part gpu: Option<GpuModel<T>>,
         /// Network bandwidth of one function by its memory size, interpolated; with a
         /// credit, what is left after it.
         points bandwidth: Vec<BandwidthPoint<T>>,
@@ -167,6 +170,16 @@ parts! {
         number scaling_per_10_s: T,
         /// Largest unzipped package, MB.
         number package_mb_limit: T,
+    }
+
+    /// A GPU that several functions share.
+    struct GpuModel {
+        /// Functions per GPU; 1: each has one of its own.
+        number functions: T,
+        /// Memory of the GPU, MB.
+        number memory_mb: T,
+        /// Memory that a process holds beside its model, MB.
+        number context_mb: T,
     }
 
     /// Bytes that a sandbox may move faster than its bandwidth.

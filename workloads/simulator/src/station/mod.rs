@@ -16,6 +16,7 @@ pub(crate) use self::chance::Chance;
 use self::chance::Jitter;
 use crate::draws::Draws;
 use crate::engine::{Engine, nanoseconds};
+use crate::gpus::{Gpus, Work};
 use crate::network::{Direction, Network, Peer};
 use crate::profile::{InterpretedModel, ServiceModel, Spread};
 use crate::resource::Resource;
@@ -74,6 +75,8 @@ pub(crate) struct StationSpec {
     pub(crate) has_codec: bool,
     /// Times of one computation over their mean.
     pub(crate) compute_spread: Option<Spread>,
+    /// Whether it may share its GPU with others.
+    pub(crate) shares_gpu: bool,
 }
 
 impl Station {
@@ -163,6 +166,22 @@ impl Station {
                 self.engine.seconds(seconds * factor).await;
             }
         }
+    }
+
+    /// Computes `work` on its GPU.
+    pub(crate) async fn compute_on(&self, gpus: &Gpus, work: Work) {
+        if self.host.is_some() {
+            self.compute(work.seconds, work.seconds).await;
+            return gpus.note(&work);
+        }
+        self.settle().await;
+        let factor = self.draws.factor(self.compute_spread.as_ref());
+        let work = Work {
+            seconds: work.seconds * factor,
+            busy_s: work.busy_s * factor,
+            ..work
+        };
+        gpus.compute(&work).await;
     }
 
     /// Waits until a request reaches its service.

@@ -5,6 +5,7 @@ mod closed_forms;
 mod communication;
 mod convoys;
 mod functions;
+mod gpus;
 mod profiles;
 mod refinements;
 mod support;

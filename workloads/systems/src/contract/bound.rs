@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::contract::settings::{parse, resolve};
 use crate::{
-    BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, Replicas, Result,
-    SettingsError, Sizes, State, StepRecord, System, TrainingSystem, World,
+    BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas,
+    Result, SettingsError, Sizes, State, StepRecord, System, TrainingSystem, World,
 };
 
 /// A system, a job, and the job's settings, parsed once and checked.
@@ -96,6 +96,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
 
     fn waits(&self) -> bool {
         self.system.waits(&self.settings)
+    }
+
+    fn queue_service(&self) -> QueueService {
+        self.system.queue_service(&self.settings)
     }
 
     fn states(&self) -> Vec<State> {

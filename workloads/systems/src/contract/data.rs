@@ -2,6 +2,7 @@
 
 use epochcost_channels::Payload;
 use epochcost_datasets::partition;
+use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::hash;
 
 use crate::{Batch, Job, Result, SystemError, World};
@@ -182,6 +183,29 @@ pub(crate) async fn validation_split(world: &World, epoch: usize) -> Result<Opti
     split(world, epoch, VALIDATION_KEY).await.map(Some)
 }
 
+/// Fetches this worker's share of the validation split: one of W contiguous parts, as even
+/// as they can be; `None` if it is empty.
+pub(crate) async fn validation_share(world: &World, epoch: usize) -> Result<Option<Batch>> {
+    let data = &world.task.job.data;
+    let share = chunk_range(data.validation_samples, world.workers(), world.rank());
+    if share.is_empty() {
+        return Ok(None);
+    }
+    let size = data.record_bytes as u64;
+    let range = share.start as u64 * size..share.end as u64 * size;
+    let objects = &world.dataset.objects;
+    let found = objects
+        .get_range(DATASET_BUCKET, VALIDATION_KEY, range)
+        .await?;
+    let records = found.ok_or_else(|| missing(VALIDATION_KEY))?;
+    Ok(Some(Batch {
+        rank: world.rank(),
+        epoch,
+        index: 1,
+        records,
+    }))
+}
+
 async fn split(world: &World, epoch: usize, key: &str) -> Result<Batch> {
     Ok(Batch {
         rank: world.rank(),
@@ -197,8 +221,12 @@ async fn fetch(world: &World, key: &str) -> Result<Payload> {
         .objects
         .get(DATASET_BUCKET, key)
         .await?
-        .ok_or_else(|| SystemError::Data {
-            key: key.to_owned(),
-            reason: "there is no such object".into(),
-        })
+        .ok_or_else(|| missing(key))
+}
+
+fn missing(key: &str) -> SystemError {
+    SystemError::Data {
+        key: key.to_owned(),
+        reason: "there is no such object".into(),
+    }
 }

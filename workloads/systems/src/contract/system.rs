@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    DataLayout, Deployment, Fidelity, Job, Result, SettingsError, State, StepRecord, World,
+    DataLayout, Deployment, Fidelity, Job, QueueService, Result, SettingsError, State, StepRecord,
+    World,
 };
 
 /// Functions that a platform starts for a job.
@@ -121,6 +122,9 @@ pub trait BoundSystem: Send + Sync {
     /// Whether the functions that [`launch`](Self::launch) names wait for each other,
     /// so that all must run at the same time.
     fn waits(&self) -> bool;
+
+    /// The queue that it is paid for by, where it uses one.
+    fn queue_service(&self) -> QueueService;
 
     /// The states of one execution of its state machine, in order; none where
     /// it has no state machine.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    DataLayout, Deployment, Fidelity, Job, Launch, Outcome, Replicas, Result, SettingsError, Sizes,
-    State, StepRecord, Techniques, World,
+    DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas, Result,
+    SettingsError, Sizes, State, StepRecord, Techniques, World,
 };
 
 /// A training system with typed settings: the trait that its file implements.
@@ -73,6 +73,12 @@ pub trait TrainingSystem: Send + Sync {
     /// so that all must run at the same time; true by default.
     fn waits(&self, _settings: &Self::Settings) -> bool {
         true
+    }
+
+    /// The queue that it is paid for by under these settings; that of its deployment by
+    /// default.
+    fn queue_service(&self, _settings: &Self::Settings) -> QueueService {
+        self.deployment().queue_service
     }
 
     /// The states of one execution of its state machine, in order; none where

@@ -514,6 +514,24 @@ impl World {
         Ok(validation.map(|validation| validation.loss))
     }
 
+    /// Evaluates a model on the test split alone, and records the results beside those on
+    /// validation data that were found elsewhere.
+    pub(crate) async fn evaluate_beside(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        epoch: usize,
+        validation: Option<Evaluation>,
+    ) -> Result<()> {
+        let test = data::test_split(self, epoch).await?;
+        let found = self.compute.evaluate(parameters, statistics, &test).await?;
+        let at = self.clock.now();
+        if let Some(evaluation) = found {
+            self.record_evaluation(epoch, at, evaluation, validation);
+        }
+        Ok(())
+    }
+
     /// Records something that a reader of the results must know.
     pub fn warn(&self, text: impl Into<String>) {
         self.recorder.record(Record::Warning {

@@ -9,6 +9,7 @@ mod mlless;
 mod p2p;
 mod ring;
 mod robust;
+mod signatures;
 mod spirt;
 mod synchronous;
 mod technique;

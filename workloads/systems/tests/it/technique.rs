@@ -7,7 +7,8 @@ use epochcost_systems::testing::{self, SIZES};
 use epochcost_systems::{Evaluate, Fidelity, Job, Record, SystemError, find};
 use serde_json::{Map, Value, json};
 
-const SYSTEMS: [(&str, Fidelity); 13] = [
+const SYSTEMS: [(&str, Fidelity); 14] = [
+    ("mlless", Fidelity::Paper),
     ("allreduce", Fidelity::Paper),
     ("scatterreduce", Fidelity::Tuned),
     ("gpu_baseline", Fidelity::Paper),
@@ -59,6 +60,11 @@ fn settings(system: &str, techniques: Value) -> Map<String, Value> {
         "p2p_lambda" => settings.insert("status_poll_ms".into(), json!(1)),
         _ => None,
     };
+    if system == "mlless" {
+        // Every update is sent whole, so that the closed form does not depend on values.
+        settings.insert("significance_threshold".into(), json!(0.0));
+        settings.insert("encoding".into(), json!("dense"));
+    }
     if system == "kubeml" {
         settings.insert("document_samples".into(), json!(2));
     }
@@ -213,4 +219,80 @@ fn asynchronous_peers_cannot_stop_together() {
     let settings = serde_json::from_value(settings).unwrap();
     let error = p2p.settings(Fidelity::Paper, &settings).unwrap_err();
     assert_eq!(error.field(), "early_stopping");
+}
+
+/// Peers that evaluate a share of the validation split each find together what one finds on
+/// all of it, take the same decisions, and read (W − 1) splits less.
+#[tokio::test]
+async fn own_shares_together_are_the_validation_split() {
+    for system in ["p2p", "p2p_lambda"] {
+        for workers in [1, 2, 4] {
+            let run = async |rule: &str| {
+                let mut overrides = settings(
+                    system,
+                    json!({
+                        "early_stopping": {"patience": 1, "min_delta": 0.0},
+                        "reduce_on_plateau": {"patience": 0},
+                    }),
+                );
+                overrides.insert("validation".into(), json!(rule));
+                let mut job = job(system, Fidelity::Paper, workers, &overrides);
+                job.epochs = 4;
+                job.data.validation_samples = 8;
+                job.optimizer =
+                    serde_json::from_value(json!({"sgd": {"learning_rate": 0.5}})).unwrap();
+                (testing::run(&job).await.unwrap(), job)
+            };
+            let (whole, job) = run("job").await;
+            let (shares, _) = run("own_share").await;
+            // Loss, correct and all samples of the validation split, by epoch.
+            let found = |trial: &testing::Trial| -> BTreeMap<usize, (u64, usize, usize)> {
+                let evaluated = |record: &Record| match record {
+                    Record::Evaluated {
+                        epoch, validation, ..
+                    } => {
+                        let validation = validation.unwrap();
+                        let loss = validation.loss.to_bits();
+                        Some((*epoch, (loss, validation.correct, validation.samples)))
+                    }
+                    _ => None,
+                };
+                trial.records.iter().filter_map(evaluated).collect()
+            };
+            let epochs = found(&whole).len() as u64;
+            assert_eq!(found(&whole), found(&shares), "{system} of {workers}");
+            assert_eq!(whole.exchange(), shares.exchange(), "{system} of {workers}");
+            let evaluations = shares
+                .records
+                .iter()
+                .filter(|r| matches!(r, Record::Evaluated { .. }));
+            assert_eq!(evaluations.count() as u64, epochs, "peer 0 alone reports");
+            let read = |trial: &testing::Trial| -> u64 {
+                let steps = trial.steps();
+                steps
+                    .iter()
+                    .map(|step| step.traffic.dataset.total().bytes_down)
+                    .sum()
+            };
+            let record = job.data.record_bytes as u64;
+            let splits = (job.data.validation_samples + job.data.test_samples) as u64 * record;
+            let less = epochs * (workers as u64 - 1) * splits;
+            assert_eq!(read(&whole) - read(&shares), less, "{system} of {workers}");
+        }
+    }
+}
+
+/// More peers than held-out samples: some have nothing to evaluate, and follow the others.
+#[tokio::test]
+async fn peers_without_a_share_follow_the_others() {
+    let overrides = settings(
+        "p2p",
+        json!({"early_stopping": {"patience": 1, "min_delta": 1e3}}),
+    );
+    let mut job = job("p2p", Fidelity::Paper, 6, &overrides);
+    job.epochs = 4;
+    let trial = testing::run(&job).await.unwrap();
+    assert_eq!(validation_losses(&trial).len(), 2);
+    let last = trial.steps().iter().map(|step| step.epoch).max();
+    assert_eq!(last, Some(1));
 }

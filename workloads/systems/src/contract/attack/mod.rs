@@ -86,6 +86,8 @@ pub enum AttackKind {
     Nan,
     /// Infinity in every element.
     Infinite,
+    /// Its own gradient, signed with another key than its own.
+    WrongKey,
 }
 
 impl AttackKind {
@@ -189,6 +191,9 @@ impl Attack {
         if self.strength.is_some() && !self.kind.has_strength() {
             return refused("strength has no meaning for this kind".into());
         }
+        if self.kind == AttackKind::WrongKey && !sees_honest {
+            return refused("nothing is signed by this system: spirt has signatures".into());
+        }
         if self.kind == AttackKind::Mimic && !sees_honest {
             return refused(
                 "no worker sees the gradient of another before it sends its own".into(),
@@ -225,7 +230,7 @@ impl Attack {
         let strength = |default: f64| self.strength.unwrap_or(default);
         Ok(match self.kind {
             AttackKind::SignFlip => attack::scaled_mean(&[own], -strength(1.0))?,
-            AttackKind::LabelFlip => own.to_vec(),
+            AttackKind::LabelFlip | AttackKind::WrongKey => own.to_vec(),
             AttackKind::Gaussian => {
                 let stream = hash::mix(job.seed, NOISE_STREAM);
                 let seed = known

@@ -1,7 +1,8 @@
 //! What P2P and P2P with Lambda share: peers that leave their gradients for
-//! each other, and the traffic of that.
+//! each other, the traffic of that, and how they detect convergence.
 
 mod mailbox;
+mod validation;
 
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
 pub use self::mailbox::{EPOCH_BYTES, KEY_BYTES};
+pub use self::validation::Validation;
+pub(crate) use self::validation::detect_convergence;
 use crate::{Result, Sizes};
 
 /// Whether peers wait for each other.

@@ -204,6 +204,10 @@ impl Job {
         };
         let known = round.states.get_mut(function);
         let known = known.ok_or_else(|| unexpected("the job", message))?;
+        // A report that came twice, and one of a function that was given up, change nothing.
+        if *known == state || *known == State::Failed {
+            return Ok(());
+        }
         // A repeated call trained an interval that is merged with what the lost
         // call had reported: it goes on, and its model is not taken again.
         if state != State::Failed && at.interval < progress.merged.load(Ordering::Relaxed) {
@@ -359,6 +363,8 @@ async fn answer(world: &World, function: usize, at: Position) -> Result<()> {
 
 /// Progress of an epoch's functions, which their calls and the job share.
 struct Progress {
+    /// Number of each function's first call: [`CALLS`] in validation.
+    first: usize,
     /// Merges of the epoch so far.
     merged: AtomicUsize,
     /// Number of the current call of each function.
@@ -370,21 +376,27 @@ impl Progress {
     /// call is number `attempt`.
     fn of(functions: usize, attempt: usize) -> Self {
         Self {
+            first: attempt,
             merged: AtomicUsize::new(0),
             attempts: (0..functions).map(|_| AtomicUsize::new(attempt)).collect(),
         }
     }
 
-    /// Returns whether a report is of this epoch and of its function's current call.
-    /// A report of an earlier call is dropped.
+    /// Returns whether a report is of this epoch, of training or validation as this is,
+    /// and of its function's current call. Other reports are late, or came twice, and are
+    /// dropped.
     ///
     /// # Errors
     /// When the message is no report, or its function is none of the epoch's.
     fn is_current(&self, message: &Message, epoch: usize) -> Result<bool> {
+        if let Message::Initialised { .. } = message {
+            return Ok(false);
+        }
         let Some((function, at)) = message.reported() else {
             return Err(unexpected("the job", *message));
         };
-        if at.epoch != epoch {
+        let validates = |attempt: usize| attempt == CALLS;
+        if at.epoch != epoch || validates(at.attempt) != validates(self.first) {
             return Ok(false);
         }
         let attempt = self.attempts.get(function);

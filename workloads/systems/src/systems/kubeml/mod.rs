@@ -30,6 +30,11 @@
 //! RedisAI: parameters are the exchange; batch norm's means, variances and
 //! counters, which KubeML merges like all others, are metered apart, as state.
 //!
+//! Every report bears its epoch, interval and number of call, so that one that comes
+//! late or twice, or from a call that has failed, is recognised and dropped: it is merged
+//! with no other interval and no other epoch. `/next` is answered again if its interval is
+//! merged already.
+//!
 //! # Data
 //!
 //! An epoch uses the first W·B·b training samples, in documents of 64, not

@@ -12,6 +12,12 @@ pub(super) struct Inbox {
     named: BTreeMap<u64, Vec<usize>>,
     /// Ranks whose final model was announced.
     pub(super) models: Vec<usize>,
+    /// The worker that leaves after a step.
+    removed: BTreeMap<u64, usize>,
+    /// Ranks whose model was announced when they left.
+    pub(super) departed: Vec<usize>,
+    /// The last step, if it was named.
+    last: Option<u64>,
 }
 
 impl Inbox {
@@ -24,6 +30,11 @@ impl Inbox {
                 self.named.insert(step, senders);
             }
             Message::Model { rank, .. } => self.models.push(rank),
+            Message::Removal { rank, step } => {
+                self.removed.insert(step, rank);
+            }
+            Message::Departure { rank, .. } => self.departed.push(rank),
+            Message::Finish { step } => self.last = Some(step),
             Message::Report { .. } => {
                 return Err(SystemError::Malformed {
                     what: "a message to a worker".into(),
@@ -32,6 +43,17 @@ impl Inbox {
             }
         }
         Ok(())
+    }
+
+    /// The worker that leaves after `step`. The supervisor names it before it opens the
+    /// barrier of that step.
+    pub(super) fn removed(&mut self, step: u64) -> Option<usize> {
+        self.removed.remove(&step)
+    }
+
+    /// Whether `step` was named the last, before its barrier opened.
+    pub(super) fn is_last(&self, step: u64) -> bool {
+        self.last == Some(step)
     }
 
     /// The announced ranks of `step`, as announced, once they are the named ones.

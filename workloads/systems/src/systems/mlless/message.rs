@@ -10,11 +10,16 @@ const UPDATE: u8 = b'U';
 const REPORT: u8 = b'I';
 const BARRIER: u8 = b'C';
 const MODEL: u8 = b'R';
+const REMOVAL: u8 = b'K';
+const DEPARTURE: u8 = b'D';
+const FINISH: u8 = b'F';
 
 /// Bytes of the message that lets workers start.
 pub const START_BYTES: u64 = 1;
-/// Bytes of U, and of the message that announces a final model.
+/// Bytes of U, K and D, and of the message that announces a final model.
 pub const UPDATE_BYTES: u64 = 13;
+/// Bytes of F.
+pub const FINISH_BYTES: u64 = 9;
 /// Bytes of I.
 pub const REPORT_BYTES: u64 = 26;
 
@@ -42,6 +47,12 @@ pub(super) enum Message {
     Barrier { step: u64, senders: Vec<usize> },
     /// The final model of a worker is in the store.
     Model { rank: usize, step: u64 },
+    /// K: a worker leaves after this step.
+    Removal { rank: usize, step: u64 },
+    /// D: the model of a worker that leaves is in the store.
+    Departure { rank: usize, step: u64 },
+    /// F: this step is the last.
+    Finish { step: u64 },
 }
 
 impl Message {
@@ -52,6 +63,12 @@ impl Message {
             Self::Start => bytes.push(START),
             Self::Update { rank, step } => push_head(&mut bytes, UPDATE, *rank, *step),
             Self::Model { rank, step } => push_head(&mut bytes, MODEL, *rank, *step),
+            Self::Removal { rank, step } => push_head(&mut bytes, REMOVAL, *rank, *step),
+            Self::Departure { rank, step } => push_head(&mut bytes, DEPARTURE, *rank, *step),
+            Self::Finish { step } => {
+                bytes.push(FINISH);
+                bytes.extend_from_slice(&step.to_le_bytes());
+            }
             Self::Report {
                 rank,
                 step,
@@ -93,6 +110,17 @@ impl Message {
             },
             MODEL => Self::Model {
                 rank: reader.rank(workers)?,
+                step: reader.step()?,
+            },
+            REMOVAL => Self::Removal {
+                rank: reader.rank(workers)?,
+                step: reader.step()?,
+            },
+            DEPARTURE => Self::Departure {
+                rank: reader.rank(workers)?,
+                step: reader.step()?,
+            },
+            FINISH => Self::Finish {
                 step: reader.step()?,
             },
             REPORT => Self::Report {
@@ -192,6 +220,12 @@ mod tests {
         assert_eq!(size(Message::Start, 3), START_BYTES);
         assert_eq!(size(Message::Update { rank: 2, step: 9 }, 3), UPDATE_BYTES);
         assert_eq!(size(Message::Model { rank: 2, step: 9 }, 3), UPDATE_BYTES);
+        assert_eq!(size(Message::Removal { rank: 2, step: 9 }, 3), UPDATE_BYTES);
+        assert_eq!(
+            size(Message::Departure { rank: 2, step: 9 }, 3),
+            UPDATE_BYTES
+        );
+        assert_eq!(size(Message::Finish { step: 9 }, 3), FINISH_BYTES);
         let report = Message::Report {
             rank: 1,
             step: 2,
@@ -241,6 +275,9 @@ mod tests {
                 Message::Start,
                 Message::Update { rank, step },
                 Message::Model { rank, step },
+                Message::Removal { rank, step },
+                Message::Departure { rank, step },
+                Message::Finish { step },
                 Message::Report { rank, step, loss, samples, has_update },
                 Message::Barrier { step, senders },
             ] {
@@ -251,7 +288,7 @@ mod tests {
 
         #[test]
         fn arbitrary_bytes_do_not_panic(
-            kind in prop::sample::select(b"SUICR?".to_vec()),
+            kind in prop::sample::select(b"SUICRKDF?".to_vec()),
             mut bytes in prop::collection::vec(any::<u8>(), 0..40),
             workers in 1_usize..20,
         ) {

@@ -32,6 +32,20 @@
 //! Replicas differ by what was not sent. Before the end, worker 0's replica is
 //! evaluated; after the last epoch, [`FinalModel`] states what.
 //!
+//! # Fewer workers, and an early end
+//!
+//! With [`Settings::scale_in`] the supervisor removes workers after the knee of the loss
+//! (`scale_in.rs`). It names the worker (K) before it opens the barrier of a step; that worker
+//! stores its model and announces it (D), and every other averages its own with it. From the
+//! next step on those that are left go through the list of mini-batches: an epoch then has
+//! fewer steps per worker left out and more steps in all, and ends where fewer mini-batches are
+//! left than workers. The worker removed is the last that reported, as published, but never worker
+//! 0, which evaluates.
+//!
+//! Training ends before its last epoch at a loss ([`Settings::stop_at_loss`]) or after a time
+//! ([`Settings::stop_after_s`]); the supervisor names the last step (F) before it opens that
+//! step's barrier.
+//!
 //! # Start
 //!
 //! Messages to a fan-out reach only queues bound to it. The supervisor binds
@@ -40,9 +54,8 @@
 //!
 //! # What is left out
 //!
-//! The scale-in tuner (and with it the messages K, D and F), stale-synchronous
-//! mode (P and S), statistics to a client (R, T, TD), and stopping at a loss:
-//! a trial runs its epochs. The re-implementation's supervisor divides losses
+//! Stale-synchronous mode (P and S; experimental in the published code), statistics to a
+//! client (R, T, TD), and the original's encoding of updates. The re-implementation's supervisor divides losses
 //! by 1,024, which nothing but its log sees, and adds vectors element by
 //! element in Python, a cost of its language and not of its protocol.
 //!
@@ -52,6 +65,7 @@
 
 mod inbox;
 mod message;
+mod scale_in;
 mod settings;
 mod supervisor;
 mod traffic;
@@ -62,14 +76,15 @@ use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::{Adam, OptimizerSpec};
 
-pub use self::message::{REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
+pub use self::message::{FINISH_BYTES, REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
+pub use self::scale_in::ScaleIn;
 pub use self::settings::{
-    AdditionOrder, Aggregate, Encoding, Exchange, Filter, FinalModel, Settings,
+    AdditionOrder, Aggregate, Encoding, Exchange, Filter, FinalModel, Settings, StopAtLoss,
 };
 pub use self::traffic::{Sent, traffic};
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas, Result,
-    SettingsError, Sizes, StepRecord, SystemError, TrainingSystem, World,
+    SettingsError, Sizes, StepRecord, SystemError, Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "mlless";
@@ -121,15 +136,18 @@ impl TrainingSystem for MlLess {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        let threshold = settings.significance_threshold;
-        if !threshold.is_finite() || threshold < 0.0 {
-            return Err(SettingsError::Value {
+        match settings.fault() {
+            Some((field, reason)) => Err(SettingsError::Value {
                 system: NAME,
-                field: "significance_threshold".into(),
-                reason: format!("it is {threshold}, but must be finite and at least 0"),
-            });
+                field: field.into(),
+                reason,
+            }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn techniques(&self, settings: &Settings) -> Techniques {
+        settings.techniques()
     }
 
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
@@ -159,6 +177,9 @@ impl TrainingSystem for MlLess {
         sizes: Sizes,
         steps: &[&StepRecord],
     ) -> Result<Traffic> {
+        if settings.depends_on_course() {
+            return Ok(traffic::of_course(job, settings, sizes, steps));
+        }
         let densities = steps.iter().filter_map(|step| step.update_density);
         let sent = Sent::recorded(settings, sizes, densities);
         Ok(traffic::traffic(job, settings, sizes, sent))
@@ -197,7 +218,7 @@ impl TrainingSystem for MlLess {
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         match world.task.function.as_str() {
             WORKER => worker::run(world, settings).await?,
-            SUPERVISOR => supervisor::run(world).await?,
+            SUPERVISOR => supervisor::run(world, &settings).await?,
             other => {
                 let function = other.to_owned();
                 return Err(SystemError::UnknownFunction {

@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Fidelity;
+use super::scale_in::ScaleIn;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
+use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Techniques};
 
 /// Values that workers send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,21 @@ pub enum FinalModel {
     Mean,
 }
 
+/// End of training at a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopAtLoss {
+    /// Mean training loss of all workers in a step.
+    pub loss: f64,
+    /// Consecutive steps that must not be above it: 10, as published.
+    #[serde(default = "ten")]
+    pub steps: usize,
+}
+
+fn ten() -> usize {
+    10
+}
+
 /// MLLess's settings: every difference between paper and published code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +112,21 @@ pub struct Settings {
     pub rewrites_log: bool,
     /// Number of updates that a worker fetches at once.
     pub transfers_at_once: usize,
+    /// Removal of workers after the knee of the loss; null: all stay.
+    #[serde(default)]
+    pub scale_in: Option<ScaleIn>,
+    /// End of training at a loss; null: none.
+    #[serde(default)]
+    pub stop_at_loss: Option<StopAtLoss>,
+    /// Seconds of training after which it ends with its step; null: no limit.
+    #[serde(default)]
+    pub stop_after_s: Option<f64>,
+    /// Reduction of the learning rate when the loss no longer falls; null: none.
+    #[serde(default)]
+    pub reduce_on_plateau: Option<ReduceOnPlateau>,
+    /// End of training before its last epoch; null: none.
+    #[serde(default)]
+    pub early_stopping: Option<EarlyStopping>,
 }
 
 impl Settings {
@@ -115,6 +146,11 @@ impl Settings {
                 keeps_updates: false,
                 rewrites_log: false,
                 transfers_at_once: 1,
+                scale_in: None,
+                stop_at_loss: None,
+                stop_after_s: None,
+                reduce_on_plateau: None,
+                early_stopping: None,
             },
             Fidelity::Code => Self {
                 exchange: Exchange::Gradients,
@@ -128,12 +164,65 @@ impl Settings {
                 final_model: FinalModel::FirstWorker,
                 keeps_updates: true,
                 rewrites_log: true,
-                transfers_at_once: 1,
+                ..Self::new(Fidelity::Paper)
             },
             Fidelity::Tuned => Self {
                 transfers_at_once: TRANSFERS_AT_ONCE,
                 ..Self::new(Fidelity::Paper)
             },
         }
+    }
+
+    /// Techniques for a loss that no longer falls.
+    pub(super) fn techniques(&self) -> Techniques {
+        Techniques {
+            reduce_on_plateau: self.reduce_on_plateau,
+            early_stopping: self.early_stopping,
+        }
+    }
+
+    /// Whether the supervisor may end training before the last epoch.
+    pub(super) fn may_stop(&self) -> bool {
+        self.stop_at_loss.is_some() || self.stop_after_s.is_some()
+    }
+
+    /// Whether the closed form depends on how training went.
+    pub(super) fn depends_on_course(&self) -> bool {
+        self.scale_in.is_some() || self.may_stop()
+    }
+
+    /// Refuses values that are out of range, or contradict each other.
+    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+        let threshold = self.significance_threshold;
+        if !threshold.is_finite() || threshold < 0.0 {
+            let reason = format!("it is {threshold}, but must be finite and at least 0");
+            return Some(("significance_threshold", reason));
+        }
+        if let Some(reason) = self.scale_in.as_ref().and_then(ScaleIn::fault) {
+            return Some(("scale_in", reason.into()));
+        }
+        if let Some(stop) = self.stop_at_loss
+            && (!stop.loss.is_finite() || stop.steps == 0)
+        {
+            let reason = "give a finite loss, and 1 step or more";
+            return Some(("stop_at_loss", reason.into()));
+        }
+        if self
+            .stop_after_s
+            .is_some_and(|s| !s.is_finite() || s <= 0.0)
+        {
+            return Some(("stop_after_s", "give a number of seconds above 0".into()));
+        }
+        if self.may_stop() && self.early_stopping.is_some() {
+            let reason =
+                "training ends in one way: leave out stop_at_loss and stop_after_s, or this";
+            return Some(("early_stopping", reason.into()));
+        }
+        if self.scale_in.is_some() && self.exchange == Exchange::Gradients {
+            let reason = "models that exchange gradients are alike, and nothing is gained by \
+                          averaging with one that leaves; use exchange: updates";
+            return Some(("scale_in", reason.into()));
+        }
+        None
     }
 }

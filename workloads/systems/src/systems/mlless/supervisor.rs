@@ -1,5 +1,7 @@
 use super::message::Message;
-use super::{supervisor_queue, worker_queue};
+use super::scale_in::Tuner;
+use super::{Settings, StopAtLoss, supervisor_queue, worker_queue};
+use crate::mechanics::continuation::load_monitor;
 use crate::mechanics::polling;
 use crate::{Result, Stage, SystemError, World};
 
@@ -10,8 +12,9 @@ pub(super) async fn next_message(world: &World, queue: &str) -> Result<Message> 
 }
 
 /// Binds the workers' queues, lets them start, and opens the barrier of each
-/// step once all workers have reported.
-pub(super) async fn run(world: &mut World) -> Result<()> {
+/// step once all workers that are left have reported. Before it opens a barrier it names
+/// the worker that leaves after the step, or that the step is the last.
+pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
     let workers = world.workers();
     let (epochs, batches) = (world.task.job.epochs, world.task.job.batches_per_worker);
     let trial = world.task.job.trial.clone();
@@ -24,34 +27,162 @@ pub(super) async fn run(world: &mut World) -> Result<()> {
     }
     let start = Message::Start.encode(workers);
     world.exchange.queue.publish_fanout(&trial, start).await?;
-    let steps = (0..epochs).flat_map(|epoch| (0..batches).map(move |batch| (epoch, batch)));
-    for (step, (epoch, batch)) in (0_u64..).zip(steps) {
-        world.at(epoch, Some(batch));
-        world.enter(Stage::Wait);
-        let senders = reports(world, step).await?;
-        world.enter(Stage::Put);
-        let barrier = Message::Barrier { step, senders }.encode(workers);
-        world.exchange.queue.publish_fanout(&trial, barrier).await?;
-        world.end_step();
+
+    let mut course = Course::new(world, settings);
+    let mut alive: Vec<usize> = (0..workers).collect();
+    let mut step = 0;
+    for epoch in 0..epochs {
+        let (mut position, mut batch) = (0, 0);
+        while position + alive.len() <= workers * batches {
+            world.at(epoch, Some(batch));
+            world.enter(Stage::Wait);
+            let reports = reports(world, step, &alive).await?;
+            // Decide whether training ends or a worker leaves.
+            position += alive.len();
+            let is_epoch_end = position + alive.len() > workers * batches;
+            let is_end = is_epoch_end && epoch + 1 == epochs;
+            let decision = course.decide(world, &reports, alive.len(), is_epoch_end);
+            world.enter(Stage::Put);
+            let mut is_last = is_end;
+            match decision {
+                Decision::Finish if !is_end => {
+                    publish(world, &Message::Finish { step }).await?;
+                    is_last = true;
+                }
+                Decision::Remove(rank) => {
+                    publish(world, &Message::Removal { rank, step }).await?;
+                    alive.retain(|worker| *worker != rank);
+                }
+                _ => {}
+            }
+            let senders = reports.senders;
+            publish(world, &Message::Barrier { step, senders }).await?;
+            world.end_step();
+            if is_last {
+                return Ok(());
+            }
+            step += 1;
+            batch += 1;
+        }
+        if settings.early_stopping.is_some() && load_monitor(world, epoch).await?.is_over {
+            return Ok(());
+        }
     }
     Ok(())
 }
 
-/// The ranks that have an update in `step`, once all workers have reported.
+async fn publish(world: &World, message: &Message) -> Result<()> {
+    let (trial, workers) = (&world.task.job.trial, world.workers());
+    let queue = &world.exchange.queue;
+    Ok(queue.publish_fanout(trial, message.encode(workers)).await?)
+}
+
+/// What follows from a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    GoOn,
+    /// Training ends with it.
+    Finish,
+    /// This worker leaves after it.
+    Remove(usize),
+}
+
+/// The course of training, from which the supervisor decides.
+struct Course {
+    tuner: Option<Tuner>,
+    stop_at_loss: Option<StopAtLoss>,
+    stop_after_s: Option<f64>,
+    began_s: f64,
+    last_s: f64,
+    /// Steps in a row whose loss was low enough.
+    low: usize,
+}
+
+impl Course {
+    fn new(world: &World, settings: &Settings) -> Self {
+        let now_s = world.clock.now().as_secs_f64();
+        Self {
+            tuner: settings.scale_in.map(Tuner::new),
+            stop_at_loss: settings.stop_at_loss,
+            stop_after_s: settings.stop_after_s,
+            began_s: now_s,
+            last_s: now_s,
+            low: 0,
+        }
+    }
+
+    /// Decides after a step of so many workers. None leaves at the end of an epoch, which may
+    /// turn out to be the last.
+    fn decide(
+        &mut self,
+        world: &World,
+        reports: &Reports,
+        workers: usize,
+        is_epoch_end: bool,
+    ) -> Decision {
+        let now_s = world.clock.now().as_secs_f64();
+        let step_s = now_s - self.last_s;
+        self.last_s = now_s;
+        if let Some(stop) = self.stop_at_loss {
+            self.low = if reports.loss <= stop.loss {
+                self.low + 1
+            } else {
+                0
+            };
+            if self.low >= stop.steps {
+                return Decision::Finish;
+            }
+        }
+        let training_s = now_s - self.began_s;
+        if self.stop_after_s.is_some_and(|limit| training_s >= limit) {
+            return Decision::Finish;
+        }
+        let Some(tuner) = &mut self.tuner else {
+            return Decision::GoOn;
+        };
+        let removable = if is_epoch_end { 0 } else { workers };
+        let removes = tuner.removes(reports.loss, step_s, training_s, removable);
+        match reports.slowest.filter(|_| removes) {
+            Some(rank) => Decision::Remove(rank),
+            None => Decision::GoOn,
+        }
+    }
+}
+
+/// Reports of all workers on a step.
+struct Reports {
+    /// Ranks that have an update, in order.
+    senders: Vec<usize>,
+    /// Mean loss; not a number where nothing is computed.
+    loss: f64,
+    /// The worker whose report came last. Not worker 0, which evaluates.
+    slowest: Option<usize>,
+}
+
+/// Waits for the reports of the workers `alive` on `step`.
 ///
 /// A report of another step would mean that a worker passed a closed barrier.
-async fn reports(world: &World, step: u64) -> Result<Vec<usize>> {
+async fn reports(world: &World, step: u64, alive: &[usize]) -> Result<Reports> {
     let queue = supervisor_queue(&world.task.job.trial);
-    let mut has_update: Vec<Option<bool>> = vec![None; world.workers()];
-    while has_update.contains(&None) {
+    let mut missing = alive.to_vec();
+    let (mut senders, mut loss, mut slowest) = (Vec::new(), 0.0, None);
+    while !missing.is_empty() {
         match next_message(world, &queue).await? {
             Message::Report {
                 rank,
                 step: at,
-                has_update: sent,
+                has_update,
+                loss: own,
                 ..
-            } if at == step && has_update[rank].is_none() => {
-                has_update[rank] = Some(sent);
+            } if at == step && missing.contains(&rank) => {
+                missing.retain(|worker| *worker != rank);
+                if has_update {
+                    senders.push(rank);
+                }
+                if rank > 0 {
+                    slowest = Some(rank);
+                }
+                loss += own / alive.len() as f64;
             }
             other => {
                 return Err(SystemError::Malformed {
@@ -61,7 +192,10 @@ async fn reports(world: &World, step: u64) -> Result<Vec<usize>> {
             }
         }
     }
-    Ok((0..world.workers())
-        .filter(|rank| has_update[*rank] == Some(true))
-        .collect())
+    senders.sort_unstable();
+    Ok(Reports {
+        senders,
+        loss,
+        slowest,
+    })
 }

@@ -1,9 +1,11 @@
+use std::collections::BTreeMap;
+
 use epochcost_channels::Traffic;
 
-use super::message::{REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
+use super::message::{FINISH_BYTES, REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
 use super::update::encoded_bytes;
 use super::{Encoding, Filter, FinalModel, Settings};
-use crate::{Job, Sizes};
+use crate::{Job, Sizes, StepRecord};
 
 /// Updates that all workers sent in all steps of one trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,4 +115,113 @@ pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traf
         };
     }
     total
+}
+
+/// Traffic of a trial in which workers left or training ended early, from the steps that
+/// workers recorded: in step s A_s workers take part, W_s of them with an update.
+///
+/// | | puts | gets | messages | deliveries | up | down |
+/// | --- | --- | --- | --- | --- | --- | --- |
+/// | start, once | | | 1 | W | start | W·start |
+/// | updates of step s | W_s | (A_s − 1)W_s | W_s | A_sW_s | S_s + UW_s | (A_s − 1)S_s + A_sUW_s |
+/// | barrier of step s | | | A_s + 1 | 2A_s | A_sI + C | A_s(I + C) |
+/// | a worker leaves | 1 | A_s − 1 | 2 | 2A_s − 1 | P + 2U | (A_s − 1)P + (2A_s − 1)U |
+/// | an end before its time | | | 1 | A | F | AF |
+/// | final mean of A, once | A − 1 | W − 1 | A − 1 | A − 1 | (A − 1)(P + U) | (W − 1)P + (A − 1)U |
+///
+/// A worker that downloads its own update makes the updates' A_s − 1 an A_s.
+pub(super) fn of_course(
+    job: &Job,
+    settings: &Settings,
+    sizes: Sizes,
+    steps: &[&StepRecord],
+) -> Traffic {
+    let (w, p) = (job.workers as u64, sizes.gradient_bytes());
+    let barrier = barrier_bytes(job.workers);
+    // Densities of each step, by epoch and place in it: one per worker.
+    let mut by_step: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    for step in steps {
+        if let (Some(batch), Some(density)) = (step.batch, step.update_density) {
+            by_step
+                .entry((step.epoch, batch))
+                .or_default()
+                .push(density);
+        }
+    }
+    let alive: Vec<u64> = by_step
+        .values()
+        .map(|densities| densities.len() as u64)
+        .collect();
+
+    let mut total = Traffic {
+        messages: 1,
+        deliveries: w,
+        bytes_up: START_BYTES,
+        bytes_down: w * START_BYTES,
+        ..Traffic::default()
+    };
+    // Updates and barriers.
+    for densities in by_step.values() {
+        let a = densities.len() as u64;
+        let sent = Sent::recorded(settings, sizes, densities.iter().copied());
+        let readers = if settings.reads_own_update { a } else { a - 1 };
+        total += Traffic {
+            puts: sent.updates,
+            gets: readers * sent.updates,
+            messages: sent.updates + a + 1,
+            deliveries: a * sent.updates + 2 * a,
+            bytes_up: sent.bytes + UPDATE_BYTES * sent.updates + a * REPORT_BYTES + barrier,
+            bytes_down: readers * sent.bytes
+                + a * UPDATE_BYTES * sent.updates
+                + a * (REPORT_BYTES + barrier),
+            ..Traffic::default()
+        };
+    }
+    // Workers that left.
+    for pair in alive.windows(2).filter(|pair| pair[1] < pair[0]) {
+        let others = pair[0] - 1;
+        total += Traffic {
+            puts: 1,
+            gets: others,
+            messages: 2,
+            deliveries: pair[0] + others,
+            bytes_up: p + 2 * UPDATE_BYTES,
+            bytes_down: others * p + (pair[0] + others) * UPDATE_BYTES,
+            ..Traffic::default()
+        };
+    }
+    // An end before its time.
+    let left = alive.last().copied().unwrap_or(w);
+    if settings.may_stop() && !is_natural_end(job, &by_step, left) {
+        total += Traffic {
+            messages: 1,
+            deliveries: left,
+            bytes_up: FINISH_BYTES,
+            bytes_down: left * FINISH_BYTES,
+            ..Traffic::default()
+        };
+    }
+    // Final mean.
+    if settings.final_model == FinalModel::Mean {
+        let (peers, models) = (left.saturating_sub(1), w.saturating_sub(1));
+        total += Traffic {
+            puts: peers,
+            gets: models,
+            messages: peers,
+            deliveries: peers,
+            bytes_up: peers * (p + UPDATE_BYTES),
+            bytes_down: models * p + peers * UPDATE_BYTES,
+            ..Traffic::default()
+        };
+    }
+    total
+}
+
+/// Whether the last step is that of the last epoch, after which fewer mini-batches are left
+/// than workers.
+fn is_natural_end(job: &Job, by_step: &BTreeMap<(usize, usize), Vec<f64>>, left: u64) -> bool {
+    let last = job.epochs.saturating_sub(1);
+    let of_last = by_step.iter().filter(|((epoch, _), _)| *epoch == last);
+    let taken: u64 = of_last.map(|(_, densities)| densities.len() as u64).sum();
+    taken > 0 && taken + left > (job.workers * job.batches_per_worker) as u64
 }

@@ -10,10 +10,12 @@ use super::{
 };
 use crate::contract::arithmetic;
 use crate::contract::data;
+use crate::mechanics::continuation::follow_together;
+use crate::mechanics::monitor::Monitor;
 use crate::mechanics::published;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::transfers::{at_once, in_turn};
-use crate::{Result, Stage, SystemError, Vector, World};
+use crate::{Evaluate, Result, Stage, SystemError, Vector, World};
 
 const BUCKET: &str = "updates";
 /// Mixed with the job's seed and the number of wraps to shuffle the mini-batch
@@ -46,24 +48,45 @@ pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
     let (epochs, batches, seed) = (job.epochs, job.batches_per_worker, job.seed);
     let (workers, rank) = (world.workers(), world.rank());
     let mut worker = Worker::start(world, settings).await?;
-    let mut step = 0;
-    for epoch in 0..epochs {
+    let mut monitor = Monitor::new(worker.settings.techniques(), &world.task.job);
+    let (mut step, mut ended) = (0, 0);
+    // Epochs, in which the workers that are left go through the list side by side.
+    'epochs: for epoch in 0..epochs {
+        ended = epoch;
         let order = minibatch_order(seed, workers * batches, epoch);
-        for batch in 0..batches {
+        let (mut position, mut batch) = (0, 0);
+        while position + worker.alive.len() <= order.len() {
             world.at(epoch, Some(batch));
-            let minibatch = *order
-                .get(rank + workers * batch)
-                .ok_or_else(|| beyond(rank, workers))?;
+            let place = worker.alive.iter().position(|alive| *alive == rank);
+            let minibatch = place.and_then(|place| order.get(position + place));
+            let minibatch = *minibatch.ok_or_else(|| beyond(rank, workers))?;
             worker.step(world, step, epoch, minibatch as usize).await?;
-            if batch + 1 == batches {
-                worker.detect_convergence(world, epoch).await?;
+            position += worker.alive.len();
+            if worker.removes(world, step).await? == Some(rank) {
+                world.end_step();
+                return Ok(());
+            }
+            // The end of an epoch, or of training.
+            let is_finished = worker.inbox.is_last(step);
+            if is_finished || position + worker.alive.len() > order.len() {
+                let is_last = is_finished || epoch + 1 == epochs;
+                let loss = worker.detect_convergence(world, epoch, is_last).await?;
+                let replica = &mut worker.replica;
+                follow_together(world, &mut monitor, replica, loss, epoch).await?;
             }
             world.end_step();
             step += 1;
+            batch += 1;
+            if is_finished {
+                break 'epochs;
+            }
+        }
+        if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
+            break;
         }
     }
     if worker.settings.final_model == FinalModel::Mean {
-        worker.average_models(world, step).await?;
+        worker.average_models(world, step, ended).await?;
         world.end_step();
     }
     Ok(())
@@ -83,6 +106,10 @@ struct Worker {
     replica: Replica,
     significance: Significance,
     inbox: Inbox,
+    /// Workers that have not left, in order.
+    alive: Vec<usize>,
+    /// The last epoch that was evaluated.
+    evaluated: Option<usize>,
 }
 
 impl Worker {
@@ -108,6 +135,8 @@ impl Worker {
             replica,
             significance,
             inbox,
+            alive: (0..world.workers()).collect(),
+            evaluated: None,
         })
     }
 
@@ -357,20 +386,58 @@ impl Worker {
         Ok(world.exchange.objects.delete(BUCKET, &[key]).await?)
     }
 
-    async fn detect_convergence(&self, world: &mut World, epoch: usize) -> Result<()> {
-        world.enter(Stage::DetectConvergence);
-        let is_last = epoch + 1 == world.task.job.epochs;
-        let waits_for_mean = is_last && self.settings.final_model == FinalModel::Mean;
-        if world.rank() == 0 && world.task.job.evaluates_after(epoch) && !waits_for_mean {
-            self.replica.evaluate(world, epoch).await?;
+    /// Has the worker leave that the supervisor named for `step`, if any: it stores its model, and
+    /// the others average theirs with it. Returns its rank.
+    async fn removes(&mut self, world: &mut World, step: u64) -> Result<Option<usize>> {
+        let Some(leaving) = self.inbox.removed(step) else {
+            return Ok(None);
+        };
+        self.alive.retain(|rank| *rank != leaving);
+        let objects = world.exchange.objects.clone();
+        let key = model_key(&self.trial, leaving);
+        if world.rank() == leaving {
+            world.enter(Stage::Put);
+            let model = self.replica.parameters.encode();
+            objects.put(BUCKET, &key, model).await?;
+            let rank = leaving;
+            let departure = Message::Departure { rank, step }.encode(world.workers());
+            let queue = &world.exchange.queue;
+            queue.publish_fanout(&self.trial, departure).await?;
+            return Ok(Some(leaving));
         }
-        Ok(())
+        world.enter(Stage::Wait);
+        while !self.inbox.departed.contains(&leaving) {
+            self.inbox.sort(next_message(world, &self.queue).await?)?;
+        }
+        world.enter(Stage::Get);
+        let model = Vector::decode(&self.expect(world, key).await?)?;
+        world.enter(Stage::Aggregate);
+        self.replica.parameters = Vector::mean(&[self.replica.parameters.clone(), model])?;
+        world.note_parameters(&self.replica.parameters);
+        Ok(Some(leaving))
+    }
+
+    /// Evaluates worker 0's replica, unless it is the mean that will be; returns the loss on the
+    /// validation split.
+    async fn detect_convergence(
+        &mut self,
+        world: &mut World,
+        epoch: usize,
+        is_last: bool,
+    ) -> Result<Option<f64>> {
+        world.enter(Stage::DetectConvergence);
+        let waits_for_mean = is_last && self.settings.final_model == FinalModel::Mean;
+        if world.rank() > 0 || waits_for_mean || !is_evaluated(world, epoch, is_last) {
+            return Ok(None);
+        }
+        self.evaluated = Some(epoch);
+        self.replica.evaluate(world, epoch).await
     }
 
     /// Gives the final model to worker 0, which evaluates the mean of all.
-    async fn average_models(&mut self, world: &mut World, step: u64) -> Result<()> {
+    /// Models of workers that have left count with the others, as published.
+    async fn average_models(&mut self, world: &mut World, step: u64, epoch: usize) -> Result<()> {
         let (rank, workers) = (world.rank(), world.workers());
-        let epoch = world.task.job.epochs.saturating_sub(1);
         // Other workers than 0 store and announce their models.
         if rank > 0 {
             world.enter(Stage::Put);
@@ -386,7 +453,7 @@ impl Worker {
         }
         // Worker 0 waits for all models, fetches and averages them.
         world.enter(Stage::Wait);
-        while self.inbox.models.len() + 1 < workers {
+        while self.inbox.models.len() + 1 < self.alive.len() {
             self.inbox.sort(next_message(world, &self.queue).await?)?;
         }
         world.enter(Stage::Get);
@@ -401,7 +468,8 @@ impl Worker {
         self.replica.parameters = Vector::mean(&models)?;
         // The mean is what is evaluated.
         world.enter(Stage::DetectConvergence);
-        if world.task.job.evaluates_after(epoch) {
+        // An epoch that early stopping ended is evaluated already.
+        if self.evaluated != Some(epoch) && is_evaluated(world, epoch, true) {
             self.replica.evaluate(world, epoch).await?;
         }
         Ok(())
@@ -416,6 +484,12 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// Whether the model after `epoch` is evaluated, which may be the last before its time.
+fn is_evaluated(world: &World, epoch: usize, is_last: bool) -> bool {
+    let job = &world.task.job;
+    job.evaluates_after(epoch) || is_last && job.evaluate == Evaluate::Last
 }
 
 /// The mean over the workers that sent an update.

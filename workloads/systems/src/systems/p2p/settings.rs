@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::compression::{Compression, Method, Norm};
-use crate::mechanics::p2p::{Mode, PeerQueue};
+use crate::mechanics::p2p::{Mode, PeerQueue, Validation};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Techniques};
 
@@ -76,6 +76,9 @@ pub struct Settings {
     pub downloads_at_once: usize,
     /// Whether objects are deleted when all peers have read them.
     pub deletes_objects: bool,
+    /// Data on which peers detect convergence.
+    #[serde(default)]
+    pub validation: Validation,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
@@ -106,6 +109,7 @@ impl Settings {
             wait_limit_s: Some(600),
             downloads_at_once: 1,
             deletes_objects: true,
+            validation: Validation::OwnShare,
             reduce_on_plateau: None,
             early_stopping: None,
         };
@@ -153,6 +157,14 @@ impl Settings {
             norm: self.qsgd_norm,
             bucket: self.qsgd_bucket,
             fraction: self.top_k_fraction,
+        }
+    }
+
+    /// Asynchronous peers have nobody to pool results with.
+    pub(super) fn validation(&self) -> Validation {
+        match self.mode {
+            Mode::Synchronous => self.validation,
+            Mode::Asynchronous => Validation::Job,
         }
     }
 

@@ -6,10 +6,9 @@ use epochcost_channels::{ObjectStore, Payload};
 
 use super::functions::{expect, statistics};
 use super::{Settings, gradient_key, lambda_queue, rules, weights_key};
-use crate::mechanics::continuation::follow_together;
 use crate::mechanics::listing::delete_keys;
 use crate::mechanics::monitor::Monitor;
-use crate::mechanics::p2p::{BUCKET, Mailbox};
+use crate::mechanics::p2p::{BUCKET, Mailbox, detect_convergence};
 use crate::mechanics::replica::Replica;
 use crate::mechanics::transfers::at_once;
 use crate::{ExecutionStatus, Result, Stage, SystemError, Task, Vector, World};
@@ -36,12 +35,11 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
         replica.update(&mean)?;
         world.note_parameters(&replica.parameters);
         world.enter(Stage::DetectConvergence);
-        let mut loss = None;
         if job.evaluates_after(epoch) {
             replica.statistics = statistics(world, settings).await?;
-            loss = replica.evaluate(world, epoch).await?;
         }
-        follow_together(world, &mut monitor, &mut replica, loss, epoch).await?;
+        let rule = settings.validation;
+        detect_convergence(world, rule, &mut monitor, &mut replica, epoch).await?;
         world.end_step();
         if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
             break;

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::compression::{Compression, Method, Norm};
-use crate::mechanics::p2p::PeerQueue;
+use crate::mechanics::p2p::{PeerQueue, Validation};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau, Techniques};
 
@@ -46,6 +46,9 @@ pub struct Settings {
     pub downloads_at_once: usize,
     /// Whether objects are deleted when all have read them.
     pub deletes_objects: bool,
+    /// Data on which peers detect convergence.
+    #[serde(default)]
+    pub validation: Validation,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
@@ -73,6 +76,7 @@ impl Settings {
             wait_limit_s: Some(600),
             downloads_at_once: 1,
             deletes_objects: true,
+            validation: Validation::OwnShare,
             reduce_on_plateau: None,
             early_stopping: None,
         };

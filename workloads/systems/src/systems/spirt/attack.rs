@@ -24,7 +24,8 @@ pub(super) async fn corrupt(world: &World, settings: &Settings) -> Result<()> {
     let Some(attack) = &job.attack else {
         return Ok(());
     };
-    if !attack.is_by(rank, world.task.epoch, workers) || attack.kind == AttackKind::LabelFlip {
+    let is_elsewhere = matches!(attack.kind, AttackKind::LabelFlip | AttackKind::WrongKey);
+    if !attack.is_by(rank, world.task.epoch, workers) || is_elsewhere {
         return Ok(());
     }
     let round = settings.round_number(&world.task);

@@ -28,9 +28,9 @@
 //!
 //! # What is left out
 //!
-//! Signatures and exchanged passwords: peers of a trial belong to one
-//! experiment and are given each other's stores, so `authenticate` keeps its
-//! place and its invocation but proves reachability only. The published check
+//! Exchanged passwords: peers of a trial belong to one experiment and are given each
+//! other's stores. Without [`Settings::signatures`], `authenticate` proves reachability only.
+//! The published check
 //! for early stopping, which starts from an empty history at every call and can never
 //! stop: by default there is none, and the setting `early_stopping` keeps its history in
 //! an object.
@@ -52,6 +52,18 @@
 //! the divisor of the mean, the first peer (which evaluates) and the closed form follow
 //! (`membership.rs`). A dead peer counts among the f of a robust rule. It does not come back.
 //!
+//! # Signatures
+//!
+//! With [`Settings::signatures`] peers exchange public keys in the first `authenticate`, sign
+//! their averages, and refuse those of others that are not signed for the epoch and round
+//! (`signatures.rs`).
+//!
+//! # Synchronisation
+//!
+//! The queue of the barrier is RabbitMQ's under `paper`, as in the comparison paper (section
+//! 3.3), which is paid by the hour; the published functions use SQS, which is paid by the request.
+//! The setting [`Settings::broker`] decides the bill.
+//!
 //! # Batch-norm statistics
 //!
 //! The B functions of an epoch start from the same statistics at the same
@@ -70,6 +82,7 @@ mod barrier;
 mod membership;
 mod robust;
 mod settings;
+mod signatures;
 mod stages;
 mod traffic;
 
@@ -80,8 +93,10 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 pub use self::barrier::TOKEN_BYTES;
 pub use self::robust::{Robust, RobustAt};
 pub use self::settings::{
-    Averaging, Barrier, BarrierBy, GradientFormat, ReadingOrder, Settings, SyncQueue, Update,
+    Averaging, Barrier, BarrierBy, Broker, GradientFormat, ReadingOrder, Settings, SyncQueue,
+    Update,
 };
+pub use self::signatures::Signatures;
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
@@ -199,6 +214,13 @@ impl TrainingSystem for Spirt {
         sgd_of(job)?;
         settings.check_robust(job)?;
         let kind = job.attack.as_ref().map(|attack| attack.kind);
+        if kind == Some(AttackKind::WrongKey) && settings.signatures == Signatures::None {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "signatures".into(),
+                reason: "no key is wrong where nothing is signed; use signatures: leave_out".into(),
+            });
+        }
         if settings.averaging == Averaging::OnArrival && kind.is_some_and(AttackKind::needs_honest)
         {
             return Err(SettingsError::Value {
@@ -215,6 +237,13 @@ impl TrainingSystem for Spirt {
     /// Attackers poll the stores of honest peers before they announce themselves.
     fn attackers_see_honest(&self) -> bool {
         true
+    }
+
+    fn queue_service(&self, settings: &Settings) -> QueueService {
+        match settings.broker {
+            Broker::RabbitMq => QueueService::RabbitMq,
+            Broker::Sqs => QueueService::Sqs,
+        }
     }
 
     /// SGD at 0.01 in both: the published gradient function's 0.02 builds an

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::robust::{Robust, RobustAt};
+use super::signatures::Signatures;
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, FanOut, Fidelity, Job, ReduceOnPlateau, Task, Techniques};
@@ -53,6 +54,17 @@ pub enum SyncQueue {
     /// published. A peer that has not seen the queue full by then waits for
     /// ever, and so does everyone if a token of the next epoch is purged.
     Shared,
+}
+
+/// Service of the barrier's queue, by which it is billed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Broker {
+    /// A RabbitMQ broker, paid by the hour (comparison paper, section 3.3).
+    RabbitMq,
+    /// SQS, paid by the request, as published.
+    #[default]
+    Sqs,
 }
 
 /// Number of messages that opens the barrier.
@@ -174,6 +186,12 @@ pub struct Settings {
     /// Whether a peer that fails is voted out, and training goes on without it.
     #[serde(default)]
     pub membership: bool,
+    /// Service of the barrier's queue.
+    #[serde(default)]
+    pub broker: Broker,
+    /// Whether peers sign their averages, and what follows from one that is refused.
+    #[serde(default)]
+    pub signatures: Signatures,
     /// Milliseconds without a heartbeat after which a member is suspected.
     #[serde(default = "heartbeat_timeout_ms")]
     pub heartbeat_timeout_ms: u64,
@@ -241,9 +259,12 @@ impl Settings {
                 clipping_iterations: clipping_iterations(),
                 worker_momentum: 0.0,
                 membership: false,
+                broker: Broker::RabbitMq,
+                signatures: Signatures::None,
                 heartbeat_timeout_ms: heartbeat_timeout_ms(),
             },
             Fidelity::Code => Self {
+                broker: Broker::Sqs,
                 gradient_format: GradientFormat::Json,
                 update: Update::Fetch,
                 seeded_replicas: false,
@@ -256,6 +277,7 @@ impl Settings {
                 ..Self::new(Fidelity::Paper)
             },
             Fidelity::Tuned => Self {
+                broker: Broker::Sqs,
                 averaging: Averaging::OnArrival,
                 barrier_by: BarrierBy::Push,
                 reading_order: ReadingOrder::Neighbour,

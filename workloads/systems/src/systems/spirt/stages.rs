@@ -9,6 +9,7 @@ use super::attack::{EARLIER, corrupt};
 use super::barrier::synchronise;
 use super::membership::{self, members};
 use super::robust::{note_refused, screen};
+use super::signatures::{self, Signatures, signature_key};
 use super::{
     Averaging, BatchNorm, GradientFormat, ReadingOrder, RobustAt, Settings,
     TEXT_BYTES_PER_PARAMETER, Update, in_store_step, sgd_of,
@@ -105,6 +106,7 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
     // A store that served an earlier trial may remember its state.
     let remembered = [VELOCITY, CENTRE, MOMENTUM, EARLIER];
     let remembered = remembered.into_iter().chain(membership::REMEMBERED);
+    let remembered = remembered.chain(signatures::REMEMBERED);
     let remembered: Vec<String> = remembered.map(str::to_owned).collect();
     store.delete(&remembered).await?;
     store.set(PARAMETERS, parameters.encode()).await?;
@@ -113,13 +115,21 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
             .set(STATISTICS, world.compute.initial_statistics().encode())
             .await?;
     }
+    if settings.signatures != Signatures::None {
+        signatures::make_key(world).await?;
+    }
     Ok(())
 }
 
 /// Reaches every peer's store, so that an epoch that cannot end does not begin.
 pub(super) async fn authenticate(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
-    ping_peers(world, settings).await
+    ping_peers(world, settings).await?;
+    let is_first = settings.round_number(&world.task) == 0;
+    if is_first && settings.signatures != Signatures::None {
+        signatures::trust(world).await?;
+    }
+    Ok(())
 }
 
 async fn ping_peers(world: &World, settings: &Settings) -> Result<()> {
@@ -247,6 +257,9 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
     }
     world.enter(Stage::Wait);
     corrupt(world, settings).await?;
+    if settings.signatures != Signatures::None {
+        signatures::sign(world, settings).await?;
+    }
     synchronise(world, settings).await
 }
 
@@ -285,6 +298,9 @@ pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> R
     };
     if let Some(last) = round.checked_sub(1).filter(|_| !settings.keeps_averages) {
         stale.push(shared_key(settings, last));
+        if settings.signatures != Signatures::None {
+            stale.push(signature_key(last));
+        }
         if !settings.has_centre() {
             stale.push(aggregated_key(settings, last));
         }
@@ -300,22 +316,34 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
     let round = settings.round_number(&world.task);
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
     world.enter(Stage::Get);
-    let exchange = &world.exchange;
-    let peers = members(world, settings).await?;
+    let view = &*world;
+    let peers = members(view, settings).await?;
     let number = peers.len();
     let after_own = peers.partition_point(|peer| *peer <= world.rank());
     let first = match settings.reading_order {
         ReadingOrder::Rank => 0,
         ReadingOrder::Neighbour => after_own % number.max(1),
     };
-    let ranks = &peers;
+    let keys = match settings.signatures {
+        Signatures::None => None,
+        _ => Some(signatures::trusted(view).await?),
+    };
+    let (ranks, keys) = (&peers, keys.as_deref());
+    // Each peer's average; none where its signature is refused.
     let fetched = move |turn: usize| async move {
-        let store = store_of(exchange, ranks[(first + turn) % number])?;
-        Vector::decode(&expect(&store, &shared_key(settings, round)).await?)
+        let peer = ranks[(first + turn) % number];
+        let store = store_of(&view.exchange, peer)?;
+        let average = expect(&store, &shared_key(settings, round)).await?;
+        let is_refused = match keys {
+            Some(keys) => !signatures::is_signed(view, settings, keys, peer, &average).await?,
+            None => false,
+        };
+        (!is_refused).then(|| Vector::decode(&average)).transpose()
     };
     let mut averages = in_turn(settings.transfers_at_once, number, fetched).await?;
     // Back in rank order, in which they are added.
     averages.rotate_right(first);
+    let (peers, averages) = signatures::admitted(world, settings, peers, averages)?;
     if settings.is_robust() {
         return aggregate_robustly(world, settings, &peers, averages).await;
     }

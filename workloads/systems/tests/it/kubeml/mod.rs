@@ -1,6 +1,7 @@
 //! KubeML against its closed form, averaging of weights, and plain SGD.
 
 mod lost;
+mod messages;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,0 +1,271 @@
+//! The GPUs of a trial: which worker computes on which, how functions share one, and how
+//! busy each was.
+//!
+//! A step keeps a GPU busy for the time of its samples; for the rest, its fixed time, the
+//! host prepares and launches. Alone, a function leaves the GPU idle for that time; on a
+//! shared GPU, others compute in it. With n functions whose steps keep a GPU busy for a
+//! share u of their time, the throughput of the GPU is min(n, 1/u) times that of one.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use epochcost_systems::{GpuUsage, Record};
+
+use crate::engine::{Engine, locked};
+use crate::limits::{Infeasible, Limit};
+use crate::profile::{GpuModel, Profile};
+use crate::resource::Resource;
+
+/// Samples per second of a GPU's use, as NVML's on real ones.
+const SAMPLES_PER_S: f64 = 5.0;
+
+/// The GPUs of a trial.
+pub(crate) struct Gpus {
+    engine: Engine,
+    model: Option<GpuModel<f64>>,
+    workers: usize,
+    has_limits: bool,
+    devices: Mutex<BTreeMap<usize, Device>>,
+}
+
+/// One GPU.
+struct Device {
+    /// Its time, which the functions on it share.
+    time: Resource,
+    /// Seconds in which it computed.
+    busy_s: f64,
+    began: u64,
+    ended: u64,
+    /// Memory of each worker on it, MB.
+    memory_mb: BTreeMap<usize, f64>,
+}
+
+/// A computation of a step, or an evaluation.
+#[derive(Clone, Copy)]
+pub(crate) struct Work {
+    /// The worker.
+    pub(crate) rank: usize,
+    /// Whether it is a function's, which may share its GPU.
+    pub(crate) shares: bool,
+    /// Seconds that it takes alone.
+    pub(crate) seconds: f64,
+    /// Seconds of these in which the GPU computes.
+    pub(crate) busy_s: f64,
+    /// Memory of the model and the samples, MB.
+    pub(crate) memory_mb: f64,
+}
+
+impl Gpus {
+    pub(crate) fn new(
+        engine: &Engine,
+        profile: &Profile<f64>,
+        workers: usize,
+        has_limits: bool,
+    ) -> Self {
+        Self {
+            engine: engine.clone(),
+            model: profile.function.gpu.clone(),
+            workers,
+            has_limits,
+            devices: Mutex::default(),
+        }
+    }
+
+    /// Returns the number of functions per GPU.
+    fn sharing(&self, work: &Work) -> usize {
+        let model = self.model.as_ref().filter(|_| work.shares);
+        model.map_or(1, |model| model.functions.round().max(1.0) as usize)
+    }
+
+    /// Returns the GPU of a worker: as in KubeML, its rank modulo their number.
+    fn number(&self, work: &Work) -> usize {
+        work.rank % self.workers.div_ceil(self.sharing(work)).max(1)
+    }
+
+    /// Changes the GPU of `work`, which begins to exist with its first.
+    fn with<R>(&self, work: &Work, change: impl FnOnce(&mut Device) -> R) -> R {
+        let mut devices = locked(&self.devices);
+        let device = devices.entry(self.number(work)).or_insert_with(|| Device {
+            time: Resource::new(&self.engine, 1.0),
+            busy_s: 0.0,
+            began: self.engine.now(),
+            ended: 0,
+            memory_mb: BTreeMap::new(),
+        });
+        change(device)
+    }
+
+    /// Computes, at the speed that the other functions on the GPU leave.
+    pub(crate) async fn compute(&self, work: &Work) {
+        let time = self.with(work, |device| device.time.clone());
+        let is_shared = self.sharing(work) > 1 && work.busy_s > 0.0;
+        if is_shared && work.seconds > 0.0 {
+            let most = work.busy_s / work.seconds;
+            time.consume(work.busy_s, most).await;
+        } else {
+            self.engine.seconds(work.seconds).await;
+        }
+        self.note(work);
+    }
+
+    /// Counts a computation that ended now.
+    pub(crate) fn note(&self, work: &Work) {
+        let now = self.engine.now();
+        let context_mb = self.model.as_ref().map_or(0.0, |model| model.context_mb);
+        self.with(work, |device| {
+            let began = now.saturating_sub((work.seconds * 1e9) as u64);
+            device.began = device.began.min(began);
+            device.ended = now;
+            device.busy_s += work.busy_s;
+            let memory_mb = device.memory_mb.entry(work.rank).or_default();
+            *memory_mb = memory_mb.max(work.memory_mb + context_mb);
+        });
+    }
+
+    /// Returns the GPU whose memory does not hold the models of its functions, if any.
+    pub(crate) fn exceeded(&self) -> Option<Infeasible> {
+        let limit_mb = self.model.as_ref().filter(|_| self.has_limits)?.memory_mb;
+        let devices = locked(&self.devices);
+        devices.iter().find_map(|(number, device)| {
+            let functions = device.memory_mb.len();
+            let needed_mb = device.memory_mb();
+            let is_over = functions > 1 && needed_mb > limit_mb;
+            is_over.then(|| Infeasible {
+                limit: Limit::Memory,
+                reason: format!(
+                    "{functions} functions on GPU {number} need {needed_mb:.0} MB of {limit_mb:.0} MB"
+                ),
+            })
+        })
+    }
+
+    /// Returns how each GPU was used, from its first computation to its last.
+    pub(crate) fn usage(&self) -> Vec<Record> {
+        let devices = locked(&self.devices);
+        let usage = devices.iter().map(|(number, device)| {
+            let seconds = device.ended.saturating_sub(device.began) as f64 * 1e-9;
+            let share = if seconds > 0.0 {
+                (device.busy_s / seconds).min(1.0)
+            } else {
+                0.0
+            };
+            Record::Gpu(GpuUsage {
+                rank: *number,
+                name: "modelled".to_owned(),
+                memory_mb: None,
+                device_memory_mb: device.memory_mb(),
+                utilisation: share,
+                samples: (seconds * SAMPLES_PER_S).ceil() as usize,
+            })
+        });
+        usage.collect()
+    }
+}
+
+impl Device {
+    fn memory_mb(&self) -> f64 {
+        self.memory_mb.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures_util::future::join_all;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gpus(engine: &Engine, workers: usize, functions: f64, memory_mb: f64) -> Gpus {
+        Gpus {
+            engine: engine.clone(),
+            model: Some(GpuModel {
+                functions,
+                memory_mb,
+                context_mb: 10.0,
+            }),
+            workers,
+            has_limits: true,
+            devices: Mutex::default(),
+        }
+    }
+
+    fn work(rank: usize, seconds: f64, busy_s: f64) -> Work {
+        Work {
+            rank,
+            shares: true,
+            seconds,
+            busy_s,
+            memory_mb: 90.0,
+        }
+    }
+
+    /// Seconds until all workers have computed so many steps, and the use of each GPU.
+    fn run(
+        workers: usize,
+        functions: f64,
+        steps: usize,
+        seconds: f64,
+        busy_s: f64,
+    ) -> (f64, Vec<f64>) {
+        let engine = Engine::default();
+        let gpus = gpus(&engine, workers, functions, 1e9);
+        let all = join_all((0..workers).map(|rank| {
+            let gpus = &gpus;
+            async move {
+                for _ in 0..steps {
+                    gpus.compute(&work(rank, seconds, busy_s)).await;
+                }
+            }
+        }));
+        engine.run(all).unwrap();
+        let share = |record: &Record| match record {
+            Record::Gpu(usage) => usage.utilisation,
+            _ => f64::NAN,
+        };
+        (
+            engine.now() as f64 * 1e-9,
+            gpus.usage().iter().map(share).collect(),
+        )
+    }
+
+    proptest! {
+        /// With n functions per GPU a step takes max(t, n·busy), and the GPU computes for
+        /// n·busy of it.
+        #[test]
+        fn throughput_and_use_follow_the_stated_curve(
+            functions in 1usize..9, gpus in 1usize..4, steps in 1usize..5,
+            busy in 0.01f64..1.0, seconds in 0.01f64..2.0,
+        ) {
+            let busy_s = busy * seconds;
+            let (took, used) = run(functions * gpus, functions as f64, steps, seconds, busy_s);
+            let step_s = seconds.max(functions as f64 * busy_s);
+            let expected = steps as f64 * step_s;
+            prop_assert!((took - expected).abs() < 1e-6 * expected.max(1.0), "{} for {}", took, expected);
+            prop_assert_eq!(used.len(), gpus);
+            for used in used {
+                let expected = functions as f64 * busy_s / step_s;
+                prop_assert!((used - expected).abs() < 1e-4, "{} for {}", used, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_gpu_of_ones_own_takes_the_time_of_the_profile() {
+        let (took, used) = run(4, 1.0, 3, 0.5, 0.1);
+        assert!((took - 1.5).abs() < 1e-9);
+        assert_eq!(used.len(), 4);
+        assert!(used.iter().all(|share| (share - 0.2).abs() < 1e-9));
+    }
+
+    #[test]
+    fn functions_that_do_not_fit_together_are_infeasible() {
+        let engine = Engine::default();
+        for (functions, fits) in [(4.0, true), (5.0, false)] {
+            // 100 MB each of 400 MB.
+            let gpus = gpus(&engine, 5, functions, 400.0);
+            (0..5).for_each(|rank| gpus.note(&work(rank, 0.1, 0.1)));
+            assert_eq!(gpus.exceeded().is_none(), fits, "{functions}");
+        }
+    }
+}

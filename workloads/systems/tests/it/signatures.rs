@@ -1,0 +1,218 @@
+//! SPIRT's signatures: a peer with a wrong key is refused by every other, what they cost has
+//! a closed form, and no result holds a secret.
+
+use epochcost_channels::Traffic;
+use epochcost_systems::testing::{self, SIZES, Trial};
+use epochcost_systems::{
+    Attack, AttackKind, Attackers, Fidelity, Job, QueueService, Record, Vector, find,
+};
+use serde_json::{Map, Value, json};
+
+fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
+    let mut settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
+    settings.insert("poll_interval_ms".into(), json!(1));
+    settings.insert("settle_ms".into(), json!(0));
+    settings.insert("sync_queue".into(), json!("per_epoch"));
+    settings.insert("barrier".into(), json!("at_least"));
+    testing::job("spirt", fidelity, workers, &settings).unwrap()
+}
+
+fn with_wrong_key(mut job: Job, rank: usize, from_epoch: usize) -> Job {
+    job.attack = Some(Attack {
+        kind: AttackKind::WrongKey,
+        workers: Attackers::Ranks(vec![rank]),
+        from_epoch,
+        strength: None,
+    });
+    job
+}
+
+fn warnings(trial: &Trial) -> Vec<String> {
+    let warning = |record: &Record| match record {
+        Record::Warning { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    trial.records.iter().filter_map(warning).collect()
+}
+
+/// The parameters of every peer.
+async fn models(trial: &Trial, workers: usize) -> Vec<Vec<f32>> {
+    let mut models = Vec::new();
+    for peer in 0..workers {
+        let store = trial.channels.tensors.of(peer).unwrap();
+        let found = store.get("params").await.unwrap().unwrap();
+        models.push(Vector::decode(&found).unwrap().real().unwrap().to_vec());
+    }
+    models
+}
+
+fn state(trial: &Trial) -> Traffic {
+    let mut total = Traffic::default();
+    for step in trial.steps() {
+        total += step.traffic.state.total();
+    }
+    total.untimed()
+}
+
+#[tokio::test]
+async fn signed_averages_train_the_same_model_with_the_same_exchange() {
+    for averaging in ["in_store", "fetch"] {
+        for workers in [1, 3] {
+            let of = |signatures| json!({"averaging": averaging, "signatures": signatures});
+            let plain = testing::run(&job(Fidelity::Paper, workers, of("none")));
+            let plain = plain.await.unwrap();
+            let job = job(Fidelity::Paper, workers, of("end"));
+            let bound = find("spirt").unwrap().bind(&job).unwrap();
+            let signed = testing::run(&job).await.unwrap();
+            let models = [
+                models(&plain, workers).await,
+                models(&signed, workers).await,
+            ];
+            assert_eq!(models[0], models[1]);
+            assert_eq!(plain.exchange(), signed.exchange());
+            assert_eq!(signed.exchange(), bound.traffic(SIZES).unwrap());
+            assert!(warnings(&signed).is_empty());
+        }
+    }
+}
+
+/// Per trial, W peers store a secret and a public key, and fetch and store W public ones. Per
+/// round each fetches its average and its secret and stores a signature, then fetches the
+/// trusted keys and W signatures.
+#[tokio::test]
+async fn what_signatures_cost_has_a_closed_form() {
+    for workers in [1, 2, 4] {
+        for rounds in [1, 3] {
+            let settings = |signatures| json!({"signatures": signatures, "rounds_per_epoch": rounds, "batch_norm": "fresh"});
+            let plain = job(Fidelity::Paper, workers, settings("none"));
+            assert_eq!(
+                state(&testing::run(&plain).await.unwrap()),
+                Traffic::default()
+            );
+            let signed = job(Fidelity::Paper, workers, settings("leave_out"));
+            let found = state(&testing::run(&signed).await.unwrap());
+            let (w, p) = (workers as u64, SIZES.gradient_bytes());
+            let all = w * (signed.epochs * rounds) as u64;
+            assert_eq!(found.puts, 3 * w + all);
+            assert_eq!(found.gets, w * w + all * (3 + w));
+            assert_eq!(found.bytes_up, w * (64 + 32 * w) + all * 64);
+            assert_eq!(
+                found.bytes_down,
+                w * w * 32 + all * (p + 32 + 32 * w + 64 * w)
+            );
+        }
+    }
+}
+
+/// The others go on with the mean of those that are signed: the model is that of a rule
+/// that leaves the peer out, and replicas stay identical.
+#[tokio::test]
+async fn a_peer_with_a_wrong_key_is_refused_by_every_other_and_training_goes_on() {
+    let workers = 4;
+    for averaging in ["in_store", "on_arrival"] {
+        for from_epoch in [0, 1] {
+            let settings = json!({"signatures": "leave_out", "averaging": averaging});
+            let honest = job(Fidelity::Paper, workers, settings);
+            let whole = models(&testing::run(&honest).await.unwrap(), workers).await;
+            let trial = with_wrong_key(honest.clone(), 2, from_epoch);
+            let trial = testing::run(&trial).await.unwrap();
+            let found = models(&trial, workers).await;
+            assert!(
+                found.windows(2).all(|pair| pair[0] == pair[1]),
+                "replicas differ"
+            );
+            assert_ne!(found, whole);
+            let warnings = warnings(&trial);
+            assert_eq!(warnings.len(), honest.epochs - from_epoch, "{warnings:?}");
+            assert!(
+                warnings
+                    .iter()
+                    .all(|text| text.contains("peers 2 are not signed"))
+            );
+        }
+    }
+}
+
+/// A rule that survives one faulty average takes the refused one for it.
+#[tokio::test]
+async fn a_refused_average_is_one_that_a_robust_rule_survives() {
+    let settings = json!({"signatures": "leave_out", "robust": "krum", "f": 1});
+    let signed = with_wrong_key(job(Fidelity::Paper, 5, settings), 4, 0);
+    let found = models(&testing::run(&signed).await.unwrap(), 5).await;
+    assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+#[tokio::test]
+async fn a_refused_average_ends_the_trial_where_the_setting_says_so() {
+    let signed = job(Fidelity::Paper, 3, json!({"signatures": "end"}));
+    let error = testing::run(&with_wrong_key(signed, 1, 1))
+        .await
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("the average of peers 1"), "{error}");
+    assert!(error.contains("epoch 1, round 1"), "{error}");
+    assert!(error.contains("signatures: leave_out"), "{error}");
+}
+
+/// Two trials of one seed have different keys, and what is recorded holds none of them.
+#[tokio::test]
+async fn no_record_holds_a_secret() {
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let signed = job(Fidelity::Paper, 2, json!({"signatures": "leave_out"}));
+        let signed = with_wrong_key(signed, 1, 0);
+        let trial = testing::run(&signed).await.unwrap();
+        let recorded = serde_json::to_string(&trial.records).unwrap();
+        let recorded = recorded + &serde_json::to_string(&signed).unwrap();
+        for peer in 0..2 {
+            let store = trial.channels.tensors.of(peer).unwrap();
+            let secret = store.get("private_key").await.unwrap().unwrap();
+            let secret = secret.bytes().unwrap().to_vec();
+            assert_eq!(secret.len(), 32);
+            let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+            let list = serde_json::to_string(&secret).unwrap();
+            let list = list.trim_matches(['[', ']']).to_owned();
+            // A part of the secret is a leak, too.
+            assert!(!recorded.to_lowercase().contains(&hex[..16]));
+            assert!(!recorded.contains(&list));
+            assert!(!recorded.contains(&format!("{:?}", &secret[..8])));
+            assert!(!seen.contains(&secret), "a key came twice");
+            seen.push(secret);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_key_needs_signatures() {
+    let plain = with_wrong_key(job(Fidelity::Paper, 2, json!({})), 1, 0);
+    let error = find("spirt").unwrap().bind(&plain).map(drop).unwrap_err();
+    assert!(error.to_string().contains("signatures"), "{error}");
+    let mut other = testing::job("allreduce", Fidelity::Paper, 2, &Map::new()).unwrap();
+    other.attack = plain.attack;
+    let error = find("allreduce")
+        .unwrap()
+        .bind(&other)
+        .map(drop)
+        .unwrap_err();
+    assert!(error.to_string().contains("nothing is signed"), "{error}");
+}
+
+#[test]
+fn the_barrier_is_billed_as_the_setting_says() {
+    for (fidelity, settings, expected) in [
+        (Fidelity::Paper, json!({}), QueueService::RabbitMq),
+        (Fidelity::Code, json!({}), QueueService::Sqs),
+        (Fidelity::Tuned, json!({}), QueueService::Sqs),
+        (Fidelity::Paper, json!({"broker": "sqs"}), QueueService::Sqs),
+    ] {
+        let job = job(fidelity, 2, settings);
+        let bound = find("spirt").unwrap().bind(&job).unwrap();
+        assert_eq!(bound.queue_service(), expected);
+    }
+    // Plans of earlier versions do not name it: SQS was billed.
+    let mut job = job(Fidelity::Paper, 2, json!({}));
+    job.settings.as_object_mut().unwrap().remove("broker");
+    let bound = find("spirt").unwrap().bind(&job).unwrap();
+    assert_eq!(bound.queue_service(), QueueService::Sqs);
+}
