@@ -83,7 +83,7 @@ pub(super) fn boundary(
     // Of the probes that met something, that of the fewest workers came last.
     let mut met = None;
     let feasible_up_to = largest(affordable, |workers| {
-        let obstacle = match probe(&at(workers), false)? {
+        let obstacle = match probe(&at(workers))? {
             Outcome::Feasible(_) => return Ok(true),
             Outcome::Infeasible(infeasible) => Obstacle::Infeasible(infeasible),
             Outcome::Failed(reason) => Obstacle::Failed(reason),

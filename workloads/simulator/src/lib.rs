@@ -21,6 +21,7 @@ mod limits;
 mod model;
 mod network;
 mod notify;
+mod population;
 mod probe;
 pub mod profile;
 mod recorded;

@@ -6,7 +6,7 @@ use epochcost_channels::{ListPage, ObjectStore, Payload, Result};
 
 use crate::network::{Direction, Peer};
 use crate::services::Objects;
-use crate::station::Station;
+use crate::station::{Server, Station};
 
 /// The object store, reached from one station.
 pub(super) struct SimObjects {
@@ -24,6 +24,10 @@ impl SimObjects {
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
         let Objects { model, server, .. } = &*self.objects;
+        let server = Server {
+            bandwidth: server,
+            users: self.station.alike(),
+        };
         self.station
             .transfer(&model.service, server, bytes, direction)
             .await;
@@ -45,7 +49,11 @@ impl ObjectStore for SimObjects {
         services.check_size("object store", body.len(), limit)?;
         self.request(Direction::Write).await;
         self.transfer(body.len(), Direction::Write).await;
-        self.objects.put(bucket, key, body).await
+        let population = &services.population;
+        for key in population.objects(self.station.rank(), key) {
+            self.objects.put(bucket, &key, body.clone()).await?;
+        }
+        Ok(())
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
@@ -72,6 +80,14 @@ impl ObjectStore for SimObjects {
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
         self.request(Direction::Write).await;
-        self.objects.store.delete(bucket, keys).await
+        let population = &self.station.services.population;
+        let deleted = population.deleted(self.station.rank(), keys);
+        if deleted.len() <= keys.len() {
+            return self.objects.store.delete(bucket, keys).await;
+        }
+        for keys in deleted.chunks(keys.len().max(1)) {
+            self.objects.store.delete(bucket, keys).await?;
+        }
+        Ok(())
     }
 }

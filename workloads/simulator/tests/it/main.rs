@@ -1,6 +1,7 @@
 //! Tests of the simulator: closed forms, published communication times, functions and profiles, in one binary.
 #![allow(clippy::unwrap_used)]
 
+mod alike;
 mod closed_forms;
 mod communication;
 mod convoys;

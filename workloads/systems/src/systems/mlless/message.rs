@@ -11,6 +11,9 @@ const REPORT: u8 = b'I';
 const BARRIER: u8 = b'C';
 const MODEL: u8 = b'R';
 
+/// First byte of the sender's rank in U, I and R.
+pub(super) const RANK_AT: usize = 1;
+
 /// Bytes of the message that lets workers start.
 pub const START_BYTES: u64 = 1;
 /// Bytes of U, and of the message that announces a final model.
