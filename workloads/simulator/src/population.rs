@@ -293,6 +293,26 @@ impl Population {
     }
 }
 
+/// Returns the number of workers of a simulation of sizes whose code runs, where those above
+/// `classes_above` that are alike are represented.
+///
+/// # Errors
+/// [`SimulationError`] when the job is none of a known system.
+pub fn simulated_workers(
+    simulation: &Simulation,
+    classes_above: usize,
+) -> Result<usize, SimulationError> {
+    let options = Options {
+        classes_above: Some(classes_above),
+        ..Options::default()
+    };
+    match Population::of(simulation, &options) {
+        Ok(population) if !population.is_everyone() => Ok(population.simulated.len()),
+        Ok(_) | Err(SimulationError::TooMany { .. }) => Ok(simulation.job.workers),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns why workers that are alike by their system's rules are not in this simulation.
 fn unlike(simulation: &Simulation, options: &Options) -> Option<&'static str> {
     let job = &simulation.job;

@@ -67,6 +67,7 @@ impl Profile<f64> {
             host: None,
             interpreted: None,
             client: Client::Compiled,
+            levels: None,
             draws: None,
             function_price: None,
             function_device: FunctionDevice::Cpu,

@@ -87,6 +87,17 @@ parts! {
         number host_core_s_per_byte: T,
     }
 
+    /// Differences between runs that the ranges of constants do not hold, as standard deviations
+    /// of logarithms.
+    struct LevelModel {
+        /// Times of requests, and of starts: one level each per run.
+        number time: T,
+        /// Bandwidths: one level per run.
+        number bandwidth: T,
+        /// Widths of spreads: one level for each per run.
+        number spread: T,
+    }
+
     /// The object store.
     struct ObjectStoreModel {
         /// Requests and transfers.
