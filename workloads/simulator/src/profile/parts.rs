@@ -104,6 +104,12 @@ parts! {
         service service: ServiceModel<T>,
         /// Largest object of one PUT, bytes.
         number object_bytes_limit: T,
+        /// Reads per second of one bucket, listings included; none: no limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional reads_per_s: Option<T>,
+        /// Writes per second of one bucket, deletes included; none: no limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional writes_per_s: Option<T>,
     }
 
     /// The tensor store, one server per peer.

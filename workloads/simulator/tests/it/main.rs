@@ -7,6 +7,7 @@ mod communication;
 mod convoys;
 mod functions;
 mod profiles;
+mod properties;
 mod refinements;
 mod support;
 mod timed_again;
