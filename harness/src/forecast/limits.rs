@@ -159,7 +159,8 @@ fn requests(simulation: &Simulation) -> Result<u64, Error> {
     let bound = system.bind(&simulation.job);
     let traffic = bound.and_then(|bound| bound.traffic(simulation.sizes));
     let traffic = traffic.map_err(|error| unusable(error.into()))?;
-    let all = traffic.puts + traffic.gets + traffic.messages + traffic.deliveries + traffic.in_store;
+    let all =
+        traffic.puts + traffic.gets + traffic.messages + traffic.deliveries + traffic.in_store;
     let workers = simulation.job.workers.max(1) as u64;
     let simulated = simulated_workers(simulation, CLASSES_ABOVE).map_err(unusable)? as u64;
     Ok((u128::from(all) * u128::from(simulated) / u128::from(workers)) as u64)

@@ -341,14 +341,13 @@ fn functions_at_once(job: &Job) -> usize {
         return 0;
     };
     let deployment = system.deployment();
-    let is_function =
-        |name: &str| deployment.host_of(name) == epochcost_systems::Host::Function;
+    let is_function = |name: &str| deployment.host_of(name) == epochcost_systems::Host::Function;
     let launched = match bound.launch() {
         Launch::Workers(workers) => workers.iter().filter(|(name, _)| is_function(name)).count(),
         Launch::Workflow { .. } => job.workers,
     };
     let batches = job.batches_per_worker.div_ceil(bound.rounds().max(1));
-    let fanned_out = bound.states().iter().map(|state| match state {
+    let fanned_out = bound.states().into_iter().map(|state| match state {
         State::Task { .. } => job.workers,
         State::Batches { .. } => job.workers * batches,
     });
@@ -386,7 +385,11 @@ mod tests {
                 assert!(all.members(one).contains(&rank));
                 let length = |rank| rank % workers < parameters % workers;
                 for ahead in 0..3 {
-                    assert_eq!(length(rank + ahead), length(one + ahead), "{rank} of {workers}");
+                    assert_eq!(
+                        length(rank + ahead),
+                        length(one + ahead),
+                        "{rank} of {workers}"
+                    );
                 }
             }
         }
@@ -416,13 +419,20 @@ mod tests {
             for reader in &simulated {
                 for other in (0..workers).filter(|other| other != reader) {
                     let key = format!("{reader}_{other}");
-                    assert_eq!(objects.iter().filter(|one| **one == key).count(), 1, "{key}");
+                    assert_eq!(
+                        objects.iter().filter(|one| **one == key).count(),
+                        1,
+                        "{key}"
+                    );
                     let queue = format!("t_q{reader}");
                     let got = |one: &&(String, usize)| one.0 == queue && one.1 == other;
                     assert_eq!(messages.iter().filter(got).count(), 1, "{queue} {other}");
                 }
                 let before = (reader + workers - 1) % workers;
-                assert_eq!(ways.iter().filter(|way| **way == (before, *reader)).count(), 1);
+                assert_eq!(
+                    ways.iter().filter(|way| **way == (before, *reader)).count(),
+                    1
+                );
             }
         }
     }

@@ -15,11 +15,11 @@ use crate::draws::Draws;
 use crate::engine::{Engine, Handle, locked};
 use crate::functions::Starts;
 use crate::network::{Direction, Network};
+use crate::population::Population;
 use crate::profile::{Client, Profile, ServiceModel};
 use crate::resource::Resource;
 use crate::services::Services;
-use crate::population::Population;
-use crate::station::{Chance, Station, StationSpec, Work};
+use crate::station::{Chance, Server, Station, StationSpec, Work};
 
 const BUCKET: &str = "probe";
 
@@ -228,8 +228,13 @@ impl Timing {
         };
         let began = self.now_s();
         let each = self.probe.bytes / self.probe.streams as u64;
-        let streams =
-            (0..self.probe.streams).map(|_| station.transfer(&service, &server, each, direction));
+        let streams = (0..self.probe.streams).map(|_| {
+            let server = Server {
+                bandwidth: &server,
+                users: 1,
+            };
+            station.transfer(&service, server, each, direction)
+        });
         join_all(streams).await;
         self.note(self.now_s() - began);
     }

@@ -26,9 +26,7 @@ pub(super) fn of(simulated: Simulated) -> TrialOutcome {
 }
 
 /// Returns the invocations for which one stands, by rank: the ranks up to its own.
-fn each_invocation(
-    call: epochcost_simulator::Invocation,
-) -> impl Iterator<Item = Invocation> {
+fn each_invocation(call: epochcost_simulator::Invocation) -> impl Iterator<Item = Invocation> {
     let (last, alike) = (call.task.rank, call.alike);
     let one = invocation(call);
     (0..alike).map(move |others| match alike - 1 - others {

@@ -152,7 +152,10 @@ impl TensorStore for SimTensors {
         // Every text is about as long as their mean, which is written as text again.
         let bytes = mean.len() * (count + 1);
         self.tensors
-            .work(self.users(), bytes as f64 / self.tensors.model.json_bytes_per_s)
+            .work(
+                self.users(),
+                bytes as f64 / self.tensors.model.json_bytes_per_s,
+            )
             .await;
         self.transfer(mean.len(), Direction::Read).await;
         Ok(mean)

@@ -4,8 +4,8 @@ use epochcost_kernels::hash;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    FunctionModel, HostModel, InstanceModel, InterpretedModel, LevelModel, ObjectStoreModel, QueueModel,
-    TensorStoreModel, WorkflowModel,
+    FunctionModel, HostModel, InstanceModel, InterpretedModel, LevelModel, ObjectStoreModel,
+    QueueModel, TensorStoreModel, WorkflowModel,
 };
 use super::{Constant, Spread, levels};
 
@@ -38,7 +38,7 @@ pub struct Profile<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interpreted: Option<InterpretedModel<T>>,
     /// Differences between runs, which draws of the ranges add; none if the ranges hold them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<LevelModel<T>>,
     /// The client that functions use, set by an experiment or a row.
     #[serde(default, skip_serializing_if = "Client::is_default")]

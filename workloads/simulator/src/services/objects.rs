@@ -50,9 +50,7 @@ impl Objects {
         let now = self.engine.now();
         let turn = {
             let mut admitted = locked(&self.admitted);
-            let until = admitted
-                .entry((bucket.to_owned(), direction))
-                .or_default();
+            let until = admitted.entry((bucket.to_owned(), direction)).or_default();
             *until = (*until).max(now) + nanoseconds(requests as f64 / per_s);
             until.saturating_sub(BURST)
         };

@@ -13,8 +13,8 @@ use epochcost_systems::{ArithmeticMeter, Clock, Pause, PollTarget, SkippedPolls}
 use futures_util::future::{Either, select};
 
 pub(crate) use self::chance::Chance;
-pub(crate) use self::transfer::Server;
 use self::chance::Jitter;
+pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
 use crate::engine::{Engine, nanoseconds};
 use crate::network::{Direction, Network, Peer};

@@ -177,16 +177,27 @@ fn systems_of_quadratic_traffic_state_their_symmetry() {
 #[test]
 fn workers_that_are_not_alike_are_refused_above_a_bound() {
     let profile = Profile::ideal();
-    let listing = of(&("scatterreduce", Fidelity::Paper, json!({})), 5_000, &profile);
+    let listing = of(
+        &("scatterreduce", Fidelity::Paper, json!({})),
+        5_000,
+        &profile,
+    );
     let options = || Options {
         classes_above: Some(256),
         ..Options::default()
     };
     let refused = simulate(&listing, options()).unwrap_err();
-    assert!(matches!(refused, SimulationError::TooMany { .. }), "{refused}");
+    assert!(
+        matches!(refused, SimulationError::TooMany { .. }),
+        "{refused}"
+    );
     assert!(refused.to_string().contains("finds_by: name"), "{refused}");
     let by_name = json!({"finds_by": "name"});
-    let named = of(&("scatterreduce", Fidelity::Paper, by_name), 5_000, &profile);
+    let named = of(
+        &("scatterreduce", Fidelity::Paper, by_name),
+        5_000,
+        &profile,
+    );
     let traffic = simulate(&named, options()).unwrap().totals.traffic;
     let bound = find("scatterreduce").unwrap().bind(&named.job);
     let stated = bound.unwrap().traffic(named.sizes).unwrap();

@@ -165,7 +165,12 @@ fn a_bucket_admits_so_many_requests_per_second() {
     profile.object_store.writes_per_s = Some(10.0);
     let seconds = |workers: usize| {
         // Every worker of the GPU baseline puts once per step, at the same instant.
-        let simulation = simulation(job("gpu_baseline", workers, 1, json!({})), 1000, &profile, 1.0);
+        let simulation = simulation(
+            job("gpu_baseline", workers, 1, json!({})),
+            1000,
+            &profile,
+            1.0,
+        );
         outcome(&simulation, false).wall_s
     };
     assert!((seconds(10) - 1.0).abs() < 0.11, "{}", seconds(10));

@@ -53,7 +53,13 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 #[test]
 fn double_bandwidth_halves_transfers_within_one_poll() {
     let (workers, parameters) = (8, 2_000_000);
-    for system in ["allreduce", "scatterreduce", "gpu_baseline", "lambdaml_async", "mlless"] {
+    for system in [
+        "allreduce",
+        "scatterreduce",
+        "gpu_baseline",
+        "lambdaml_async",
+        "mlless",
+    ] {
         let synchronise_s = |bytes_per_s: f64| {
             let mut profile = Profile::ideal();
             profile.object_store.service.stream_bytes_per_s = bytes_per_s;
@@ -98,7 +104,10 @@ fn assert_sane(simulated: &Simulated, name: &str) {
             _ => {}
         }
     }
-    assert!(simulated.wall_s.is_finite() && simulated.wall_s > 0.0, "{name}");
+    assert!(
+        simulated.wall_s.is_finite() && simulated.wall_s > 0.0,
+        "{name}"
+    );
 }
 
 /// Neighbouring sizes differ by little, also where representatives begin, and no size fails.
@@ -118,7 +127,14 @@ fn from_2_to_4096_workers_nothing_fails_or_jumps() {
                     true => json!({"finds_by": "name"}),
                     false => settings(system),
                 };
-                for [workers, next] in [[2, 3], [16, 17], [64, 64], [256, 257], [1000, 1001], [4095, 4096]] {
+                for [workers, next] in [
+                    [2, 3],
+                    [16, 17],
+                    [64, 64],
+                    [256, 257],
+                    [1000, 1001],
+                    [4095, 4096],
+                ] {
                     let name = format!("{system} with {workers} and {next}");
                     let both = [workers, next].map(|workers| {
                         let simulated = of(workers, settings(workers)).unwrap();
@@ -133,7 +149,10 @@ fn from_2_to_4096_workers_nothing_fails_or_jumps() {
                 }
                 if lists {
                     let refused = of(4096, json!({})).map(|simulated| simulated.wall_s);
-                    assert!(matches!(refused, Err(SimulationError::TooMany { .. })), "{system}");
+                    assert!(
+                        matches!(refused, Err(SimulationError::TooMany { .. })),
+                        "{system}"
+                    );
                 }
             });
         }

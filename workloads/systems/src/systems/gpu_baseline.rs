@@ -38,9 +38,9 @@ use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::{
-    Alike, Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
-    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError, Techniques,
-    TrainingSystem, Vector, World,
+    Alike, Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job,
+    Launch, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError,
+    Techniques, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "gpu_baseline";

@@ -38,9 +38,9 @@ use crate::mechanics::polling::Purpose;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::{
-    Alike, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    QueueService, ReduceOnPlateau, Replicas, Result, Sizes, Stage, SystemError, Techniques,
-    TrainingSystem, Vector, World,
+    Alike, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
+    Outcome, QueueService, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError,
+    Techniques, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "ring";

@@ -36,7 +36,8 @@ use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iterati
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::{
     Alike, DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, StoreUse, Symmetry, Techniques, TrainingSystem, Vector, World,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, StoreUse, Symmetry, Techniques,
+    TrainingSystem, Vector, World,
 };
 
 const TMP: &str = "tmp-params";

@@ -68,8 +68,8 @@ pub use self::settings::{
 };
 pub use self::traffic::{Sent, traffic};
 use crate::{
-    Alike, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas, Result,
-    SettingsError, Sizes, StepRecord, Symmetry, SystemError, TrainingSystem, World,
+    Alike, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas,
+    Result, SettingsError, Sizes, StepRecord, Symmetry, SystemError, TrainingSystem, World,
 };
 
 const NAME: &str = "mlless";

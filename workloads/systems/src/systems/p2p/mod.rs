@@ -66,13 +66,13 @@ use crate::contract::data::Shard;
 pub use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::continuation::follow_together;
 use crate::mechanics::monitor::Monitor;
-pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue};
 use crate::mechanics::p2p::{ALIKE, Mailbox, Rules, sgd};
+pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue};
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, Stage, StepRecord, Symmetry, SystemError, Techniques, TrainingSystem,
-    Vector, World,
+    Result, SettingsError, Sizes, Stage, StepRecord, Symmetry, SystemError, Techniques,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "p2p";

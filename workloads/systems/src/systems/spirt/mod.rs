@@ -85,10 +85,9 @@ pub use self::settings::{
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
-    Alike, AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome,
-    QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, StoreUse, Symmetry,
-    SystemError,
-    Techniques, TrainingSystem, World,
+    Alike, AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
+    Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, StoreUse,
+    Symmetry, SystemError, Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
