@@ -3,7 +3,7 @@
 use epochcost_channels::Traffic;
 use epochcost_simulator::profile::{Constant, Profile};
 use epochcost_simulator::{Options, Simulated, Simulation, SimulationError, simulate};
-use epochcost_systems::{Fidelity, Symmetry, find, systems};
+use epochcost_systems::{Fidelity, Symmetry, find, find_model, systems};
 use serde_json::{Map, Value, json};
 
 use crate::support::{job, simulation};
@@ -162,9 +162,14 @@ fn with_draws_counts_are_equal_and_times_within_two_percent() {
 fn systems_of_quadratic_traffic_state_their_symmetry() {
     for system in systems() {
         let requests = |workers: usize| {
-            let job = job(system.name(), workers, 1, json!({}));
+            let mut job = job(system.name(), workers, 1, json!({}));
+            // KubeML's tensors are those of a known model, and its documents have 64 samples.
+            let model = find_model("lenet5").unwrap();
+            job.model = model.name.into();
+            job.data.train_samples = 64 * workers;
+            job.batch_size = 64;
             let bound = system.bind(&job).unwrap();
-            let traffic = bound.traffic(crate::support::sizes(1000)).unwrap();
+            let traffic = bound.traffic(model.sizes).unwrap();
             let is_stated = bound.symmetry() != Symmetry::Everyone;
             (traffic.puts + traffic.gets + traffic.messages, is_stated)
         };
