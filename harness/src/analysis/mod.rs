@@ -51,7 +51,7 @@ pub use columns::Columns;
 pub(crate) use columns::machine_epochs;
 pub use rules::{Circumstances, Fit, Rests, decide};
 pub use trial::{EpochAnalysis, TrialAnalysis};
-pub(crate) use trial::{epochs, total_seconds};
+pub(crate) use trial::total_seconds;
 pub use usage::Usages;
 pub(crate) use work::{epochs_are_alike, samples_per_epoch};
 

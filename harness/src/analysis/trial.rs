@@ -307,7 +307,7 @@ pub(super) fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
 }
 
 /// Returns the epochs of these steps, with their evaluations.
-pub(crate) fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
+fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
     let mut by_epoch: BTreeMap<usize, Vec<&StepRecord>> = BTreeMap::new();
     for step in steps {
         by_epoch.entry(step.epoch).or_default().push(step);

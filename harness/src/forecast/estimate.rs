@@ -1,20 +1,22 @@
 //! One setting in virtual time: its seconds, dollars, traffic and memory.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
 use epochcost_simulator::profile::Profile;
-use epochcost_simulator::{Infeasible, Options, Simulated, Simulation, refused, simulate};
-use epochcost_systems::{
-    ChannelTraffic, Host, PaperAccount, Record, StageSeconds, StepRecord, Waits, find,
+use epochcost_simulator::{
+    Infeasible, Options, Simulated, Simulation, SimulationError, refused, simulate,
 };
+use epochcost_systems::{ChannelTraffic, Host, PaperAccount, StageSeconds, find};
 use serde::Serialize;
 
 use crate::analysis::summary::StageMeans;
-use crate::analysis::{epochs, machine_epochs, pace};
+use crate::analysis::{machine_epochs, pace};
 use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage, queue_service};
 use crate::error::Error;
-use crate::platform::sim::{invocation, package_mb, unusable};
+use crate::metering::Invocation;
+use crate::platform::sim::{CLASSES_ABOVE, invocation, package_mb, unusable};
 use crate::results::ResultsError;
 use crate::rows::Row;
 
@@ -98,18 +100,20 @@ impl Estimate {
 ///
 /// # Errors
 /// When the setting is none of a known system.
-pub(super) fn probe(
-    simulation: &Simulation,
-    keeps_steps: bool,
-) -> Result<Outcome<Simulated>, Error> {
+pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error> {
     if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
         return Ok(Outcome::Infeasible(infeasible));
     }
     let options = Options {
-        keeps_steps,
+        classes_above: Some(CLASSES_ABOVE),
         ..Options::default()
     };
-    let simulated = simulate(simulation, options).map_err(unusable)?;
+    let simulated = match simulate(simulation, options) {
+        Err(error @ SimulationError::TooMany { .. }) => {
+            return Ok(Outcome::Failed(error.to_string()));
+        }
+        simulated => simulated.map_err(unusable)?,
+    };
     Ok(match (&simulated.infeasible, &simulated.failure) {
         (Some(infeasible), _) => Outcome::Infeasible(infeasible.clone()),
         (None, Some(failure)) => Outcome::Failed(failure.clone()),
@@ -127,7 +131,7 @@ pub(super) fn estimate(
     prices: &PriceBook,
 ) -> Result<Outcome<Estimate>, Error> {
     let began = Instant::now();
-    let probed = probe(simulation, true)?;
+    let probed = probe(simulation)?;
     let took = began.elapsed();
     Ok(match probed {
         Outcome::Feasible(simulated) => {
@@ -147,20 +151,18 @@ fn figures(
 ) -> Result<Estimate, ResultsError> {
     let job = &simulation.job;
     let system = find(&job.system);
-    let traffic = simulated.totals.traffic;
-    let steps: Vec<StepRecord> = (simulated.records.into_iter())
-        .filter_map(|record| match record {
-            Record::Step(step) => Some(*step),
-            _ => None,
+    let totals = simulated.totals;
+    let traffic = totals.traffic;
+    let calls: Vec<(Invocation, u64)> = (simulated.invocations.into_iter())
+        .map(|call| {
+            let alike = call.alike;
+            (invocation(call), alike)
         })
         .collect();
-    let mut waits = Waits::default();
-    for step in &steps {
-        waits += step.waits.unwrap_or_default();
-    }
-    let calls: Vec<_> = (simulated.invocations.into_iter())
-        .map(invocation)
-        .collect();
+    let each = calls.iter().flat_map(|(call, alike)| {
+        // What is alike is billed as often, and kept once.
+        std::iter::repeat_n(call, *alike as usize)
+    });
     let usage = Usage {
         paper_account: system.map_or(PaperAccount::Comparison, |system| {
             system.deployment().paper_account
@@ -171,10 +173,10 @@ fn figures(
         }),
         instance_type: &row.instance_type,
         function_price: simulation.profile.function_price.as_deref(),
-        invocations: calls.iter().collect(),
+        invocations: each.collect(),
         transitions: simulated.transitions,
         traffic,
-        waits,
+        waits: totals.waits,
         pace: pace_of(&simulation.profile),
         wall_s: simulated.wall_s,
     };
@@ -184,19 +186,21 @@ fn figures(
     };
     let bills = [cost::paper(&usage, prices)?, cost::full(&usage, prices)?];
     let [cost_paper_usd, cost_full_usd] = [bills[0].total_usd(), bills[1].total_usd()];
-    let epochs = epochs(&steps, &[]);
-    let seconds: f64 = epochs.iter().map(|epoch| epoch.seconds).sum();
+    let epochs = totals.epochs.values();
+    let seconds: f64 = epochs.map(|(first, last)| last - first).sum();
     Ok(Estimate {
-        seconds_per_epoch: seconds / epochs.len().max(1) as f64,
+        seconds_per_epoch: seconds / totals.epochs.len().max(1) as f64,
         seconds: simulated.wall_s,
         stage_seconds: stages(
-            &steps,
+            &totals.seconds,
             &system.map_or_else(Vec::new, |s| s.deployment().coordinators()),
             job,
         ),
-        billed_ms: calls.iter().map(|call| call.billed_ms).sum(),
+        billed_ms: (calls.iter())
+            .map(|(call, alike)| call.billed_ms * alike)
+            .sum(),
         peak_memory_mb: (calls.iter())
-            .filter_map(|call| call.peak_memory_mb)
+            .filter_map(|(call, _)| call.peak_memory_mb)
             .max()
             .unwrap_or(0),
         cost_paper_usd,
@@ -207,7 +211,7 @@ fn figures(
         traffic: traffic.exchange.total(),
         dataset_traffic: traffic.dataset.total(),
         state_traffic: traffic.state.total(),
-        longest_function_s: (calls.iter())
+        longest_function_s: (calls.iter().map(|(call, _)| call))
             .filter(|call| call.host == Host::Function)
             .map(|call| call.duration_ms / 1e3)
             .fold(0.0, f64::max),
@@ -223,11 +227,16 @@ pub(super) fn pace_of(profile: &Profile<f64>) -> Option<Pace> {
 }
 
 /// Seconds per worker and epoch, without those who only wait for workers.
-fn stages(steps: &[StepRecord], coordinators: &[&str], job: &epochcost_systems::Job) -> StageMeans {
+fn stages(
+    by_function: &BTreeMap<String, StageSeconds>,
+    coordinators: &[&str],
+    job: &epochcost_systems::Job,
+) -> StageMeans {
     let mut seconds = StageSeconds::default();
-    let workers = |step: &&StepRecord| !coordinators.contains(&step.function.as_str());
-    for step in steps.iter().filter(workers) {
-        seconds += step.seconds;
+    for (function, of_function) in by_function {
+        if !coordinators.contains(&function.as_str()) {
+            seconds += *of_function;
+        }
     }
     let mean = |seconds: f64| Some(seconds / machine_epochs(job));
     StageMeans {

@@ -1,17 +1,17 @@
 //! The number of workers at which each system meets a limit of the platform.
 
-use epochcost_simulator::{Infeasible, Simulation, refused};
+use epochcost_simulator::{Infeasible, Simulation, refused, simulated_workers};
 use epochcost_systems::find;
 use serde::Serialize;
 
 use super::estimate::{Outcome, has_functions, probe};
 use super::rows::Candidate;
 use crate::error::Error;
-use crate::platform::sim::{package_mb, unusable};
+use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
 
-/// Requests of an exchange, by closed form, above which a size is not
-/// simulated. ScatterReduce sends 3 W² a step, one after another: at 0.1 s each
-/// it meets 15 minutes, or 1,000 functions, before it gets there.
+/// Requests of the workers that are simulated, by closed form, above which a size is not
+/// tried: some ten seconds. The search of a row tries at most twice as many sizes as
+/// there are powers of two up to its bound.
 const MOST_REQUESTS: u64 = 6_000_000;
 
 /// How far a row's system scales.
@@ -83,7 +83,7 @@ pub(super) fn boundary(
     // Of the probes that met something, that of the fewest workers came last.
     let mut met = None;
     let feasible_up_to = largest(affordable, |workers| {
-        let obstacle = match probe(&at(workers), false)? {
+        let obstacle = match probe(&at(workers))? {
             Outcome::Feasible(_) => return Ok(true),
             Outcome::Infeasible(infeasible) => Obstacle::Infeasible(infeasible),
             Outcome::Failed(reason) => Obstacle::Failed(reason),
@@ -150,7 +150,8 @@ fn resized(candidate: &Candidate, train_samples: usize, workers: usize) -> Simul
     simulation
 }
 
-/// Reads, writes and messages of the exchange, by the system's closed form.
+/// Reads, writes and messages of the exchange that are simulated: the system's closed form, and
+/// of workers that are alike those of their representatives.
 fn requests(simulation: &Simulation) -> Result<u64, Error> {
     let Some(system) = find(&simulation.job.system) else {
         return Ok(0);
@@ -158,7 +159,11 @@ fn requests(simulation: &Simulation) -> Result<u64, Error> {
     let bound = system.bind(&simulation.job);
     let traffic = bound.and_then(|bound| bound.traffic(simulation.sizes));
     let traffic = traffic.map_err(|error| unusable(error.into()))?;
-    Ok(traffic.puts + traffic.gets + traffic.messages + traffic.deliveries + traffic.in_store)
+    let all =
+        traffic.puts + traffic.gets + traffic.messages + traffic.deliveries + traffic.in_store;
+    let workers = simulation.job.workers.max(1) as u64;
+    let simulated = simulated_workers(simulation, CLASSES_ABOVE).map_err(unusable)? as u64;
+    Ok((u128::from(all) * u128::from(simulated) / u128::from(workers)) as u64)
 }
 
 #[cfg(test)]

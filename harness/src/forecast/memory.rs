@@ -33,7 +33,7 @@ pub(super) fn smallest(
     let largest = simulation.profile.function.memory_mb_limit as u32;
     let peak_mb = match known_peak_mb {
         Some(peak_mb) => peak_mb,
-        None => match probe(&sized(simulation, largest), false)? {
+        None => match probe(&sized(simulation, largest))? {
             Outcome::Feasible(simulated) => {
                 let peaks = simulated.invocations.iter().map(|call| call.peak_memory_mb);
                 peaks.fold(0.0, f64::max).ceil() as u32
@@ -46,7 +46,7 @@ pub(super) fn smallest(
         return Ok(None);
     }
     let works = |memory_mb| -> Result<bool, Error> {
-        let ended = probe(&sized(simulation, memory_mb), false)?;
+        let ended = probe(&sized(simulation, memory_mb))?;
         Ok(matches!(ended, Outcome::Feasible(_)))
     };
     if !simulation.has_limits || works(least)? {

@@ -23,6 +23,8 @@ pub mod validate;
 mod work;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -358,12 +360,21 @@ fn boundaries(
     let Some(up_to) = request.limits_up_to else {
         return Ok(None);
     };
+    let rows = candidates.len();
     output.message(format_args!(
-        "searching for limits on up to {up_to} workers: a minute, where systems scale far"
+        "searching for the limits of {rows} rows on up to {up_to} workers"
     ));
+    let (began, ended) = (Instant::now(), AtomicUsize::new(0));
     let found = parallel::map(candidates, |candidate| {
-        limits::boundary(candidate, experiment.data.train, up_to as usize)
-            .unwrap_or_else(|error| Boundary::failed(candidate, &error))
+        let boundary = limits::boundary(candidate, experiment.data.train, up_to as usize)
+            .unwrap_or_else(|error| Boundary::failed(candidate, &error));
+        output.message(format_args!(
+            "{} of {rows} rows after {:.0} s: {}",
+            ended.fetch_add(1, Ordering::Relaxed) + 1,
+            began.elapsed().as_secs_f64(),
+            text::limit(&boundary, up_to)
+        ));
+        boundary
     });
     Ok(Some(found))
 }

@@ -277,7 +277,7 @@ fn limits(found: &[Boundary], up_to: u32) -> String {
     lines.join("\n")
 }
 
-fn limit(boundary: &Boundary, up_to: u32) -> String {
+pub(super) fn limit(boundary: &Boundary, up_to: u32) -> String {
     let (id, workers) = (&boundary.id, boundary.feasible_up_to);
     let feasible = match workers {
         0 => "at no number of workers".to_owned(),

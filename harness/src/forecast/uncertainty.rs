@@ -46,6 +46,10 @@ pub(super) struct Interval {
     pub(super) compute_gradients: Option<Percentiles>,
     /// Seconds of synchronising per worker and epoch.
     pub(super) synchronise: Option<Percentiles>,
+    /// Seconds of updating the model per worker and epoch.
+    pub(super) update_model: Option<Percentiles>,
+    /// Seconds of evaluating and deciding per worker and epoch.
+    pub(super) detect_convergence: Option<Percentiles>,
     /// Dollars by the paper's formula.
     pub(super) cost_paper_usd: Option<Percentiles>,
     /// Dollars with everything counted.
@@ -93,15 +97,14 @@ pub(super) fn uncertainty(
     prices: &PriceBook,
 ) -> Result<Uncertainty, Error> {
     let profile = &simulation.profile;
-    let drawn: Vec<_> = (0..samples)
-        .map(|sample| profile.sampled(hash::mix(seed, sample.into())))
-        .collect();
     let tasks: Vec<_> = (candidates.iter())
-        .flat_map(|candidate| drawn.iter().map(move |profile| (candidate, profile)))
+        .flat_map(|candidate| (0..samples).map(move |sample| (candidate, sample)))
         .collect();
-    let ended = parallel::map(&tasks, |(candidate, profile)| {
+    let ended = parallel::map(&tasks, |(candidate, sample)| {
+        // With the row's client, and the constants that it states.
+        let profile = simulation.profile_of(&candidate.row);
         let sampled = Simulation {
-            profile: (*profile).clone(),
+            profile: profile.sampled(hash::mix(seed, u64::from(*sample))),
             ..candidate.simulation.clone()
         };
         estimate(&candidate.row, &sampled, prices)
@@ -109,7 +112,7 @@ pub(super) fn uncertainty(
     let mut ended = ended.into_iter();
     let mut rows = Vec::with_capacity(candidates.len());
     for candidate in candidates {
-        let own: Result<Vec<_>, Error> = ended.by_ref().take(drawn.len()).collect();
+        let own: Result<Vec<_>, Error> = ended.by_ref().take(samples as usize).collect();
         rows.push(Interval::of(candidate.row.id.clone(), own?));
     }
     Ok(Uncertainty {
@@ -157,6 +160,8 @@ impl Interval {
             fetch_dataset: stage(|means| means.fetch_dataset),
             compute_gradients: stage(|means| means.compute_gradients),
             synchronise: stage(|means| means.synchronise),
+            update_model: stage(|means| means.update_model),
+            detect_convergence: stage(|means| means.detect_convergence),
             cost_paper_usd: of(|estimate| estimate.cost_paper_usd),
             cost_full_usd: of(|estimate| estimate.cost_full_usd),
         }

@@ -42,6 +42,26 @@ pub struct Traffic {
     pub bytes_down: u64,
 }
 
+impl Traffic {
+    /// Returns the traffic of so many that are alike.
+    #[must_use]
+    pub fn times(self, alike: u64) -> Self {
+        Self {
+            puts: self.puts * alike,
+            gets: self.gets * alike,
+            missed_gets: self.missed_gets * alike,
+            lists: self.lists * alike,
+            deletes: self.deletes * alike,
+            messages: self.messages * alike,
+            deliveries: self.deliveries * alike,
+            polls: self.polls * alike,
+            in_store: self.in_store * alike,
+            bytes_up: self.bytes_up * alike,
+            bytes_down: self.bytes_down * alike,
+        }
+    }
+}
+
 impl AddAssign for Traffic {
     fn add_assign(&mut self, other: Self) {
         self.puts += other.puts;

@@ -13,6 +13,21 @@ pub enum SimulationError {
         /// The name.
         system: String,
     },
+    /// The workers are too many to simulate each, and none can stand for others.
+    #[error(
+        "{system}: {workers} workers make {requests} requests and are not alike, so that each would be simulated; \
+         use fewer workers, or {instead}"
+    )]
+    TooMany {
+        /// The system.
+        system: String,
+        /// Number of workers.
+        workers: usize,
+        /// Requests of the exchange.
+        requests: u64,
+        /// The setting in which one worker can stand for others.
+        instead: String,
+    },
     /// The job does not fit its system, or its dataset is too small.
     #[error(transparent)]
     System(#[from] SystemError),

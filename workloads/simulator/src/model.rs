@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use epochcost_systems::{
-    Compute, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, StageSeconds,
+    Compute, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, Stage, StageSeconds,
+    StepRecord, Waits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,9 @@ pub struct Options {
     /// Whether every poll is simulated, also those that would find nothing: the same
     /// outcome, in more time.
     pub simulates_every_poll: bool,
+    /// Number of workers above which workers that are alike are simulated by a few of them;
+    /// none: every worker is simulated.
+    pub classes_above: Option<usize>,
     /// An observer that receives the number of ended steps.
     pub progress: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
@@ -79,6 +83,13 @@ pub struct Invocation {
     pub peak_memory_mb: f64,
     /// The error, if it failed.
     pub error: Option<String>,
+    /// Number of invocations that are alike, this one included.
+    #[serde(default = "one")]
+    pub alike: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// Sums over all steps of a trial.
@@ -91,6 +102,37 @@ pub struct Totals {
     pub seconds: BTreeMap<String, StageSeconds>,
     /// All traffic, sent and received.
     pub traffic: PurposeTraffic,
+    /// Polls that found nothing.
+    #[serde(default)]
+    pub waits: Waits,
+    /// First start and last end of the steps of each epoch, seconds.
+    #[serde(default)]
+    pub epochs: BTreeMap<usize, (f64, f64)>,
+}
+
+impl Totals {
+    /// Adds a step that ended, as often as there are steps alike.
+    pub(crate) fn note(&mut self, step: &StepRecord, alike: u64) {
+        self.steps += alike;
+        let mut seconds = step.seconds;
+        let mut end_s = step.started_s;
+        for stage in Stage::ALL {
+            end_s += step.seconds.of(stage);
+            seconds.add(stage, step.seconds.of(stage) * (alike - 1) as f64);
+        }
+        match self.seconds.get_mut(&step.function) {
+            Some(sum) => *sum += seconds,
+            None => {
+                self.seconds.insert(step.function.clone(), seconds);
+            }
+        }
+        self.traffic += step.traffic.times(alike);
+        self.waits += step.waits.unwrap_or_default().times(alike);
+        let epoch = self.epochs.entry(step.epoch);
+        let (first, last) = epoch.or_insert((f64::INFINITY, f64::NEG_INFINITY));
+        *first = first.min(step.started_s);
+        *last = last.max(end_s);
+    }
 }
 
 /// The outcome of a simulation.

@@ -7,7 +7,7 @@ use crate::engine::locked;
 use crate::profile::NetworkCredit;
 
 /// The way of a payload, seen from the sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     /// From a service.
     Read,

@@ -15,10 +15,11 @@ use crate::draws::Draws;
 use crate::engine::{Engine, Handle, locked};
 use crate::functions::Starts;
 use crate::network::{Direction, Network};
+use crate::population::Population;
 use crate::profile::{Client, Profile, ServiceModel};
 use crate::resource::Resource;
 use crate::services::Services;
-use crate::station::{Chance, Station, StationSpec};
+use crate::station::{Chance, Server, Station, StationSpec, Work};
 
 const BUCKET: &str = "probe";
 
@@ -93,7 +94,7 @@ pub fn probe(profile: &Profile<f64>, probe: &Probe) -> Vec<f64> {
     };
     let engine = Engine::default();
     let timing = Arc::new(Timing {
-        services: Services::new(&engine, &profile, 1, false),
+        services: Services::new(&engine, &profile, 1, false, Population::everyone(1)),
         starts: Starts::new(&engine, &profile, true),
         engine: engine.clone(),
         profile,
@@ -145,13 +146,13 @@ impl Timing {
             }
             Operation::Download | Operation::Upload => self.bulk(function).await,
             Operation::WarmStart if self.probe.functions > 1 => {
-                self.starts.call(&self.profile).await;
+                self.starts.call(&self.profile, 1).await;
                 self.note(self.now_s());
             }
             Operation::WarmStart => {
                 for _ in 0..self.probe.rounds {
                     let began = self.now_s();
-                    self.starts.call(&self.profile).await;
+                    self.starts.call(&self.profile, 1).await;
                     self.note(self.now_s() - began);
                 }
             }
@@ -178,7 +179,7 @@ impl Timing {
             Operation::Init => self.note(init_s),
             _ => {
                 let began = self.now_s();
-                self.starts.call(&self.profile).await;
+                self.starts.call(&self.profile, 1).await;
                 self.note(self.now_s() - began + placed_s + init_s);
             }
         }
@@ -227,8 +228,13 @@ impl Timing {
         };
         let began = self.now_s();
         let each = self.probe.bytes / self.probe.streams as u64;
-        let streams =
-            (0..self.probe.streams).map(|_| station.transfer(&service, &server, each, direction));
+        let streams = (0..self.probe.streams).map(|_| {
+            let server = Server {
+                bandwidth: &server,
+                users: 1,
+            };
+            station.transfer(&service, server, each, direction)
+        });
         join_all(streams).await;
         self.note(self.now_s() - began);
     }
@@ -266,6 +272,7 @@ impl Timing {
             &ArithmeticMeter::default(),
             &spec,
             Chance::of(draws),
+            Work::default(),
         )
     }
 }

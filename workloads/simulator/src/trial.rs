@@ -16,6 +16,7 @@ use crate::error::SimulationError;
 use crate::functions::{Instances, Lambda, Records, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
+use crate::population::Population;
 use crate::services::Services;
 
 /// Runs one trial in virtual time, on this thread.
@@ -35,12 +36,17 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         &simulation.profile,
         job.workers,
         options.simulates_every_poll,
+        Population::of(simulation, &options)?,
     );
     store_data(system, job, options.data.as_ref(), &services)?;
     // Functions and instances, which share what the trial has.
     let (requests, follow_ups) = requests();
     let progress = options.progress.unwrap_or_else(|| Box::new(|_| {}));
-    let records = Arc::new(Records::new(options.keeps_steps, progress));
+    let records = Arc::new(Records::new(
+        options.keeps_steps,
+        services.population.clone(),
+        progress,
+    ));
     let trial = Arc::new(Trial {
         system,
         engine: engine.clone(),

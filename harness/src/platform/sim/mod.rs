@@ -25,7 +25,11 @@ pub(crate) use outcome::invocation;
 use super::local::Worker;
 use super::{PlatformError, Progress};
 use crate::metering::TrialOutcome;
-use crate::rows::{self, Row, TrialPlan, device};
+use crate::rows::{self, Precision, Row, TrialPlan, device};
+
+/// Number of workers above which those that are alike are simulated by a few of them: below it
+/// every worker takes little time.
+pub(crate) const CLASSES_ABOVE: usize = 256;
 
 /// A platform that exists in a profile only.
 #[derive(Debug)]
@@ -166,6 +170,13 @@ impl Sim {
             let warning = "the faults of this row were not injected: a simulation has none";
             outcome.warnings.push(warning.into());
         }
+        if plan.row.precision != Precision::default() {
+            outcome.warnings.push(format!(
+                "precision {} changes no simulated time or value: compute profiles state one precision; \
+                 measure one with `epochcost profile --device cuda`, or remove `precision`",
+                plan.row.precision.name()
+            ));
+        }
         Ok(outcome)
     }
 }
@@ -188,6 +199,7 @@ pub fn time(
     let options = Options {
         keeps_steps: true,
         recorded,
+        classes_above: Some(CLASSES_ABOVE),
         ..Options::default()
     };
     let simulated = simulate(simulation, options).map_err(unusable)?;
@@ -206,6 +218,7 @@ pub(crate) async fn phantom(
     std::thread::spawn(move || {
         let options = Options {
             keeps_steps,
+            classes_above: Some(CLASSES_ABOVE),
             progress: Some(Box::new(move |done| {
                 steps.send_replace(done);
             })),

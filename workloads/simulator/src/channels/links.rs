@@ -34,7 +34,9 @@ impl Links for SimLinks {
     async fn send(&self, rank: usize, to: usize, message: Payload) -> Result<()> {
         self.station.link(message.len()).await;
         let queues = &self.station.services.queues;
-        queues.push(&way(rank, to), message);
+        for (from, to) in self.station.services.population.ways(rank, to) {
+            queues.push(&way(from, to), message.clone());
+        }
         Ok(())
     }
 

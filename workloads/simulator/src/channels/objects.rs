@@ -6,7 +6,7 @@ use epochcost_channels::{ListPage, ObjectStore, Payload, Result};
 
 use crate::network::{Direction, Peer};
 use crate::services::Objects;
-use crate::station::Station;
+use crate::station::{Server, Station};
 
 /// The object store, reached from one station.
 pub(super) struct SimObjects {
@@ -15,7 +15,10 @@ pub(super) struct SimObjects {
 }
 
 impl SimObjects {
-    async fn request(&self, direction: Direction) {
+    async fn request(&self, bucket: &str, direction: Direction) {
+        let alike = self.station.alike();
+        self.station.settle().await;
+        self.objects.admit(bucket, direction, alike).await;
         let service = &self.objects.model.service;
         self.station
             .request(service, Peer::Objects, direction)
@@ -24,6 +27,10 @@ impl SimObjects {
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
         let Objects { model, server, .. } = &*self.objects;
+        let server = Server {
+            bandwidth: server,
+            users: self.station.alike(),
+        };
         self.station
             .transfer(&model.service, server, bytes, direction)
             .await;
@@ -43,13 +50,17 @@ impl ObjectStore for SimObjects {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
-        self.request(Direction::Write).await;
+        self.request(bucket, Direction::Write).await;
         self.transfer(body.len(), Direction::Write).await;
-        self.objects.put(bucket, key, body).await
+        let population = &services.population;
+        for key in population.objects(self.station.rank(), key) {
+            self.objects.put(bucket, &key, body.clone()).await?;
+        }
+        Ok(())
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        self.request(Direction::Read).await;
+        self.request(bucket, Direction::Read).await;
         let found = self.objects.store.get(bucket, key).await?;
         Ok(self.fetched(found).await)
     }
@@ -60,18 +71,26 @@ impl ObjectStore for SimObjects {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Payload>> {
-        self.request(Direction::Read).await;
+        self.request(bucket, Direction::Read).await;
         let found = self.objects.store.get_range(bucket, key, range).await?;
         Ok(self.fetched(found).await)
     }
 
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        self.request(Direction::Read).await;
+        self.request(bucket, Direction::Read).await;
         self.objects.store.list(bucket, prefix, after).await
     }
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
-        self.request(Direction::Write).await;
-        self.objects.store.delete(bucket, keys).await
+        self.request(bucket, Direction::Write).await;
+        let population = &self.station.services.population;
+        let deleted = population.deleted(self.station.rank(), keys);
+        if deleted.len() <= keys.len() {
+            return self.objects.store.delete(bucket, keys).await;
+        }
+        for keys in deleted.chunks(keys.len().max(1)) {
+            self.objects.store.delete(bucket, keys).await?;
+        }
+        Ok(())
     }
 }

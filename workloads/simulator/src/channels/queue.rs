@@ -8,7 +8,7 @@ use futures_util::future::select;
 
 use crate::network::{Direction, Peer};
 use crate::services::Queues;
-use crate::station::Station;
+use crate::station::{Server, Station};
 
 const SERVICE: &str = "queue";
 
@@ -28,6 +28,10 @@ impl SimQueue {
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
         let Queues { model, server, .. } = &*self.queues;
+        let server = Server {
+            bandwidth: server,
+            users: self.station.alike(),
+        };
         self.station
             .transfer(&model.service, server, bytes, direction)
             .await;
@@ -62,7 +66,10 @@ impl SimQueue {
 impl Queue for SimQueue {
     async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
         self.upload(&message).await?;
-        self.queues.push(queue, message);
+        let population = &self.station.services.population;
+        for (queue, message) in population.messages(self.station.rank(), queue, &message) {
+            self.queues.push(&queue, message);
+        }
         Ok(())
     }
 
@@ -75,8 +82,11 @@ impl Queue for SimQueue {
                 service: SERVICE,
                 key: exchange.to_owned(),
             })?;
+        let population = &self.station.services.population;
         for queue in bound {
-            self.queues.push(&queue, message.clone());
+            for message in population.fanned_out(self.station.rank(), &queue, &message) {
+                self.queues.push(&queue, message);
+            }
         }
         Ok(())
     }
@@ -114,7 +124,10 @@ impl Queue for SimQueue {
 
     async fn purge(&self, queue: &str) -> Result<()> {
         self.request().await;
-        self.queues.purge(queue);
+        let population = &self.station.services.population;
+        for queue in population.purged(self.station.rank(), queue) {
+            self.queues.purge(&queue);
+        }
         Ok(())
     }
 }

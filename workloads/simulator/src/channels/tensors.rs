@@ -7,7 +7,7 @@ use epochcost_channels::{Payload, Result, RobustMean, SgdStep, TensorStore};
 use crate::compute::at_once;
 use crate::network::{Direction, Peer};
 use crate::services::Tensors;
-use crate::station::Station;
+use crate::station::{Server, Station};
 
 /// A tensor store, reached from one station.
 pub(super) struct SimTensors {
@@ -25,6 +25,10 @@ impl SimTensors {
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
         let Tensors { model, server, .. } = &*self.tensors;
+        let server = Server {
+            bandwidth: server,
+            users: self.station.alike_at_store(direction),
+        };
         self.station
             .transfer(&model.service, server, bytes, direction)
             .await;
@@ -46,12 +50,23 @@ impl SimTensors {
         found
     }
 
+    /// Returns the number of workers whose commands this store computes at the same time.
+    fn users(&self) -> u64 {
+        self.station.alike_at_store(Direction::Write)
+    }
+
+    /// Returns the keys under which a tensor is stored that the worker stores under `key`.
+    fn names<'a>(&self, key: &'a str) -> Vec<std::borrow::Cow<'a, str>> {
+        let population = &self.station.services.population;
+        population.tensors(self.station.rank(), key)
+    }
+
     /// Waits for a reduction, which reads its sources and writes one of their size.
     async fn reduce(&self, sources: &[String]) {
         self.request().await;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
         self.tensors
-            .compute(each * (sources.len() as u64 + 1))
+            .compute(self.users(), each * (sources.len() as u64 + 1))
             .await;
     }
 
@@ -62,7 +77,7 @@ impl SimTensors {
         let momentum = if step.momentum == 0.0 { 0 } else { 2 };
         let passes = 2 + gradients as u64 + momentum;
         self.tensors
-            .compute(self.tensors.bytes(parameters) * passes)
+            .compute(self.users(), self.tensors.bytes(parameters) * passes)
             .await;
     }
 }
@@ -71,7 +86,10 @@ impl SimTensors {
 impl TensorStore for SimTensors {
     async fn set(&self, key: &str, value: Payload) -> Result<()> {
         self.upload(&value).await?;
-        self.tensors.store.set(key, value).await
+        for key in self.names(key) {
+            self.tensors.store.set(&key, value.clone()).await?;
+        }
+        Ok(())
     }
 
     async fn get(&self, key: &str) -> Result<Option<Payload>> {
@@ -88,13 +106,16 @@ impl TensorStore for SimTensors {
 
     async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
         self.upload(&value).await?;
-        self.tensors.compute(3 * value.len()).await;
+        self.tensors.compute(self.users(), 3 * value.len()).await;
         at_once(self.tensors.store.accumulate(key, value))
     }
 
     async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
         self.reduce(sources).await;
-        at_once(self.tensors.store.mean(destination, sources))
+        for destination in self.names(destination) {
+            at_once(self.tensors.store.mean(&destination, sources))?;
+        }
+        Ok(())
     }
 
     async fn robust_mean(
@@ -106,7 +127,7 @@ impl TensorStore for SimTensors {
         self.request().await;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
         let passes = rule.passes(sources.len()) as u64;
-        self.tensors.compute(each * passes).await;
+        self.tensors.compute(self.users(), each * passes).await;
         at_once(self.tensors.store.robust_mean(destination, rule, sources))
     }
 
@@ -131,7 +152,10 @@ impl TensorStore for SimTensors {
         // Every text is about as long as their mean, which is written as text again.
         let bytes = mean.len() * (count + 1);
         self.tensors
-            .work(bytes as f64 / self.tensors.model.json_bytes_per_s)
+            .work(
+                self.users(),
+                bytes as f64 / self.tensors.model.json_bytes_per_s,
+            )
             .await;
         self.transfer(mean.len(), Direction::Read).await;
         Ok(mean)

@@ -68,6 +68,7 @@ impl Functions for Instances {
             memory_mb: None,
             peak_memory_mb: trial.peak_mb(&task, trial.profile.function.resident_mb, &computed),
             error: ended.as_ref().err().map(ToString::to_string),
+            alike: 1,
         });
         ended.map_err(|error| failed(error.to_string()))
     }

@@ -73,12 +73,12 @@ impl Lambda {
     }
 
     /// Takes an idle sandbox, or starts one: then with the seconds of its init.
-    async fn sandbox(&self, function: &str) -> (Sandbox, Option<f64>) {
+    async fn sandbox(&self, function: &str, alike: u64) -> (Sandbox, Option<f64>) {
         if let Some(sandbox) = self.pool.take_idle(function) {
             return (sandbox, None);
         }
         let profile = &self.trial.profile;
-        self.pool.gain(function).await;
+        self.pool.gain(function, alike).await;
         let (placed_s, init_s) = self.starts.sandbox_s(profile);
         self.trial.engine.seconds(placed_s + init_s).await;
         let sandbox = Sandbox {
@@ -124,9 +124,10 @@ impl Functions for Lambda {
                 .seconds(trial.profile.workflow.transition_latency_s)
                 .await;
         }
-        let _permit = self.pool.acquire().await;
-        self.starts.call(&trial.profile).await;
-        let (mut sandbox, init_s) = self.sandbox(&function).await;
+        let alike = trial.alike(task.rank);
+        let _permit = self.pool.acquire(alike as usize).await;
+        self.starts.call(&trial.profile, alike).await;
+        let (mut sandbox, init_s) = self.sandbox(&function, alike).await;
         // The code runs until it ends or its time is over.
         let started = trial.engine.now();
         let is_built = sandbox.is_built.clone();
@@ -166,6 +167,7 @@ impl Functions for Lambda {
             memory_mb: Some(self.memory_mb),
             peak_memory_mb: sandbox.peak_mb,
             error: error.clone(),
+            alike: 1,
         });
         if let Some(over) = over {
             trial.services.hit(over);
@@ -177,7 +179,12 @@ impl Functions for Lambda {
             None => ended.map_err(|error| failed(error.to_string())),
         }
     }
+
     fn map_concurrency(&self) -> usize {
         self.map_concurrency
+    }
+
+    fn stands_for(&self, rank: usize) -> u64 {
+        self.trial.alike(rank)
     }
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost_systems::{
-    ArithmeticMeter, Outcome, Record, Recorder, Requests, Result as SystemResult, Sizes, System,
-    Task, World,
+    ArithmeticMeter, Outcome, Record, Recorder, Requests, Result as SystemResult, Sizes,
+    StepRecord, System, Task, World,
 };
 
 pub(crate) use instances::Instances;
@@ -23,10 +23,11 @@ use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, Handle, locked};
 use crate::gpus::Gpus;
 use crate::model::{Invocation, MakeCompute, Totals};
+use crate::population::Population;
 use crate::profile::{ModelCost, Profile};
 use crate::recorded::Recorded;
 use crate::services::Services;
-use crate::station::{Chance, Station, StationSpec};
+use crate::station::{Chance, Station, StationSpec, Work};
 
 /// The context that all invocations of a trial share.
 pub(crate) struct Trial {
@@ -75,6 +76,10 @@ impl Trial {
             &self.arithmetic,
             spec,
             chance,
+            Work {
+                rank: task.rank,
+                function: task.function.clone(),
+            },
         );
         let station = Arc::new(station);
         // The model on it.
@@ -132,14 +137,21 @@ impl Trial {
     }
 
     /// Records an invocation that ended.
-    pub(crate) fn record(&self, invocation: Invocation) {
+    pub(crate) fn record(&self, mut invocation: Invocation) {
+        invocation.alike = self.alike(invocation.task.rank);
         locked(&self.invocations).push(invocation);
+    }
+
+    /// Returns the number of workers for which `rank` stands, itself included.
+    pub(crate) fn alike(&self, rank: usize) -> u64 {
+        self.services.population.stands_for(rank)
     }
 }
 
 /// The records of a trial.
 pub(crate) struct Records {
     keeps_steps: bool,
+    population: Arc<Population>,
     pub(crate) kept: Mutex<Vec<Record>>,
     pub(crate) totals: Mutex<Totals>,
     /// An observer that receives the number of ended steps.
@@ -147,9 +159,14 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    pub(crate) fn new(keeps_steps: bool, progress: Box<dyn Fn(u64) + Send + Sync>) -> Self {
+    pub(crate) fn new(
+        keeps_steps: bool,
+        population: Arc<Population>,
+        progress: Box<dyn Fn(u64) + Send + Sync>,
+    ) -> Self {
         Self {
             keeps_steps,
+            population,
             kept: Mutex::default(),
             totals: Mutex::default(),
             progress,
@@ -158,22 +175,26 @@ impl Records {
 }
 
 impl Recorder for Records {
+    /// Counts a step as often as there are workers for which its worker stands, and keeps one
+    /// for each of them.
     fn record(&self, record: Record) {
-        if let Record::Step(step) = &record {
-            let mut totals = locked(&self.totals);
-            totals.steps += 1;
-            totals.traffic += step.traffic;
-            match totals.seconds.get_mut(&step.function) {
-                Some(seconds) => *seconds += step.seconds,
-                None => {
-                    totals.seconds.insert(step.function.clone(), step.seconds);
-                }
-            }
-            (self.progress)(totals.steps);
-            if !self.keeps_steps {
-                return;
+        let Record::Step(step) = record else {
+            locked(&self.kept).push(record);
+            return;
+        };
+        let members = self.population.members(step.rank);
+        let mut totals = locked(&self.totals);
+        totals.note(&step, members.len() as u64);
+        (self.progress)(totals.steps);
+        if self.keeps_steps {
+            let mut kept = locked(&self.kept);
+            for rank in members {
+                let step = StepRecord {
+                    rank,
+                    ..(*step).clone()
+                };
+                kept.push(Record::Step(Box::new(step)));
             }
         }
-        locked(&self.kept).push(record);
     }
 }

@@ -64,13 +64,14 @@ impl Pool {
         }
     }
 
-    /// Waits until one more invocation may run.
-    pub(crate) async fn acquire(&self) -> Permit<'_> {
+    /// Waits until so many more invocations, which are alike, may run. More than one never waits:
+    /// they are simulated as one only where all may run at once.
+    pub(crate) async fn acquire(&self, alike: usize) -> Permit<'_> {
         let waiter = {
             let mut state = locked(&self.state);
             let limit = self.limits.map_or(usize::MAX, |(running, _)| running);
-            if state.running < limit {
-                state.running += 1;
+            if state.running < limit || alike > 1 {
+                state.running += alike;
                 None
             } else {
                 let waiter = Arc::new(Mutex::new(Waiter::default()));
@@ -81,7 +82,7 @@ impl Pool {
         if let Some(waiter) = waiter {
             Acquire(waiter).await;
         }
-        Permit(self)
+        Permit { pool: self, alike }
     }
 
     /// Takes the idle sandbox of `function` that was used last, if it has one.
@@ -89,8 +90,8 @@ impl Pool {
         locked(&self.state).functions.get_mut(function)?.idle.pop()
     }
 
-    /// Waits until `function` may gain a sandbox.
-    pub(crate) async fn gain(&self, function: &str) {
+    /// Waits until `function` may gain the last of so many sandboxes.
+    pub(crate) async fn gain(&self, function: &str, sandboxes: u64) {
         let Some((_, per_10_s)) = self.limits else {
             return;
         };
@@ -100,7 +101,7 @@ impl Pool {
             let function = state.functions.entry(function.to_owned()).or_default();
             let (mut tokens, since) = function.tokens.unwrap_or((per_10_s, now));
             let refill = (now.saturating_sub(since)) as f64 * 1e-10 * per_10_s;
-            tokens = (tokens + refill).min(per_10_s) - 1.0;
+            tokens = (tokens + refill).min(per_10_s) - sandboxes as f64;
             function.tokens = Some((tokens, now.max(since)));
             // Debts of tokens are waited for in the order in which they were made.
             now + (-tokens.min(0.0) * 1e10 / per_10_s) as u64
@@ -121,12 +122,17 @@ impl Pool {
     }
 }
 
-/// The permission of one invocation to run, given back when dropped.
-pub(crate) struct Permit<'a>(&'a Pool);
+/// The permission of one invocation, or of several that are alike, to run; given back when
+/// dropped.
+pub(crate) struct Permit<'a> {
+    pool: &'a Pool,
+    alike: usize,
+}
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = locked(&self.0.state);
+        let mut state = locked(&self.pool.state);
+        state.running -= self.alike - 1;
         // The permit goes to the invocation that has waited longest.
         while let Some(waiter) = state.waiting.pop_front() {
             if Arc::strong_count(&waiter) == 1 {

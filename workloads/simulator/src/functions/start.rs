@@ -31,14 +31,16 @@ impl Starts {
         }
     }
 
-    /// Waits for a call: its turn among the caller's calls, and the way to a warm sandbox
-    /// and back.
-    pub(crate) async fn call(&self, profile: &Profile<f64>) {
+    /// Waits for a call, the last of so many that are alike: its turn among the caller's calls,
+    /// and the way to a warm sandbox and back.
+    pub(crate) async fn call(&self, profile: &Profile<f64>, alike: u64) {
         let function = &profile.function;
         if let Some(spacing_s) = function.call_spacing_s.filter(|_| self.has_caller) {
             let now = self.engine.now();
-            let turn = self.next_call.load(Ordering::Relaxed).max(now);
-            let next = turn + nanoseconds(spacing_s);
+            let spacing = nanoseconds(spacing_s);
+            let free = self.next_call.load(Ordering::Relaxed).max(now);
+            let turn = free + (alike - 1) * spacing;
+            let next = turn + spacing;
             self.next_call.store(next, Ordering::Relaxed);
             if turn > now {
                 self.engine.until(turn).await;

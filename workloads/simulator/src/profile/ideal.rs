@@ -17,6 +17,8 @@ impl Profile<f64> {
             object_store: ObjectStoreModel {
                 service: service.clone(),
                 object_bytes_limit: f64::INFINITY,
+                reads_per_s: None,
+                writes_per_s: None,
             },
             tensor_store: TensorStoreModel {
                 service: service.clone(),
@@ -68,6 +70,7 @@ impl Profile<f64> {
             host: None,
             interpreted: None,
             client: Client::Compiled,
+            levels: None,
             draws: None,
             function_price: None,
             function_device: FunctionDevice::Cpu,

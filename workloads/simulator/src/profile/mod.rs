@@ -8,6 +8,7 @@ mod compute;
 mod constant;
 mod fit;
 mod ideal;
+mod levels;
 mod parts;
 mod platform;
 mod refinement;
@@ -17,7 +18,7 @@ pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
 pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
 pub use parts::{
-    BandwidthPoint, FunctionModel, GpuModel, HostModel, InstanceModel, InterpretedModel,
+    BandwidthPoint, FunctionModel, GpuModel, HostModel, InstanceModel, InterpretedModel, LevelModel,
     NetworkCredit, ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
 };
 pub use platform::{Client, FunctionDevice, Profile, too_slow};

@@ -87,12 +87,29 @@ parts! {
         number host_core_s_per_byte: T,
     }
 
+    /// Differences between runs that the ranges of constants do not hold, as standard deviations
+    /// of logarithms.
+    struct LevelModel {
+        /// Times of requests, and of starts: one level each per run.
+        number time: T,
+        /// Bandwidths: one level per run.
+        number bandwidth: T,
+        /// Widths of spreads: one level for each per run.
+        number spread: T,
+    }
+
     /// The object store.
     struct ObjectStoreModel {
         /// Requests and transfers.
         service service: ServiceModel<T>,
         /// Largest object of one PUT, bytes.
         number object_bytes_limit: T,
+        /// Reads per second of one bucket, listings included; none: no limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional reads_per_s: Option<T>,
+        /// Writes per second of one bucket, deletes included; none: no limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional writes_per_s: Option<T>,
     }
 
     /// The tensor store, one server per peer.

@@ -4,10 +4,10 @@ use epochcost_kernels::hash;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    FunctionModel, HostModel, InstanceModel, InterpretedModel, ObjectStoreModel, QueueModel,
-    TensorStoreModel, WorkflowModel,
+    FunctionModel, HostModel, InstanceModel, InterpretedModel, LevelModel, ObjectStoreModel,
+    QueueModel, TensorStoreModel, WorkflowModel,
 };
-use super::{Constant, Spread};
+use super::{Constant, Spread, levels};
 
 /// A platform.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub struct Profile<T> {
     /// described.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interpreted: Option<InterpretedModel<T>>,
+    /// Differences between runs, which draws of the ranges add; none if the ranges hold them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<LevelModel<T>>,
     /// The client that functions use, set by an experiment or a row.
     #[serde(default, skip_serializing_if = "Client::is_default")]
     pub client: Client,
@@ -98,6 +101,7 @@ impl<T> Profile<T> {
             instance: self.instance.map("instance", turn),
             host: self.host.as_ref().map(|host| host.map("host", turn)),
             interpreted: (self.interpreted.as_ref()).map(|model| model.map("interpreted", turn)),
+            levels: (self.levels.as_ref()).map(|model| model.map("levels", turn)),
             client: self.client,
             draws: self.draws,
             function_price: self.function_price.clone(),
@@ -122,7 +126,8 @@ impl Profile<Constant> {
     }
 
     /// Returns a sample of the constants' ranges: each drawn on its own, by `seed` and
-    /// its path. Single requests are drawn from their spreads.
+    /// its path, and on top of it the levels of a run. Single requests are drawn from their
+    /// spreads.
     pub fn sampled(&self, seed: u64) -> Profile<f64> {
         let sampled = self.map(&mut |path, constant| {
             let path = path
@@ -130,10 +135,12 @@ impl Profile<Constant> {
                 .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
             constant.at(f64::from(hash::unit_f32(path)))
         });
-        Profile {
+        let mut sampled = Profile {
             draws: Some(seed),
             ..sampled
-        }
+        };
+        levels::apply(&mut sampled, seed);
+        sampled
     }
 
     /// Returns paths and constants, in order.

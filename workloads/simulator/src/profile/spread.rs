@@ -38,6 +38,23 @@ impl Spread {
         from + (to - from) * (share - low) / (high - low)
     }
 
+    /// Returns the spread with every logarithm multiplied by `width`, and a mean of 1.
+    #[must_use]
+    pub(super) fn widened(&self, width: f64) -> Self {
+        let powers = self.quantiles.iter();
+        let mut wider = Self {
+            quantiles: powers
+                .map(|[share, factor]| [*share, factor.powf(width)])
+                .collect(),
+            ..self.clone()
+        };
+        let mean = wider.mean();
+        for [_, factor] in &mut wider.quantiles {
+            *factor /= mean;
+        }
+        wider
+    }
+
     /// Returns the mean of all shares: 1, up to rounding.
     fn mean(&self) -> f64 {
         let pairs = self.quantiles.windows(2);

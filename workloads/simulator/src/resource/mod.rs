@@ -77,6 +77,8 @@ impl Eq for Goal {}
 struct Use {
     sequence: u64,
     stage: UseStage,
+    /// Users that it counts as.
+    users: usize,
 }
 
 enum UseStage {
@@ -103,6 +105,11 @@ impl Resource {
 
     /// Uses `amount` units at no more than `cap` units per second.
     pub(crate) async fn consume(&self, amount: f64, cap: f64) {
+        self.consume_as(1, amount, cap).await;
+    }
+
+    /// Uses `amount` units as each of so many users that do the same at the same time.
+    pub(crate) async fn consume_as(&self, users: u64, amount: f64, cap: f64) {
         if amount <= 0.0 {
             return;
         }
@@ -110,6 +117,7 @@ impl Resource {
             shared: self.0.clone(),
             amount,
             cap,
+            users: users as usize,
             user: None,
         }
         .await;
@@ -159,7 +167,7 @@ impl State {
                     break;
                 }
                 if !is_gone {
-                    class.users -= 1;
+                    class.users -= user.users;
                     if let UseStage::Waiting(waker) =
                         std::mem::replace(&mut user.stage, UseStage::Done)
                     {
@@ -195,12 +203,16 @@ impl State {
     }
 
     /// Adds a user with `waker` to the class of its cap, and returns its slot.
-    fn admit(&mut self, amount: f64, cap: f64, waker: &Waker) -> usize {
+    fn admit(&mut self, users: usize, amount: f64, cap: f64, waker: &Waker) -> usize {
         // A slot, reused if one is free.
         self.sequence += 1;
         let sequence = self.sequence;
         let stage = UseStage::Waiting(waker.clone());
-        let new = Use { sequence, stage };
+        let new = Use {
+            sequence,
+            stage,
+            users,
+        };
         let user = match self.free.pop() {
             Some(user) => {
                 self.uses[user] = new;
@@ -229,7 +241,7 @@ impl State {
         }
         // The user is done when the class has served the amount.
         let class = &mut self.classes[position];
-        class.users += 1;
+        class.users += users;
         class.goals.push(Reverse(Goal {
             at: class.served + amount,
             sequence,
@@ -242,10 +254,11 @@ impl State {
     fn release(&mut self, user: usize, cap: f64) {
         let slot = &mut self.uses[user];
         let was_waiting = matches!(slot.stage, UseStage::Waiting(_));
+        let users = slot.users;
         (slot.sequence, slot.stage) = (0, UseStage::Done);
         self.free.push(user);
         if was_waiting && let Some(class) = self.classes.iter_mut().find(|class| class.cap == cap) {
-            class.users -= 1;
+            class.users -= users;
         }
         self.classes.retain(|class| class.users > 0);
     }
@@ -256,6 +269,7 @@ struct Consume {
     shared: Arc<Shared>,
     amount: f64,
     cap: f64,
+    users: usize,
     user: Option<usize>,
 }
 
@@ -268,7 +282,7 @@ impl Future for Consume {
         let Some(user) = self.user else {
             let now = shared.engine.now();
             state.serve(now);
-            self.user = Some(state.admit(self.amount, self.cap, context.waker()));
+            self.user = Some(state.admit(self.users, self.amount, self.cap, context.waker()));
             state.allocate();
             shared.plan(&mut state, now);
             return Poll::Pending;

@@ -16,6 +16,7 @@ pub(crate) use tensors::Tensors;
 use crate::engine::{Engine, locked};
 use crate::limits::{Infeasible, Limit};
 use crate::notify::{Awaited, Notify};
+use crate::population::Population;
 use crate::profile::Profile;
 use crate::resource::Resource;
 
@@ -32,29 +33,42 @@ pub(crate) struct Services {
     infeasible: Arc<Mutex<Option<Infeasible>>>,
     /// Whether polls that would find nothing may be left out.
     pub(crate) leaves_out_polls: bool,
+    /// Workers that are simulated.
+    pub(crate) population: Arc<Population>,
 }
 
 impl Services {
-    /// Makes one object store, one queue, and a tensor store for each of `peers`.
+    /// Makes one object store, one queue, and a tensor store for each of `peers`. Stores of peers
+    /// for which one stands have the same content, and a network of their own.
     pub(crate) fn new(
         engine: &Engine,
         profile: &Profile<f64>,
         peers: usize,
         simulates_every_poll: bool,
+        population: Population,
     ) -> Self {
         let notify = Notify::default();
         let host = profile.host.as_ref();
         let host = host.map(|host| Resource::new(engine, host.cores));
-        let tensors = || Arc::new(Tensors::new(engine, host.as_ref(), &profile.tensor_store));
+        let model = Arc::new(profile.tensor_store.clone());
+        let contents: Vec<_> = (0..peers)
+            .map(|peer| (population.stands_for(peer) > 0).then(Arc::default))
+            .collect();
+        let tensors = (0..peers).map(|peer| {
+            let content = contents.get(population.of_rank(peer)).cloned().flatten();
+            let content = content.unwrap_or_default();
+            Arc::new(Tensors::new(engine, host.as_ref(), &model, content))
+        });
         Self {
             // On a shared host, polls that find nothing take cores from others.
             leaves_out_polls: host.is_none() && !simulates_every_poll,
             objects: Arc::new(Objects::new(engine, &profile.object_store, &notify)),
-            tensors: Arc::new((0..peers).map(|_| tensors()).collect()),
+            tensors: Arc::new(tensors.collect()),
             queues: Arc::new(Queues::new(engine, &profile.queue, &notify)),
             host,
             notify,
             infeasible: Arc::default(),
+            population: Arc::new(population),
         }
     }
 

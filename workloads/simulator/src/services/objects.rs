@@ -1,17 +1,28 @@
+use std::collections::HashMap;
+use std::sync::Mutex;
+
 use epochcost_channels::memory::MemoryObjects;
 use epochcost_channels::{ObjectStore, Payload, Result};
 use futures_util::FutureExt;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, locked, nanoseconds};
+use crate::network::Direction;
 use crate::notify::{Awaited, Notify};
 use crate::profile::ObjectStoreModel;
 use crate::resource::Resource;
+
+/// Time whose requests a bucket admits at once, nanoseconds.
+const BURST: u64 = 1_000_000_000;
 
 /// The object store of a trial.
 pub(crate) struct Objects {
     pub(crate) store: MemoryObjects,
     pub(crate) model: ObjectStoreModel<f64>,
     pub(crate) server: Resource,
+    engine: Engine,
+    /// Instants up to which the requests of buckets are spoken for, nanoseconds, by bucket and
+    /// direction.
+    admitted: Mutex<HashMap<(String, Direction), u64>>,
     notify: Notify,
 }
 
@@ -22,7 +33,29 @@ impl Objects {
             store: MemoryObjects::default(),
             model: model.clone(),
             server: Resource::new(engine, capacity),
+            engine: engine.clone(),
+            admitted: Mutex::default(),
             notify: notify.clone(),
+        }
+    }
+
+    /// Waits until the bucket admits so many requests of one instant: at once up to those of one
+    /// second, and then in the order of arrival at its rate.
+    pub(crate) async fn admit(&self, bucket: &str, direction: Direction, requests: u64) {
+        let per_s = match direction {
+            Direction::Read => self.model.reads_per_s,
+            Direction::Write => self.model.writes_per_s,
+        };
+        let Some(per_s) = per_s else { return };
+        let now = self.engine.now();
+        let turn = {
+            let mut admitted = locked(&self.admitted);
+            let until = admitted.entry((bucket.to_owned(), direction)).or_default();
+            *until = (*until).max(now) + nanoseconds(requests as f64 / per_s);
+            until.saturating_sub(BURST)
+        };
+        if turn > now {
+            self.engine.until(turn).await;
         }
     }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use epochcost_channels::TensorStore;
 use epochcost_channels::memory::MemoryTensors;
 use futures_util::FutureExt;
@@ -8,8 +10,8 @@ use crate::resource::Resource;
 
 /// One peer's tensor store.
 pub(crate) struct Tensors {
-    pub(crate) store: MemoryTensors,
-    pub(crate) model: TensorStoreModel<f64>,
+    pub(crate) store: Arc<MemoryTensors>,
+    pub(crate) model: Arc<TensorStoreModel<f64>>,
     pub(crate) server: Resource,
     /// The store's one thread, in seconds of its time per second.
     thread: Resource,
@@ -21,11 +23,12 @@ impl Tensors {
     pub(crate) fn new(
         engine: &Engine,
         host: Option<&Resource>,
-        model: &TensorStoreModel<f64>,
+        model: &Arc<TensorStoreModel<f64>>,
+        store: Arc<MemoryTensors>,
     ) -> Self {
         let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
         Self {
-            store: MemoryTensors::default(),
+            store,
             model: model.clone(),
             server: Resource::new(engine, capacity),
             thread: Resource::new(engine, 1.0),
@@ -41,17 +44,18 @@ impl Tensors {
         }
     }
 
-    /// Waits for the store to read or write `bytes` of operands.
-    pub(crate) async fn compute(&self, bytes: u64) {
-        self.work(bytes as f64 / self.model.arithmetic_bytes_per_s)
+    /// Waits for the store to read or write `bytes` of operands, for each of so many users.
+    pub(crate) async fn compute(&self, users: u64, bytes: u64) {
+        self.work(users, bytes as f64 / self.model.arithmetic_bytes_per_s)
             .await;
     }
 
-    /// Occupies the store's thread, or a core of the shared host, for `seconds`.
-    pub(crate) async fn work(&self, seconds: f64) {
+    /// Occupies the store's thread, or a core of the shared host, for `seconds` and each of so
+    /// many users.
+    pub(crate) async fn work(&self, users: u64, seconds: f64) {
         match &self.host {
             Some(host) => host.consume(seconds, 1.0).await,
-            None => self.thread.consume(seconds, 1.0).await,
+            None => self.thread.consume_as(users, seconds, 1.0).await,
         }
     }
 }

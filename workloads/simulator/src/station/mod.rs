@@ -14,6 +14,7 @@ use futures_util::future::{Either, select};
 
 pub(crate) use self::chance::Chance;
 use self::chance::Jitter;
+pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
 use crate::engine::{Engine, nanoseconds};
 use crate::gpus::{Gpus, Work};
@@ -58,8 +59,18 @@ pub(crate) struct Station {
     ahead: AtomicU64,
     /// Instant of the last pause between two polls.
     paused: AtomicU64,
+    work: Work,
+    /// Workers for which this one stands, itself included.
+    alike: u64,
     /// The trial's services.
     pub(crate) services: Services,
+}
+
+/// The worker and the function of a station.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub(crate) rank: usize,
+    pub(crate) function: String,
 }
 
 /// Sizes and rates of a station.
@@ -87,8 +98,11 @@ impl Station {
         arithmetic: &ArithmeticMeter,
         spec: &StationSpec,
         chance: Chance,
+        work: Work,
     ) -> Self {
         Self {
+            alike: services.population.stands_for(work.rank),
+            work,
             engine: engine.clone(),
             host: host.cloned(),
             jitter: chance.jitter,
@@ -119,6 +133,23 @@ impl Station {
             Some(_) => self.vcpus.min(self.threads),
             None => self.vcpus,
         }
+    }
+
+    /// Returns the rank of the worker.
+    pub(crate) fn rank(&self) -> usize {
+        self.work.rank
+    }
+
+    /// Returns the number of workers that use a service as this one does, at the same time.
+    pub(crate) fn alike(&self) -> u64 {
+        self.alike
+    }
+
+    /// Returns the number of workers that use one tensor store as this one does, at the same time.
+    pub(crate) fn alike_at_store(&self, direction: Direction) -> u64 {
+        let is_read = direction == Direction::Read;
+        let population = &self.services.population;
+        population.at_store(self.work.rank, &self.work.function, is_read)
     }
 
     /// Charges for the arithmetic that the system's code did since its last request.

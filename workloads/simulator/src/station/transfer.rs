@@ -11,12 +11,25 @@ use crate::resource::Resource;
 /// quantum per 0.1 s (Skyrise, network_throughput/lambda, refill_quantum_MB).
 const QUANTUM: f64 = 8.4e6;
 
+/// The bandwidth of a server, and the number of workers that move the same at the same time.
+#[derive(Clone, Copy)]
+pub(crate) struct Server<'a> {
+    pub(crate) bandwidth: &'a Resource,
+    pub(crate) users: u64,
+}
+
+impl Server<'_> {
+    async fn consume(self, bytes: f64, rate: f64) {
+        self.bandwidth.consume_as(self.users, bytes, rate).await;
+    }
+}
+
 impl Station {
     /// Moves `bytes` between this station and a server.
     pub(crate) async fn transfer(
         &self,
         service: &ServiceModel<f64>,
-        server: &Resource,
+        server: Server<'_>,
         bytes: u64,
         direction: Direction,
     ) {
@@ -73,7 +86,7 @@ impl Station {
     /// it.
     async fn move_on_credit(
         &self,
-        server: &Resource,
+        server: Server<'_>,
         bytes: f64,
         stream: f64,
         burst: f64,

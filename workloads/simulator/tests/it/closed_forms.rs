@@ -157,3 +157,23 @@ fn a_thousand_workers_move_what_they_state() {
         }
     });
 }
+
+/// A bucket admits the requests of one second at once, and then one after another at its rate.
+#[test]
+fn a_bucket_admits_so_many_requests_per_second() {
+    let mut profile = Profile::ideal();
+    profile.object_store.writes_per_s = Some(10.0);
+    let seconds = |workers: usize| {
+        // Every worker of the GPU baseline puts once per step, at the same instant.
+        let simulation = simulation(
+            job("gpu_baseline", workers, 1, json!({})),
+            1000,
+            &profile,
+            1.0,
+        );
+        outcome(&simulation, false).wall_s
+    };
+    assert!((seconds(10) - 1.0).abs() < 0.11, "{}", seconds(10));
+    // The last of 30 waits for two seconds; polls add up to 0.1 s.
+    assert!((seconds(30) - 3.0).abs() < 0.11, "{}", seconds(30));
+}

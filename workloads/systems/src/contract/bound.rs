@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::contract::settings::{parse, resolve};
 use crate::{
     BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas,
-    Result, SettingsError, Sizes, State, StepRecord, System, TrainingSystem, World,
+    Result, SettingsError, Sizes, State, StepRecord, Symmetry, System, TrainingSystem, World,
 };
 
 /// A system, a job, and the job's settings, parsed once and checked.
@@ -134,6 +134,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
     fn resident_vectors(&self, function: &str, rank: usize) -> usize {
         let system = self.system;
         system.resident_vectors(self.job, &self.settings, function, rank)
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        self.system.symmetry(&self.settings)
     }
 
     fn replicas(&self) -> Replicas {

@@ -35,6 +35,12 @@ pub trait Functions: Send + Sync {
     fn map_concurrency(&self) -> usize {
         usize::MAX
     }
+
+    /// Returns the number of workers that are run by running this one: 1 by default, 0 where
+    /// another one stands for it.
+    fn stands_for(&self, _rank: usize) -> u64 {
+        1
+    }
 }
 
 /// Functions and instances of one trial, each where its system wants it.
@@ -58,6 +64,10 @@ impl<F: Functions, I: Functions> Functions for ByHost<F, I> {
 
     fn map_concurrency(&self) -> usize {
         self.functions.map_concurrency()
+    }
+
+    fn stands_for(&self, rank: usize) -> u64 {
+        self.functions.stands_for(rank)
     }
 }
 
@@ -89,7 +99,8 @@ struct Driver<'a> {
 
 impl Driver<'_> {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
-        self.invocations.fetch_add(1, Ordering::Relaxed);
+        let alike = self.functions.stands_for(task.rank);
+        self.invocations.fetch_add(alike, Ordering::Relaxed);
         self.functions.invoke(task).await
     }
 
@@ -97,8 +108,10 @@ impl Driver<'_> {
         let batches = task.minibatches(self.rounds);
         workflow::execute(&self.states, &task, batches.clone(), self.functions).await?;
         let batches = batches.len();
+        let alike = self.functions.stands_for(task.rank);
         let sum = |count: fn(&State, usize) -> u64| -> u64 {
-            self.states.iter().map(|state| count(state, batches)).sum()
+            let of_states = self.states.iter().map(|state| count(state, batches));
+            alike * of_states.sum::<u64>()
         };
         self.invocations
             .fetch_add(sum(State::invocations), Ordering::Relaxed);
@@ -186,12 +199,14 @@ pub async fn drive(
     let bound = system.bind(job)?;
     let (first, is_workflow): (Vec<Task>, bool) = match bound.launch() {
         Launch::Workers(workers) => {
-            let workers = workers.into_iter();
+            let is_run = |(_, rank): &(_, usize)| functions.stands_for(*rank) > 0;
+            let workers = workers.into_iter().filter(is_run);
             let tasks = workers.map(|(function, rank)| task(function, rank));
             (tasks.collect(), false)
         }
         Launch::Workflow { bootstrap } => {
-            let tasks = (0..job.workers).map(|rank| task(bootstrap, rank));
+            let ranks = (0..job.workers).filter(|rank| functions.stands_for(*rank) > 0);
+            let tasks = ranks.map(|rank| task(bootstrap, rank));
             (tasks.collect(), true)
         }
     };

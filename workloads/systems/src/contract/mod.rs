@@ -21,6 +21,7 @@ pub(crate) mod resources;
 pub(crate) mod settings;
 pub(crate) mod stage_hook;
 pub(crate) mod state_dict;
+pub(crate) mod symmetry;
 pub(crate) mod system;
 pub(crate) mod technique;
 pub(crate) mod training_system;

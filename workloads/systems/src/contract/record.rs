@@ -204,6 +204,23 @@ impl ChannelTraffic {
     }
 }
 
+impl PurposeTraffic {
+    /// Returns the traffic of so many workers that are alike.
+    #[must_use]
+    pub fn times(self, alike: u64) -> Self {
+        let of = |channels: ChannelTraffic| ChannelTraffic {
+            objects: channels.objects.times(alike),
+            tensors: channels.tensors.times(alike),
+            queue: channels.queue.times(alike),
+        };
+        Self {
+            exchange: of(self.exchange),
+            dataset: of(self.dataset),
+            state: of(self.state),
+        }
+    }
+}
+
 impl AddAssign for ChannelTraffic {
     fn add_assign(&mut self, other: Self) {
         self.objects += other.objects;
@@ -254,6 +271,23 @@ pub struct Waits {
     pub lists: Polls,
     /// Counts of messages in a queue that holds too few.
     pub counts: Polls,
+}
+
+impl Waits {
+    /// Returns the polls of so many workers that are alike.
+    #[must_use]
+    pub fn times(self, alike: u64) -> Self {
+        let of = |polls: Polls| Polls {
+            requests: polls.requests * alike,
+            seconds: polls.seconds * alike as f64,
+            paused_s: polls.paused_s * alike as f64,
+        };
+        Self {
+            gets: of(self.gets),
+            lists: of(self.lists),
+            counts: of(self.counts),
+        }
+    }
 }
 
 impl AddAssign for Waits {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     DataLayout, Deployment, Fidelity, Job, QueueService, Result, SettingsError, State, StepRecord,
+    Symmetry,
     World,
 };
 
@@ -159,6 +160,9 @@ pub trait BoundSystem: Send + Sync {
     /// Number of vectors of a gradient's size that an invocation of `function` for
     /// worker `rank` holds at once, at most, beside what a training step needs.
     fn resident_vectors(&self, function: &str, rank: usize) -> usize;
+
+    /// Whether one worker can stand for others that are alike in a simulation of sizes.
+    fn symmetry(&self) -> Symmetry;
 
     /// Whether replicas stay bit-identical under these settings.
     fn replicas(&self) -> Replicas;

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas, Result,
-    SettingsError, Sizes, State, StepRecord, Techniques, World,
+    SettingsError, Sizes, State, StepRecord, Symmetry, Techniques, World,
 };
 
 /// A training system with typed settings: the trait that its file implements.
@@ -135,6 +135,12 @@ pub trait TrainingSystem: Send + Sync {
         function: &str,
         rank: usize,
     ) -> usize;
+
+    /// Whether one worker can stand for others that are alike in a simulation of sizes; by
+    /// default none can.
+    fn symmetry(&self, _settings: &Self::Settings) -> Symmetry {
+        Symmetry::Everyone
+    }
 
     /// Whether replicas stay bit-identical under these settings.
     fn replicas(&self, settings: &Self::Settings) -> Replicas;

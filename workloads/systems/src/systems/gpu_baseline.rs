@@ -38,9 +38,9 @@ use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::{
-    Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
-    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, SystemError, Techniques,
-    TrainingSystem, Vector, World,
+    Alike, Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job,
+    Launch, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError,
+    Techniques, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -145,7 +145,7 @@ impl Exchange for AllToAll {
         batch: &Batch,
         at: Iteration,
     ) -> Result<Vector> {
-        if !self.settings.uploads_while_computing {
+        if !self.settings.uploads_while_computing || world.workers() == 1 {
             return replica.gradient(world, batch).await;
         }
         let parts = Parts::new(self.settings.parts, world.compute.parameters());
@@ -180,6 +180,10 @@ impl Exchange for AllToAll {
     ) -> Result<Vector> {
         let objects = world.exchange.objects.clone();
         let (rank, workers) = (world.rank(), world.workers());
+        // One worker alone has nobody to exchange with.
+        if workers == 1 {
+            return Ok(gradient);
+        }
         let parts = Parts::new(self.settings.parts, gradient.len());
         // Put the gradient, unless its parts were put while it was computed.
         if !self.settings.uploads_while_computing {
@@ -361,6 +365,9 @@ impl TrainingSystem for GpuBaseline {
     }
 
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+        if job.workers == 1 && !settings.single_process {
+            return Ok(Traffic::default());
+        }
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
         let (gets, parts) = if settings.single_process {
@@ -381,6 +388,16 @@ impl TrainingSystem for GpuBaseline {
     /// A replica's parameters and momentum, all gradients and their mean.
     fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
         job.workers + 3
+    }
+
+    fn symmetry(&self, settings: &Settings) -> Symmetry {
+        if settings.single_process {
+            return Symmetry::Everyone;
+        }
+        Symmetry::Alike(Alike {
+            objects: &["_worker_{from}.pt", "_worker_{from}.pt.{n}"],
+            ..Alike::default()
+        })
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {

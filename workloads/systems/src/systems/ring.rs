@@ -38,9 +38,9 @@ use crate::mechanics::polling::Purpose;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::{
-    DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    QueueService, ReduceOnPlateau, Replicas, Result, Sizes, Stage, SystemError, Techniques,
-    TrainingSystem, Vector, World,
+    Alike, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
+    Outcome, QueueService, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError,
+    Techniques, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "ring";
@@ -233,6 +233,13 @@ impl TrainingSystem for Ring {
     /// Parameters and momentum, the gradient, its chunks, and the two that are on their way.
     fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
         5
+    }
+
+    fn symmetry(&self, _settings: &Settings) -> Symmetry {
+        Symmetry::Alike(Alike {
+            objects: &["address_{from}"],
+            ..Alike::default()
+        })
     }
 
     fn replicas(&self, _settings: &Settings) -> Replicas {

@@ -35,8 +35,9 @@ use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::{
-    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Techniques, TrainingSystem, Vector, World,
+    Alike, DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, StoreUse, Symmetry, Techniques,
+    TrainingSystem, Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -474,6 +475,25 @@ impl TrainingSystem for ScatterReduce {
     /// all workers (one gradient together), the merged chunks and the whole.
     fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
         6
+    }
+
+    /// Chunks that are found by listing are found at a time that depends on the owner's rank.
+    fn symmetry(&self, settings: &Settings) -> Symmetry {
+        match (settings.over, settings.finds_by) {
+            (Over::Tensors, _) if settings.stores > 1 => Symmetry::Unlike {
+                instead: "settings: {stores: 1}",
+            },
+            (Over::Objects, FindsBy::Listing) => Symmetry::Unlike {
+                instead: "settings: {finds_by: name}",
+            },
+            (Over::Tensors, _) | (Over::Objects, FindsBy::Name) => Symmetry::Alike(Alike {
+                objects: &["{to}_{from}_{n}_{n}", "{from}_{n}_{n}"],
+                tensors: &["chunk_{to}_{from}", "merged_{from}"],
+                queues: &["_chunk_{to}", "_merged_{to}"],
+                stores: StoreUse::Together,
+                ..Alike::default()
+            }),
+        }
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {

@@ -12,7 +12,7 @@ pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
 pub use self::mailbox::{EPOCH_BYTES, KEY_BYTES};
 pub use self::validation::Validation;
 pub(crate) use self::validation::detect_convergence;
-use crate::{Result, Sizes};
+use crate::{Alike, Result, Sizes, StoreUse};
 
 /// Whether peers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,15 @@ pub enum PeerQueue {
     /// the one before.
     Latest,
 }
+
+/// Queues of peers, and of a peer's functions. Objects are named in messages.
+pub(crate) const ALIKE: Alike = Alike {
+    queues: &["_peer{from}_{n}", "_peer{from}", "_lambda_{from}"],
+    objects: &[],
+    tensors: &[],
+    sender_at: None,
+    stores: StoreUse::Apart,
+};
 
 /// SGD at the learning rate of the source.
 pub(crate) fn sgd(learning_rate: f64) -> OptimizerSpec {

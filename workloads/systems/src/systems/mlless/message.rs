@@ -14,6 +14,9 @@ const REMOVAL: u8 = b'K';
 const DEPARTURE: u8 = b'D';
 const FINISH: u8 = b'F';
 
+/// First byte of the sender's rank in U, I and R.
+pub(super) const RANK_AT: usize = 1;
+
 /// Bytes of the message that lets workers start.
 pub const START_BYTES: u64 = 1;
 /// Bytes of U, K and D, and of the message that announces a final model.

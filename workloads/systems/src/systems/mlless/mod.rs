@@ -83,8 +83,9 @@ pub use self::settings::{
 };
 pub use self::traffic::{Sent, traffic};
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas, Result,
-    SettingsError, Sizes, StepRecord, SystemError, Techniques, TrainingSystem, World,
+    Alike, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas,
+    Result, SettingsError, Sizes, StepRecord, Symmetry, SystemError, Techniques, TrainingSystem,
+    World,
 };
 
 const NAME: &str = "mlless";
@@ -192,6 +193,15 @@ impl TrainingSystem for MlLess {
             SUPERVISOR => 0,
             _ => job.workers + 5,
         }
+    }
+
+    fn symmetry(&self, _settings: &Settings) -> Symmetry {
+        Symmetry::Alike(Alike {
+            objects: &["_up_w{from}_i{n}", "_model_r_w{from}"],
+            queues: &["_w{to}"],
+            sender_at: Some(message::RANK_AT),
+            ..Alike::default()
+        })
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {

@@ -75,12 +75,12 @@ use crate::contract::data::Shard;
 pub use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::monitor::Monitor;
 pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, Validation};
-use crate::mechanics::p2p::{Mailbox, Rules, detect_convergence, sgd};
+use crate::mechanics::p2p::{ALIKE, Mailbox, Rules, detect_convergence, sgd};
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, Stage, StepRecord, SystemError, Techniques, TrainingSystem,
-    Vector, World,
+    Result, SettingsError, Sizes, Stage, StepRecord, Symmetry, SystemError, Techniques,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "p2p";
@@ -270,6 +270,16 @@ impl TrainingSystem for P2p {
     /// what top-k keeps back, and every peer's gradient.
     fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
         job.workers + 6
+    }
+
+    /// Asynchronous peers use what they find, which differs from peer to peer.
+    fn symmetry(&self, settings: &Settings) -> Symmetry {
+        match settings.mode {
+            Mode::Synchronous => Symmetry::Alike(ALIKE),
+            Mode::Asynchronous => Symmetry::Unlike {
+                instead: "settings: {mode: synchronous}",
+            },
+        }
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {

@@ -51,10 +51,10 @@ use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
 
 pub use self::settings::Settings;
-use crate::mechanics::p2p::{Mode, PeerQueue, Rules, object_key, sgd};
+use crate::mechanics::p2p::{ALIKE, Mode, PeerQueue, Rules, object_key, sgd};
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, State, SystemError, Techniques, TrainingSystem, World,
+    Result, SettingsError, Sizes, State, Symmetry, SystemError, Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "p2p_lambda";
@@ -188,6 +188,10 @@ impl TrainingSystem for P2pLambda {
             COMPUTE => 3,
             _ => 0,
         }
+    }
+
+    fn symmetry(&self, _settings: &Settings) -> Symmetry {
+        Symmetry::Alike(ALIKE)
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {

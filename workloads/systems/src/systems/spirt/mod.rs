@@ -100,9 +100,9 @@ pub use self::signatures::Signatures;
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
-    AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome,
-    QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, SystemError,
-    Techniques, TrainingSystem, World,
+    Alike, AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
+    Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, StoreUse,
+    Symmetry, SystemError, Techniques, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -334,6 +334,22 @@ impl TrainingSystem for Spirt {
             }
             _ => 3,
         }
+    }
+
+    fn symmetry(&self, settings: &Settings) -> Symmetry {
+        if settings.membership {
+            return Symmetry::Unlike {
+                instead: "settings: {membership: false}",
+            };
+        }
+        Symmetry::Alike(Alike {
+            queues: &["_sync_{n}_{to}"],
+            stores: match settings.reading_order {
+                ReadingOrder::Rank => StoreUse::TogetherIn("aggregate_gradients"),
+                ReadingOrder::Neighbour => StoreUse::Apart,
+            },
+            ..Alike::default()
+        })
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {

@@ -1,0 +1,94 @@
+//! Levels of a run: what differs from run to run and from author to author beyond the ranges of
+//! single constants.
+
+use epochcost_kernels::hash;
+
+use super::{Profile, Spread};
+
+/// Draws the levels of a run by `seed`, and applies them to a sample of the ranges.
+pub(super) fn apply(profile: &mut Profile<f64>, seed: u64) {
+    let Some(levels) = profile.levels.clone() else {
+        return;
+    };
+    let level = |name: &str, deviation: f64| (deviation * normal(seed, name)).exp();
+    // Requests of one day are slow or quick together, reads and writes.
+    let requests = level("requests", levels.time);
+    let objects = &mut profile.object_store.service;
+    objects.request_latency_s *= requests;
+    for latency_s in [&mut objects.write_latency_s, &mut objects.connection_s] {
+        *latency_s = latency_s.map(|seconds| seconds * requests);
+    }
+    let streams = level("streams", levels.bandwidth);
+    objects.stream_bytes_per_s *= streams;
+    objects.write_stream_bytes_per_s = objects.write_stream_bytes_per_s.map(|rate| rate * streams);
+    let starts = level("starts", levels.time);
+    let function = &mut profile.function;
+    for seconds in [
+        &mut function.invoke_latency_s,
+        &mut function.cold_start_s,
+        &mut function.init_s,
+    ] {
+        *seconds *= starts;
+    }
+    if let Some(client) = &mut profile.interpreted {
+        client.call_s *= starts;
+        client.init_s *= starts;
+    }
+    // The width of every spread.
+    let objects = &mut profile.object_store.service;
+    let function = &mut profile.function;
+    let spreads: [(&str, &mut Option<Spread>); 8] = [
+        ("read", &mut objects.read_spread),
+        ("write", &mut objects.write_spread),
+        ("read stream", &mut objects.read_stream_spread),
+        ("write stream", &mut objects.write_stream_spread),
+        ("invoke", &mut function.invoke_spread),
+        ("cold start", &mut function.cold_start_spread),
+        ("init", &mut function.init_spread),
+        ("compute", &mut function.compute_spread),
+    ];
+    for (name, spread) in spreads {
+        let width = level(name, levels.spread);
+        *spread = spread.as_ref().map(|spread| spread.widened(width));
+    }
+}
+
+/// Returns a draw of the standard normal distribution, the same for one seed and name (Box and
+/// Muller 1958).
+fn normal(seed: u64, name: &str) -> f64 {
+    let stream = name.bytes().map(u64::from).fold(seed, hash::mix);
+    let unit = |draw| f64::from(hash::unit_f32(hash::mix(stream, draw)));
+    let radius = (-2.0 * (1.0 - unit(0)).max(f64::MIN_POSITIVE).ln()).sqrt();
+    radius * (std::f64::consts::TAU * unit(1)).cos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_normal_and_depend_on_seed_and_name() {
+        let draws: Vec<f64> = (0..20_000).map(|seed| normal(seed, "a")).collect();
+        let mean = draws.iter().sum::<f64>() / 20_000.0;
+        let variance = draws.iter().map(|draw| draw * draw).sum::<f64>() / 20_000.0;
+        assert!(mean.abs() < 0.03, "{mean}");
+        assert!((variance - 1.0).abs() < 0.05, "{variance}");
+        let beyond = draws.iter().filter(|draw| draw.abs() > 1.96).count();
+        assert!((800..1_200).contains(&beyond), "{beyond}");
+        assert!((normal(1, "a") - normal(1, "b")).abs() > 1e-9);
+        assert!((normal(1, "a") - normal(1, "a")).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_wider_spread_keeps_its_mean() {
+        let spread = Spread {
+            quantiles: vec![[0.0, 0.5], [0.5, 1.0], [1.0, 1.5]],
+            source: "a test".into(),
+            date: "2026-11-22".into(),
+        };
+        let wider = spread.widened(2.0);
+        assert!((wider.at(1.0) / wider.at(0.0) - 9.0).abs() < 1e-9);
+        assert_eq!(wider.fault(), None);
+        assert_eq!(spread.widened(1.0), spread);
+    }
+}

@@ -1,0 +1,210 @@
+//! Representatives of workers that are alike give what the simulation of every worker gives.
+
+use epochcost_channels::Traffic;
+use epochcost_simulator::profile::{Constant, Profile};
+use epochcost_simulator::{Options, Simulated, Simulation, SimulationError, simulate};
+use epochcost_systems::{Fidelity, Symmetry, find, find_model, systems};
+use serde_json::{Map, Value, json};
+
+use crate::support::{job, simulation};
+
+fn shipped(name: &str) -> Profile<Constant> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../harness/profiles");
+    let text = std::fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
+    serde_yaml::from_str(&text).unwrap()
+}
+
+/// Systems whose requests grow with W², under every setting that changes how they exchange.
+fn settings() -> Vec<(&'static str, Fidelity, Value)> {
+    use Fidelity::{Code, Paper, Tuned};
+    vec![
+        ("gpu_baseline", Paper, json!({})),
+        ("gpu_baseline", Tuned, json!({})),
+        ("scatterreduce", Paper, json!({"finds_by": "name"})),
+        ("scatterreduce", Tuned, json!({})),
+        ("p2p", Paper, json!({})),
+        ("p2p", Code, json!({})),
+        ("p2p_lambda", Paper, json!({})),
+        ("mlless", Paper, json!({})),
+        ("mlless", Code, json!({})),
+        ("spirt", Paper, json!({})),
+        ("spirt", Tuned, json!({})),
+        ("ring", Paper, json!({})),
+    ]
+}
+
+fn of(
+    (system, fidelity, settings): &(&str, Fidelity, Value),
+    workers: usize,
+    profile: &Profile<f64>,
+) -> Simulation {
+    let found = find(system).unwrap();
+    let overrides: Map<String, Value> = serde_json::from_value(settings.clone()).unwrap();
+    let mut job = job(system, workers, 2, json!({}));
+    job.fidelity = *fidelity;
+    job.settings = found.settings(*fidelity, &overrides).unwrap();
+    job.epochs = 2;
+    simulation(job, 100_003, profile, 0.5)
+}
+
+fn simulated(simulation: &Simulation, classes_above: Option<usize>) -> Simulated {
+    let options = Options {
+        classes_above,
+        ..Options::default()
+    };
+    let simulated = simulate(simulation, options).unwrap();
+    assert_eq!(simulated.failure, None, "{}", simulation.job.system);
+    simulated
+}
+
+/// Counts that polls do not change, of all purposes.
+fn counts(simulated: &Simulated) -> [Traffic; 3] {
+    let traffic = simulated.totals.traffic;
+    [traffic.exchange, traffic.dataset, traffic.state].map(|purpose| Traffic {
+        polls: 0,
+        missed_gets: 0,
+        ..purpose.total()
+    })
+}
+
+fn polls(simulated: &Simulated) -> f64 {
+    let total = simulated.totals.traffic.exchange.total();
+    (total.polls + total.missed_gets) as f64
+}
+
+fn synchronise_s(simulated: &Simulated) -> f64 {
+    let of_functions = simulated.totals.seconds.values();
+    of_functions.map(|seconds| seconds.synchronise()).sum()
+}
+
+fn invocations(simulated: &Simulated) -> u64 {
+    simulated.invocations.iter().map(|call| call.alike).sum()
+}
+
+fn billed_s(simulated: &Simulated) -> f64 {
+    let calls = simulated.invocations.iter();
+    calls.map(|call| call.duration_s * call.alike as f64).sum()
+}
+
+/// Compares representatives with everyone: counts exactly, times and polls within `within`.
+fn compare(setting: &(&str, Fidelity, Value), workers: usize, profile: &Profile<f64>) -> [f64; 4] {
+    let simulation = of(setting, workers, profile);
+    let all = simulated(&simulation, None);
+    let some = simulated(&simulation, Some(1));
+    let name = format!("{setting:?} with {workers}");
+    assert_eq!(counts(&all), counts(&some), "{name}");
+    assert_eq!(all.totals.steps, some.totals.steps, "{name}");
+    assert_eq!(all.transitions, some.transitions, "{name}");
+    assert_eq!(invocations(&all), invocations(&some), "{name}");
+    if workers >= 64 {
+        assert!(some.events < all.events, "{name}: {} events", some.events);
+    }
+    let off = |of: fn(&Simulated) -> f64| match of(&all) {
+        0.0 => of(&some),
+        full => of(&some) / full - 1.0,
+    };
+    let found = [
+        off(|one| one.wall_s),
+        off(synchronise_s),
+        off(billed_s),
+        off(polls),
+    ];
+    println!(
+        "{name}: wall {:+.2} %, synchronise {:+.2} %, billed {:+.2} %, polls {:+.2} %; {} events of {}",
+        100.0 * found[0],
+        100.0 * found[1],
+        100.0 * found[2],
+        100.0 * found[3],
+        some.events,
+        all.events
+    );
+    found
+}
+
+#[test]
+fn without_draws_counts_are_equal_and_times_within_two_percent() {
+    let profile = shipped("aws-us-east-1").values();
+    std::thread::scope(|scope| {
+        for setting in settings() {
+            let profile = &profile;
+            scope.spawn(move || {
+                for workers in [8, 20, 64, 128, 256] {
+                    let found = compare(&setting, workers, profile);
+                    for value in found {
+                        assert!(value.abs() < 0.02, "{setting:?} with {workers}: {found:?}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn with_draws_counts_are_equal_and_times_within_two_percent() {
+    let profile = shipped("aws-us-east-1-2024").drawn(7);
+    std::thread::scope(|scope| {
+        for setting in settings() {
+            let profile = &profile;
+            scope.spawn(move || {
+                for workers in [128, 256] {
+                    let found = compare(&setting, workers, profile);
+                    for value in found {
+                        assert!(value.abs() < 0.02, "{setting:?} with {workers}: {found:?}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A system whose requests grow faster than its workers says whether they are alike.
+#[test]
+fn systems_of_quadratic_traffic_state_their_symmetry() {
+    for system in systems() {
+        let requests = |workers: usize| {
+            let mut job = job(system.name(), workers, 1, json!({}));
+            // KubeML's tensors are those of a known model, and its documents have 64 samples.
+            let model = find_model("lenet5").unwrap();
+            job.model = model.name.into();
+            job.data.train_samples = 64 * workers;
+            job.batch_size = 64;
+            let bound = system.bind(&job).unwrap();
+            let traffic = bound.traffic(model.sizes).unwrap();
+            let is_stated = bound.symmetry() != Symmetry::Everyone;
+            (traffic.puts + traffic.gets + traffic.messages, is_stated)
+        };
+        let ((few, _), (many, is_stated)) = (requests(10), requests(100));
+        assert!(many <= 20 * few || is_stated, "{}", system.name());
+    }
+}
+
+/// Too many workers that are not alike are refused, with the setting that can be simulated.
+#[test]
+fn workers_that_are_not_alike_are_refused_above_a_bound() {
+    let profile = Profile::ideal();
+    let listing = of(
+        &("scatterreduce", Fidelity::Paper, json!({})),
+        5_000,
+        &profile,
+    );
+    let options = || Options {
+        classes_above: Some(256),
+        ..Options::default()
+    };
+    let refused = simulate(&listing, options()).unwrap_err();
+    assert!(
+        matches!(refused, SimulationError::TooMany { .. }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("finds_by: name"), "{refused}");
+    let by_name = json!({"finds_by": "name"});
+    let named = of(
+        &("scatterreduce", Fidelity::Paper, by_name),
+        5_000,
+        &profile,
+    );
+    let traffic = simulate(&named, options()).unwrap().totals.traffic;
+    let bound = find("scatterreduce").unwrap().bind(&named.job);
+    let stated = bound.unwrap().traffic(named.sizes).unwrap();
+    assert_eq!(traffic.exchange.total().untimed(), stated);
+}
