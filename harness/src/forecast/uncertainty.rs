@@ -94,14 +94,16 @@ pub(super) fn uncertainty(
 ) -> Result<Uncertainty, Error> {
     let profile = &simulation.profile;
     let drawn: Vec<_> = (0..samples)
-        .map(|sample| profile.sampled(hash::mix(seed, sample.into())))
+        .map(|sample| hash::mix(seed, sample.into()))
+        .map(|seed| (seed, profile.sampled(seed)))
         .collect();
     let tasks: Vec<_> = (candidates.iter())
-        .flat_map(|candidate| drawn.iter().map(move |profile| (candidate, profile)))
+        .flat_map(|candidate| drawn.iter().map(move |draw| (candidate, draw)))
         .collect();
-    let ended = parallel::map(&tasks, |(candidate, profile)| {
+    let ended = parallel::map(&tasks, |(candidate, (seed, profile))| {
         let sampled = Simulation {
-            profile: (*profile).clone(),
+            profile: profile.clone(),
+            cost: candidate.simulation.cost.sampled(*seed),
             ..candidate.simulation.clone()
         };
         estimate(&candidate.row, &sampled, prices)

@@ -1,8 +1,6 @@
 //! Places to train at: files that name a platform profile, what is rented there, its
 //! price and how fast it is.
 
-mod hardware;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,9 +9,9 @@ use epochcost_simulator::profile::{Constant, FunctionDevice, ModelCost, Profile}
 use epochcost_systems::{Device, Host};
 use serde::{Deserialize, Serialize};
 
-use self::hardware::Hardware;
 use crate::cost::{Price, PriceBook};
 use crate::error::Error;
+use crate::profiles::hardware::{self, Hardware};
 use crate::profiles;
 use crate::suggest::did_you_mean;
 
@@ -138,12 +136,15 @@ impl Site {
     pub(super) fn cost(&self, reference: &ModelCost, draw: Draw) -> ModelCost {
         let name = format!("hardware.{}", self.hardware.name);
         let speed = draw.of(&name, &self.hardware.speed);
+        let reference = match draw.0 {
+            None => reference.clone(),
+            Some(seed) => reference.sampled(seed),
+        };
         ModelCost {
             fixed_s: reference.fixed_s / speed,
             sample_s: reference.sample_s / speed,
             evaluate_sample_s: reference.evaluate_sample_s / speed,
-            build_s: reference.build_s,
-            ..reference.clone()
+            ..reference
         }
     }
 
