@@ -105,7 +105,7 @@ pub(super) struct Site {
     pub(super) hardware: Hardware,
 }
 
-/// A draw of what has ranges; none stands for the stated values.
+/// A draw of what has ranges, around the stated values; none stands for these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Draw(pub(super) Option<u64>);
 
@@ -113,7 +113,7 @@ impl Draw {
     fn of(self, name: &str, constant: &Constant) -> f64 {
         match self.0 {
             None => constant.value,
-            Some(seed) => constant.at(fraction(seed, name)),
+            Some(seed) => constant.around(fraction(seed, name)),
         }
     }
 }
@@ -128,7 +128,7 @@ impl Site {
     pub(super) fn profile(&self, draw: Draw) -> Profile<f64> {
         match draw.0 {
             None => self.profile.values(),
-            Some(seed) => self.profile.sampled(seed),
+            Some(seed) => self.profile.sampled_around(seed),
         }
     }
 
@@ -138,7 +138,7 @@ impl Site {
         let speed = draw.of(&name, &self.hardware.speed);
         let reference = match draw.0 {
             None => reference.clone(),
-            Some(seed) => reference.sampled(seed),
+            Some(seed) => reference.sampled_around(seed),
         };
         ModelCost {
             fixed_s: reference.fixed_s / speed,
