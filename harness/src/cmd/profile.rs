@@ -46,10 +46,20 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     steps: Option<NonZeroUsize>,
     /// Processes for each point of a model.
-    #[arg(long, value_name = "N", default_value = "3", conflicts_with = "program")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        conflicts_with = "program"
+    )]
     rounds: NonZeroUsize,
     /// Time of steps after which a program is ended (30s, 2m).
-    #[arg(long = "for", value_name = "TIME", default_value = "60s", requires = "program")]
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "60s",
+        requires = "program"
+    )]
     limit: jiff::SignedDuration,
     /// Samples of a step of a program, where it takes others than it seems to.
     #[arg(long, value_name = "N", requires = "program")]
@@ -96,7 +106,10 @@ impl Args {
             batches,
             device: self.device.into(),
             threads: &self.threads,
-            steps: self.steps.or(NonZeroUsize::new(STEPS.0)).unwrap_or(NonZeroUsize::MIN),
+            steps: self
+                .steps
+                .or(NonZeroUsize::new(STEPS.0))
+                .unwrap_or(NonZeroUsize::MIN),
             rounds: self.rounds,
             out: self.out.as_deref(),
             force: self.force,
@@ -107,7 +120,10 @@ impl Args {
     /// Returns the batch sizes of this program's models.
     fn model_batches(&self) -> Vec<NonZeroUsize> {
         match self.batches.as_slice() {
-            [] => BATCHES.iter().filter_map(|b| NonZeroUsize::new(*b)).collect(),
+            [] => BATCHES
+                .iter()
+                .filter_map(|b| NonZeroUsize::new(*b))
+                .collect(),
             own => own.to_vec(),
         }
     }
@@ -195,7 +211,9 @@ mod tests {
 
     #[test]
     fn a_program_stands_after_two_hyphens() {
-        let args = parsed(&["--batch", "8,32", "--for", "2m", "--", "python", "t.py", "--batch", "{batch}"]);
+        let args = parsed(&[
+            "--batch", "8,32", "--for", "2m", "--", "python", "t.py", "--batch", "{batch}",
+        ]);
         let args = args.unwrap();
         assert_eq!(args.program, ["python", "t.py", "--batch", "{batch}"]);
         assert_eq!(args.limit.as_secs(), 120);

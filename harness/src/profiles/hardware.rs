@@ -37,7 +37,11 @@ impl Hardware {
     pub fn is_called(&self, name: &str) -> bool {
         let is_end = |c: char| !c.is_ascii_alphanumeric();
         let mut words = name.split(is_end);
-        words.any(|word| self.names.iter().any(|known| known.eq_ignore_ascii_case(word)))
+        words.any(|word| {
+            self.names
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(word))
+        })
     }
 }
 

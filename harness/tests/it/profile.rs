@@ -99,7 +99,15 @@ fn is_installed(program: &str) -> bool {
 /// `profile` of a program, with the stand-in for PyTorch on Python's path.
 fn profile_program(directory: &Path, options: &[&str], command: &[&str]) -> Output {
     program()
-        .args(["profile", "--json", "--allow-bad-fit", "--threads", "1", "--steps", "7"])
+        .args([
+            "profile",
+            "--json",
+            "--allow-bad-fit",
+            "--threads",
+            "1",
+            "--steps",
+            "7",
+        ])
         .args(options)
         .arg("--")
         .args(command)
@@ -131,12 +139,21 @@ fn an_unchanged_training_is_profiled_and_planned() {
     let found = printed(&profile_program(directory.path(), &options, &command));
     let points = found["points"].as_array().unwrap();
     // Two micro-batches make up a step.
-    let samples: Vec<u64> = points.iter().map(|p| p["samples"].as_u64().unwrap()).collect();
+    let samples: Vec<u64> = points
+        .iter()
+        .map(|p| p["samples"].as_u64().unwrap())
+        .collect();
     assert_eq!(samples, [4, 16]);
     for point in points {
         assert!(point["steps"].as_u64().unwrap() >= 7, "{point}");
-        assert!(point["low_s"].as_f64() <= point["step_s"].as_f64(), "{point}");
-        assert!(point["step_s"].as_f64() <= point["high_s"].as_f64(), "{point}");
+        assert!(
+            point["low_s"].as_f64() <= point["step_s"].as_f64(),
+            "{point}"
+        );
+        assert!(
+            point["step_s"].as_f64() <= point["high_s"].as_f64(),
+            "{point}"
+        );
         assert!(point["peak_mb"].as_f64().unwrap() > 1.0, "{point}");
     }
     // Adapters are what is exchanged; the rest of the model is not.
@@ -150,12 +167,18 @@ fn an_unchanged_training_is_profiled_and_planned() {
     ] {
         assert_eq!(model[field].as_f64(), Some(value), "{field}: {model}");
     }
-    assert_eq!((model["dtype"].as_str(), model["device"].as_str()), (Some("float32"), Some("cpu")));
+    assert_eq!(
+        (model["dtype"].as_str(), model["device"].as_str()),
+        (Some("float32"), Some("cpu"))
+    );
     let text = fs::read_to_string(directory.path().join("mine.yaml")).unwrap();
     let read: ComputeProfile = serde_yaml::from_str(&text).unwrap();
     assert_eq!(read.faults(), []);
     assert_eq!(read.origin, ComputeOrigin::Scaled);
-    assert!(read.find("train", Device::Cpu).unwrap().carried.is_some(), "{text}");
+    assert!(
+        read.find("train", Device::Cpu).unwrap().carried.is_some(),
+        "{text}"
+    );
 
     // The experiment beside it is planned as it is, on the profile's steps.
     let plan = program()
@@ -166,7 +189,11 @@ fn an_unchanged_training_is_profiled_and_planned() {
     let plan = printed(&plan);
     assert_eq!(plan["rows"][0]["model"], "train", "{plan:#}");
     let used = plan["simulation"]["compute"].as_array().unwrap();
-    assert!(used.iter().any(|c| c["name"] == "mine" && c["origin"] == "scaled"), "{used:#?}");
+    assert!(
+        used.iter()
+            .any(|c| c["name"] == "mine" && c["origin"] == "scaled"),
+        "{used:#?}"
+    );
 
     // Nothing is replaced unasked.
     let output = profile_program(directory.path(), &options, &command);
@@ -178,14 +205,24 @@ fn a_program_reports_its_own_steps_on_the_pipe() {
     let directory = tempfile::tempdir().unwrap();
     let script = data().join("steps.sh").display().to_string();
     let options = ["--batch", "3,6", "--out", "own.yaml"];
-    let found = printed(&profile_program(directory.path(), &options, &["sh", &script, "{batch}"]));
+    let found = printed(&profile_program(
+        directory.path(),
+        &options,
+        &["sh", &script, "{batch}"],
+    ));
     let points = found["points"].as_array().unwrap();
-    let samples: Vec<u64> = points.iter().map(|p| p["samples"].as_u64().unwrap()).collect();
+    let samples: Vec<u64> = points
+        .iter()
+        .map(|p| p["samples"].as_u64().unwrap())
+        .collect();
     assert_eq!(samples, [3, 6]);
     assert_eq!(found["model"]["trainable"].as_f64(), Some(1000.0));
     // No product of matrices was timed: the factor is said to be assumed.
     let carried = &found["profile"]["models"][0]["carried"];
-    assert!(carried["source"].as_str().unwrap().contains("assumed"), "{carried}");
+    assert!(
+        carried["source"].as_str().unwrap().contains("assumed"),
+        "{carried}"
+    );
     let warnings = found["warnings"].to_string();
     assert!(warnings.contains("says nothing of GPUs"), "{warnings}");
 }
@@ -199,7 +236,11 @@ fn two_lines_report_the_steps_of_any_python_program() {
     let script = "import epochcost_profile, time\nwhile True:\n    time.sleep(0.005)\n    \
                   epochcost_profile.step(samples=5)\n";
     let options = ["--out", "own.yaml", "--name", "loop"];
-    let found = printed(&profile_program(directory.path(), &options, &["python3", "-c", script]));
+    let found = printed(&profile_program(
+        directory.path(),
+        &options,
+        &["python3", "-c", script],
+    ));
     assert_eq!(found["points"][0]["samples"], 5);
     assert_eq!(found["profile"]["models"][0]["model"], "loop");
     let warnings = found["warnings"].to_string();
@@ -218,7 +259,10 @@ fn a_program_without_steps_is_refused_with_its_output() {
         assert!(message.contains(words), "no {words:?} in {message}");
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-    refused(&["--", "no-such-program-anywhere", "{batch}"], &["--batch 8,32"]);
+    refused(
+        &["--", "no-such-program-anywhere", "{batch}"],
+        &["--batch 8,32"],
+    );
     refused(&["--batch", "8", "--", "sh"], &["{batch}"]);
 }
 
@@ -230,7 +274,15 @@ fn a_bad_fit_is_refused() {
     let command = ["sh", "-c", script, "sh", "{batch}"];
     let run = |options: &[&str]| {
         program()
-            .args(["profile", "--threads", "1", "--steps", "7", "--batch", "4,50"])
+            .args([
+                "profile",
+                "--threads",
+                "1",
+                "--steps",
+                "7",
+                "--batch",
+                "4,50",
+            ])
             .args(["--out", "own.yaml"])
             .args(options)
             .arg("--")
@@ -252,7 +304,9 @@ fn a_bad_fit_is_refused() {
 /// With PyTorch itself, where it is installed.
 #[test]
 fn pytorch_is_profiled_unchanged() {
-    let found = Command::new("python3").args(["-c", "import torch"]).output();
+    let found = Command::new("python3")
+        .args(["-c", "import torch"])
+        .output();
     if !found.is_ok_and(|output| output.status.success()) {
         eprintln!("not run: python3 has no torch");
         return;
@@ -260,10 +314,27 @@ fn pytorch_is_profiled_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/profiling/lora.py");
     let script = script.display().to_string();
-    let small = ["--layers", "2", "--width", "64", "--heads", "2", "--vocabulary", "100"];
+    let small = [
+        "--layers",
+        "2",
+        "--width",
+        "64",
+        "--heads",
+        "2",
+        "--vocabulary",
+        "100",
+    ];
     let command = [&["python3", &script, "--batch", "{batch}"], &small[..]].concat();
     let output = program()
-        .args(["profile", "--json", "--allow-bad-fit", "--threads", "1", "--steps", "7"])
+        .args([
+            "profile",
+            "--json",
+            "--allow-bad-fit",
+            "--threads",
+            "1",
+            "--steps",
+            "7",
+        ])
         .args(["--batch", "2,8", "--out", "lora.yaml", "--"])
         .args(command)
         .current_dir(directory.path())
@@ -276,5 +347,8 @@ fn pytorch_is_profiled_unchanged() {
     let samples: Vec<&serde_json::Value> = (0..2).map(|i| &found["points"][i]["samples"]).collect();
     assert_eq!(samples, [2, 8]);
     let costs = found["profile"]["models"].as_array().unwrap();
-    assert_eq!((&costs[0]["device"], &costs[1]["device"]), (&"cpu".into(), &"cuda".into()));
+    assert_eq!(
+        (&costs[0]["device"], &costs[1]["device"]),
+        (&"cpu".into(), &"cuda".into())
+    );
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::{Price, PriceBook};
 use crate::error::Error;
-use crate::profiles::hardware::{self, Hardware};
 use crate::profiles;
+use crate::profiles::hardware::{self, Hardware};
 use crate::suggest::did_you_mean;
 
 /// Texts of the places that this program brings along.

@@ -74,10 +74,7 @@ pub(super) fn of_operations(date: &str) -> Result<Constant, String> {
     let known = &reference(&table, Device::Cuda)?.training_flops_per_s;
     let known = known.as_ref().ok_or("no rate")?;
     let (low, high) = known.range();
-    let source = format!(
-        "seconds of an operation on a T4: {}",
-        known.source
-    );
+    let source = format!("seconds of an operation on a T4: {}", known.source);
     let values = [1.0 / high, 1.0 / known.value, 1.0 / low];
     Ok(constant(values, source, date))
 }

@@ -83,7 +83,9 @@ fn experiment(
     let cost = &profile.models[0];
     let largest = largest(measured);
     let peak_mb = cost.peak_mb(largest);
-    let memory_mb = (ROOM * (64.0 + peak_mb)).clamp(MEMORY_MB.0, MEMORY_MB.1).ceil();
+    let memory_mb = (ROOM * (64.0 + peak_mb))
+        .clamp(MEMORY_MB.0, MEMORY_MB.1)
+        .ceil();
     // A step takes three forward passes' operations, by the definition of the field.
     let step_flops = measured.flops_per_sample;
     let flops = step_flops.unwrap_or(cost.sample_s.max(1e-9) * CPU_FLOPS_PER_S) / 3.0;

@@ -34,6 +34,9 @@ const TAIL: usize = 12;
 /// Time from a request to end until the program is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Time in which lines arrive that a program wrote before its end.
+const ARRIVAL: Duration = Duration::from_millis(50);
+
 /// A run of the program: its batch size and threads.
 #[derive(Clone, Debug)]
 pub(super) struct Launch<'a> {
@@ -105,7 +108,10 @@ impl Bench {
             let mut reader = BufReader::new(both);
             let mut line = String::new();
             while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-                if sender.send((Instant::now(), std::mem::take(&mut line))).is_err() {
+                if sender
+                    .send((Instant::now(), std::mem::take(&mut line)))
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -142,10 +148,11 @@ impl Bench {
                 status = child.wait() => break status.ok(),
             }
         };
-        if ended.is_none() {
-            end(&mut child).await;
+        match ended {
+            None => end(&mut child).await,
+            // Its last lines are on their way.
+            Some(_) => tokio::time::sleep(ARRIVAL).await,
         }
-        // What it wrote just before its end.
         while let Ok((at, text)) = self.lines.try_recv() {
             reading.takes(at, &text);
         }
@@ -247,11 +254,11 @@ impl Reading {
                 return false;
             }
         };
-        if let Some(process) = reported.process {
-            if *self.process.get_or_insert(process) != process {
-                self.others += 1;
-                return false;
-            }
+        if let Some(process) = reported.process
+            && *self.process.get_or_insert(process) != process
+        {
+            self.others += 1;
+            return false;
         }
         match reported.line {
             Line::Begin => self.last = Some(at),
@@ -337,7 +344,9 @@ fn early(status: ExitStatus, steps: usize, faults: &[String], log: &Path) -> Fai
     let lines: Vec<&str> = output.lines().collect();
     let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n    ");
     let fault = faults.first();
-    let fault = fault.map_or(String::new(), |fault| format!("; a line it reported: {fault}"));
+    let fault = fault.map_or(String::new(), |fault| {
+        format!("; a line it reported: {fault}")
+    });
     let printed = if tail.is_empty() {
         "it printed nothing".to_owned()
     } else {

@@ -221,7 +221,10 @@ mod tests {
         assert_eq!(line("work flops=1e9\n"), Line::Work(1e9));
         assert_eq!(line("note a = b"), Line::Note("a = b".into()));
         let reported = parse("rate process=12 flops_per_s=2").unwrap();
-        assert_eq!((reported.process, reported.line), (Some(12), Line::Rate(2.0)));
+        assert_eq!(
+            (reported.process, reported.line),
+            (Some(12), Line::Rate(2.0))
+        );
         let Line::Model(model) = line("model trainable=5 device_name=NVIDIA_T4") else {
             panic!()
         };

@@ -159,7 +159,9 @@ impl ScriptPlan {
         let mut batches = request.batches.to_vec();
         batches.sort_unstable();
         batches.dedup();
-        let name = request.name.map_or_else(|| program(request.command), str::to_owned);
+        let name = request
+            .name
+            .map_or_else(|| program(request.command), str::to_owned);
         let out = request.out.map_or_else(
             || {
                 let file = format!("{}-{}.yaml", names::slug(&name), names::today());
@@ -167,7 +169,9 @@ impl ScriptPlan {
             },
             Path::to_owned,
         );
-        let stem = out.file_stem().map_or("profile".into(), |stem| stem.to_string_lossy());
+        let stem = out
+            .file_stem()
+            .map_or("profile".into(), |stem| stem.to_string_lossy());
         let experiment = out.with_file_name(format!("{stem}-plan.yaml"));
         let experiment = find_model(&name).is_none().then_some(experiment);
         for file in [Some(&out), experiment.as_ref()].into_iter().flatten() {
@@ -282,7 +286,12 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     }
     let device = device(&all[0].0);
     // What more threads gain, at the largest batch.
-    for threads in plan.threads.iter().skip(1).filter(|_| device == Device::Cpu) {
+    for threads in plan
+        .threads
+        .iter()
+        .skip(1)
+        .filter(|_| device == Device::Cpu)
+    {
         let batch = batches.last().copied().flatten();
         all.push(one(plan, &mut bench, batch, *threads, output).await?);
     }
@@ -303,7 +312,10 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     Ok(Measured {
         flops_per_sample: first.0.flops.map(|flops| flops / first.1.samples as f64),
         rate: of_all(|seen| seen.rate),
-        model: observed.iter().find_map(|seen| seen.model.clone()).unwrap_or_default(),
+        model: observed
+            .iter()
+            .find_map(|seen| seen.model.clone())
+            .unwrap_or_default(),
         device,
         points,
         fitted,
@@ -354,7 +366,10 @@ async fn one(
 
 /// Returns what the program computes on.
 fn device(observed: &Observed) -> Device {
-    let named = observed.model.as_ref().and_then(|model| model.device.as_deref());
+    let named = observed
+        .model
+        .as_ref()
+        .and_then(|model| model.device.as_deref());
     match named {
         Some("cuda") => Device::Cuda,
         _ => Device::Cpu,
@@ -399,10 +414,7 @@ fn doubts(plan: &ScriptPlan, points: &[Point]) -> Vec<String> {
 }
 
 /// Returns the profile, and what is to be known of how its times were carried.
-fn profile(
-    plan: &ScriptPlan,
-    measured: &Measured,
-) -> Result<(ComputeProfile, Vec<String>), Error> {
+fn profile(plan: &ScriptPlan, measured: &Measured) -> Result<(ComputeProfile, Vec<String>), Error> {
     let date = names::today();
     let unusable = |reason: String| Error::Lacks {
         what: format!("the steps cannot be carried: {reason}"),
@@ -429,7 +441,12 @@ fn profile(
         ),
         _ => {}
     }
-    if measured.model.dtype.as_deref().is_some_and(|dtype| dtype != "float32") {
+    if measured
+        .model
+        .dtype
+        .as_deref()
+        .is_some_and(|dtype| dtype != "float32")
+    {
         notes.push(format!(
             "trainable scalars are {}: exchanges are simulated with 4 bytes each",
             measured.model.dtype.as_deref().unwrap_or("unknown")
@@ -442,7 +459,11 @@ fn profile(
         about: format!(
             "{} ({}) on {}, profiled as it is",
             plan.name,
-            measured.model.framework.as_deref().unwrap_or("no framework named"),
+            measured
+                .model
+                .framework
+                .as_deref()
+                .unwrap_or("no framework named"),
             names::machine(&plan.machine)
         ),
         origin: if plan.as_measured {
@@ -482,7 +503,7 @@ fn cost(
             Device::Cpu => rounded(parallel.unwrap_or(0.0)),
             Device::Cuda => 0.0,
         },
-        evaluate_sample_s: rounded(FORWARD * time.at(1).min(time.per_sample) * factor),
+        evaluate_sample_s: rounded(FORWARD * time.per_sample * factor),
         build_s: 0.0,
         fixed_mb: rounded(memory.as_ref().map_or(0.0, |line| line.fixed)),
         sample_mb: rounded(memory.as_ref().map_or(0.0, |line| line.per_sample)),

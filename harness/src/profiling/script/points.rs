@@ -69,7 +69,9 @@ fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let below = Binomial::new(0.5, count as u64).ok()?;
     // Values left out at each end: fewer than that lie below the median with 2.5 % at most.
     let tail = (1.0 - CONFIDENCE) / 2.0;
-    let left = (0..count / 2).take_while(|k| below.cdf(*k as u64) <= tail).last();
+    let left = (0..count / 2)
+        .take_while(|k| below.cdf(*k as u64) <= tail)
+        .last();
     let Some(left) = left else {
         return Some((first, last));
     };
@@ -135,7 +137,13 @@ mod tests {
     #[test]
     fn intervals_are_those_of_the_sign_test() {
         let values = |count: u32| (1..=count).map(f64::from).collect::<Vec<_>>();
-        for (count, ranks) in [(5, (1.0, 5.0)), (6, (1.0, 6.0)), (10, (2.0, 9.0)), (20, (6.0, 15.0)), (100, (40.0, 61.0))] {
+        for (count, ranks) in [
+            (5, (1.0, 5.0)),
+            (6, (1.0, 6.0)),
+            (10, (2.0, 9.0)),
+            (20, (6.0, 15.0)),
+            (100, (40.0, 61.0)),
+        ] {
             assert_eq!(interval(&values(count)), Some(ranks), "{count}");
         }
     }

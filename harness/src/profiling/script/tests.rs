@@ -19,7 +19,11 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-fn plan(command: &str, batches: &[usize], change: impl Fn(&mut ScriptPlan)) -> Result<ScriptPlan, Error> {
+fn plan(
+    command: &str,
+    batches: &[usize],
+    change: impl Fn(&mut ScriptPlan),
+) -> Result<ScriptPlan, Error> {
     let directory = tempfile::tempdir().unwrap();
     let command = words(command);
     let mut plan = ScriptPlan::new(
@@ -56,11 +60,7 @@ fn measured(device: Device) -> Measured {
         data_s: 0.0,
         peak_mb: Some(500.0 + samples as f64),
     };
-    let points = vec![
-        point(8, 1, 0.6),
-        point(32, 1, 1.8),
-        point(32, 4, 0.9),
-    ];
+    let points = vec![point(8, 1, 0.6), point(32, 1, 1.8), point(32, 4, 0.9)];
     Measured {
         fitted: Fitted::through(&points).unwrap(),
         points,
@@ -96,11 +96,19 @@ fn batch_sizes_and_their_place_go_together() {
 
 #[test]
 fn a_program_is_named_by_its_file_and_no_model_by_chance() {
-    assert_eq!(program(&words("python -u tools/fine_tune.py --x 1")), "fine-tune");
+    assert_eq!(
+        program(&words("python -u tools/fine_tune.py --x 1")),
+        "fine-tune"
+    );
     assert_eq!(program(&words("./train 3")), "train");
     assert_eq!(program(&words("python resnet18.py")), "resnet18-script");
     // A model of this program that is asked for by name needs no experiment of its own.
-    assert!(plan("python t.py", &[], |_| {}).unwrap().experiment.is_some());
+    assert!(
+        plan("python t.py", &[], |_| {})
+            .unwrap()
+            .experiment
+            .is_some()
+    );
 }
 
 /// What is carried: twice as fast a machine as a vCPU takes half as long, and says so.
@@ -119,7 +127,9 @@ fn times_are_carried_to_a_vcpu_and_operations_to_a_t4() {
     assert!((gpu.step_s(27, 1.0) / 0.01 - 1.0).abs() < 1e-3, "{gpu:?}");
     // Draws of the factor stay in its range, and both ends are reached.
     let (low, high) = cpu.carried.as_ref().unwrap().range();
-    let drawn: Vec<f64> = (0..200).map(|seed| cpu.sampled(seed).step_s(8, 1.0) / 0.6).collect();
+    let drawn: Vec<f64> = (0..200)
+        .map(|seed| cpu.sampled(seed).step_s(8, 1.0) / 0.6)
+        .collect();
     let least = drawn.iter().copied().fold(f64::INFINITY, f64::min);
     let most = drawn.iter().copied().fold(0.0, f64::max);
     assert!(low * 0.999 <= least && least < low * 1.1, "{least} {low}");
@@ -128,11 +138,19 @@ fn times_are_carried_to_a_vcpu_and_operations_to_a_t4() {
 
 #[test]
 fn as_measured_is_as_measured() {
-    let plan = plan("python t.py --b {batch}", &[8, 32], |plan| plan.as_measured = true).unwrap();
+    let plan = plan("python t.py --b {batch}", &[8, 32], |plan| {
+        plan.as_measured = true
+    })
+    .unwrap();
     let (profile, _) = profile(&plan, &measured(Device::Cpu)).unwrap();
     assert_eq!(profile.origin, ComputeOrigin::Measured);
-    let [cpu] = profile.models.as_slice() else { panic!() };
-    assert_eq!((cpu.fixed_s, cpu.sample_s, &cpu.carried), (0.2, 0.05, &None));
+    let [cpu] = profile.models.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        (cpu.fixed_s, cpu.sample_s, &cpu.carried),
+        (0.2, 0.05, &None)
+    );
     assert_eq!(cpu.sampled(3), *cpu);
 }
 
@@ -140,12 +158,20 @@ fn as_measured_is_as_measured() {
 fn a_gpu_is_carried_by_its_name() {
     let plan = plan("python t.py --b {batch}", &[8, 32], |_| {}).unwrap();
     let (profile, _) = profile(&plan, &measured(Device::Cuda)).unwrap();
-    let [gpu] = profile.models.as_slice() else { panic!() };
-    assert_eq!((gpu.device, gpu.fixed_s, gpu.parallel), (Device::Cuda, 0.2, 0.0));
+    let [gpu] = profile.models.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        (gpu.device, gpu.fixed_s, gpu.parallel),
+        (Device::Cuda, 0.2, 0.0)
+    );
     let mut unknown = measured(Device::Cuda);
     unknown.model.device_name = Some("Abacus".into());
     let error = super::profile(&plan, &unknown).unwrap_err().to_string();
-    assert!(error.contains("Abacus") && error.contains("--as-measured"), "{error}");
+    assert!(
+        error.contains("Abacus") && error.contains("--as-measured"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -157,5 +183,8 @@ fn doubts_are_raised_by_what_was_measured() {
     points[1].samples = 16;
     let found = doubts(&plan, &points).join("\n");
     assert!(found.contains("idle machine"), "{found}");
-    assert!(found.contains("at --batch 32 a step has 16 samples"), "{found}");
+    assert!(
+        found.contains("at --batch 32 a step has 16 samples"),
+        "{found}"
+    );
 }
