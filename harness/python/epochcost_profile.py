@@ -120,7 +120,9 @@ class _Steps:
             self.optimizers.append(optimizer)
             self.device = _device(self.optimizers)
         # With a closure, the passes over the model are part of the optimizer's step.
-        closure = arguments[0] if arguments else (keywords or {}).get("closure")
+        # PyTorch hands the optimizer over as the first argument, too.
+        positional = [value for value in arguments if value is not optimizer]
+        closure = positional[0] if positional else (keywords or {}).get("closure")
         self.began = self.now() if closure is None else None
 
     @_guarded

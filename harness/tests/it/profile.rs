@@ -155,6 +155,8 @@ fn an_unchanged_training_is_profiled_and_planned() {
             "{point}"
         );
         assert!(point["peak_mb"].as_f64().unwrap() > 1.0, "{point}");
+        // The optimizer's part is told apart: it sleeps for a millisecond, whatever else happens.
+        assert!(point["optimizer_s"].as_f64().unwrap() >= 0.001, "{point}");
     }
     // Adapters are what is exchanged; the rest of the model is not.
     let model = &found["model"];

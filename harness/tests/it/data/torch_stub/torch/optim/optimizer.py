@@ -1,3 +1,5 @@
+import time
+
 import torch
 
 _before = []
@@ -18,9 +20,11 @@ class Optimizer:
         self.state = {}
 
     def step(self, closure=None):
-        arguments = (closure,) if closure else ()
+        # As in PyTorch, which wraps the unbound method.
+        arguments = (self, closure) if closure else (self,)
         for hook in _before:
             hook(self, arguments, {})
+        time.sleep(0.001)
         for parameter in self.param_groups[0]["params"]:
             self.state.setdefault(parameter, {"momentum": torch.Tensor(*parameter.shape)})
         for hook in _after:
