@@ -24,7 +24,8 @@ const STEADY: f64 = 0.10;
 const POOR_FIT: f64 = 0.15;
 /// Error from which a line describes nothing.
 const WORST_ERROR: f64 = 0.30;
-/// Share of the variance below which a line describes nothing.
+/// Share of the variance below which a line that misses times by more than a poor one
+/// describes nothing.
 const WORST_R_SQUARED: f64 = 0.9;
 
 /// One point, over all its rounds.
@@ -218,7 +219,9 @@ pub(super) fn rounded(value: f64) -> f64 {
 
 /// Returns why a line is no description of a model's steps; none if it is one.
 pub(super) fn bad_fit(model: &str, fit: &Fit) -> Option<Error> {
-    let is_bad = fit.r_squared < WORST_R_SQUARED || fit.largest_error > WORST_ERROR;
+    // Times that hardly depend on the batch have little variance to explain.
+    let is_unexplained = fit.r_squared < WORST_R_SQUARED && fit.largest_error > POOR_FIT;
+    let is_bad = is_unexplained || fit.largest_error > WORST_ERROR;
     is_bad.then(|| Error::Lacks {
         what: format!(
             "the step times of {model} do not lie on a line (r² {:.2}, largest error {:.0} %): no \

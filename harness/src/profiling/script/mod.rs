@@ -332,9 +332,10 @@ async fn one(
     output: Output,
 ) -> Result<(Observed, Point), Error> {
     let command = plan.command(batch);
+    let noun = if threads == 1 { "thread" } else { "threads" };
     let what = match batch {
-        Some(batch) => format!("{} at batch {batch} on {threads} threads", plan.name),
-        None => format!("{} on {threads} threads", plan.name),
+        Some(batch) => format!("{} at batch {batch} on {threads} {noun}", plan.name),
+        None => format!("{} on {threads} {noun}", plan.name),
     };
     output.message(format_args!("measuring {what}"));
     let launch = Launch {
