@@ -5,7 +5,7 @@ use std::path::Path;
 
 use epochcost_simulator::profile::ComputeProfile;
 
-use super::{Measured, ScriptPlan, largest};
+use super::{Measured, ScriptPlan, largest, text};
 use crate::error::Error;
 use crate::profiling::names;
 use crate::profiling::record::replace;
@@ -30,7 +30,7 @@ fn failed(path: &Path, source: io::Error) -> Error {
 pub(super) fn write_profile(
     plan: &ScriptPlan,
     profile: &ComputeProfile,
-    text: &str,
+    measured: &Measured,
     warnings: &[String],
 ) -> Result<(), Error> {
     let shown = |number: Option<f64>| number.map_or("unknown".into(), |n| n.to_string());
@@ -49,8 +49,9 @@ pub(super) fn write_profile(
         format!("epochcost: {}", Build::current().version),
         String::new(),
     ];
-    lines.extend(text.lines().map(str::to_owned));
+    lines.extend(text(plan, measured).lines().map(str::to_owned));
     lines.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.extend(measured.notes.iter().map(|note| format!("note: {note}")));
     let comment = |line: String| format!("# {line}").trim_end().to_owned() + "\n";
     let header: String = lines.into_iter().map(comment).collect();
     replace(&plan.out, &format!("{header}\n{yaml}")).map_err(|error| failed(&plan.out, error))

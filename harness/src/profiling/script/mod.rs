@@ -23,7 +23,7 @@ use self::points::{Fitted, Point};
 use super::names;
 use super::summary::{bad_fit, rounded};
 use crate::error::Error;
-use crate::format::{bytes, duration, number, percent, seconds};
+use crate::format::{bytes, count, duration, number, percent, seconds};
 use crate::results::{Machine, probe};
 use crate::ui::{Output, table};
 
@@ -88,6 +88,7 @@ struct Profiled<'a> {
     points: &'a [Point],
     model: ModelFigures<'a>,
     warnings: &'a [String],
+    notes: &'a [String],
 }
 
 /// What the program says of its model.
@@ -114,7 +115,10 @@ struct Measured {
     /// Operations of a sample, forward and backward.
     flops_per_sample: Option<f64>,
     rate: Option<f64>,
+    /// Doubts about the measurements.
     warnings: Vec<String>,
+    /// What the program and its runs reported beside figures.
+    notes: Vec<String>,
 }
 
 fn usage(problem: impl Into<String>, remedy: impl Into<String>) -> Error {
@@ -213,7 +217,11 @@ impl ScriptPlan {
 
 /// Returns the name of a command's program: of its first file of code, or its first word.
 fn program(command: &[String]) -> String {
-    let is_code = |word: &&String| Path::new(word).extension().is_some_and(|end| end == "py");
+    const CODE: [&str; 5] = ["py", "sh", "jl", "lua", "R"];
+    let is_code = |word: &&String| {
+        let end = Path::new(word).extension();
+        end.is_some_and(|end| CODE.iter().any(|known| end == *known))
+    };
     let named = command.iter().find(is_code).or_else(|| command.first());
     let stem = named.and_then(|word| Path::new(word).file_stem());
     let stem = stem.map_or("program".into(), |stem| stem.to_string_lossy());
@@ -235,14 +243,17 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
     if let Some(reason) = bad_fit(&plan.name, fit).filter(|_| !plan.allows_bad_fit) {
         return Err(reason);
     }
-    let (profile, notes) = profile(plan, &measured)?;
+    let (profile, lacking) = profile(plan, &measured)?;
     let mut warnings = measured.warnings.clone();
-    warnings.extend(notes);
+    warnings.extend(lacking);
     for warning in &warnings {
         output.message(format_args!("warning: {warning}"));
     }
+    for note in &measured.notes {
+        output.message(format_args!("note: {note}"));
+    }
     let figures = figures(&measured);
-    file::write_profile(plan, &profile, &text(plan, &measured), &warnings)?;
+    file::write_profile(plan, &profile, &measured, &warnings)?;
     let experiment = match (&plan.experiment, measured.model.trainable) {
         (Some(experiment), Some(_)) => {
             file::write_experiment(plan, experiment, &profile, &measured)?;
@@ -258,6 +269,7 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
         points: &measured.points,
         model: figures,
         warnings: &warnings,
+        notes: &measured.notes,
     });
     output.message(format_args!("profile: {}", plan.out.display()));
     if let Some(experiment) = experiment {
@@ -301,10 +313,10 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
         source: std::io::Error::other("a time is not positive"),
     })?;
     let observed: Vec<&Observed> = all.iter().map(|(observed, _)| observed).collect();
-    let mut warnings = doubts(plan, &points);
+    let mut notes: Vec<String> = Vec::new();
     for note in observed.iter().flat_map(|observed| &observed.notes) {
-        if !warnings.contains(note) {
-            warnings.push(note.clone());
+        if !notes.contains(note) {
+            notes.push(note.clone());
         }
     }
     let of_all = |of: fn(&Observed) -> Option<f64>| observed.iter().find_map(|seen| of(seen));
@@ -317,9 +329,10 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
             .find_map(|seen| seen.model.clone())
             .unwrap_or_default(),
         device,
+        warnings: doubts(plan, &points),
         points,
         fitted,
-        warnings,
+        notes,
     })
 }
 
@@ -568,12 +581,12 @@ fn text(plan: &ScriptPlan, measured: &Measured) -> String {
         let dtype = model.dtype.as_deref().unwrap_or("scalars");
         let exchanged = bytes(model.trainable_bytes.unwrap_or(4.0 * trainable));
         let whole = model.parameters.map_or(String::new(), |whole| {
-            format!(" of {} parameters", number(whole))
+            format!(" of {} parameters", count(whole))
         });
         said.push(format!(
             "{} trains {}{whole} ({dtype}): {exchanged} per exchange",
             plan.name,
-            number(trainable)
+            count(trainable)
         ));
     }
     if let Some(state) = model.optimizer_bytes {

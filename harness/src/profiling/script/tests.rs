@@ -76,6 +76,7 @@ fn measured(device: Device) -> Measured {
         flops_per_sample: Some(1e9),
         rate: Some(1.354e11),
         warnings: Vec::new(),
+        notes: Vec::new(),
     }
 }
 
@@ -100,6 +101,7 @@ fn a_program_is_named_by_its_file_and_no_model_by_chance() {
         program(&words("python -u tools/fine_tune.py --x 1")),
         "fine-tune"
     );
+    assert_eq!(program(&words("sh run/train.sh 8")), "train");
     assert_eq!(program(&words("./train 3")), "train");
     assert_eq!(program(&words("python resnet18.py")), "resnet18-script");
     // A model of this program that is asked for by name needs no experiment of its own.
@@ -115,10 +117,10 @@ fn a_program_is_named_by_its_file_and_no_model_by_chance() {
 #[test]
 fn times_are_carried_to_a_vcpu_and_operations_to_a_t4() {
     let plan = plan("python t.py --b {batch}", &[8, 32], |_| {}).unwrap();
-    let (profile, notes) = profile(&plan, &measured(Device::Cpu)).unwrap();
+    let (profile, lacking) = profile(&plan, &measured(Device::Cpu)).unwrap();
     assert_eq!(profile.origin, ComputeOrigin::Scaled);
     assert!(profile.faults().is_empty(), "{:?}", profile.faults());
-    assert!(notes.is_empty(), "{notes:?}");
+    assert!(lacking.is_empty(), "{lacking:?}");
     let cpu = profile.find("t", Device::Cpu).unwrap();
     assert!((cpu.step_s(8, 1.0) / 1.2 - 1.0).abs() < 1e-3, "{cpu:?}");
     assert!((cpu.step_s(32, 4.0) / 1.8 - 1.0).abs() < 1e-3, "{cpu:?}");
