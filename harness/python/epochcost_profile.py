@@ -75,6 +75,15 @@ def _peak_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
+def _queued():
+    """Returns the seconds that the main thread has waited for a core; 0 where the kernel does not say."""
+    try:
+        with open("/proc/self/schedstat") as statistics:
+            return int(statistics.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 def _guarded(method):
     """Turns an error into a line, and reports no more."""
 
@@ -102,6 +111,10 @@ class _Steps:
         self.began = None
         self.optimizing = 0.0
         self.waiting = 0.0
+        # Waits for a core: at the end of the last step, and in the optimizer or for data since.
+        self.last_queued = 0.0
+        self.began_queued = 0.0
+        self.elsewhere_queued = 0.0
         self.samples = None
         self.operations = None
         self.device = "cpu"
@@ -124,12 +137,14 @@ class _Steps:
         positional = [value for value in arguments if value is not optimizer]
         closure = positional[0] if positional else (keywords or {}).get("closure")
         self.began = self.now() if closure is None else None
+        self.began_queued = _queued()
 
     @_guarded
     def after(self, optimizer, arguments, keywords):
-        now = self.now()
+        now, queued = self.now(), _queued()
         if self.began is not None:
             self.optimizing += now - self.began
+            self.elsewhere_queued += queued - self.began_queued
         if optimizer is not self.main:
             return
         self.count += 1
@@ -142,13 +157,14 @@ class _Steps:
                 seconds=now - self.last,
                 optimizer=self.optimizing,
                 data=self.waiting,
+                queue=max(0.0, queued - self.last_queued - self.elsewhere_queued),
                 samples=samples,
                 peak_mb=self.peak_mb(),
                 warm=1 if self.count <= _WARM_UP else None,
             )
         self.between()
-        self.optimizing = self.waiting = 0.0
-        self.last = self.now()
+        self.optimizing = self.waiting = self.elsewhere_queued = 0.0
+        self.last, self.last_queued = self.now(), _queued()
 
     def between(self):
         """Does what the first steps are for."""
@@ -201,8 +217,9 @@ class _Steps:
             return sys.modules["torch"].cuda.max_memory_allocated() / 2**20
         return _peak_mb()
 
-    def loading(self, seconds):
+    def loading(self, seconds, queued):
         self.waiting += seconds
+        self.elsewhere_queued += queued
 
 
 class _Samples:
@@ -363,11 +380,11 @@ def _on_loaders(module):
         return
 
     def timed(self):
-        began = time.perf_counter()
+        began, queued = time.perf_counter(), _queued()
         try:
             return original(self)
         finally:
-            _steps.loading(time.perf_counter() - began)
+            _steps.loading(time.perf_counter() - began, _queued() - queued)
 
     iterator.__next__ = timed
 

@@ -53,8 +53,9 @@ pub(super) struct Launch<'a> {
 /// What a run reported.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observed {
-    /// Seconds of each counted step: whole, in the optimizer, and waiting for data.
-    pub(super) steps: Vec<[f64; 3]>,
+    /// Seconds of each counted step: whole, in the optimizer, waiting for data, and, of the
+    /// rest, for a core.
+    pub(super) steps: Vec<[f64; 4]>,
     /// Samples of each step that named them.
     pub(super) samples: Vec<f64>,
     /// Most memory, MB.
@@ -301,7 +302,7 @@ impl Reading {
             return;
         }
         self.counting_since.get_or_insert(at);
-        let parts = [seconds, step.optimizer_s, step.data_s];
+        let parts = [seconds, step.optimizer_s, step.data_s, step.queue_s];
         self.observed.steps.push(parts);
     }
 
@@ -406,7 +407,10 @@ mod tests {
         assert!(!reading.takes(at(5), "step seconds=4"));
         assert!(!reading.takes(at(9), "step seconds=4"));
         assert!(reading.takes(at(15), "step seconds=6"));
-        assert_eq!(reading.observed.steps, [[4.0, 0.0, 0.0], [6.0, 0.0, 0.0]]);
+        assert_eq!(
+            reading.observed.steps,
+            [[4.0, 0.0, 0.0, 0.0], [6.0, 0.0, 0.0, 0.0]]
+        );
     }
 
     #[test]
@@ -422,7 +426,7 @@ mod tests {
         ] {
             assert!(!reading.takes(now, line));
         }
-        assert_eq!(reading.observed.steps, [[2.0, 0.0, 0.0]]);
+        assert_eq!(reading.observed.steps, [[2.0, 0.0, 0.0, 0.0]]);
         assert_eq!((reading.others, reading.faults.len()), (1, 1));
     }
 

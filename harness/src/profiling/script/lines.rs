@@ -37,6 +37,8 @@ pub(super) struct Step {
     pub(super) optimizer_s: f64,
     /// Seconds of these waiting for data.
     pub(super) data_s: f64,
+    /// Seconds of the rest in which the computing thread waited for a core.
+    pub(super) queue_s: f64,
     /// Samples.
     pub(super) samples: Option<f64>,
     /// Most memory so far, MB of 2²⁰ bytes.
@@ -82,7 +84,15 @@ const WORDS: [(&str, &[&str]); 5] = [
     ("begin", &["samples"]),
     (
         "step",
-        &["seconds", "optimizer", "data", "samples", "peak_mb", "warm"],
+        &[
+            "seconds",
+            "optimizer",
+            "data",
+            "queue",
+            "samples",
+            "peak_mb",
+            "warm",
+        ],
     ),
     (
         "model",
@@ -136,6 +146,7 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
             seconds: number("seconds")?,
             optimizer_s: number("optimizer")?.unwrap_or(0.0),
             data_s: number("data")?.unwrap_or(0.0),
+            queue_s: number("queue")?.unwrap_or(0.0),
             samples: number("samples")?,
             peak_mb: number("peak_mb")?,
             is_warm_up: number("warm")?.is_some_and(|warm| warm > 0.0),

@@ -33,6 +33,8 @@ const BATCH: &str = "{batch}";
 const FORWARD: f64 = 1.0 / 3.0;
 /// An interval of a median that is wider than so much of it was not measured on a quiet machine.
 const WIDE: f64 = 0.2;
+/// Share of waits for a core from which a machine counts as shared.
+const SHARED: f64 = 0.05;
 
 /// What is to be profiled.
 #[derive(Clone, Copy, Debug)]
@@ -407,6 +409,17 @@ fn doubts(plan: &ScriptPlan, points: &[Point]) -> Vec<String> {
                 point.steps
             ));
         }
+    }
+    let waited = |point: &Point| point.queue_s / (point.step_s + point.queue_s);
+    let most = points.iter().max_by(|a, b| waited(a).total_cmp(&waited(b)));
+    if let Some(most) = most.filter(|most| waited(most) > SHARED) {
+        doubts.push(format!(
+            "the program waited for a core that others used, {} of its passes of {} samples on {} \
+             threads: the waits are left out on one thread, and too long times remain on more",
+            percent(waited(most)),
+            most.samples,
+            most.threads
+        ));
     }
     let mut sizes: Vec<usize> = points.iter().map(|point| point.samples).collect();
     sizes.dedup();

@@ -18,7 +18,8 @@ pub(super) struct Point {
     pub(super) threads: usize,
     /// Counted steps.
     pub(super) steps: usize,
-    /// Median seconds of a step's passes, without the optimizer and waits for data.
+    /// Median seconds of a step's passes, without the optimizer, waits for data and, on one
+    /// thread, waits for a core that others used.
     pub(super) step_s: f64,
     /// Interval of that median at 95 %; of all steps where they are too few for one.
     pub(super) low_s: f64,
@@ -29,6 +30,8 @@ pub(super) struct Point {
     pub(super) optimizer_s: f64,
     /// Median seconds of waits for data.
     pub(super) data_s: f64,
+    /// Median seconds of the passes' waits for a core.
+    pub(super) queue_s: f64,
     /// Most memory, MB.
     pub(super) peak_mb: Option<f64>,
 }
@@ -36,9 +39,16 @@ pub(super) struct Point {
 impl Point {
     /// Returns a run's point; none without counted steps.
     pub(super) fn of(observed: &Observed, samples: usize, threads: usize) -> Option<Self> {
-        let all = |of: fn(&[f64; 3]) -> f64| observed.steps.iter().map(of).collect::<Vec<f64>>();
-        // What a clock may take off more than there is is no step.
-        let passes = all(|[whole, optimizer, data]| match whole - optimizer - data {
+        let all =
+            |of: &dyn Fn(&[f64; 4]) -> f64| observed.steps.iter().map(of).collect::<Vec<f64>>();
+        // What a clock may take off more than there is is no step. Of several threads, the
+        // waits of one say too little.
+        let of_queue = if threads == 1 { 1.0 } else { 0.0 };
+        let passes = all(&|[whole, optimizer, data, queue]| match whole
+            - optimizer
+            - data
+            - of_queue * queue
+        {
             passes if passes > 0.0 => passes,
             _ => *whole,
         });
@@ -50,9 +60,10 @@ impl Point {
             step_s: median(&passes)?,
             low_s,
             high_s,
-            whole_s: median(&all(|step| step[0]))?,
-            optimizer_s: median(&all(|step| step[1]))?,
-            data_s: median(&all(|step| step[2]))?,
+            whole_s: median(&all(&|step| step[0]))?,
+            optimizer_s: median(&all(&|step| step[1]))?,
+            data_s: median(&all(&|step| step[2]))?,
+            queue_s: median(&all(&|step| step[3]))?,
             peak_mb: observed.peak_mb,
         })
     }
@@ -117,7 +128,7 @@ mod tests {
 
     fn observed(steps: &[f64]) -> Observed {
         Observed {
-            steps: steps.iter().map(|s| [s + 0.3, 0.1, 0.2]).collect(),
+            steps: steps.iter().map(|s| [s + 0.3, 0.1, 0.2, 0.0]).collect(),
             peak_mb: Some(100.0),
             ..Observed::default()
         }
@@ -131,6 +142,11 @@ mod tests {
         // Too few for an interval: all of them.
         assert!((point.low_s - 1.0).abs() < 1e-9 && (point.high_s - 3.0).abs() < 1e-9);
         assert_eq!(Point::of(&observed(&[]), 8, 1), None);
+        // Waits for a core are known of one thread only.
+        let mut shared = observed(&[1.0, 3.0, 2.0]);
+        shared.steps.iter_mut().for_each(|step| step[3] = 0.5);
+        assert!((Point::of(&shared, 8, 1).unwrap().step_s - 1.5).abs() < 1e-9);
+        assert!((Point::of(&shared, 8, 2).unwrap().step_s - 2.0).abs() < 1e-9);
     }
 
     /// The published ranks: 6 values are the fewest, and of 10 the second and the ninth.

@@ -58,6 +58,7 @@ fn measured(device: Device) -> Measured {
         whole_s: step_s,
         optimizer_s: 0.0,
         data_s: 0.0,
+        queue_s: 0.0,
         peak_mb: Some(500.0 + samples as f64),
     };
     let points = vec![point(8, 1, 0.6), point(32, 1, 1.8), point(32, 4, 0.9)];
@@ -183,8 +184,10 @@ fn doubts_are_raised_by_what_was_measured() {
     assert!(doubts(&plan, &points).is_empty());
     points[0].high_s *= 2.0;
     points[1].samples = 16;
+    points[2].queue_s = 0.3;
     let found = doubts(&plan, &points).join("\n");
     assert!(found.contains("idle machine"), "{found}");
+    assert!(found.contains("waited for a core"), "{found}");
     assert!(
         found.contains("at --batch 32 a step has 16 samples"),
         "{found}"
