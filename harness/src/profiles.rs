@@ -1,5 +1,7 @@
 //! Platform and compute profiles: those shipped with this program, and files.
 
+pub mod hardware;
+
 use std::path::Path;
 
 use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};

@@ -1,42 +1,81 @@
-//! `profile`: measure this machine's compute profile, which simulations stand on.
+//! `profile`: measure a compute profile, which simulations stand on: of this program's models on
+//! this machine, or of any training.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use epochcost_systems::Device;
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::profiling::{self, Plan, Request};
+use crate::profiling::{self, Plan, Request, ScriptPlan, ScriptRequest};
 use crate::results::Machine;
 use crate::run::stop_signal;
 use crate::ui::{Output, eprint_line};
 
+/// Batch sizes of this program's models, unless others are named.
+const BATCHES: [usize; 3] = [8, 32, 128];
+/// Fewest timed steps of this program's models, and of other programs.
+const STEPS: (usize, usize) = (3, 20);
+
 /// `profile`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// A program to profile as it is, after `--`: `epochcost profile -- python train.py`.
+    /// Without one, this program's own models are measured.
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
     /// A model to measure, more than once for more; by default every model of fewer than
     /// 100 million parameters.
-    #[arg(long = "model", value_name = "MODEL")]
+    #[arg(long = "model", value_name = "MODEL", conflicts_with = "program")]
     models: Vec<String>,
-    /// Batch sizes. A line is fitted to their times, so give two or more.
-    #[arg(long = "batch", value_name = "B", value_delimiter = ',', default_values = ["8", "32", "128"])]
+    /// Batch sizes. A line is fitted to their times, so give two or more; 8, 32 and 128 of
+    /// models. In a program's arguments, they stand where `{batch}` is.
+    #[arg(long = "batch", value_name = "B", value_delimiter = ',')]
     batches: Vec<NonZeroUsize>,
     /// What to compute on. On a GPU, threads are of no account.
-    #[arg(long, value_enum, default_value = "cpu")]
+    #[arg(long, value_enum, default_value = "cpu", conflicts_with = "program")]
     device: DeviceName,
     /// Numbers of threads, 1 among them; by default 1 and all cores.
     #[arg(long, value_name = "T", value_delimiter = ',')]
     threads: Vec<NonZeroUsize>,
-    /// Fewest steps that each process times, after its warm-up.
-    #[arg(long, value_name = "N", default_value = "3")]
-    steps: NonZeroUsize,
-    /// Processes for each point.
-    #[arg(long, value_name = "N", default_value = "3")]
+    /// Fewest steps that each process times after its warm-up, 3 of models; steps after
+    /// which a program is ended, 20.
+    #[arg(long, value_name = "N")]
+    steps: Option<NonZeroUsize>,
+    /// Processes for each point of a model.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        conflicts_with = "program"
+    )]
     rounds: NonZeroUsize,
+    /// Time of steps after which a program is ended (30s, 2m).
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        default_value = "60s",
+        requires = "program"
+    )]
+    limit: jiff::SignedDuration,
+    /// Samples of a step of a program, where it takes others than it seems to.
+    #[arg(long, value_name = "N", requires = "program")]
+    samples_per_step: Option<NonZeroUsize>,
+    /// Name of a program's model; by default that of its file.
+    #[arg(long, value_name = "NAME", requires = "program")]
+    name: Option<String>,
+    /// Write a program's times as they are here, and not carried to a vCPU of a function
+    /// or to a T4.
+    #[arg(long, requires = "program")]
+    as_measured: bool,
+    /// Write the profile even if the times do not lie on a line.
+    #[arg(long)]
+    allow_bad_fit: bool,
     /// The file to write; by default one under `results/profiles/`, named for
-    /// the CPU and the date.
+    /// the CPU or the program, and the date.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace the file if it is there.
@@ -61,16 +100,31 @@ impl From<DeviceName> for Device {
 }
 
 impl Args {
-    fn request(&self) -> Request<'_> {
+    fn request<'a>(&'a self, batches: &'a [NonZeroUsize]) -> Request<'a> {
         Request {
             models: &self.models,
-            batches: &self.batches,
+            batches,
             device: self.device.into(),
             threads: &self.threads,
-            steps: self.steps,
+            steps: self
+                .steps
+                .or(NonZeroUsize::new(STEPS.0))
+                .unwrap_or(NonZeroUsize::MIN),
             rounds: self.rounds,
             out: self.out.as_deref(),
             force: self.force,
+            allows_bad_fit: self.allow_bad_fit,
+        }
+    }
+
+    /// Returns the batch sizes of this program's models.
+    fn model_batches(&self) -> Vec<NonZeroUsize> {
+        match self.batches.as_slice() {
+            [] => BATCHES
+                .iter()
+                .filter_map(|b| NonZeroUsize::new(*b))
+                .collect(),
+            own => own.to_vec(),
         }
     }
 }
@@ -81,10 +135,43 @@ impl Args {
 /// [`Error::Usage`] for what cannot be measured and for a file that is there,
 /// before any work starts; then whatever kept a process from measuring.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
-    let plan = Plan::new(&args.request(), Machine::here(Vec::new()))?;
+    let machine = Machine::here(Vec::new());
+    if args.program.is_empty() {
+        let plan = Plan::new(&args.request(&args.model_batches()), machine)?;
+        return until_stopped(profiling::measure(&plan, output)).await;
+    }
+    let plain = |numbers: &[NonZeroUsize]| -> Vec<usize> {
+        numbers.iter().map(|number| number.get()).collect()
+    };
+    let limit = Duration::try_from(args.limit).ok();
+    let limit = limit.filter(|limit| !limit.is_zero());
+    let plan = ScriptPlan::new(
+        &ScriptRequest {
+            command: &args.program,
+            batches: &plain(&args.batches),
+            threads: &plain(&args.threads),
+            steps: args.steps.map_or(STEPS.1, NonZeroUsize::get),
+            limit: limit.ok_or_else(|| Error::Usage {
+                problem: format!("--for {} is no time", args.limit),
+                remedy: "give a time above 0 with its unit: 30s, 2m".into(),
+            })?,
+            samples_per_step: args.samples_per_step.map(NonZeroUsize::get),
+            name: args.name.as_deref(),
+            out: args.out.as_deref(),
+            force: args.force,
+            allows_bad_fit: args.allow_bad_fit,
+            as_measured: args.as_measured,
+        },
+        machine,
+    )?;
+    until_stopped(profiling::measure_script(&plan, output)).await
+}
+
+/// Measures until a signal arrives.
+async fn until_stopped(measuring: impl Future<Output = Result<(), Error>>) -> Result<Exit, Error> {
     let stopped = stop_signal()?;
     tokio::select! {
-        done = profiling::measure(&plan, output) => done.map(|()| Exit::Done),
+        done = measuring => done.map(|()| Exit::Done),
         () = stopped => {
             eprint_line("interrupted; no profile was written");
             Ok(Exit::Interrupted)
@@ -106,11 +193,38 @@ mod tests {
             .try_get_matches_from(["profile"])
             .unwrap();
         let args = Args::from_arg_matches(&matches).unwrap();
-        let request = args.request();
+        let batches = args.model_batches();
+        let request = args.request(&batches);
         let batches: Vec<usize> = request.batches.iter().map(|batch| batch.get()).collect();
         assert_eq!(batches, [8, 32, 128]);
         assert_eq!((request.steps.get(), request.rounds.get()), (3, 3));
         assert_eq!(request.device, Device::Cpu);
         assert!(request.models.is_empty() && request.threads.is_empty() && !request.force);
+        assert!(!request.allows_bad_fit);
+    }
+
+    fn parsed(arguments: &[&str]) -> Result<Args, clap::Error> {
+        let command = Args::augment_args(Command::new("profile"));
+        let matches = command.try_get_matches_from([&["profile"], arguments].concat())?;
+        Args::from_arg_matches(&matches)
+    }
+
+    #[test]
+    fn a_program_stands_after_two_hyphens() {
+        let args = parsed(&[
+            "--batch", "8,32", "--for", "2m", "--", "python", "t.py", "--batch", "{batch}",
+        ]);
+        let args = args.unwrap();
+        assert_eq!(args.program, ["python", "t.py", "--batch", "{batch}"]);
+        assert_eq!(args.limit.as_secs(), 120);
+        assert_eq!(args.batches.len(), 2);
+        for refused in [
+            &["--model", "lenet5", "--", "python"][..],
+            &["--as-measured"],
+            &["--rounds", "2", "--", "python"],
+            &["--for", "soon", "--", "python"],
+        ] {
+            assert!(parsed(refused).is_err(), "{refused:?}");
+        }
     }
 }

@@ -105,6 +105,10 @@ pub(super) fn uncertainty(
         let profile = simulation.profile_of(&candidate.row);
         let sampled = Simulation {
             profile: profile.sampled(hash::mix(seed, u64::from(*sample))),
+            cost: candidate
+                .simulation
+                .cost
+                .sampled(hash::mix(seed, u64::from(*sample))),
             ..candidate.simulation.clone()
         };
         estimate(&candidate.row, &sampled, prices)

@@ -14,6 +14,7 @@ mod measure;
 mod names;
 mod plan;
 mod record;
+mod script;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use crate::platform::local::worker::{Worker, find_or_build};
 use crate::ui::{Output, table};
 
 pub use self::plan::{Plan, Request};
+pub use self::script::{ScriptPlan, ScriptRequest, measure as measure_script};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -59,6 +61,11 @@ pub async fn measure(plan: &Plan, output: Output) -> Result<(), Error> {
     let points = summary::points(&measurements);
     let mut warnings = summary::warnings(&points);
     let profile = summary::profile(plan, &points)?;
+    if let Some(bad) = summary::bad_fits(&profile).filter(|_| !plan.allows_bad_fit) {
+        // What was measured is shown, so that the reader sees which point is off.
+        output.text(summary::points_table(&points));
+        return Err(bad);
+    }
     warnings.extend(summary::doubts(plan, &profile));
     for warning in &warnings {
         output.message(format_args!("warning: {warning}"));

@@ -35,6 +35,8 @@ pub struct Request<'a> {
     pub out: Option<&'a Path>,
     /// Whether a file that is there is replaced.
     pub force: bool,
+    /// Whether a bad fit is written.
+    pub allows_bad_fit: bool,
 }
 
 /// What is measured, on what.
@@ -48,6 +50,7 @@ pub struct Plan {
     pub(super) threads: Vec<usize>,
     pub(super) steps: usize,
     pub(super) rounds: usize,
+    pub(super) allows_bad_fit: bool,
     pub(super) machine: Machine,
     pub(super) out: PathBuf,
 }
@@ -75,6 +78,7 @@ impl Plan {
             },
             steps: request.steps.get(),
             rounds: request.rounds.get(),
+            allows_bad_fit: request.allows_bad_fit,
             out: (request.out).map_or_else(|| default_file(&machine, device), Path::to_owned),
             machine,
         };

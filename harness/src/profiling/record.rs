@@ -76,7 +76,8 @@ fn commit(git: Option<Git>) -> String {
         .unwrap_or_else(|| "outside a git checkout".into())
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+/// Replaces a file so that a reader sees all of the old one or all of the new one.
+pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("partial");
     let mut file = File::create(&temporary)?;
     file.write_all(text.as_bytes())?;

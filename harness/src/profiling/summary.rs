@@ -3,7 +3,7 @@
 use std::fmt;
 
 use epochcost_simulator::profile::{
-    ComputeOrigin, ComputeProfile, Line, ModelCost, median, parallel_share,
+    ComputeOrigin, ComputeProfile, Fit, Line, ModelCost, median, parallel_share,
 };
 use epochcost_systems::Device;
 use serde::Serialize;
@@ -22,6 +22,11 @@ const CPU_RESOLVED_S: f64 = 0.5;
 const STEADY: f64 = 0.10;
 /// Error from which a line is a poor description.
 const POOR_FIT: f64 = 0.15;
+/// Error from which a line describes nothing.
+const WORST_ERROR: f64 = 0.30;
+/// Share of the variance below which a line that misses times by more than a poor one
+/// describes nothing.
+const WORST_R_SQUARED: f64 = 0.9;
 
 /// One point, over all its rounds.
 #[derive(Clone, Debug, Serialize)]
@@ -164,6 +169,7 @@ fn cost(
         sample_mb: rounded(memory.per_sample),
         fit: Some(fit),
         fitted_to: None,
+        carried: None,
         source: source.into(),
         date: names::today(),
     })
@@ -207,8 +213,33 @@ fn source(plan: &Plan, points: &[Point]) -> String {
 }
 
 /// Four significant digits, which is more than such measurements have.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+/// Returns why a line is no description of a model's steps; none if it is one.
+pub(super) fn bad_fit(model: &str, fit: &Fit) -> Option<Error> {
+    // Times that hardly depend on the batch have little variance to explain.
+    let is_unexplained = fit.r_squared < WORST_R_SQUARED && fit.largest_error > POOR_FIT;
+    let is_bad = is_unexplained || fit.largest_error > WORST_ERROR;
+    is_bad.then(|| Error::Lacks {
+        what: format!(
+            "the step times of {model} do not lie on a line (r² {:.2}, largest error {:.0} %): no \
+             profile was written",
+            fit.r_squared,
+            100.0 * fit.largest_error
+        ),
+        remedy: "measure on an idle machine, more steps, or batch sizes that are further apart; \
+                 --allow-bad-fit writes it all the same"
+            .into(),
+    })
+}
+
+/// Returns why a profile cannot be used, by the first model whose steps are on no line.
+pub(super) fn bad_fits(profile: &ComputeProfile) -> Option<Error> {
+    let fits = profile.models.iter();
+    let mut fits = fits.filter_map(|cost| Some((&cost.model, cost.fit.as_ref()?)));
+    fits.find_map(|(model, fit)| bad_fit(model, fit))
 }
 
 /// Doubts that the measurements themselves raise: a line for each way in

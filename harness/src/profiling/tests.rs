@@ -50,6 +50,7 @@ fn plan(directory: &Path, arguments: &[&str]) -> Result<Plan, Error> {
         rounds: number("3"),
         out: Some(&directory.join("abacus.yaml")),
         force,
+        allows_bad_fit: false,
     };
     Plan::new(&request, machine())
 }

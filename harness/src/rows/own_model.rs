@@ -73,6 +73,7 @@ impl OwnModel {
             sample_mb: self.activation_bytes_per_sample / mib,
             fit: None,
             fitted_to: None,
+            carried: None,
             source: "computed from the experiment's description of the model".into(),
             date: "stated".into(),
         }

@@ -1,8 +1,8 @@
 //! `epochcost profile` measures with real worker processes. Nothing here
 //! depends on how long anything takes.
 use std::fs;
-use std::path::Path;
-use std::process::Output;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use crate::support::program;
 
@@ -35,7 +35,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
 fn a_measured_profile_reads_back() {
     let directory = tempfile::tempdir().unwrap();
     let arguments = "--model lenet5 --batch 4,8 --threads 1 --steps 2 --rounds 1 --json \
-                     --out made/lenet.yaml";
+                     --allow-bad-fit --out made/lenet.yaml";
     let arguments: Vec<&str> = arguments.split_whitespace().collect();
     let output = profile(directory.path(), &arguments);
     let message = String::from_utf8_lossy(&output.stderr);
@@ -79,4 +79,278 @@ fn bad_arguments_are_refused_before_any_work() {
     refused(&["--batch", "8,0"], &["'0'", "--batch"]);
     refused(&["--steps", "0"], &["'0'", "--steps"]);
     refused(&["--threads", "1,100000"], &["100000 threads", "help: "]);
+}
+
+/// Where the tests' programs lie.
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data")
+}
+
+/// Whether a program is installed; says that the test does not run where it is not.
+fn is_installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output();
+    let is_installed = found.is_ok_and(|output| output.status.success());
+    if !is_installed {
+        eprintln!("not run: {program} is not installed");
+    }
+    is_installed
+}
+
+/// `profile` of a program, with the stand-in for PyTorch on Python's path.
+fn profile_program(directory: &Path, options: &[&str], command: &[&str]) -> Output {
+    program()
+        .args([
+            "profile",
+            "--json",
+            "--allow-bad-fit",
+            "--threads",
+            "1",
+            "--steps",
+            "7",
+        ])
+        .args(options)
+        .arg("--")
+        .args(command)
+        .env("PYTHONPATH", data().join("torch_stub"))
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+/// Parses what a program printed, once it has ended well.
+#[track_caller]
+fn printed(output: &Output) -> serde_json::Value {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The whole way of an unchanged script: hooks, samples, model, profile, experiment, plan.
+/// The script would train for minutes, and is ended after its steps.
+#[test]
+fn an_unchanged_training_is_profiled_and_planned() {
+    if !is_installed("python3") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = data().join("torch_stub/train.py").display().to_string();
+    let command = ["python3", &script, "--batch", "{batch}"];
+    let options = ["--batch", "4,16", "--out", "mine.yaml"];
+    let found = printed(&profile_program(directory.path(), &options, &command));
+    let points = found["points"].as_array().unwrap();
+    // Two micro-batches make up a step.
+    let samples: Vec<u64> = points
+        .iter()
+        .map(|p| p["samples"].as_u64().unwrap())
+        .collect();
+    assert_eq!(samples, [4, 16]);
+    for point in points {
+        assert!(point["steps"].as_u64().unwrap() >= 7, "{point}");
+        assert!(
+            point["low_s"].as_f64() <= point["step_s"].as_f64(),
+            "{point}"
+        );
+        assert!(
+            point["step_s"].as_f64() <= point["high_s"].as_f64(),
+            "{point}"
+        );
+        assert!(point["peak_mb"].as_f64().unwrap() > 1.0, "{point}");
+        // The optimizer's part is told apart: it sleeps for a millisecond, whatever else happens.
+        assert!(point["optimizer_s"].as_f64().unwrap() >= 0.001, "{point}");
+    }
+    // Adapters are what is exchanged; the rest of the model is not.
+    let model = &found["model"];
+    for (field, value) in [
+        ("trainable", 20.0),
+        ("parameters", 1020.0),
+        ("statistics", 6.0),
+        ("trainable_bytes", 80.0),
+        ("optimizer_bytes", 80.0),
+    ] {
+        assert_eq!(model[field].as_f64(), Some(value), "{field}: {model}");
+    }
+    assert_eq!(
+        (model["dtype"].as_str(), model["device"].as_str()),
+        (Some("float32"), Some("cpu"))
+    );
+    let text = fs::read_to_string(directory.path().join("mine.yaml")).unwrap();
+    let read: ComputeProfile = serde_yaml::from_str(&text).unwrap();
+    assert_eq!(read.faults(), []);
+    assert_eq!(read.origin, ComputeOrigin::Scaled);
+    assert!(
+        read.find("train", Device::Cpu).unwrap().carried.is_some(),
+        "{text}"
+    );
+
+    // The experiment beside it is planned as it is, on the profile's steps.
+    let plan = program()
+        .args(["plan", "mine-plan.yaml", "--json", "--samples", "2000"])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let plan = printed(&plan);
+    assert_eq!(plan["rows"][0]["model"], "train", "{plan:#}");
+    let used = plan["simulation"]["compute"].as_array().unwrap();
+    assert!(
+        used.iter()
+            .any(|c| c["name"] == "mine" && c["origin"] == "scaled"),
+        "{used:#?}"
+    );
+
+    // Nothing is replaced unasked.
+    let output = profile_program(directory.path(), &options, &command);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn a_program_reports_its_own_steps_on_the_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = data().join("steps.sh").display().to_string();
+    let options = ["--batch", "3,6", "--out", "own.yaml"];
+    let found = printed(&profile_program(
+        directory.path(),
+        &options,
+        &["sh", &script, "{batch}"],
+    ));
+    let points = found["points"].as_array().unwrap();
+    let samples: Vec<u64> = points
+        .iter()
+        .map(|p| p["samples"].as_u64().unwrap())
+        .collect();
+    assert_eq!(samples, [3, 6]);
+    assert_eq!(found["model"]["trainable"].as_f64(), Some(1000.0));
+    // No product of matrices was timed: the factor is said to be assumed.
+    let carried = &found["profile"]["models"][0]["carried"];
+    assert!(
+        carried["source"].as_str().unwrap().contains("assumed"),
+        "{carried}"
+    );
+    let warnings = found["warnings"].to_string();
+    assert!(warnings.contains("says nothing of GPUs"), "{warnings}");
+}
+
+#[test]
+fn two_lines_report_the_steps_of_any_python_program() {
+    if !is_installed("python3") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = "import epochcost_profile, time\nwhile True:\n    time.sleep(0.005)\n    \
+                  epochcost_profile.step(samples=5)\n";
+    let options = ["--out", "own.yaml", "--name", "loop"];
+    let found = printed(&profile_program(
+        directory.path(),
+        &options,
+        &["python3", "-c", script],
+    ));
+    assert_eq!(found["points"][0]["samples"], 5);
+    assert_eq!(found["profile"]["models"][0]["model"], "loop");
+    let warnings = found["warnings"].to_string();
+    assert!(warnings.contains("one batch size"), "{warnings}");
+}
+
+/// A program that cannot be profiled ends the verb with the reason and its own last words.
+#[test]
+fn a_program_without_steps_is_refused_with_its_output() {
+    let directory = tempfile::tempdir().unwrap();
+    let command = ["sh", "-c", "echo no such data; exit 3"];
+    let output = profile_program(directory.path(), &["--out", "own.yaml"], &command);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let message = String::from_utf8_lossy(&output.stdout);
+    for words in ["exit status: 3", "no such data", "0 counted steps"] {
+        assert!(message.contains(words), "no {words:?} in {message}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    refused(
+        &["--", "no-such-program-anywhere", "{batch}"],
+        &["--batch 8,32"],
+    );
+    refused(&["--batch", "8", "--", "sh"], &["{batch}"]);
+}
+
+/// Steps that do not lie on a line are no profile, unless one insists.
+#[test]
+fn a_bad_fit_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = r#"i=0; while true; do i=$((i+1)); echo "step samples=$1 seconds=$((100 / $1))"; done > "$EPOCHCOST_PROFILE_PIPE""#;
+    let command = ["sh", "-c", script, "sh", "{batch}"];
+    let run = |options: &[&str]| {
+        program()
+            .args([
+                "profile",
+                "--threads",
+                "1",
+                "--steps",
+                "7",
+                "--batch",
+                "4,50",
+            ])
+            .args(["--out", "own.yaml"])
+            .args(options)
+            .arg("--")
+            .args(command)
+            .current_dir(directory.path())
+            .output()
+            .unwrap()
+    };
+    let output = run(&[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{message}");
+    assert!(message.contains("do not lie on a line"), "{message}");
+    assert!(message.contains("--allow-bad-fit"), "{message}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    assert_eq!(run(&["--allow-bad-fit"]).status.code(), Some(0));
+    assert!(directory.path().join("own.yaml").exists());
+}
+
+/// With PyTorch itself, where it is installed.
+#[test]
+fn pytorch_is_profiled_unchanged() {
+    let found = Command::new("python3")
+        .args(["-c", "import torch"])
+        .output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        eprintln!("not run: python3 has no torch");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/profiling/lora.py");
+    let script = script.display().to_string();
+    let small = [
+        "--layers",
+        "2",
+        "--width",
+        "64",
+        "--heads",
+        "2",
+        "--vocabulary",
+        "100",
+    ];
+    let command = [&["python3", &script, "--batch", "{batch}"], &small[..]].concat();
+    let output = program()
+        .args([
+            "profile",
+            "--json",
+            "--allow-bad-fit",
+            "--threads",
+            "1",
+            "--steps",
+            "7",
+        ])
+        .args(["--batch", "2,8", "--out", "lora.yaml", "--"])
+        .args(command)
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let found = printed(&output);
+    // Rank 8 on queries and values of two layers: 2 x 2 x 8 x (64 + 64) scalars.
+    assert_eq!(found["model"]["trainable"].as_f64(), Some(4096.0));
+    assert!(found["model"]["flops_per_sample"].as_f64().unwrap() > 1e6);
+    let samples: Vec<&serde_json::Value> = (0..2).map(|i| &found["points"][i]["samples"]).collect();
+    assert_eq!(samples, [2, 8]);
+    let costs = found["profile"]["models"].as_array().unwrap();
+    assert_eq!(
+        (&costs[0]["device"], &costs[1]["device"]),
+        (&"cpu".into(), &"cuda".into())
+    );
 }

@@ -49,6 +49,13 @@ pub mod s3_server {
     pub const SECRET_KEY: &str = "EPOCHCOST_S3_SECRET_KEY";
 }
 
+/// Variables of a program that `epochcost profile` starts.
+pub mod profiled {
+    /// Path of the pipe that the program's steps are reported on. The lines are
+    /// described in `docs/profiling.md`.
+    pub const PIPE: &str = "EPOCHCOST_PROFILE_PIPE";
+}
+
 /// Variables that a user sets, and what reads them.
 pub mod user {
     /// Path of the worker binary; unset, the harness builds or finds one. Read by

@@ -171,3 +171,66 @@ fn every_setting_shares_the_work() {
     assert_eq!(devices, [1, 4, 1]);
     assert!(points.iter().any(|point| point.row.job.system == "ring"));
 }
+
+/// Every figure lies in its range, and not at its edge: draws are about the stated values.
+#[test]
+fn ranges_hold_the_figures_that_they_are_of() {
+    let (experiment, sites) = (experiment(2_560, 2), few_sites());
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let points = small_points(&experiment, &sites);
+    let searched = Searched::of(bench(&sites, &stands, &prices), points).unwrap();
+    let possible: Vec<usize> = (0..searched.points.len())
+        .filter(|index| searched.found[*index].is_ok())
+        .collect();
+    let draws = ranges::draws(&searched, &possible, 42).unwrap();
+    let any = goal(Some(f64::INFINITY), None);
+    for index in &possible {
+        let choice = searched.choice(*index).unwrap();
+        let choice = draws.mark(choice, None, any);
+        let ranges = [
+            (choice.price.seconds, choice.seconds_range.unwrap()),
+            (choice.price.usd, choice.usd_range.unwrap()),
+        ];
+        for (figure, range) in ranges {
+            assert!(
+                range.p5 <= figure && figure <= range.p95,
+                "{}: {figure} {range:?}",
+                choice.what
+            );
+        }
+        // Draws are as fast, too, so that the range was not only stretched to the figure.
+        let faster = draws.share_within(*index, |price| price.seconds <= choice.price.seconds);
+        assert!(faster >= 0.05, "{}: {faster}", choice.what);
+    }
+}
+
+/// A goal that allows more never has a worse answer.
+#[test]
+fn more_time_or_money_never_makes_the_answer_worse() {
+    let (experiment, sites) = (experiment(2_560, 2), few_sites());
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let points = small_points(&experiment, &sites);
+    let answer = |goal: Goal| {
+        let mut searched = Searched::of(bench(&sites, &stands, &prices), points.clone()).unwrap();
+        let all = searched.fits(|_| true);
+        let best = searched.settle(goal, &all).unwrap();
+        best.map(|best| searched.found[best].as_ref().unwrap().price)
+    };
+    let steps = [20.0, 60.0, 120.0, 240.0, 900.0, 86_400.0];
+    let (mut by_time, mut by_money): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+    for step in steps {
+        by_time.push(answer(goal(Some(step), None)).map(|price| price.usd));
+        by_money.push(answer(goal(None, Some(step / 10_000.0))).map(|price| price.seconds));
+    }
+    for answers in [by_time, by_money] {
+        assert!(answers.iter().flatten().count() > 1, "{answers:?}");
+        for pair in answers.windows(2) {
+            // What was possible stays so, and gets no worse.
+            if let Some(before) = pair[0] {
+                assert!(pair[1].is_some_and(|after| after <= before), "{answers:?}");
+            }
+        }
+    }
+}

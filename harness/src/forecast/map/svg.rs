@@ -6,9 +6,9 @@ use super::{Best, Cell, Kind, Map};
 use crate::format::{count, duration, usd};
 
 /// Side of a cell, pixels.
-const SIDE: f64 = 52.0;
+const SIDE: f64 = 62.0;
 /// Left edge of the first panel.
-const LEFT: f64 = 90.0;
+const LEFT: f64 = 84.0;
 /// Upper edge of both panels.
 const TOP: f64 = 70.0;
 /// Room between the panels.
@@ -16,12 +16,13 @@ const GAP: f64 = 60.0;
 /// Room below the panels.
 const BELOW: f64 = 130.0;
 
-/// Colours that are told apart by most eyes (Okabe and Ito), with their names.
+/// Colours that are told apart by most eyes (Okabe and Ito), light enough for black text,
+/// with their names.
 const KINDS: [(Kind, &str, &str); 4] = [
-    (Kind::OneMachine, "#56b4e9", "one machine, one GPU or none"),
-    (Kind::SeveralGpus, "#0072b2", "one machine, several GPUs"),
-    (Kind::Ring, "#009e73", "several machines, ring"),
-    (Kind::Functions, "#e69f00", "functions"),
+    (Kind::OneMachine, "#9bd0f0", "one machine, one GPU or none"),
+    (Kind::SeveralGpus, "#5a9fd0", "one machine, several GPUs"),
+    (Kind::Ring, "#5cc4a0", "several machines, ring"),
+    (Kind::Functions, "#f0b840", "functions"),
 ];
 
 const STYLE: &str = "text{font-family:sans-serif;font-size:11px;fill:#222}.h{font-size:14px;\
@@ -101,7 +102,7 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
         let y = TOP + rows as f64 * SIDE / 2.0;
         put!(
             svg,
-            "<text transform=\"translate(24 {y}) rotate(-90)\" text-anchor=\"middle\">operations of \
+            "<text transform=\"translate(20 {y}) rotate(-90)\" text-anchor=\"middle\">operations of \
              a forward pass of a sample</text>"
         );
     }

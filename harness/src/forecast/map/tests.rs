@@ -56,3 +56,60 @@ fn the_picture_stands_alone() {
     }
     assert_eq!(svg, small().svg());
 }
+
+/// The best settings for a model at places of each kind, in the setting of the papers' Table 2:
+/// 50,000 samples.
+fn best_at(model: &str) -> Cell {
+    let experiment = experiment(50_000).unwrap();
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let names = [
+        "lambda-arm",
+        "lambda-x86-s3-express",
+        "aws-r5.large",
+        "aws-g4dn.xlarge",
+    ];
+    let sites = sites(&names.map(str::to_owned)).unwrap();
+    let points: Vec<Point> = points(&experiment, &sites).unwrap();
+    let points: Vec<Point> = points.into_iter().filter(|p| is_tried(p, &sites)).collect();
+    let bench = Bench {
+        sites: &sites,
+        stands: &stands,
+        prices: &prices,
+        account: CostModel::Full,
+    };
+    let goal = Goal::parse(Some("2h"), None).unwrap().unwrap();
+    let (parameters, operations) = match model {
+        "smallest" => (PARAMETERS[0], OPERATIONS[0]),
+        name => {
+            let mark = mark(&stands, name).unwrap();
+            (mark.parameters, mark.flops_per_sample)
+        }
+    };
+    cell(&bench, &points, goal, parameters, operations).unwrap()
+}
+
+/// What the documents conclude from the map: one GPU alone is the cheapest for the models of
+/// Table 2, by more than the ranges.
+#[test]
+fn one_gpu_is_the_cheapest_for_the_models_of_table_2() {
+    for model in ["mobilenet", "resnet18"] {
+        let cheapest = best_at(model).cheapest.unwrap();
+        assert_eq!(
+            cheapest.kind,
+            Kind::OneMachine,
+            "{model}: {}",
+            cheapest.what
+        );
+        assert_eq!(cheapest.place, "aws-g4dn.xlarge", "{model}");
+        assert!(!cheapest.is_uncertain, "{model}");
+    }
+}
+
+/// Functions are the cheapest in one corner alone, of models that are smaller than any of the papers'.
+#[test]
+fn functions_are_the_cheapest_for_the_smallest_models() {
+    let smallest = best_at("smallest");
+    assert_eq!(smallest.cheapest.unwrap().kind, Kind::Functions);
+    assert_eq!(smallest.fastest.unwrap().kind, Kind::Functions);
+}

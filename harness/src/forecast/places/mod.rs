@@ -1,8 +1,6 @@
 //! Places to train at: files that name a platform profile, what is rented there, its
 //! price and how fast it is.
 
-mod hardware;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,10 +9,10 @@ use epochcost_simulator::profile::{Constant, FunctionDevice, ModelCost, Profile}
 use epochcost_systems::{Device, Host};
 use serde::{Deserialize, Serialize};
 
-use self::hardware::Hardware;
 use crate::cost::{Price, PriceBook};
 use crate::error::Error;
 use crate::profiles;
+use crate::profiles::hardware::{self, Hardware};
 use crate::suggest::did_you_mean;
 
 /// Texts of the places that this program brings along.
@@ -107,7 +105,7 @@ pub(super) struct Site {
     pub(super) hardware: Hardware,
 }
 
-/// A draw of what has ranges; none stands for the stated values.
+/// A draw of what has ranges, around the stated values; none stands for these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Draw(pub(super) Option<u64>);
 
@@ -115,7 +113,7 @@ impl Draw {
     fn of(self, name: &str, constant: &Constant) -> f64 {
         match self.0 {
             None => constant.value,
-            Some(seed) => constant.at(fraction(seed, name)),
+            Some(seed) => constant.around(fraction(seed, name)),
         }
     }
 }
@@ -130,7 +128,7 @@ impl Site {
     pub(super) fn profile(&self, draw: Draw) -> Profile<f64> {
         match draw.0 {
             None => self.profile.values(),
-            Some(seed) => self.profile.sampled(seed),
+            Some(seed) => self.profile.sampled_around(seed),
         }
     }
 
@@ -138,12 +136,15 @@ impl Site {
     pub(super) fn cost(&self, reference: &ModelCost, draw: Draw) -> ModelCost {
         let name = format!("hardware.{}", self.hardware.name);
         let speed = draw.of(&name, &self.hardware.speed);
+        let reference = match draw.0 {
+            None => reference.clone(),
+            Some(seed) => reference.sampled_around(seed),
+        };
         ModelCost {
             fixed_s: reference.fixed_s / speed,
             sample_s: reference.sample_s / speed,
             evaluate_sample_s: reference.evaluate_sample_s / speed,
-            build_s: reference.build_s,
-            ..reference.clone()
+            ..reference
         }
     }
 

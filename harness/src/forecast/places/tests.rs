@@ -87,6 +87,7 @@ fn a_step_is_carried_by_the_factor_of_the_hardware() {
         sample_mb: 1.0,
         fit: None,
         fitted_to: None,
+        carried: None,
         source: String::new(),
         date: String::new(),
     };

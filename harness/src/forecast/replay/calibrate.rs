@@ -172,6 +172,7 @@ impl Observed {
             sample_mb: 0.0,
             fit: None,
             fitted_to: None,
+            carried: None,
             source: format!(
                 "the steps that the run {} recorded, less what they waited for cores",
                 plan.run.manifest().run_id

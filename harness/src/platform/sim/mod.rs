@@ -61,12 +61,10 @@ impl Sim {
         let row = &plan.row;
         let profile = self.simulation.profile_of(row);
         let is_sampled = self.simulation.sample && plan.trial > 0;
-        let profile = if is_sampled {
-            profile.sampled(row.job.seed)
-        } else {
-            profile.values()
-        };
-        self.describe_on(plan, profile)
+        if is_sampled {
+            return self.describe_draw(plan, row.job.seed);
+        }
+        self.describe_on(plan, profile.values(), self.cost(row)?)
     }
 
     /// Returns the simulation of a trial on the constants that `seed` draws: the same for
@@ -76,13 +74,15 @@ impl Sim {
     /// The same as [`describe`](Self::describe).
     pub fn describe_draw(&self, plan: &TrialPlan, seed: u64) -> Result<Simulation, PlatformError> {
         let profile = self.simulation.profile_of(&plan.row);
-        self.describe_on(plan, profile.sampled(seed))
+        let cost = self.cost(&plan.row)?.sampled(seed);
+        self.describe_on(plan, profile.sampled(seed), cost)
     }
 
     fn describe_on(
         &self,
         plan: &TrialPlan,
         profile: Profile<f64>,
+        cost: ModelCost,
     ) -> Result<Simulation, PlatformError> {
         let row = &plan.row;
         Ok(Simulation {
@@ -90,7 +90,7 @@ impl Sim {
             sizes: plan.sizes,
             memory_mb: row.memory_mb,
             timeout_s: row.timeout_s as f64,
-            cost: self.cost(row)?,
+            cost,
             profile,
             has_limits: self.simulation.limits,
         })

@@ -1,9 +1,10 @@
 //! Compute profiles: the cost of training steps.
 
+use epochcost_kernels::hash;
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
-use super::constant::FittedTo;
+use super::constant::{Constant, FittedTo};
 
 /// The origin of a compute profile's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,10 @@ pub struct ModelCost {
     /// taken from elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted_to: Option<FittedTo>,
+    /// Factor that the times were multiplied by to carry them from where they were
+    /// measured, with its range; none where they are as measured or stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Constant>,
     /// Source of the numbers.
     pub source: String,
     /// Date of the source, `YYYY-MM-DD`.
@@ -97,8 +102,39 @@ impl ModelCost {
         }
     }
 
+    /// Returns the cost with its factor drawn from the factor's range, by the seed and the
+    /// model alone; itself where nothing was carried.
+    #[must_use]
+    pub fn sampled(&self, seed: u64) -> Self {
+        self.drawn(seed, Constant::at)
+    }
+
+    /// Returns a sample like [`sampled`](Self::sampled), but around the factor's value.
+    #[must_use]
+    pub fn sampled_around(&self, seed: u64) -> Self {
+        self.drawn(seed, Constant::around)
+    }
+
+    fn drawn(&self, seed: u64, at: fn(&Constant, f64) -> f64) -> Self {
+        let Some(carried) = self.carried.as_ref().filter(|factor| factor.value > 0.0) else {
+            return self.clone();
+        };
+        let path = format!("compute.{}.{:?}", self.model, self.device);
+        let mixed = path
+            .bytes()
+            .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
+        let factor = at(carried, f64::from(hash::unit_f32(mixed))) / carried.value;
+        Self {
+            fixed_s: self.fixed_s * factor,
+            sample_s: self.sample_s * factor,
+            evaluate_sample_s: self.evaluate_sample_s * factor,
+            ..self.clone()
+        }
+    }
+
     /// Returns the first mistake in the entry, if any.
-    fn fault(&self) -> Option<&'static str> {
+    fn fault(&self) -> Option<String> {
+        let wrong = |reason: &str| Some(reason.to_owned());
         let numbers = [
             self.fixed_s,
             self.sample_s,
@@ -108,15 +144,17 @@ impl ModelCost {
             self.sample_mb,
         ];
         if numbers.iter().any(|x| !x.is_finite() || *x < 0.0) {
-            return Some("give finite numbers of at least 0");
+            return wrong("give finite numbers of at least 0");
         }
         if !(0.0..=1.0).contains(&self.parallel) {
-            return Some("`parallel` is a share: give 0 to 1");
+            return wrong("`parallel` is a share: give 0 to 1");
         }
         if self.source.trim().is_empty() || self.date.trim().is_empty() {
-            return Some("state who measured it, and when");
+            return wrong("state who measured it, and when");
         }
-        self.fitted_to.as_ref().and_then(FittedTo::fault)
+        let carried = self.carried.as_ref().and_then(Constant::fault);
+        let fitted = self.fitted_to.as_ref().and_then(FittedTo::fault);
+        carried.or_else(|| fitted.map(str::to_owned))
     }
 }
 
@@ -148,7 +186,7 @@ impl ComputeProfile {
     pub fn faults(&self) -> Vec<(String, String)> {
         let models = self.models.iter();
         let mut faults: Vec<(String, String)> = models
-            .filter_map(|cost| Some((cost.model.clone(), cost.fault()?.to_owned())))
+            .filter_map(|cost| Some((cost.model.clone(), cost.fault()?)))
             .collect();
         if self.origin == ComputeOrigin::Published {
             let unnamed = self.models.iter().filter(|cost| cost.fitted_to.is_none());

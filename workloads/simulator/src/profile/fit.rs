@@ -223,6 +223,7 @@ mod tests {
                 sample_mb: 0.0,
                 fit: None,
                 fitted_to: None,
+                carried: None,
                 source: "a test".into(),
                 date: "2026-11-21".into(),
             };

@@ -129,11 +129,21 @@ impl Profile<Constant> {
     /// its path, and on top of it the levels of a run. Single requests are drawn from their
     /// spreads.
     pub fn sampled(&self, seed: u64) -> Profile<f64> {
+        self.sampled_at(seed, Constant::at)
+    }
+
+    /// Returns a sample like [`sampled`](Self::sampled), but around the stated values: half
+    /// of all samples of a number lie on either side of it.
+    pub fn sampled_around(&self, seed: u64) -> Profile<f64> {
+        self.sampled_at(seed, Constant::around)
+    }
+
+    fn sampled_at(&self, seed: u64, at: fn(&Constant, f64) -> f64) -> Profile<f64> {
         let sampled = self.map(&mut |path, constant| {
             let path = path
                 .bytes()
                 .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
-            constant.at(f64::from(hash::unit_f32(path)))
+            at(constant, f64::from(hash::unit_f32(path)))
         });
         let mut sampled = Profile {
             draws: Some(seed),

@@ -71,6 +71,7 @@ pub fn cost(step_s: f64) -> ModelCost {
         sample_mb: 1.0,
         fit: None,
         fitted_to: None,
+        carried: None,
         source: "a test".into(),
         date: "2026-11-21".into(),
     }

@@ -1,0 +1,149 @@
+//! The files of a profiled program: its compute profile, and an experiment that plans with it.
+
+use std::io;
+use std::path::Path;
+
+use epochcost_simulator::profile::ComputeProfile;
+
+use super::{Measured, ScriptPlan, largest, text};
+use crate::error::Error;
+use crate::profiling::names;
+use crate::profiling::record::replace;
+use crate::results::{Build, Machine};
+
+/// Memory of an empty worker, and room beside what was measured.
+const ROOM: f64 = 1.1;
+/// Sizes of Lambda functions, MB: one vCPU at least, so that a step is not slowed down.
+const MEMORY_MB: (f64, f64) = (1769.0, 10_240.0);
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::Io {
+        doing: format!("write {}", path.display()),
+        source,
+    }
+}
+
+/// Writes the profile with a header that says how it came about.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn write_profile(
+    plan: &ScriptPlan,
+    profile: &ComputeProfile,
+    measured: &Measured,
+    warnings: &[String],
+) -> Result<(), Error> {
+    let shown = |number: Option<f64>| number.map_or("unknown".into(), |n| n.to_string());
+    let yaml = serde_yaml::to_string(profile);
+    let yaml = yaml.map_err(|error| failed(&plan.out, io::Error::other(error)))?;
+    let mut lines = vec![
+        "A compute profile, measured by `epochcost profile` with the program:".to_owned(),
+        format!("  {}", plan.command.join(" ")),
+        format!("date: {}", jiff::Timestamp::now().strftime("%FT%TZ")),
+        format!("machine: {}", names::machine(&plan.machine)),
+        format!(
+            "load average: {} before the first run, {} after the last",
+            shown(plan.machine.load_average),
+            shown(Machine::here(Vec::new()).load_average)
+        ),
+        format!("epochcost: {}", Build::current().version),
+        String::new(),
+    ];
+    lines.extend(text(plan, measured).lines().map(str::to_owned));
+    lines.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.extend(measured.notes.iter().map(|note| format!("note: {note}")));
+    let comment = |line: String| format!("# {line}").trim_end().to_owned() + "\n";
+    let header: String = lines.into_iter().map(comment).collect();
+    replace(&plan.out, &format!("{header}\n{yaml}")).map_err(|error| failed(&plan.out, error))
+}
+
+/// Writes an experiment whose model is the profiled one.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn write_experiment(
+    plan: &ScriptPlan,
+    path: &Path,
+    profile: &ComputeProfile,
+    measured: &Measured,
+) -> Result<(), Error> {
+    let text = experiment(plan, path, profile, measured);
+    replace(path, &text).map_err(|error| failed(path, error))
+}
+
+/// Returns the experiment.
+fn experiment(
+    plan: &ScriptPlan,
+    path: &Path,
+    profile: &ComputeProfile,
+    measured: &Measured,
+) -> String {
+    /// Operations per second of one vCPU, where none were counted: as described models have.
+    const CPU_FLOPS_PER_S: f64 = 30e9;
+    let model = &measured.model;
+    let cost = &profile.models[0];
+    let largest = largest(measured);
+    let peak_mb = cost.peak_mb(largest);
+    let memory_mb = (ROOM * (64.0 + peak_mb))
+        .clamp(MEMORY_MB.0, MEMORY_MB.1)
+        .ceil();
+    // A step takes three forward passes' operations, by the definition of the field.
+    let step_flops = measured.flops_per_sample;
+    let flops = step_flops.unwrap_or(cost.sample_s.max(1e-9) * CPU_FLOPS_PER_S) / 3.0;
+    let activations = (cost.sample_mb * f64::from(1 << 20)).max(1.0);
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    format!(
+        "# Where should {name} be trained? Written by `epochcost profile`; its steps are those of\n\
+         # {profile_file}.\n\
+         #\n\
+         #     epochcost plan {path} --deadline 2h --budget 5usd\n\
+         schema: 1\n\
+         name: {experiment_name}\n\
+         description: {description}\n\
+         platform: sim\n\
+         simulation:\n\
+         \x20 profile: aws-us-east-1\n\
+         \x20 compute: [{compute}]\n\
+         # Put the figures of your data here: samples of an epoch, and bytes of each in storage.\n\
+         dataset: {{samples: 50000, test: 0, bytes_per_sample: 3073}}\n\
+         models:\n\
+         \x20 - name: {model_name}\n\
+         \x20   # Trainable scalars: what is exchanged.\n\
+         \x20   parameters: {parameters}\n\
+         \x20   statistics: {statistics}\n\
+         \x20   # A third of the operations of a step{counted}, and what its memory grows by.\n\
+         \x20   flops_per_sample: {flops:.3e}\n\
+         \x20   activation_bytes_per_sample: {activations:.3e}\n\
+         model: {model_name}\n\
+         workers: 4\n\
+         batch_size: {largest}\n\
+         epochs: 1\n\
+         memory_mb: {memory_mb}\n\
+         systems: [spirt, scatterreduce, allreduce, gpu_baseline, ring]\n",
+        name = plan.name,
+        profile_file = plan.out.display(),
+        path = path.display(),
+        experiment_name = quoted(&format!("{}-plan", profile.name)),
+        description = quoted(&format!("where {} is trained best", plan.name)),
+        compute = quoted(&readable(&plan.out)),
+        model_name = quoted(&plan.name),
+        parameters = model.trainable.unwrap_or(1.0).max(1.0),
+        statistics = model.statistics.unwrap_or(0.0),
+        counted = if step_flops.is_some() {
+            ""
+        } else {
+            " (not counted: from its seconds)"
+        },
+    )
+}
+
+/// Returns a path that a profile is read from: names without a directory or an end are
+/// those of shipped profiles.
+fn readable(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.contains(['/', '.']) {
+        text
+    } else {
+        format!("./{text}")
+    }
+}

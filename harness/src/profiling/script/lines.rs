@@ -1,0 +1,276 @@
+//! The lines that a profiled program writes to its pipe.
+//!
+//! ```text
+//! begin
+//! step seconds=0.52 samples=8
+//! model trainable=294912 parameters=124734720
+//! note any text
+//! ```
+
+use std::collections::BTreeMap;
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Line {
+    /// The first step has ended: the next one begins.
+    Begin,
+    /// A step has ended.
+    Step(Step),
+    /// The trained model.
+    Model(Described),
+    /// Floating-point operations of one step.
+    Work(f64),
+    /// Operations per second of a product of two matrices on one thread.
+    Rate(f64),
+    /// A remark for the reader of the profile.
+    Note(String),
+    /// Why the program cannot be profiled.
+    Problem(String),
+}
+
+/// A step that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Step {
+    /// Wall seconds since the step before it ended; none where the reader's clock counts.
+    pub(super) seconds: Option<f64>,
+    /// Seconds of these in the optimizer.
+    pub(super) optimizer_s: f64,
+    /// Seconds of these waiting for data.
+    pub(super) data_s: f64,
+    /// Seconds of the rest in which the computing thread waited for a core.
+    pub(super) queue_s: f64,
+    /// Samples.
+    pub(super) samples: Option<f64>,
+    /// Most memory so far, MB of 2²⁰ bytes.
+    pub(super) peak_mb: Option<f64>,
+    /// Whether it was slowed down by being looked at.
+    pub(super) is_warm_up: bool,
+}
+
+/// A model as its program describes it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Described {
+    /// Name and version of the framework.
+    pub(super) framework: Option<String>,
+    /// Scalars that the optimizer changes.
+    pub(super) trainable: Option<f64>,
+    /// All scalars.
+    pub(super) parameters: Option<f64>,
+    /// Running statistics of normalisation.
+    pub(super) statistics: Option<f64>,
+    /// Type of the largest trainable tensor.
+    pub(super) dtype: Option<String>,
+    /// Bytes of the trainable scalars.
+    pub(super) trainable_bytes: Option<f64>,
+    /// Bytes of the optimizer's state.
+    pub(super) optimizer_bytes: Option<f64>,
+    /// `cpu` or `cuda`.
+    pub(super) device: Option<String>,
+    /// Name of the GPU.
+    pub(super) device_name: Option<String>,
+    /// Threads that it computes on.
+    pub(super) threads: Option<f64>,
+}
+
+/// A line with the process that wrote it, if it says which.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reported {
+    pub(super) process: Option<u64>,
+    pub(super) line: Line,
+}
+
+/// Words of the protocol and the fields of each.
+const WORDS: [(&str, &[&str]); 5] = [
+    ("begin", &["samples"]),
+    (
+        "step",
+        &[
+            "seconds",
+            "optimizer",
+            "data",
+            "queue",
+            "samples",
+            "peak_mb",
+            "warm",
+        ],
+    ),
+    (
+        "model",
+        &[
+            "framework",
+            "trainable",
+            "parameters",
+            "statistics",
+            "dtype",
+            "trainable_bytes",
+            "optimizer_bytes",
+            "device",
+            "device_name",
+            "threads",
+        ],
+    ),
+    ("work", &["flops"]),
+    ("rate", &["flops_per_s"]),
+];
+
+/// Reads a line.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn parse(text: &str) -> Result<Reported, String> {
+    let text = text.trim();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let free = match word {
+        "note" => Some(Line::Note(rest.trim().to_owned())),
+        "problem" => Some(Line::Problem(rest.trim().to_owned())),
+        _ => None,
+    };
+    if let Some(line) = free {
+        let process = None;
+        return Ok(Reported { process, line });
+    }
+    let Some((_, fields)) = WORDS.iter().find(|(known, _)| *known == word) else {
+        let known: Vec<&str> = WORDS.iter().map(|(known, _)| *known).collect();
+        return Err(format!(
+            "{text:?} begins with none of {}, note and problem",
+            known.join(", ")
+        ));
+    };
+    let values = values(text, rest, fields)?;
+    let number = |name: &str| number(text, &values, name);
+    let owned = |name: &str| values.get(name).map(|value| (*value).to_owned());
+    let needed = |name: &str| number(name)?.ok_or_else(|| format!("{text:?} has no `{name}=`"));
+    let line = match word {
+        "begin" => Line::Begin,
+        "step" => Line::Step(Step {
+            seconds: number("seconds")?,
+            optimizer_s: number("optimizer")?.unwrap_or(0.0),
+            data_s: number("data")?.unwrap_or(0.0),
+            queue_s: number("queue")?.unwrap_or(0.0),
+            samples: number("samples")?,
+            peak_mb: number("peak_mb")?,
+            is_warm_up: number("warm")?.is_some_and(|warm| warm > 0.0),
+        }),
+        "work" => Line::Work(needed("flops")?),
+        "rate" => Line::Rate(needed("flops_per_s")?),
+        _ => Line::Model(Described {
+            framework: owned("framework"),
+            trainable: number("trainable")?,
+            parameters: number("parameters")?,
+            statistics: number("statistics")?,
+            dtype: owned("dtype"),
+            trainable_bytes: number("trainable_bytes")?,
+            optimizer_bytes: number("optimizer_bytes")?,
+            device: owned("device"),
+            device_name: owned("device_name").map(|name| name.replace('_', " ")),
+            threads: number("threads")?,
+        }),
+    };
+    let process = values.get("process").map(|value| value.parse());
+    let process = process.transpose();
+    Ok(Reported {
+        process: process.map_err(|_| format!("{text:?}: `process` is no number"))?,
+        line,
+    })
+}
+
+/// Returns the fields of a line by their names.
+fn values<'a>(
+    text: &str,
+    rest: &'a str,
+    fields: &[&str],
+) -> Result<BTreeMap<&'a str, &'a str>, String> {
+    let mut values = BTreeMap::new();
+    for field in rest.split_whitespace() {
+        let Some((name, value)) = field.split_once('=') else {
+            return Err(format!("{text:?}: {field:?} is no NAME=VALUE"));
+        };
+        if name != "process" && !fields.contains(&name) {
+            return Err(format!(
+                "{text:?}: `{name}` is none of {}",
+                fields.join(", ")
+            ));
+        }
+        values.insert(name, value);
+    }
+    Ok(values)
+}
+
+/// Returns a number of at least 0; none where the line does not have it.
+fn number(text: &str, values: &BTreeMap<&str, &str>, name: &str) -> Result<Option<f64>, String> {
+    let Some(value) = values.get(name) else {
+        return Ok(None);
+    };
+    let number = value.parse().ok();
+    let number = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    match number {
+        Some(number) => Ok(Some(number)),
+        None => Err(format!("{text:?}: `{name}` is no number of at least 0")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_it_says() {
+        let line = |text: &str| parse(text).unwrap().line;
+        assert_eq!(line("begin"), Line::Begin);
+        assert_eq!(line("step"), Line::Step(Step::default()));
+        let step = Step {
+            seconds: Some(0.5),
+            samples: Some(8.0),
+            is_warm_up: true,
+            ..Step::default()
+        };
+        assert_eq!(line("step seconds=0.5 samples=8 warm=1"), Line::Step(step));
+        assert_eq!(line("work flops=1e9\n"), Line::Work(1e9));
+        assert_eq!(line("note a = b"), Line::Note("a = b".into()));
+        let reported = parse("rate process=12 flops_per_s=2").unwrap();
+        assert_eq!(
+            (reported.process, reported.line),
+            (Some(12), Line::Rate(2.0))
+        );
+        let Line::Model(model) = line("model trainable=5 device_name=NVIDIA_T4") else {
+            panic!()
+        };
+        assert_eq!(model.trainable, Some(5.0));
+        assert_eq!(model.device_name.unwrap(), "NVIDIA T4");
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        for (text, says) in [
+            ("steps seconds=1", "begins with none of begin, step"),
+            ("step second=1", "`second` is none of seconds"),
+            ("step 1", "is no NAME=VALUE"),
+            ("step seconds=-1", "`seconds` is no number"),
+            ("step seconds=nan", "`seconds` is no number"),
+            ("work", "has no `flops=`"),
+            ("begin process=x", "`process` is no number"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_a_panic(text in ".{0,80}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn numbers_come_back(seconds in 0.0f64..1e6, samples in 0u32..1_000_000) {
+            let text = format!("step seconds={seconds} samples={samples}");
+            let Line::Step(step) = parse(&text).unwrap().line else { panic!() };
+            prop_assert_eq!(step.seconds, Some(seconds));
+            prop_assert_eq!(step.samples, Some(f64::from(samples)));
+        }
+    }
+}
