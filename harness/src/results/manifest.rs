@@ -26,7 +26,7 @@ pub struct SchemaVersion {
 /// The version that this program writes.
 pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion {
     major: 1,
-    minor: 10,
+    minor: 11,
 };
 
 /// Whether lines and files need the checksum that runs before 1.10 do not have. One that is
@@ -48,6 +48,9 @@ pub struct Manifest {
     pub run_id: String,
     /// The experiment's id.
     pub experiment: String,
+    /// Path of its file; one that begins with `shipped:` is inside the program. Since 1.11.
+    #[serde(default)]
+    pub experiment_file: Option<String>,
     /// `local`, `sim` or `aws`.
     pub platform: String,
     /// `embedded` or `real`.

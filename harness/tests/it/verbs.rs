@@ -121,6 +121,6 @@ fn help_groups_verbs_and_gives_examples() {
     }
     assert!(
         text(&ends(&["run", "--help"], 0))
-            .contains("Examples:\n  epochcost run experiments/smoke.yaml")
+            .contains("Examples:\n  epochcost run smoke")
     );
 }
