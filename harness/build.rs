@@ -49,11 +49,16 @@ fn main() -> Result<(), Failure> {
 fn example_system(write: &dyn Fn(&str, String) -> std::io::Result<()>) -> Result<(), Failure> {
     println!("cargo::rerun-if-changed={SYSTEM_DOCUMENT}");
     let document = fs::read_to_string(SYSTEM_DOCUMENT)?;
-    write("example_system.rs", block(&document, "gossip.rs")?.to_owned())?;
+    write(
+        "example_system.rs",
+        block(&document, "gossip.rs")?.to_owned(),
+    )?;
     write("example_tests.rs", block(&document, "tests")?.to_owned())?;
     let line = block(&document, "registry.rs")?.trim();
     write("example_line.rs", line.to_owned())?;
-    let experiment = document.split_once("```yaml\n").and_then(|(_, rest)| rest.split_once("```"));
+    let experiment = document
+        .split_once("```yaml\n")
+        .and_then(|(_, rest)| rest.split_once("```"));
     let (experiment, _) = experiment.ok_or("the document has no experiment")?;
     write("example_experiment.yaml", experiment.to_owned())?;
     Ok(())
@@ -94,7 +99,10 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(files(&path)?);
-        } else if path.extension().is_some_and(|own| ENDINGS.iter().any(|ending| own == *ending)) {
+        } else if path
+            .extension()
+            .is_some_and(|own| ENDINGS.iter().any(|ending| own == *ending))
+        {
             found.push(path);
         }
     }

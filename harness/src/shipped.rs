@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Start of the path of a file that this program brings along.
 pub const ROOT: &str = "shipped:";
@@ -80,7 +80,9 @@ pub fn is_directory(path: &Path) -> bool {
 /// Returns the shipped files below a shipped directory, with their paths.
 pub fn paths_below(directory: &Path) -> Vec<PathBuf> {
     let files = name(directory).into_iter().flat_map(below);
-    files.map(|file| PathBuf::from(format!("{ROOT}{file}"))).collect()
+    files
+        .map(|file| PathBuf::from(format!("{ROOT}{file}")))
+        .collect()
 }
 
 fn below(directory: &str) -> impl Iterator<Item = &'static str> {
@@ -104,7 +106,10 @@ pub fn experiments() -> PathBuf {
 /// one; else the experiment of that name (`smoke`, `cost-performance/table2`) in the directory
 /// `experiments`; else the shipped one; else the path as it is.
 pub fn experiment(named: &Path) -> PathBuf {
-    if named.exists() {
+    let is_plain = named
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if named.exists() || !is_plain {
         return named.to_owned();
     }
     let candidates = id(named).map(|id| {
@@ -135,12 +140,19 @@ mod tests {
     fn a_shipped_file_is_the_one_in_the_source() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"));
         for (name, content) in files() {
-            let above = if name.starts_with("experiments/") { ".." } else { "." };
+            let above = if name.starts_with("experiments/") {
+                ".."
+            } else {
+                "."
+            };
             let on_disk = std::fs::read_to_string(source.join(above).join(name)).unwrap();
             assert_eq!(*content, on_disk, "{name}");
             let path = PathBuf::from(format!("{ROOT}{name}"));
             assert_eq!(read_to_string(&path).unwrap(), on_disk);
-            assert!(is_file(&path) && is_directory(path.parent().unwrap()), "{name}");
+            assert!(
+                is_file(&path) && is_directory(path.parent().unwrap()),
+                "{name}"
+            );
         }
         assert!(files().len() > 90, "{}", files().len());
     }
@@ -149,12 +161,26 @@ mod tests {
     fn names_are_paths_below_the_directory() {
         let shipped = PathBuf::from("shipped:experiments/smoke.yaml");
         // Tests of this crate run in its directory, which has no experiments.
-        for named in ["smoke", "smoke.yaml", "experiments/smoke.yaml", "shipped:experiments/smoke.yaml"] {
+        for named in [
+            "smoke",
+            "smoke.yaml",
+            "experiments/smoke.yaml",
+            "shipped:experiments/smoke.yaml",
+        ] {
             assert_eq!(experiment(Path::new(named)), shipped, "{named}");
         }
         let table = experiment(Path::new("cost-performance/table2"));
-        assert_eq!(table, Path::new("shipped:experiments/cost-performance/table2.yaml"));
-        for missing in ["smok", "./smoke", "/smoke.yaml", "cost-performance", "Cargo.toml"] {
+        assert_eq!(
+            table,
+            Path::new("shipped:experiments/cost-performance/table2.yaml")
+        );
+        for missing in [
+            "smok",
+            "./smoke",
+            "/smoke.yaml",
+            "cost-performance",
+            "Cargo.toml",
+        ] {
             assert_eq!(experiment(Path::new(missing)), Path::new(missing));
         }
     }
@@ -167,6 +193,10 @@ mod tests {
         assert!(read(&at("experiments/none.yaml")).is_err());
         let below = paths_below(&at("experiments/validation"));
         assert!(below.contains(&at("experiments/validation/data/exchanges.csv")));
-        assert!(below.iter().all(|path| path.starts_with(at("experiments/validation"))));
+        assert!(
+            below
+                .iter()
+                .all(|path| path.starts_with(at("experiments/validation")))
+        );
     }
 }

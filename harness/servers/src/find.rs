@@ -105,7 +105,9 @@ pub fn beside(name: &str) -> Option<PathBuf> {
 pub fn beside_program(program: &Path, name: &str) -> Option<PathBuf> {
     let directories = || program.ancestors().skip(1);
     let beside = directories().take(2).map(|directory| directory.join(name));
-    let private = directories().nth(1).map(|prefix| prefix.join(PRIVATE).join(name));
+    let private = directories()
+        .nth(1)
+        .map(|prefix| prefix.join(PRIVATE).join(name));
     beside.chain(private).find(|file| file.is_file())
 }
 

@@ -220,7 +220,8 @@ fn bar(output: Output) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(0);
-    let style = ProgressStyle::with_template("{spinner} [{bytes} of {total_bytes}, {eta} left] {msg}");
+    let style =
+        ProgressStyle::with_template("{spinner} [{bytes} of {total_bytes}, {eta} left] {msg}");
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 

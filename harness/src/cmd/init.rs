@@ -85,7 +85,10 @@ fn is_there(path: &Path, text: &str) -> Result<bool, Error> {
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(source) => Err(Error::Usage {
-            problem: format!("failed to read {}: {source}; nothing was written", path.display()),
+            problem: format!(
+                "failed to read {}: {source}; nothing was written",
+                path.display()
+            ),
             remedy: "name another directory".to_owned(),
         }),
     }

@@ -99,11 +99,22 @@ fn system(name: &str, checkout: &Path) -> Result<Begun, Error> {
             renamed(EXAMPLE_EXPERIMENT, name),
         ),
     ];
-    let line = format!("        {}\n", renamed(EXAMPLE_LINE, name).replace("crate::systems", "super"));
+    let line = format!(
+        "        {}\n",
+        renamed(EXAMPLE_LINE, name).replace("crate::systems", "super")
+    );
     let changed = [
         in_modules(systems.join("mod.rs"), name)?,
-        before(systems.join("registry.rs"), REGISTRY_END, &format!("\n{}", line.trim_end()))?,
-        before(checkout.join("experiments/smoke.yaml"), SMOKE_END, &format!("  - {name}\n"))?,
+        before(
+            systems.join("registry.rs"),
+            REGISTRY_END,
+            &format!("\n{}", line.trim_end()),
+        )?,
+        before(
+            checkout.join("experiments/smoke.yaml"),
+            SMOKE_END,
+            &format!("  - {name}\n"),
+        )?,
     ];
     if let Some((path, _)) = written.iter().find(|(path, _)| path.exists()) {
         return Err(Error::Usage {
@@ -162,8 +173,7 @@ fn source(name: &str) -> String {
         })
         .collect();
     let file = format!(
-        "{}\n#[cfg(test)]\nmod tests {{\n    #![allow(clippy::unwrap_used)]\n\n{tests}}}\n",
-        EXAMPLE
+        "{EXAMPLE}\n#[cfg(test)]\nmod tests {{\n    #![allow(clippy::unwrap_used)]\n\n{tests}}}\n"
     );
     let bucket = format!("const BUCKET: &str = \"{}\"", EXAMPLE_NAME.0);
     // Names of buckets have no `_`.
@@ -174,7 +184,8 @@ fn source(name: &str) -> String {
 /// Returns a text of the example under another name.
 fn renamed(text: &str, name: &str) -> String {
     let (module, type_name) = EXAMPLE_NAME;
-    text.replace(module, name).replace(type_name, &camel_case(name))
+    text.replace(module, name)
+        .replace(type_name, &camel_case(name))
 }
 
 /// Returns the name of a type: `pair_mean` is `PairMean`.
@@ -195,7 +206,10 @@ fn before(path: PathBuf, mark: &str, text: &str) -> Result<(PathBuf, String), Er
             let changed = format!("{head}{text}{mark}{tail}");
             Ok((path, changed))
         }
-        None => Err(no_checkout(&path, "it does not have the form that this program knows")),
+        None => Err(no_checkout(
+            &path,
+            "it does not have the form that this program knows",
+        )),
     }
 }
 
@@ -203,7 +217,9 @@ fn before(path: PathBuf, mark: &str, text: &str) -> Result<(PathBuf, String), Er
 fn in_modules(path: PathBuf, name: &str) -> Result<(PathBuf, String), Error> {
     let content = read(&path)?;
     let module = |line: &str| {
-        let named = line.split_once("mod ").filter(|_| line.starts_with("pub"))?;
+        let named = line
+            .split_once("mod ")
+            .filter(|_| line.starts_with("pub"))?;
         named.1.strip_suffix(';').map(str::to_owned)
     };
     let mut lines: Vec<&str> = content.lines().collect();
@@ -256,7 +272,9 @@ mod tests {
         for name in ["pair_mean", "x", "ring2"] {
             assert!(check_name(name).is_ok(), "{name}");
         }
-        for name in ["", "Ring", "2x", "a-b", "a__b", "a_", "../x", "loop", "spirt", "gossip", "é"] {
+        for name in [
+            "", "Ring", "2x", "a-b", "a__b", "a_", "../x", "loop", "spirt", "gossip", "é",
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
         assert_eq!(camel_case("pair_mean2"), "PairMean2");

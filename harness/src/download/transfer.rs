@@ -121,7 +121,7 @@ async fn attempt(
             return Ok(true);
         }
         StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-            fs::remove_file(part)?;
+            let _ = fs::remove_file(part);
             return Ok(false);
         }
         StatusCode::OK => File::create(part)?,

@@ -66,11 +66,15 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory> {
 }
 
 fn is_yaml(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "yaml")
+    path.extension()
+        .is_some_and(|extension| extension == "yaml")
 }
 
 /// Returns whether a shipped file is a validation.
 fn is_validation(path: &Path) -> bool {
-    let is_in = |path: &Path| path.parent().is_some_and(|parent| parent.ends_with(VALIDATION));
+    let is_in = |path: &Path| {
+        path.parent()
+            .is_some_and(|parent| parent.ends_with(VALIDATION))
+    };
     shipped::is_shipped(path) && is_in(path)
 }

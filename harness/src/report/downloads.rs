@@ -45,9 +45,8 @@ const FILES: [(&str, &str); 16] = [
 
 /// Returns name and purpose of the files that exist before the page, without the crate's own.
 pub(super) fn present(run: &RunDirectory) -> Vec<(&'static str, &'static str)> {
-    let is_there = |(name, _): &(&str, &str)| {
-        *name != research_object::FILE && run.path().join(name).exists()
-    };
+    let is_there =
+        |(name, _): &(&str, &str)| *name != research_object::FILE && run.path().join(name).exists();
     FILES.into_iter().filter(is_there).collect()
 }
 

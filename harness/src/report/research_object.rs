@@ -13,9 +13,21 @@ const WORKFLOW: &str = "experiment.yaml";
 
 /// Profiles that the crate follows: address, name and version.
 const PROFILES: [(&str, &str, &str); 3] = [
-    ("https://w3id.org/ro/wfrun/process/0.5", "Process Run Crate", "0.5"),
-    ("https://w3id.org/ro/wfrun/workflow/0.5", "Workflow Run Crate", "0.5"),
-    ("https://w3id.org/workflowhub/workflow-ro-crate/1.0", "Workflow RO-Crate", "1.0"),
+    (
+        "https://w3id.org/ro/wfrun/process/0.5",
+        "Process Run Crate",
+        "0.5",
+    ),
+    (
+        "https://w3id.org/ro/wfrun/workflow/0.5",
+        "Workflow Run Crate",
+        "0.5",
+    ),
+    (
+        "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
+        "Workflow RO-Crate",
+        "1.0",
+    ),
 ];
 
 /// Files that are known before the run; the others are its results.
@@ -25,7 +37,10 @@ const INPUTS: [&str; 4] = ["prices.yaml", "plan.json", "claims.json", WORKFLOW];
 pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
     let manifest = run.manifest();
     let mut files = present(run);
-    files.push(("report.html", "figures, verdicts and their origin, for people"));
+    files.push((
+        "report.html",
+        "figures, verdicts and their origin, for people",
+    ));
     let id = |name: &str| match name {
         "events" => "events/".to_owned(),
         file => file.to_owned(),
@@ -34,9 +49,14 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         names.iter().map(|name| json!({"@id": id(name)})).collect()
     };
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-    let (inputs, results): (Vec<&str>, Vec<&str>) =
-        names.iter().partition(|name| INPUTS.contains(name));
-    let inputs: Vec<&str> = inputs.into_iter().filter(|name| *name != WORKFLOW).collect();
+    let (inputs, results): (Vec<&str>, Vec<&str>) = names
+        .iter()
+        .copied()
+        .partition(|name| INPUTS.contains(name));
+    let inputs: Vec<&str> = inputs
+        .into_iter()
+        .filter(|name| *name != WORKFLOW)
+        .collect();
     // The crate and its root.
     let mut graph = vec![
         json!({
@@ -59,13 +79,16 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
             "description": "Whoever publishes the results of this run states their licence here.",
         }),
     ];
-    let profile = |(address, name, version)| {
-        json!({"@id": address, "@type": "CreativeWork", "name": name, "version": version})
-    };
+    let profile = |(address, name, version): (&str, &str, &str)| json!({"@id": address, "@type": "CreativeWork", "name": name, "version": version});
     graph.extend(PROFILES.map(profile));
     // What was run, and with what.
     let mut objects = references(&inputs);
-    objects.extend(manifest.datasets.iter().map(|set| json!({"@id": format!("#data-{}", set.name)})));
+    objects.extend(
+        manifest
+            .datasets
+            .iter()
+            .map(|set| json!({"@id": format!("#data-{}", set.name)})),
+    );
     graph.push(json!({
         "@id": "#run", "@type": "CreateAction",
         "name": manifest.command.join(" "),
@@ -82,7 +105,11 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         "identifier": manifest.epochcost.sha256,
     }));
     graph.extend(manifest.datasets.iter().map(|set| {
-        let origin = if set.generated { "generated" } else { "published" };
+        let origin = if set.generated {
+            "generated"
+        } else {
+            "published"
+        };
         json!({
             "@id": format!("#data-{}", set.name), "@type": "CreativeWork", "name": set.name,
             "description": format!("{origin} data; manifest.json has the checksum of every file"),

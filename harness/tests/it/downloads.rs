@@ -84,7 +84,10 @@ fn serve(
     let mut stream = stream;
     let (body, sent, from) = match answer {
         Answer::Status(status) => {
-            return write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            return write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
         }
         Answer::Whole(body) => (body, body.len(), range),
         Answer::Cut(body, bytes) => (body, *bytes, range),
@@ -135,7 +138,11 @@ impl Set {
             size_bytes: content.len() as u64,
             checksum: Checksum::Sha256(Box::leak(sha256_hex(content).into_boxed_str())),
         };
-        let files: Vec<PublishedFile> = ["one", "two"].into_iter().zip(&contents).map(file).collect();
+        let files: Vec<PublishedFile> = ["one", "two"]
+            .into_iter()
+            .zip(&contents)
+            .map(file)
+            .collect();
         Self {
             contents,
             files: files.leak(),
@@ -158,13 +165,17 @@ impl Set {
             let mut header = tar::Header::new_gnu();
             header.set_size(content.len() as u64);
             header.set_cksum();
-            archive.append_data(&mut header, name, content.as_slice()).unwrap();
+            archive
+                .append_data(&mut header, name, content.as_slice())
+                .unwrap();
         }
         archive.into_inner().unwrap().finish().unwrap()
     }
 
     fn request(&self, directory: &Path, servers: &[&Server]) -> Request {
-        let mirrors = servers.iter().map(|server| format!("{}/sets/", server.address));
+        let mirrors = servers
+            .iter()
+            .map(|server| format!("{}/sets/", server.address));
         Request {
             downloads: self.downloads,
             files: self.files,
@@ -180,9 +191,16 @@ impl Set {
 
     fn assert_in(&self, directory: &Path) {
         for (name, content) in ["one", "two"].into_iter().zip(&self.contents) {
-            assert!(fs::read(directory.join(name)).unwrap() == *content, "{name}");
+            assert!(
+                fs::read(directory.join(name)).unwrap() == *content,
+                "{name}"
+            );
         }
-        assert_eq!(fs::read_dir(directory).unwrap().count(), 2, "nothing else is left");
+        assert_eq!(
+            fs::read_dir(directory).unwrap().count(),
+            2,
+            "nothing else is left"
+        );
     }
 }
 
@@ -216,7 +234,10 @@ fn a_cut_download_goes_on_and_a_wrong_one_is_asked_of_the_next_mirror() {
     result.unwrap();
     set.assert_in(directory.path());
     assert_eq!(failures.len(), 1, "{failures:?}");
-    assert!(failures[0].contains("SHA-256") && failures[0].contains("two"), "{failures:?}");
+    assert!(
+        failures[0].contains("SHA-256") && failures[0].contains("two"),
+        "{failures:?}"
+    );
     assert_eq!(first.ranges(), [None]);
     let ranges = [None, Some(cut as u64), Some((cut + again) as u64)];
     assert_eq!(second.ranges(), ranges);
@@ -260,7 +281,10 @@ fn every_mirror_that_failed_is_named_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let (result, _) = fetched(&set.request(directory.path(), &[&gone, &silent]));
     let message = result.unwrap_err().to_string();
-    assert!(message.contains(&gone.address) && message.contains("404"), "{message}");
+    assert!(
+        message.contains(&gone.address) && message.contains("404"),
+        "{message}"
+    );
     assert!(message.contains(&silent.address), "{message}");
     // What is not there is not asked for twice; what was cut is.
     assert_eq!((gone.seen().len(), silent.seen().len()), (1, 2));
@@ -274,7 +298,11 @@ fn without_a_network_it_says_what_to_do() {
     drop(free);
     let gone = Server::start(vec![Answer::Status("404 Not Found")]);
     for (name, address, words) in [
-        ("cifar10", &closed, ["cifar-10-binary.tar.gz", "data_batch_5.bin"]),
+        (
+            "cifar10",
+            &closed,
+            ["cifar-10-binary.tar.gz", "data_batch_5.bin"],
+        ),
         ("mnist", &gone.address, ["404", "train-images-idx3-ubyte"]),
     ] {
         let output = program()
@@ -285,7 +313,10 @@ fn without_a_network_it_says_what_to_do() {
             .unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(5), "{message}");
-        for word in words.into_iter().chain(["HTTPS_PROXY", "--from", "data check"]) {
+        for word in words
+            .into_iter()
+            .chain(["HTTPS_PROXY", "--from", "data check"])
+        {
             assert!(message.contains(word), "{word}: {message}");
         }
     }
@@ -302,7 +333,13 @@ fn the_proxy_of_the_environment_is_asked() {
     let directory = tempfile::tempdir().unwrap();
     let proxy = Server::start(vec![Answer::Status("404 Not Found")]);
     let output = program()
-        .args(["data", "fetch", "mnist", "--from", "http://mirror.invalid/sets/"])
+        .args([
+            "data",
+            "fetch",
+            "mnist",
+            "--from",
+            "http://mirror.invalid/sets/",
+        ])
         .current_dir(directory.path())
         .env_remove("NO_PROXY")
         .env_remove("no_proxy")

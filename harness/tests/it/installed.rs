@@ -76,15 +76,31 @@ impl Installed {
 fn shipped_experiments_are_found_by_their_names() {
     let installed = Installed::new();
     let listed = installed.ends_well(&["list", "experiments"]);
-    for name in ["smoke ", "own-model ", "cost-performance/table2 ", "p2p/table1 "] {
+    for name in [
+        "smoke ",
+        "own-model ",
+        "cost-performance/table2 ",
+        "p2p/table1 ",
+    ] {
         assert!(listed.contains(&format!("\n{name}")), "{name}: {listed}");
     }
     assert!(!listed.contains("not valid"), "{listed}");
-    for named in ["smoke", "smoke.yaml", "experiments/smoke.yaml", "cost-performance/table2"] {
-        assert!(installed.ends_well(&["check", named]).contains("rows"), "{named}");
+    for named in [
+        "smoke",
+        "smoke.yaml",
+        "experiments/smoke.yaml",
+        "cost-performance/table2",
+    ] {
+        assert!(
+            installed.ends_well(&["check", named]).contains("rows"),
+            "{named}"
+        );
     }
     let error = installed.ends_with(2, &["run", "smoek"]);
-    assert!(error.contains("smoek") && error.contains("list experiments"), "{error}");
+    assert!(
+        error.contains("smoek") && error.contains("list experiments"),
+        "{error}"
+    );
     // What lies beside experiments is found as well.
     let dry = installed.ends_well(&["reproduce", "--dry-run"]);
     assert!(dry.contains("kubeml/figures"), "{dry}");
@@ -96,7 +112,10 @@ fn a_run_records_whether_its_experiment_is_a_shipped_one() {
     let installed = Installed::new();
     installed.ends_well(&["run", "smoke", "--platform", "sim", "--out", "one"]);
     let manifest = installed.manifest("one");
-    assert_eq!(manifest["experiment_file"], "shipped:experiments/smoke.yaml");
+    assert_eq!(
+        manifest["experiment_file"],
+        "shipped:experiments/smoke.yaml"
+    );
 
     // A file of that name counts more, and so does one in `experiments`.
     let (_, smoke) = shipped::files()
@@ -107,7 +126,10 @@ fn a_run_records_whether_its_experiment_is_a_shipped_one() {
     fs::create_dir(work.join("experiments")).unwrap();
     fs::write(work.join("experiments/smoke.yaml"), smoke).unwrap();
     installed.ends_well(&["run", "smoke", "--platform", "sim", "--out", "two"]);
-    assert_eq!(installed.manifest("two")["experiment_file"], "experiments/smoke.yaml");
+    assert_eq!(
+        installed.manifest("two")["experiment_file"],
+        "experiments/smoke.yaml"
+    );
     fs::write(work.join("smoke"), smoke).unwrap();
     installed.ends_well(&["run", "smoke", "--platform", "sim", "--out", "three"]);
     assert_eq!(installed.manifest("three")["experiment_file"], "smoke");
@@ -117,7 +139,12 @@ fn a_run_records_whether_its_experiment_is_a_shipped_one() {
 fn a_missing_worker_is_named_with_what_to_do() {
     let installed = Installed::new();
     let error = installed.ends_with(5, &["run", "smoke"]);
-    for words in ["bin", "libexec/epochcost", "EPOCHCOST_WORKER", "--platform sim"] {
+    for words in [
+        "bin",
+        "libexec/epochcost",
+        "EPOCHCOST_WORKER",
+        "--platform sim",
+    ] {
         assert!(error.contains(words), "{words}: {error}");
     }
     assert!(!error.contains("cargo"), "{error}");
@@ -126,7 +153,14 @@ fn a_missing_worker_is_named_with_what_to_do() {
 #[test]
 fn the_worker_of_an_installation_trains() {
     let installed = Installed::with_worker();
-    let run = ["run", "smoke", "--set", "systems=[allreduce, spirt]", "--out", "one"];
+    let run = [
+        "run",
+        "smoke",
+        "--set",
+        "systems=[allreduce, spirt]",
+        "--out",
+        "one",
+    ];
     installed.ends_well(&run);
     assert!(installed.path("work/one/report.html").is_file());
     let found = installed.run(&["doctor"]);
@@ -140,19 +174,29 @@ fn init_writes_everything_and_overwrites_nothing() {
     installed.ends_well(&["init", "mine"]);
     let mine = installed.path("work/mine");
     for (name, text) in shipped::files() {
-        assert_eq!(fs::read_to_string(mine.join(name)).unwrap(), *text, "{name}");
+        assert_eq!(
+            fs::read_to_string(mine.join(name)).unwrap(),
+            *text,
+            "{name}"
+        );
     }
     // Again, and with a file that is missing.
     fs::remove_file(mine.join("experiments/learn.yaml")).unwrap();
     let json = installed.ends_well(&["init", "mine", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["written"], serde_json::json!(["mine/experiments/learn.yaml"]));
+    assert_eq!(
+        json["written"],
+        serde_json::json!(["mine/experiments/learn.yaml"])
+    );
     // With a changed file.
     fs::write(mine.join("experiments/smoke.yaml"), "mine").unwrap();
     fs::remove_file(mine.join("experiments/learn.yaml")).unwrap();
     let error = installed.ends_with(2, &["init", "mine"]);
     assert!(error.contains("mine/experiments/smoke.yaml"), "{error}");
-    assert_eq!(fs::read(mine.join("experiments/smoke.yaml")).unwrap(), b"mine");
+    assert_eq!(
+        fs::read(mine.join("experiments/smoke.yaml")).unwrap(),
+        b"mine"
+    );
     assert!(!mine.join("experiments/learn.yaml").exists());
     // In the way: a file that should be a directory.
     fs::write(installed.path("work/file"), "").unwrap();
@@ -202,14 +246,20 @@ fn a_new_system_is_the_documents_example() {
     assert_eq!(registry.replace(line, ""), before);
     assert!(registry.contains(&format!("{line}    ]\n")), "{registry}");
     let modules = read("workloads/systems/src/systems/mod.rs");
-    assert!(modules.contains("pub mod p2p_lambda;\npub(crate) mod pair_mean;\npub(crate) mod registry;"));
+    assert!(
+        modules
+            .contains("pub mod p2p_lambda;\npub(crate) mod pair_mean;\npub(crate) mod registry;")
+    );
     assert!(read("experiments/smoke.yaml").contains("\n  - ring\n  - pair_mean\n"));
 
     // A second time, elsewhere, and under names that cannot be.
     let error = installed.ends_with(2, &["new", "system", "pair_mean", "--checkout", root]);
     assert!(error.contains("pair_mean.rs is there already"), "{error}");
     let error = installed.ends_with(2, &["new", "system", "other"]);
-    assert!(error.contains("registry.rs") || error.contains("mod.rs"), "{error}");
+    assert!(
+        error.contains("registry.rs") || error.contains("mod.rs"),
+        "{error}"
+    );
     assert!(error.contains("--checkout"), "{error}");
     let error = installed.ends_with(2, &["new", "system", "spirt", "--checkout", root]);
     assert!(error.contains("a system already"), "{error}");

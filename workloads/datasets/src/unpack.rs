@@ -10,7 +10,8 @@ use crate::files::{ExpectedChecksum, check_sum};
 use crate::{DatasetError, Download, Packing, PublishedFile};
 
 /// What to do about a download that is not what was published.
-const REMEDY: &str = "the download is damaged or another file: fetch it again, or from another mirror";
+const REMEDY: &str =
+    "the download is damaged or another file: fetch it again, or from another mirror";
 
 /// Returns whether every file of a download is in a directory, with its published size and
 /// checksum.
@@ -20,8 +21,7 @@ pub fn is_whole(download: &Download, files: &[PublishedFile], directory: &Path) 
     held.all(|file| {
         let path = directory.join(file.name);
         let has_size = fs::metadata(&path).is_ok_and(|found| found.len() == file.size_bytes);
-        has_size
-            && fs::read(&path).is_ok_and(|bytes| check(&path, &bytes, file).is_ok())
+        has_size && fs::read(&path).is_ok_and(|bytes| check(&path, &bytes, file).is_ok())
     })
 }
 
@@ -226,7 +226,10 @@ mod tests {
         ] {
             let (directory, result) = unpacked(&archive(&entries), &ARCHIVE);
             let message = result.unwrap_err();
-            assert!(message.contains(word) && message.contains("one"), "{message}");
+            assert!(
+                message.contains(word) && message.contains("one"),
+                "{message}"
+            );
             assert!(!directory.path().join("one").exists());
         }
         let (_kept, result) = unpacked(b"no archive", &ARCHIVE);

@@ -177,3 +177,31 @@ pub fn overview() -> &'static Page {
         Page::of(directory)
     })
 }
+
+/// The page of a comparison, of the simulated run with smaller functions.
+pub fn comparison() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let directory = kept("comparison");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        let page = directory.join("compare.html");
+        let before = simulated();
+        let smaller = ["--set", "memory_mb=1769", "--set", "claims=[]"];
+        let after = simulate_with("smaller", &kept("simulated.yaml"), &smaller);
+        let output = program()
+            .arg("compare")
+            .args([&before.directory, &after.directory])
+            .arg("--html")
+            .arg(&page)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        Page {
+            url: format!("file://{}", page.display()),
+            summary: Value::Null,
+            directory,
+        }
+    })
+}
