@@ -132,18 +132,37 @@ pub fn table2() -> &'static Page {
 }
 
 /// Shipped experiments, simulated: all systems once, towards a target, sweeps, tables
-/// with and without published figures.
+/// with and without published figures. All that take seconds: the others train their models,
+/// or have thousands of workers.
 pub fn shipped() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
     PAGES.get_or_init(|| {
         // Draws decide rankings, and no chart shows them.
         let sweep = ["--set", "claims=[]"];
-        let files: [(&str, &[&str]); 5] = [
+        let files: [(&str, &[&str]); 23] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),
+            ("ring", &sweep),
             ("cost-performance/crossing", &sweep),
             ("cost-performance/figure2", &[]),
+            ("cost-performance/figure2-measured", &sweep),
+            ("cost-performance/figure2-without-allreduce-mobilenet", &sweep),
+            ("cost-performance/figure3", &sweep),
+            ("cost-performance/figure3-redisai", &sweep),
+            ("cost-performance/table1", &sweep),
             ("cost-performance/table2-causes", &[]),
+            ("cost-performance/table2-own-steps", &sweep),
+            ("cost-performance/workers", &sweep),
+            ("kubeml/batches", &sweep),
+            ("kubeml/resnet34", &sweep),
+            ("p2p/compression-vgg11", &sweep),
+            ("p2p/peers", &sweep),
+            ("p2p/table1", &sweep),
+            ("p2p/table1-cifar", &sweep),
+            ("p2p/table2", &sweep),
+            ("p2p/table3", &sweep),
+            ("p2p/text", &sweep),
+            ("robustness/cost", &sweep),
         ];
         let page = |(file, options): &(&str, &[&str])| {
             let experiment = experiments().join(format!("{file}.yaml"));
