@@ -98,6 +98,7 @@ class Packages(unittest.TestCase):
 
     def test_the_installer_installs_and_installs_again(self):
         address, server = serve(PACKAGES)
+        self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         prefix = self.directory / "prefix"
         installer = ["sh", HERE / "install.sh", "--prefix", prefix, "--from", address]
@@ -117,6 +118,7 @@ class Packages(unittest.TestCase):
         content[len(content) // 2] ^= 1
         (damaged / ASSET).write_bytes(content)
         address, server = serve(damaged)
+        self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         prefix = self.directory / "prefix"
         installer = ["sh", HERE / "install.sh", "--prefix", prefix, "--from"]
