@@ -72,7 +72,7 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
             "conformsTo": PROFILES.map(|(address, ..)| json!({"@id": address})),
             "hasPart": references(&names),
             "mainEntity": {"@id": WORKFLOW},
-            "mentions": [{"@id": "#run"}],
+            "mentions": {"@id": "#run"},
         }),
         json!({
             "@id": "#licence", "@type": "CreativeWork", "name": "not stated",
@@ -92,6 +92,7 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
     graph.push(json!({
         "@id": "#run", "@type": "CreateAction",
         "name": manifest.command.join(" "),
+        "description": description(manifest),
         "startTime": manifest.created,
         "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
         "instrument": {"@id": WORKFLOW},
@@ -101,7 +102,6 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
     graph.push(json!({
         "@id": "#epochcost", "@type": ["ComputerLanguage", "SoftwareApplication"],
         "name": "epochcost", "version": manifest.epochcost.version,
-        "softwareVersion": manifest.epochcost.version,
         "identifier": manifest.epochcost.sha256,
     }));
     graph.extend(manifest.datasets.iter().map(|set| {
