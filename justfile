@@ -40,6 +40,14 @@ test-cuda *ARGS:
 bench-gpu *ARGS:
     python3 benches/gpu.py {{ARGS}}
 
+# Archive and wheel in dist/, for glibc 2.28: pip install --requirement packaging/requirements.txt and apt-get install libclang-dev first.
+package *ARGS:
+    python3 packaging/package.py {{ARGS}}
+
+# Both installed where there is neither source nor cargo: just test-package target/x86_64-unknown-linux-gnu/release
+test-package BINARIES:
+    python3 packaging/test.py {{BINARIES}}
+
 # Worker and Redis module that start on Amazon Linux 2023 (glibc 2.34) and on anything with glibc 2.28, wherever they are built: pip install cargo-zigbuild ziglang first. Name them in EPOCHCOST_WORKER and EPOCHCOST_TENSORDB.
 package-aws:
     rustup target add x86_64-unknown-linux-gnu

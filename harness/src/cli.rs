@@ -116,12 +116,18 @@ enum Verb {
     /// Fills in the form of EuroSys and SOSP 2026 in Markdown and LaTeX: claims C1,
     /// C2, ... with the item, the command and the expected verdict of each.
     Artifact(cmd::artifact::Args),
-    /// Make and check datasets.
+    /// Make, fetch and check datasets.
     Data(cmd::data::Args),
     /// Show the price book, or ask the Pricing API for another.
     Prices(cmd::prices::Args),
     /// Show what there is.
     List(cmd::list::Args),
+    /// Write out the experiments, profiles, places and prices inside this program.
+    ///
+    /// Into DIR, to read, change and run. Overwrites nothing.
+    Init(cmd::init::Args),
+    /// Begin a training system of your own, in a checkout.
+    New(cmd::scaffold::Args),
     /// Show what this machine can do, and what to install for the rest.
     Doctor(cmd::doctor::Args),
     /// Find what runs left on AWS, by tag and in every region, and remove it.
@@ -190,9 +196,11 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Compare(args) => cmd::compare::run(&args, output),
         Verb::Audit(args) => cmd::audit::run(&args, output),
         Verb::Artifact(args) => cmd::artifact::run(&args, output),
-        Verb::Data(args) => cmd::data::run(&args, output),
+        Verb::Data(args) => cmd::data::run(&args, output).await,
         Verb::Prices(args) => cmd::prices::run(&args, output).await,
         Verb::List(args) => cmd::list::run(&args, output),
+        Verb::Init(args) => cmd::init::run(&args, output),
+        Verb::New(args) => cmd::scaffold::run(&args, output),
         Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
         Verb::Clean(args) => cmd::clean::run(&args, output).await,
         Verb::Completions { shell } => {

@@ -20,7 +20,7 @@
 //! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' arithmetic; experiments from YAML to rows |
 //! | 3 | `results`, `published`, `format`, `platform` | run directories; published tables; numbers as text; where trials run |
 //! | 2 | `claims`, `cost`, `profiles` | the language of claims; prices and bills; shipped profiles |
-//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; causes of errors |
+//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain`, `shipped`, `download` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; causes of errors; files inside this program; downloads |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -31,6 +31,7 @@ pub mod claims;
 pub mod cli;
 pub mod cmd;
 pub mod cost;
+pub mod download;
 pub mod error;
 pub mod exit;
 pub mod experiment;
@@ -46,5 +47,6 @@ pub mod report;
 pub mod results;
 pub mod rows;
 pub mod run;
+pub mod shipped;
 pub mod suggest;
 pub mod ui;

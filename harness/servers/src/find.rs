@@ -89,16 +89,26 @@ pub fn module() -> Result<PathBuf, ServerError> {
         })
 }
 
-/// Finds a file beside this program, or beside the directory of a test: where cargo
-/// puts it.
+/// Directory of an installation's private programs, from the parent of the directory of
+/// `epochcost`.
+pub const PRIVATE: &str = "libexec/epochcost";
+
+/// Finds a file beside this program, or beside the directory of a test, where cargo
+/// puts it; else among the private programs of an installation.
 #[must_use]
 pub fn beside(name: &str) -> Option<PathBuf> {
-    let program = env::current_exe().ok()?;
-    let directories = program.ancestors().skip(1).take(2);
-    directories
-        .map_while(Path::to_str)
-        .map(|directory| Path::new(directory).join(name))
-        .find(|file| file.is_file())
+    beside_program(&env::current_exe().ok()?, name)
+}
+
+/// Finds a file as [`beside`] does, for the program at a path.
+#[must_use]
+pub fn beside_program(program: &Path, name: &str) -> Option<PathBuf> {
+    let directories = || program.ancestors().skip(1);
+    let beside = directories().take(2).map(|directory| directory.join(name));
+    let private = directories()
+        .nth(1)
+        .map(|prefix| prefix.join(PRIVATE).join(name));
+    beside.chain(private).find(|file| file.is_file())
 }
 
 /// Returns Redis' version, such as `7.0.15`.

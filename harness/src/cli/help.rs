@@ -11,6 +11,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Data, accounts and this program",
         &[
             "list",
+            "init",
+            "new",
             "data",
             "prices",
             "doctor",
@@ -22,11 +24,11 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 /// Examples of each verb.
-const EXAMPLES: [(&str, &[&str]); 17] = [
+const EXAMPLES: [(&str, &[&str]); 19] = [
     (
         "run",
         &[
-            "epochcost run experiments/smoke.yaml",
+            "epochcost run smoke",
             "epochcost run experiments/smoke.yaml --trials 5 --set workers=2",
             "epochcost run experiments/smoke.yaml --platform sim",
             "epochcost run experiments/learn.yaml --out results/mine --resume",
@@ -69,19 +71,30 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
     ),
     (
         "compare",
-        &["epochcost compare results/BEFORE results/AFTER --fail-on slower"],
+        &[
+            "epochcost compare results/BEFORE results/AFTER --fail-on slower",
+            "epochcost compare results/BEFORE results/AFTER --html compare.html",
+        ],
     ),
     ("audit", &["epochcost audit cost-performance"]),
     (
         "artifact",
         &["epochcost artifact cost-performance --out artifact"],
     ),
-    ("data", &["epochcost data make synthetic-cifar10"]),
+    (
+        "data",
+        &[
+            "epochcost data make synthetic-cifar10",
+            "epochcost data fetch cifar10",
+        ],
+    ),
     ("prices", &["epochcost prices show"]),
     (
         "list",
         &["epochcost list systems", "epochcost list systems SPIRT"],
     ),
+    ("init", &["epochcost init mine && cd mine"]),
+    ("new", &["epochcost new system pair_mean"]),
     ("doctor", &["epochcost doctor --measure"]),
     (
         "completions",
@@ -101,7 +114,7 @@ pub fn with_help(mut command: Command) -> Command {
     let verbs = groups(&command);
     command.help_template(format!(
         "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}\
-         Options:\n{{options}}\n\nStart with: epochcost run experiments/smoke.yaml{{after-help}}"
+         Options:\n{{options}}\n\nStart with: epochcost run smoke{{after-help}}"
     ))
 }
 

@@ -11,6 +11,7 @@ use crate::claims::Metric;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::{self, wrapped};
+use crate::report::{self, Words};
 use crate::results::{RunDirectory, SchemaVersion};
 use crate::ui::{Output, table};
 
@@ -32,6 +33,9 @@ pub struct Args {
     /// Exit with 3 if a metric is any of these.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WORD")]
     fail_on: Vec<Word>,
+    /// Also write the comparison as a page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// What a comparison may be asked to fail on.
@@ -136,6 +140,15 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         )));
     }
     output.text(text(&comparison, args.threshold, output.verbosity > 0));
+    if let Some(path) = &args.html {
+        let words = Words {
+            answer: &answer(&comparison),
+            legend: &legend(&comparison, args.threshold).join("; "),
+        };
+        let manifests = [before.manifest(), after.manifest()];
+        report::write_comparison(path, manifests, &comparison, words)?;
+        output.message(format_args!("page: {}", path.display()));
+    }
     output.json(&Compared {
         schema_version: COMPARE_VERSION,
         before: Side::of(&before),
@@ -191,20 +204,26 @@ fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
         .iter()
         .map(|(word, count)| format!("{count} {word}"))
         .collect();
-    let mut legend = format!(
-        "{}\nratios are of means, the second run over the first; differences up to {threshold} % \
-         are none",
-        counts.join(", ")
-    );
+    let mut last = vec![counts.join(", ")];
+    last.extend(legend(comparison, threshold));
+    parts.push(last.join("\n"));
+    parts.join("\n\n")
+}
+
+/// Returns how ratios, threshold and intervals are to be read.
+fn legend(comparison: &Comparison, threshold: f64) -> Vec<String> {
+    let mut legend = vec![format!(
+        "ratios are of means, the second run over the first; differences up to {threshold} % are \
+         none"
+    )];
     if comparison.intervals > 0 {
-        legend.push_str(&format!(
-            "\n{} intervals of {:.2} % each: all cover together in 95 % of comparisons",
+        legend.push(format!(
+            "{} intervals of {:.2} % each: all cover together in 95 % of comparisons",
             comparison.intervals,
             comparison.confidence * 100.0
         ));
     }
-    parts.push(legend);
-    parts.join("\n\n")
+    legend
 }
 
 /// Returns the comparison in three sentences: time, cost, and everything else.

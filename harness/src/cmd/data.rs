@@ -1,11 +1,13 @@
 //! `data`: make, check and fetch datasets.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use epochcost_datasets::{self as datasets, Generate, Origin, Outcome};
+use epochcost_datasets::{self as datasets, Generate, Origin, Outcome, PublishedFile};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::download::{self, DownloadError, Event, Patience, Request};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::data::default_directory;
@@ -46,10 +48,20 @@ enum Action {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
-    /// Print where a published dataset is available.
+    /// Download a published dataset, and check every file.
+    ///
+    /// Goes on where it was cut off, asks one mirror after another, and goes through the proxy
+    /// that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names.
     Fetch {
         /// The dataset, `cifar10` or `mnist`.
         name: String,
+        /// Address of a directory that holds the download, in place of the known mirrors. More
+        /// than once: they are asked in this order.
+        #[arg(long, value_name = "URL")]
+        from: Vec<String>,
+        /// Directory to write to; by default where experiments expect it, under `data/`.
+        #[arg(long)]
+        dir: Option<PathBuf>,
     },
 }
 
@@ -68,7 +80,7 @@ struct Found {
 ///
 /// # Errors
 /// Names the dataset or file that is wrong.
-pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     match &args.action {
         Action::Make {
             name,
@@ -110,7 +122,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
                 .unwrap_or_else(|| default_directory(info.name, spec));
             show(name, dir, output)
         }
-        Action::Fetch { name } => fetch(name),
+        Action::Fetch { name, from, dir } => fetch(name, from, dir.as_deref(), output).await,
     }
 }
 
@@ -136,24 +148,93 @@ fn show(name: &str, directory: PathBuf, output: Output) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Reports what to download and where to put it: this build has no HTTP client.
-fn fetch(name: &str) -> Result<Exit, Error> {
+/// Downloads what is not there, and shows the set.
+async fn fetch(
+    name: &str,
+    from: &[String],
+    directory: Option<&Path>,
+    output: Output,
+) -> Result<Exit, Error> {
     let info = datasets::find(name)?;
-    match info.origin {
-        Origin::Published { url, files, .. } => {
-            let names: Vec<&str> = files.iter().map(|file| file.name).collect();
-            Err(Error::Lacks {
-                what: format!("this build downloads nothing by itself; {name} is at {url}"),
-                remedy: format!(
-                    "put {}, unpacked, into {}, then run `epochcost data check {name}`",
-                    names.join(", "),
-                    default_directory(info.name, None).display()
-                ),
-            })
-        }
-        Origin::Generated { .. } => Err(Error::Usage {
+    let Origin::Published {
+        url,
+        mirrors,
+        downloads,
+        files,
+        ..
+    } = info.origin
+    else {
+        return Err(Error::Usage {
             problem: format!("{name} is generated, not downloaded"),
             remedy: format!("run `epochcost data make {name}`"),
-        }),
+        });
+    };
+    if let Some(other) = from.iter().find(|address| !is_address(address)) {
+        return Err(Error::Usage {
+            problem: format!("--from {other:?} is no address of a server"),
+            remedy: "begin it with https:// or http://".to_owned(),
+        });
+    }
+    let own: Vec<String> = mirrors.iter().map(|&mirror| mirror.to_owned()).collect();
+    let directory = directory.map_or_else(|| default_directory(info.name, None), Path::to_owned);
+    let request = Request {
+        downloads,
+        files,
+        mirrors: if from.is_empty() { own } else { from.to_vec() },
+        directory: directory.clone(),
+        patience: Patience::default(),
+    };
+    let bar = bar(output);
+    let fetched = download::fetch(&request, &|event| show_event(&event, &bar, output)).await;
+    bar.finish_and_clear();
+    fetched.map_err(|error| match error {
+        DownloadError::Write { path, source } => Error::Io {
+            doing: format!("write {}", path.display()),
+            source,
+        },
+        error @ DownloadError::NoMirror { .. } => Error::Lacks {
+            what: error.to_string(),
+            remedy: by_hand(name, url, files, &directory),
+        },
+    })?;
+    show(name, directory, output)
+}
+
+fn is_address(text: &str) -> bool {
+    text.starts_with("https://") || text.starts_with("http://")
+}
+
+/// Returns what to do on a machine that reaches no mirror.
+fn by_hand(name: &str, url: &str, files: &[PublishedFile], directory: &Path) -> String {
+    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    format!(
+        "set HTTPS_PROXY if there is a proxy, or name a mirror with --from URL; offline, fetch {url} \
+         elsewhere, put {}, unpacked, into {}, and run `epochcost data check {name}`",
+        names.join(", "),
+        directory.display()
+    )
+}
+
+fn bar(output: Output) -> ProgressBar {
+    if !output.draws_progress() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    let style =
+        ProgressStyle::with_template("{spinner} [{bytes} of {total_bytes}, {eta} left] {msg}");
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+fn show_event(event: &Event<'_>, bar: &ProgressBar, output: Output) {
+    let message = |text: String| bar.suspend(|| output.message(text));
+    match event {
+        Event::There(download) => message(format!("{download}: its files are there, and intact")),
+        Event::Begins(url, 0) => message(format!("fetching {url}")),
+        Event::Begins(url, had) => message(format!("fetching {url}, after {had} bytes")),
+        Event::Bytes(there, whole) => {
+            bar.set_length(whole.unwrap_or(*there));
+            bar.set_position(*there);
+        }
+        Event::Failed(url, why) => message(format!("warning: {url}: {why}")),
     }
 }

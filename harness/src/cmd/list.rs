@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, Options, yaml_files};
 use crate::format::{count, wrapped};
+use crate::shipped;
 use crate::suggest::did_you_mean;
 use crate::ui::{Output, table};
 
@@ -25,9 +26,10 @@ pub struct Args {
     /// Systems, models or datasets to show in detail, by id or title.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Directory that is searched for experiments.
-    #[arg(long, default_value = "experiments", value_name = "DIR")]
-    directory: PathBuf,
+    /// Directory that is searched for experiments: by default `experiments`, or, where there
+    /// is none, those that this program brings along.
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -51,7 +53,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         What::Systems => list_systems(&args.names, output)?,
         What::Models => list_models(output),
         What::Datasets => list_datasets(output),
-        What::Experiments => list_experiments(&args.directory, output)?,
+        What::Experiments => {
+            let directory = args.directory.clone().unwrap_or_else(shipped::experiments);
+            list_experiments(&directory, output)?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -315,10 +320,16 @@ fn list_experiments(directory: &Path, output: Output) -> Result<(), Error> {
                 (description, None) => description.clone().unwrap_or_default(),
             };
             let rows = line.rows.map_or("-".to_owned(), |rows| rows.to_string());
-            [line.file.display().to_string(), rows, about]
+            let shipped = shipped::is_shipped(&line.file);
+            let name = shipped.then(|| shipped::id(&line.file)).flatten();
+            let file = name.map_or_else(|| line.file.display().to_string(), str::to_owned);
+            [file, rows, about]
         })
         .collect();
     output.text(table(["file", "rows", "description"], &rows));
+    if shipped::is_shipped(directory) {
+        output.message("shipped with this program: epochcost init DIR writes them out");
+    }
     output.json(&lines);
     Ok(())
 }

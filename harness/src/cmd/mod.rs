@@ -7,6 +7,7 @@ pub mod clean;
 pub mod compare;
 pub mod data;
 pub mod doctor;
+pub mod init;
 pub mod list;
 pub mod map;
 pub mod plan;
@@ -16,6 +17,7 @@ pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod scaffold;
 mod selection;
 pub mod validate;
 

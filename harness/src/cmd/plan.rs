@@ -16,7 +16,7 @@ use crate::ui::Output;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The experiment file.
-    #[arg(value_name = "EXPERIMENT.yaml")]
+    #[arg(value_name = "EXPERIMENT")]
     experiment: PathBuf,
     /// Set a field, as for `run`.
     #[arg(long, value_name = "A.B=C")]

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::PlatformKind;
 use crate::run::reproduction::{Request, reproduce};
+use crate::shipped;
 use crate::ui::Output;
 
 /// `reproduce`.
@@ -32,9 +33,10 @@ pub struct Args {
     /// Show what would be run and what is done already, then stop.
     #[arg(long)]
     dry_run: bool,
-    /// Directory that holds the papers' directories.
-    #[arg(long, default_value = "experiments", value_name = "DIR")]
-    directory: PathBuf,
+    /// Directory that holds the papers' directories: by default `experiments`, or, where there
+    /// is none, those that this program brings along.
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
 }
 
 /// Runs what is not recorded yet, and writes the page over all items.
@@ -43,6 +45,7 @@ pub struct Args {
 /// For a name that is none, where nothing is selected, and when results cannot
 /// be written. What goes wrong with an item is reported on the page.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let directory = args.directory.clone().unwrap_or_else(shipped::experiments);
     let request = Request {
         items: &args.items,
         quick: args.quick,
@@ -50,7 +53,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         out: &args.out,
         fresh: args.fresh,
         dry_run: args.dry_run,
-        directory: &args.directory,
+        directory: &directory,
     };
     reproduce(&request, output).await
 }

@@ -64,6 +64,12 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let mut stop = stop_signal()?;
     let mut exit = Exit::Done;
     for experiment in &experiments {
+        if experiment.is_shipped() {
+            output.message(format_args!(
+                "{} is shipped with this program; `epochcost init DIR` writes it out",
+                experiment.name
+            ));
+        }
         exit = exit.max(one(args, experiment, output, &mut stop).await?);
     }
     Ok(exit)

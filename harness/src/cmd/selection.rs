@@ -9,8 +9,8 @@ use crate::experiment::{Options, PlatformKind, Services};
 /// Experiments, and what is laid over them.
 #[derive(Debug, clap::Args)]
 pub struct Selection {
-    /// Experiment files.
-    #[arg(required = true, value_name = "EXPERIMENT.yaml")]
+    /// Experiments: files, or names of shipped ones, as `smoke` or `cost-performance/table2`.
+    #[arg(required = true, value_name = "EXPERIMENT")]
     pub experiments: Vec<PathBuf>,
     /// Set a field: a dotted path, `=` and a YAML value, as in
     /// `--set epochs=1 --set systems.0.batch_size=16 --set 'systems.*.epochs=2'`.

@@ -6,10 +6,11 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::validation_files;
 use crate::forecast::validate::{self, Request};
+use crate::shipped;
 use crate::ui::Output;
 
-/// Directory of the shipped validations.
-const SHIPPED: &str = "experiments/validation";
+/// Directory of validations, in that of experiments.
+const VALIDATION: &str = "validation";
 
 /// `validate`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +39,8 @@ pub struct Args {
 /// When a file, its data or its profile cannot be used.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let files = if args.files.is_empty() {
-        validation_files(SHIPPED.as_ref()).map_err(|error| Error::Usage {
+        let directory = shipped::experiments().join(VALIDATION);
+        validation_files(&directory).map_err(|error| Error::Usage {
             problem: crate::chain::chain(&error),
             remedy: "run it at the root of a checkout, or name files".to_owned(),
         })?

@@ -12,6 +12,7 @@ use serde_yaml::Spanned;
 
 use super::error::{Diagnostic, ExperimentError};
 use super::yaml::{self, Parsed};
+use crate::shipped;
 
 /// The place where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,8 +221,8 @@ impl Document {
             file: file.to_owned(),
             source,
         };
-        let bytes = std::fs::read(file).map_err(failed)?;
-        let text = String::from_utf8(bytes).map_err(|error| not_text(file, &error))?;
+        let bytes = shipped::read(file).map_err(failed)?;
+        let text = String::from_utf8(bytes.into_owned()).map_err(|error| not_text(file, &error))?;
         Self::parse(file, text)
     }
 

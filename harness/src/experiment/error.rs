@@ -12,7 +12,7 @@ use super::document::{Origin, Place};
 #[derive(Debug, Error)]
 pub enum ExperimentError {
     /// The file could not be read.
-    #[error("failed to read the experiment {}\n  = help: give the path of a YAML file; `epochcost list experiments` shows those here", file.display())]
+    #[error("failed to read the experiment {}\n  = help: give the path of a YAML file, or the name of an experiment that `epochcost list experiments` shows", file.display())]
     Read {
         /// The file.
         file: PathBuf,

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::shipped;
+
 /// Name of the directory of validations (`epochcost validate`), which are no experiments.
 pub const VALIDATION: &str = "validation";
 
@@ -23,22 +25,14 @@ pub struct UnreadableDirectory {
 /// # Errors
 /// When a directory cannot be read.
 pub fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory> {
-    let failed = |source| UnreadableDirectory {
-        directory: directory.to_owned(),
-        source,
-    };
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for path in entries(directory)? {
         if path.is_dir() && path.ends_with(VALIDATION) {
             continue;
         }
         if path.is_dir() {
             files.extend(yaml_files(&path)?);
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
+        } else if is_yaml(&path) && !is_validation(&path) {
             files.push(path);
         }
     }
@@ -51,17 +45,36 @@ pub fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory>
 /// # Errors
 /// When the directory cannot be read.
 pub fn validation_files(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory> {
+    let mut files = entries(directory)?;
+    files.retain(|path| is_yaml(path) && path.parent() == Some(directory));
+    files.sort();
+    Ok(files)
+}
+
+/// Returns what a directory holds; of a shipped one, every file below it.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory> {
+    if shipped::is_directory(directory) && shipped::is_shipped(directory) {
+        return Ok(shipped::paths_below(directory));
+    }
     let failed = |source| UnreadableDirectory {
         directory: directory.to_owned(),
         source,
     };
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if (path.extension()).is_some_and(|extension| extension == "yaml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+    let entries = std::fs::read_dir(directory).map_err(failed)?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    paths.collect::<Result<_, _>>().map_err(failed)
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "yaml")
+}
+
+/// Returns whether a shipped file is a validation.
+fn is_validation(path: &Path) -> bool {
+    let is_in = |path: &Path| {
+        path.parent()
+            .is_some_and(|parent| parent.ends_with(VALIDATION))
+    };
+    shipped::is_shipped(path) && is_in(path)
 }

@@ -44,6 +44,7 @@ pub use crate::platform::PlatformKind;
 use crate::claims::Claim;
 use crate::platform::{Figures, Site, site_of};
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
+use crate::shipped;
 use bounds::{MOST_TRIALS, MOST_TRIALS_OF_ALL};
 use check::{CheckedRow, Checker};
 use decode::decode_with;
@@ -118,12 +119,18 @@ pub struct Options {
 const MOST_TRIALS_FACTOR: usize = 4;
 
 impl Experiment {
-    /// Reads and checks an experiment file, its quotations included.
+    /// Reads and checks an experiment, its quotations included: the file of that path or
+    /// name, or the shipped experiment of that name.
     ///
     /// # Errors
     /// Names the file, the line or option, the field and the remedy.
-    pub fn load(file: &Path, options: &Options) -> Result<Self, ExperimentError> {
-        Self::from_beside(Document::read(file)?, options)
+    pub fn load(named: &Path, options: &Options) -> Result<Self, ExperimentError> {
+        Self::from_beside(Document::read(&shipped::experiment(named))?, options)
+    }
+
+    /// Returns whether it is one that this program brings along.
+    pub fn is_shipped(&self) -> bool {
+        shipped::is_shipped(&self.document.file)
     }
 
     /// Checks a document that was read already, its quotations included: it lies

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::{PublishedError, Table, directory};
 use crate::claims::{Cell, Conditions, Metric};
+use crate::shipped;
 
 /// The file's name in the directory `published`.
 pub const COLUMNS: &str = "columns.csv";
@@ -41,7 +42,7 @@ impl Columns {
             return Ok(None);
         };
         let file = directory.join(COLUMNS);
-        if !file.is_file() {
+        if !shipped::is_file(&file) {
             return Ok(None);
         }
         let table = Table::read(&file)?;

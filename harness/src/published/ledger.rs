@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::{PublishedError, Row, Table, directory};
 use crate::claims::{Claim, ClaimKind, Known, Metric, Prediction, VerdictKind};
+use crate::shipped;
 
 /// The file's name; it lies beside the directory `published`.
 pub const LEDGER: &str = "ledger.csv";
@@ -33,7 +34,7 @@ impl Ledger {
     pub fn beside(experiment: &Path) -> Result<Self, PublishedError> {
         let published = directory(experiment).ok();
         let root = published.as_deref().and_then(Path::parent);
-        match root.filter(|root| root.join(LEDGER).is_file()) {
+        match root.filter(|root| shipped::is_file(&root.join(LEDGER))) {
             Some(root) => Self::read(root),
             None => Ok(Self::default()),
         }

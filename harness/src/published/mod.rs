@@ -13,6 +13,7 @@ pub use self::columns::{COLUMNS, Columns};
 pub use self::ledger::{LEDGER, Ledger, line_for};
 pub use self::table::{Quantity, Row, Table};
 use crate::claims::Cell;
+use crate::shipped;
 
 /// The directory's name.
 pub const DIRECTORY: &str = "published";
@@ -68,13 +69,16 @@ pub enum PublishedError {
 /// # Errors
 /// When there is none.
 pub fn directory(experiment: &Path) -> Result<PathBuf, PublishedError> {
-    let absolute = std::path::absolute(experiment).unwrap_or_else(|_| experiment.to_owned());
+    let absolute = match std::path::absolute(experiment) {
+        Ok(absolute) if !shipped::is_shipped(experiment) => absolute,
+        _ => experiment.to_owned(),
+    };
     let mut candidates = absolute
         .ancestors()
         .skip(1)
         .map(|above| above.join(DIRECTORY));
     candidates
-        .find(|candidate| candidate.is_dir())
+        .find(|candidate| shipped::is_directory(candidate))
         .ok_or_else(|| PublishedError::NoDirectory {
             experiment: experiment.to_owned(),
         })

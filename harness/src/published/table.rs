@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::PublishedError;
 use crate::claims::Cell;
+use crate::shipped;
 
 /// One file: rows of cells under names.
 #[derive(Clone, Debug)]
@@ -46,7 +47,7 @@ impl Table {
     /// # Errors
     /// When it cannot be read, or lines differ in their number of cells.
     pub fn read(file: &Path) -> Result<Self, PublishedError> {
-        let text = std::fs::read_to_string(file).map_err(|source| PublishedError::Io {
+        let text = shipped::read_to_string(file).map_err(|source| PublishedError::Io {
             path: file.display().to_string(),
             source,
         })?;

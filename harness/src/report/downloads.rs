@@ -4,6 +4,7 @@ use std::fs;
 
 use serde::Serialize;
 
+use super::research_object;
 use crate::format;
 use crate::results::RunDirectory;
 
@@ -17,7 +18,7 @@ pub(super) struct Download {
 }
 
 /// Every file that a run directory may have, but the page itself.
-const FILES: [(&str, &str); 15] = [
+const FILES: [(&str, &str); 16] = [
     ("report.md", "this page as Markdown, for pull requests"),
     ("summary.json", "figures and verdicts, for programs"),
     ("cost.json", "both bills of every trial, line by line"),
@@ -36,7 +37,18 @@ const FILES: [(&str, &str); 15] = [
     ("claims.json", "what the rows are compared with"),
     ("experiment.yaml", "the experiment as resolved"),
     ("prices.yaml", "the prices of its bills"),
+    (
+        research_object::FILE,
+        "this directory as a Workflow Run RO-Crate, for repositories of research data",
+    ),
 ];
+
+/// Returns name and purpose of the files that exist before the page, without the crate's own.
+pub(super) fn present(run: &RunDirectory) -> Vec<(&'static str, &'static str)> {
+    let is_there =
+        |(name, _): &(&str, &str)| *name != research_object::FILE && run.path().join(name).exists();
+    FILES.into_iter().filter(is_there).collect()
+}
 
 /// Returns the files that exist. Links are relative, so that a copy of the
 /// directory keeps them.

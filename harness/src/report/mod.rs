@@ -7,6 +7,7 @@ mod causes;
 mod cell;
 mod chart;
 mod charts;
+mod comparison;
 mod downloads;
 mod export;
 mod facts;
@@ -14,6 +15,7 @@ mod junit;
 mod notes;
 mod overview;
 mod provenance;
+mod research_object;
 mod rows;
 mod samples;
 mod simulation;
@@ -40,6 +42,7 @@ use crate::hash::sha256;
 use crate::results::{ResultsError, RunDirectory};
 
 pub use artifact::{Appendix, appendix};
+pub use comparison::{Words, write_comparison};
 pub use overview::write_overview;
 pub use provenance::Provenance;
 pub use terminal::{terminal_overview, terminal_table, terminal_warnings};
@@ -51,8 +54,8 @@ const PARTS: &str = include_str!("../../../templates/parts.html");
 const STYLE: &str = include_str!("../../../templates/style.css");
 const SCRIPT: &str = include_str!("../../../templates/report.js");
 
-/// Writes `summary.json`, `cost.json`, `epochs.tsv`, `junit.xml`, `trace.json`,
-/// `report.md` and `report.html`. The same directory always gives the same bytes.
+/// Writes `summary.json`, `cost.json`, `epochs.tsv`, `junit.xml`, `trace.json`, `report.md`,
+/// `ro-crate-metadata.json` and `report.html`. The same directory always gives the same bytes.
 ///
 /// # Errors
 /// When a file could not be written.
@@ -69,6 +72,7 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
     let mut view = view(run, analysis, &rows, &samples);
     let markdown = render("report.md", MARKDOWN, &view)?;
     run.write("report.md", markdown.as_bytes())?;
+    run.write_json(research_object::FILE, &research_object::crate_metadata(run))?;
     view.downloads = downloads::downloads(run);
     run.write(
         "report.html",

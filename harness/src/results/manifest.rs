@@ -48,6 +48,9 @@ pub struct Manifest {
     pub run_id: String,
     /// The experiment's id.
     pub experiment: String,
+    /// Path of its file; one that begins with `shipped:` is inside the program. Since 1.11.
+    #[serde(default)]
+    pub experiment_file: Option<String>,
     /// `local`, `sim` or `aws`.
     pub platform: String,
     /// `embedded` or `real`.

@@ -76,6 +76,8 @@ const HEAD: [&str; 5] = [
 pub struct NewRun {
     /// The experiment's id; part of the directory's name.
     pub experiment: String,
+    /// Path of its file.
+    pub experiment_file: PathBuf,
     /// `local`, `sim` or `aws`.
     pub platform: String,
     /// `embedded` or `real`.
@@ -147,6 +149,7 @@ impl RunDirectory {
                 schema_version: SCHEMA_VERSION,
                 run_id,
                 experiment: run.experiment,
+                experiment_file: Some(run.experiment_file.display().to_string()),
                 platform: run.platform,
                 services: run.services,
                 created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),

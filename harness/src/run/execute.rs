@@ -161,6 +161,7 @@ fn open_directory(work: &Work<'_>, prepared: &Prepared) -> Result<RunDirectory, 
     let simulation = simulation_record(experiment);
     let run = NewRun {
         experiment: experiment.name.clone(),
+        experiment_file: experiment.document.file.clone(),
         platform: experiment.platform.as_str().to_owned(),
         services: experiment.services.as_str().to_owned(),
         experiment_yaml: experiment.document.resolved(),

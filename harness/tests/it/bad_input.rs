@@ -483,10 +483,6 @@ fn what_is_not_in_this_build_is_lacking() {
         message.contains("no AWS clients") && message.contains("--features aws"),
         "{message}"
     );
-    let output = epochcost(directory.path(), &["data", "fetch", "cifar10"]);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(5), "{message}");
-    assert!(message.contains("cifar-10-binary.tar.gz") && message.contains("data/cifar10"));
 }
 
 /// `run` before the run's directory is made, `plan` where no profile speaks of a GPU.

@@ -117,6 +117,7 @@ pub fn new_run(claims: &str, trials: usize) -> NewRun {
     NewRun {
         prices: None,
         experiment: "fixture".into(),
+        experiment_file: "fixture.yaml".into(),
         platform: "local".into(),
         services: "embedded".into(),
         experiment_yaml: "name: fixture\n".into(),

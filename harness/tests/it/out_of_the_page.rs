@@ -169,3 +169,144 @@ fn an_appendix_has_every_mandatory_section() {
     assert_eq!(unknown.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean `p2p`?"));
 }
+
+/// Every reference is to an entity, and every file is there.
+#[test]
+fn a_crate_names_every_file_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = written(directory.path(), fixture::CLAIMS);
+    let text = fs::read(run.path().join("ro-crate-metadata.json")).unwrap();
+    let metadata: Value = serde_json::from_slice(&text).unwrap();
+    let graph = metadata["@graph"].as_array().unwrap();
+    let ids: Vec<&str> = graph
+        .iter()
+        .map(|entity| entity["@id"].as_str().unwrap())
+        .collect();
+    for (index, id) in ids.iter().enumerate() {
+        assert!(!ids[..index].contains(id), "{id} is there twice");
+    }
+    let entity = |id: &str| graph.iter().find(|entity| entity["@id"] == id).unwrap();
+    let root = entity("./");
+    let workflow = entity(root["mainEntity"]["@id"].as_str().unwrap());
+    assert!(
+        workflow["@type"]
+            .as_array()
+            .unwrap()
+            .contains(&"ComputationalWorkflow".into())
+    );
+    let action = entity(root["mentions"]["@id"].as_str().unwrap());
+    assert_eq!(action["instrument"], root["mainEntity"]);
+
+    let mut parts: Vec<&str> = (root["hasPart"].as_array().unwrap().iter())
+        .map(|part| part["@id"].as_str().unwrap().trim_end_matches('/'))
+        .collect();
+    let entries = fs::read_dir(run.path()).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    let mut files: Vec<String> = names
+        .filter(|name| name != "ro-crate-metadata.json")
+        .collect();
+    files.retain(|name| !name.starts_with('.'));
+    parts.sort_unstable();
+    files.sort_unstable();
+    assert_eq!(parts, files);
+
+    let mut references = Vec::new();
+    collect_references(&metadata["@graph"], &mut references);
+    let outside = [
+        "https://w3id.org/ro/crate/1.1",
+        "http://schema.org/CompletedActionStatus",
+    ];
+    for reference in references {
+        let is_known = ids.contains(&reference) || outside.contains(&reference);
+        assert!(is_known, "{reference} is no entity");
+    }
+}
+
+/// Every object that is nothing but a reference.
+fn collect_references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(fields) if fields.len() == 1 && fields.contains_key("@id") => {
+            found.extend(fields["@id"].as_str());
+        }
+        Value::Object(fields) => {
+            for field in fields.values() {
+                collect_references(field, found);
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                collect_references(value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_comparison_is_a_page_with_the_figures_of_its_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let simulated = |name: &str, memory_mb: &str| {
+        let out = directory.path().join(name);
+        let smoke = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/smoke.yaml");
+        let ended = program()
+            .arg("run")
+            .arg(smoke)
+            .args([
+                "--platform",
+                "sim",
+                "--set",
+                "claims=[]",
+                "--set",
+                "systems=[spirt, allreduce]",
+            ])
+            .args(["--set", memory_mb, "--out"])
+            .arg(&out)
+            .output()
+            .unwrap();
+        assert!(
+            ended.status.success(),
+            "{}",
+            String::from_utf8_lossy(&ended.stderr)
+        );
+        out
+    };
+    let (before, after) = (
+        simulated("before", "memory_mb=2048"),
+        simulated("after", "memory_mb=1024"),
+    );
+    let page = directory.path().join("compare.html");
+    let output = program()
+        .arg("compare")
+        .args([&before, &after])
+        .arg("--html")
+        .arg(&page)
+        .arg("--json")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let compared: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = fs::read_to_string(&page).unwrap();
+    for sentence in compared["answer"].as_array().unwrap() {
+        let sentence = sentence
+            .as_str()
+            .unwrap()
+            .split(['&', '<', '>', '"', '\''])
+            .next()
+            .unwrap();
+        assert!(text.contains(sentence), "{sentence}");
+    }
+    let rows = compared["comparison"]["rows"].as_array().unwrap();
+    let tables = text.matches("<table class=\"sortable\"").count();
+    assert_eq!(tables, rows.len());
+    // Metrics that are the same are named, all others have a line.
+    let metrics = rows
+        .iter()
+        .flat_map(|row| row["metrics"].as_array().unwrap());
+    let changed = metrics.filter(|metric| metric["change"] != "same").count();
+    assert!(changed > 2 * 2, "{changed}");
+    assert_eq!(text.matches("<td class=\"change\">").count(), changed);
+}

@@ -63,20 +63,31 @@ pub(crate) fn read(
     }
     .check(&bytes)?;
     let sha256 = sha256_hex(&bytes);
-    let (algorithm, found, wanted) = match &expected.checksum {
-        ExpectedChecksum::Sha1(wanted) => ("SHA-1", hex(&Sha1::digest(&bytes)), wanted),
-        ExpectedChecksum::Sha256(wanted) => ("SHA-256", sha256.clone(), wanted),
-    };
-    if found != *wanted {
-        return Err(DatasetError::Corrupted {
-            path,
-            algorithm,
-            found,
-            expected: wanted.clone(),
-            remedy: remedy.to_owned(),
-        });
-    }
+    check_sum(&path, &bytes, &expected.checksum, remedy)?;
     Ok(Checked { bytes, sha256 })
+}
+
+/// Compares the content of a file with its checksum.
+pub(crate) fn check_sum(
+    path: &Path,
+    bytes: &[u8],
+    expected: &ExpectedChecksum,
+    remedy: &str,
+) -> Result<(), DatasetError> {
+    let (algorithm, found, wanted) = match expected {
+        ExpectedChecksum::Sha1(wanted) => ("SHA-1", hex(&Sha1::digest(bytes)), wanted),
+        ExpectedChecksum::Sha256(wanted) => ("SHA-256", sha256_hex(bytes), wanted),
+    };
+    if found == *wanted {
+        return Ok(());
+    }
+    Err(DatasetError::Corrupted {
+        path: path.to_owned(),
+        algorithm,
+        found,
+        expected: wanted.clone(),
+        remedy: remedy.to_owned(),
+    })
 }
 
 /// Checks that a file exists and has the right size, without reading it.

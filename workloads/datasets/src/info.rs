@@ -60,6 +60,26 @@ pub struct PublishedFile {
     pub checksum: Checksum,
 }
 
+/// Packing of a download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// One file, compressed with gzip.
+    Gzip,
+    /// Several files in a tar archive, compressed with gzip.
+    TarGzip,
+}
+
+/// A file to download, which holds files of a set.
+#[derive(Debug, Clone, Copy)]
+pub struct Download {
+    /// Its name, the last part of its address.
+    pub name: &'static str,
+    /// How it is packed.
+    pub packing: Packing,
+    /// Names of the set's files in it.
+    pub holds: &'static [&'static str],
+}
+
 /// Origin of a set.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin {
@@ -67,6 +87,11 @@ pub enum Origin {
     Published {
         /// Address from which the files can be downloaded.
         url: &'static str,
+        /// Addresses of the directories that hold the downloads; the first that answers
+        /// with the right files counts.
+        mirrors: &'static [&'static str],
+        /// What is downloaded.
+        downloads: &'static [Download],
         /// Training samples.
         train: usize,
         /// Test samples.
@@ -145,6 +170,19 @@ pub static DATASETS: &[DatasetInfo] = &[
         },
         origin: Origin::Published {
             url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            mirrors: &["https://www.cs.toronto.edu/~kriz/"],
+            downloads: &[Download {
+                name: "cifar-10-binary.tar.gz",
+                packing: Packing::TarGzip,
+                holds: &[
+                    "data_batch_1.bin",
+                    "data_batch_2.bin",
+                    "data_batch_3.bin",
+                    "data_batch_4.bin",
+                    "data_batch_5.bin",
+                    "test_batch.bin",
+                ],
+            }],
             train: 50_000,
             test: 10_000,
             files: &CIFAR10_FILES,
@@ -162,6 +200,11 @@ pub static DATASETS: &[DatasetInfo] = &[
         },
         origin: Origin::Published {
             url: "https://storage.googleapis.com/cvdf-datasets/mnist/",
+            mirrors: &[
+                "https://storage.googleapis.com/cvdf-datasets/mnist/",
+                "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            ],
+            downloads: &MNIST_DOWNLOADS,
             train: 60_000,
             test: 10_000,
             files: &MNIST_FILES,
@@ -240,6 +283,21 @@ const fn cifar10_file(name: &'static str, sha1: &'static str) -> PublishedFile {
     }
 }
 
+static MNIST_DOWNLOADS: [Download; 4] = [
+    gzip("train-images-idx3-ubyte.gz", &["train-images-idx3-ubyte"]),
+    gzip("train-labels-idx1-ubyte.gz", &["train-labels-idx1-ubyte"]),
+    gzip("t10k-images-idx3-ubyte.gz", &["t10k-images-idx3-ubyte"]),
+    gzip("t10k-labels-idx1-ubyte.gz", &["t10k-labels-idx1-ubyte"]),
+];
+
+const fn gzip(name: &'static str, holds: &'static [&'static str]) -> Download {
+    Download {
+        name,
+        packing: Packing::Gzip,
+        holds,
+    }
+}
+
 /// SHA-256 of the unpacked files, on which many independent listings agree.
 static MNIST_FILES: [PublishedFile; 4] = [
     PublishedFile {
@@ -301,6 +359,27 @@ mod tests {
             assert_eq!(info.pixel_statistics.mean.len(), info.format.channels);
             assert_eq!(info.pixel_statistics.deviation.len(), info.format.channels);
             assert_eq!(info.name.starts_with("synthetic-"), !info.published());
+        }
+    }
+
+    #[test]
+    fn every_published_file_is_in_one_download() {
+        for info in DATASETS {
+            let Origin::Published {
+                mirrors,
+                downloads,
+                files,
+                ..
+            } = info.origin
+            else {
+                continue;
+            };
+            let mut held: Vec<_> = downloads.iter().flat_map(|one| one.holds).collect();
+            let mut listed: Vec<_> = files.iter().map(|file| &file.name).collect();
+            held.sort_unstable();
+            listed.sort_unstable();
+            assert_eq!(held, listed);
+            assert!(mirrors.iter().all(|mirror| mirror.ends_with('/')));
         }
     }
 

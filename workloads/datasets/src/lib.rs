@@ -34,13 +34,15 @@ mod manifest;
 mod open;
 pub mod partition;
 mod split;
+mod unpack;
 
 pub use error::DatasetError;
 pub use generate::{GENERATOR_VERSION, Generate, Outcome, class_names, ensure, verify};
 pub use info::{
-    Checksum, DATASETS, DatasetInfo, Layout, Origin, PixelStatistics, PublishedFile, RecordFormat,
-    find,
+    Checksum, DATASETS, DatasetInfo, Download, Layout, Origin, Packing, PixelStatistics,
+    PublishedFile, RecordFormat, find,
 };
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestFile, SchemaVersion};
 pub use open::{Dataset, Inspection, inspect, open};
 pub use split::Split;
+pub use unpack::{is_whole, unpack};

@@ -140,7 +140,11 @@ pub(crate) fn remedy(info: &DatasetInfo, dir: &Path) -> String {
     let dir = dir.display();
     match info.origin {
         Origin::Published { url, .. } => {
-            format!("download {url} again and unpack its files into {dir}")
+            let name = info.name;
+            format!(
+                "run `epochcost data fetch {name} --dir {dir}`, or download {url} again and \
+                 unpack its files into {dir}"
+            )
         }
         Origin::Generated { .. } => {
             format!("delete {dir} and run `epochcost data make` again")

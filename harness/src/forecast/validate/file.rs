@@ -10,6 +10,7 @@ use super::score::Target;
 use crate::chain::chain;
 use crate::error::Error;
 use crate::rows::StatedConstant;
+use crate::shipped;
 
 /// A validation: a data set, its split, and targets.
 #[derive(Debug, Deserialize)]
@@ -82,7 +83,7 @@ impl File {
             ),
             remedy: "docs/PROFILES.md describes the format".to_owned(),
         };
-        let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+        let text = shipped::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
         let mut file: Self =
             serde_yaml::from_str(&text).map_err(|error| unusable(error.to_string()))?;
         path.clone_into(&mut file.path);

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use epochcost_servers::find;
 use epochcost_systems::Device;
 
-use super::worker::{CUDA_WORKER, WORKER_VARIABLE, Worker, find_or_build};
+use super::worker::{CUDA_WORKER, NAME, WORKER_VARIABLE, Worker, find_or_build};
 use super::{Enforced, Enforcement, Requirement, enforcement, measure_limits, requirements};
 use crate::platform::{Finding, PlatformError};
 use crate::ui::Output;
@@ -85,7 +86,7 @@ fn cuda() -> Finding {
 /// Returns the worker that is there, if one is; none is built.
 fn worker_path() -> Option<PathBuf> {
     let named = std::env::var_os(WORKER_VARIABLE).map(PathBuf::from);
-    let beside = || Some(std::env::current_exe().ok()?.with_file_name("bootstrap"));
+    let beside = || find::beside(NAME);
     named.or_else(beside).filter(|path| path.is_file())
 }
 

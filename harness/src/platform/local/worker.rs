@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::{env, fs, io};
 
+use epochcost_servers::find;
 use epochcost_systems::Device;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -14,7 +15,7 @@ use crate::platform::PlatformError;
 /// Environment variable of another worker binary; nothing is built then.
 pub const WORKER_VARIABLE: &str = epochcost_environment::user::WORKER;
 /// The binary's name, which AWS prescribes for custom runtimes.
-const NAME: &str = "bootstrap";
+pub(super) const NAME: &str = "bootstrap";
 /// Built as the whole workspace builds it, so that nothing is compiled twice.
 const BINARY: Artifact = Artifact {
     selection: &["--bin", NAME],
@@ -75,7 +76,8 @@ pub const CUDA_WORKER: &str = "on a machine with an NVIDIA GPU, build a worker w
     EPOCHCOST_WORKER=target/cuda/release/bootstrap";
 
 /// Finds the worker: the one that `EPOCHCOST_WORKER` names; in a checkout, the
-/// one that cargo builds from it; else the one beside this program.
+/// one that cargo builds from it; else the one beside this program, or in
+/// `../libexec/epochcost` from there.
 ///
 /// # Errors
 /// [`PlatformError::Worker`] with what was tried and what to do.
@@ -87,20 +89,30 @@ pub fn find_or_build() -> Result<Worker, PlatformError> {
         doing: "find this program's own path".into(),
         source,
     })?;
-    let beside = program.with_file_name(NAME);
-    match Checkout::of(&program) {
-        Some(checkout) => Worker::at(checkout.build(&BINARY).map_err(|reason| {
+    match (Checkout::of(&program), find::beside_program(&program, NAME)) {
+        (Some(checkout), _) => Worker::at(checkout.build(&BINARY).map_err(|reason| {
             PlatformError::Worker(format!(
                 "{reason}; install cargo, or name a built worker in {WORKER_VARIABLE}"
             ))
         })?),
-        None if beside.is_file() => Worker::at(beside),
-        None => Err(PlatformError::Worker(format!(
-            "there is no {} and no source to build it from: put the worker there, \
-             or name it in {WORKER_VARIABLE}",
-            beside.display()
-        ))),
+        (None, Some(installed)) => Worker::at(installed),
+        (None, None) => Err(missing(&program)),
     }
+}
+
+/// Returns the error for an installation without a worker.
+fn missing(program: &Path) -> PlatformError {
+    let directory = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
+    let beside = directory(program);
+    let private = directory(&beside).join(find::PRIVATE);
+    PlatformError::Worker(format!(
+        "there is no {NAME} in {} or {}, and no source to build it from: install epochcost \
+         again with both of its programs, name a worker of version {} in {WORKER_VARIABLE}, or \
+         simulate with `--platform sim`, which needs none",
+        beside.display(),
+        private.display(),
+        env!("CARGO_PKG_VERSION")
+    ))
 }
 
 /// Finds or builds the worker on a thread that may block, and asks it what it is.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use self::chromium::Browser;
 use self::numbers::{charts_agree, column, tables_agree};
-use self::pages::{kept, measured, overview, shipped, simulated, table2};
+use self::pages::{comparison, kept, measured, overview, shipped, simulated, table2};
 use self::probes::{CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     let Some(mut browser) = Browser::start("pages_fit_every_window") else {
         return;
     };
-    for page in [measured(), simulated(), table2(), overview()] {
+    for page in [measured(), simulated(), table2(), overview(), comparison()] {
         for scheme in ["light", "dark"] {
             for width in [390, 800, 1400] {
                 browser.resize(width, 1000);

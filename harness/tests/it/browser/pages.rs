@@ -132,18 +132,37 @@ pub fn table2() -> &'static Page {
 }
 
 /// Shipped experiments, simulated: all systems once, towards a target, sweeps, tables
-/// with and without published figures.
+/// with and without published figures. All that take seconds: the others train their models,
+/// or have thousands of workers.
 pub fn shipped() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
     PAGES.get_or_init(|| {
         // Draws decide rankings, and no chart shows them.
         let sweep = ["--set", "claims=[]"];
-        let files: [(&str, &[&str]); 5] = [
+        let files: [(&str, &[&str]); 23] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),
+            ("ring", &sweep),
             ("cost-performance/crossing", &sweep),
             ("cost-performance/figure2", &[]),
+            ("cost-performance/figure2-measured", &sweep),
+            ("cost-performance/figure2-without-allreduce-mobilenet", &sweep),
+            ("cost-performance/figure3", &sweep),
+            ("cost-performance/figure3-redisai", &sweep),
+            ("cost-performance/table1", &sweep),
             ("cost-performance/table2-causes", &[]),
+            ("cost-performance/table2-own-steps", &sweep),
+            ("cost-performance/workers", &sweep),
+            ("kubeml/batches", &sweep),
+            ("kubeml/resnet34", &sweep),
+            ("p2p/compression-vgg11", &sweep),
+            ("p2p/peers", &sweep),
+            ("p2p/table1", &sweep),
+            ("p2p/table1-cifar", &sweep),
+            ("p2p/table2", &sweep),
+            ("p2p/table3", &sweep),
+            ("p2p/text", &sweep),
+            ("robustness/cost", &sweep),
         ];
         let page = |(file, options): &(&str, &[&str])| {
             let experiment = experiments().join(format!("{file}.yaml"));
@@ -175,5 +194,33 @@ pub fn overview() -> &'static Page {
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{message}");
         Page::of(directory)
+    })
+}
+
+/// The page of a comparison, of the simulated run with smaller functions.
+pub fn comparison() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let directory = kept("comparison");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        let page = directory.join("compare.html");
+        let before = simulated();
+        let smaller = ["--set", "memory_mb=1769", "--set", "claims=[]"];
+        let after = simulate_with("smaller", &kept("simulated.yaml"), &smaller);
+        let output = program()
+            .arg("compare")
+            .args([&before.directory, &after.directory])
+            .arg("--html")
+            .arg(&page)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        Page {
+            url: format!("file://{}", page.display()),
+            summary: Value::Null,
+            directory,
+        }
     })
 }

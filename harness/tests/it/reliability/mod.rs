@@ -102,6 +102,7 @@ fn kept_files(run: &Path) -> Vec<PathBuf> {
         "report.html",
         "report.md",
         "junit.xml",
+        "ro-crate-metadata.json",
     ];
     let mut found: Vec<PathBuf> = files(run.to_path_buf())
         .chain(files(run.join("events")))

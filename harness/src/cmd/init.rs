@@ -1,0 +1,108 @@
+//! `init`: the files that this program brings along, written out.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::shipped;
+use crate::ui::Output;
+
+/// `init`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Directory to write to; it is made where it is missing.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Written {
+    directory: PathBuf,
+    written: Vec<PathBuf>,
+    /// Files that were there already, with the same content.
+    kept: Vec<PathBuf>,
+}
+
+/// Writes experiments, published tables, validations, profiles, places and prices.
+///
+/// # Errors
+/// When a file of another content is in the way, before anything is written; and when
+/// nothing can be written.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let mut written = Written {
+        directory: args.directory.clone(),
+        written: Vec::new(),
+        kept: Vec::new(),
+    };
+    let mut texts = Vec::new();
+    for (name, text) in shipped::files() {
+        let path = args.directory.join(name);
+        if is_there(&path, text)? {
+            written.kept.push(path);
+        } else {
+            texts.push((path, *text));
+        }
+    }
+    for (path, text) in texts {
+        write(&path, text)?;
+        written.written.push(path);
+    }
+    output.text(format_args!(
+        "{} files in {}{}",
+        written.written.len() + written.kept.len(),
+        args.directory.display(),
+        match written.kept.len() {
+            0 => String::new(),
+            kept => format!(", of which {kept} were there already"),
+        }
+    ));
+    output.message(format_args!(
+        "cd {} && epochcost run experiments/smoke.yaml",
+        args.directory.display()
+    ));
+    output.json(&written);
+    Ok(Exit::Done)
+}
+
+/// Returns whether a file is there with this content.
+///
+/// # Errors
+/// When it has another content, or cannot be read.
+fn is_there(path: &Path, text: &str) -> Result<bool, Error> {
+    match fs::read(path) {
+        Ok(found) if found == text.as_bytes() => Ok(true),
+        Ok(_) => Err(Error::Usage {
+            problem: format!(
+                "{} is there already, with another content; nothing was written",
+                path.display()
+            ),
+            remedy: "name another directory, or move that file".to_owned(),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Error::Usage {
+            problem: format!(
+                "failed to read {}: {source}; nothing was written",
+                path.display()
+            ),
+            remedy: "name another directory".to_owned(),
+        }),
+    }
+}
+
+/// Writes a file that is not there.
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let failed = |source| Error::Io {
+        doing: format!("write {}", path.display()),
+        source,
+    };
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    let mut file = fs::File::create_new(path).map_err(failed)?;
+    io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)
+}
