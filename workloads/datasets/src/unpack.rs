@@ -56,7 +56,7 @@ pub fn unpack(
                 let entry = entry.map_err(unreadable)?;
                 let path = entry.path().map_err(unreadable)?.into_owned();
                 let is_it = |file: &&PublishedFile| path.file_name() == Some(file.name.as_ref());
-                if let Some(index) = missing.iter().position(|file| is_it(file)) {
+                if let Some(index) = missing.iter().position(is_it) {
                     let file = missing.swap_remove(index);
                     let bytes = limited(entry, file).map_err(unreadable)?;
                     place(&bytes, file, directory)?;

@@ -12,7 +12,7 @@ use epochcost_systems::{
     Batch, Compute, Device, Evaluation, GradientOutput, Result, Sizes, Vector,
 };
 
-use crate::gpus::{Gpus, Work};
+use crate::gpus::{GpuWork, Gpus};
 use crate::profile::ModelCost;
 use crate::recorded::Recorded;
 use crate::station::Station;
@@ -85,8 +85,8 @@ impl ModelledCompute {
     }
 
     /// Returns the step of so many samples on the GPU of worker `rank`.
-    fn work(&self, rank: usize, samples: usize) -> Work {
-        Work {
+    fn work(&self, rank: usize, samples: usize) -> GpuWork {
+        GpuWork {
             rank,
             shares: self.shares_gpu,
             seconds: self.cost.step_s(samples, 1.0),
@@ -189,7 +189,7 @@ impl Compute for ModelledCompute {
         let seconds = self.cost.evaluate_s(samples, self.station.vcpus());
         match self.cost.device {
             Device::Cuda => {
-                let work = Work {
+                let work = GpuWork {
                     seconds,
                     busy_s: seconds,
                     ..self.work(self.rank, 0)

@@ -42,7 +42,7 @@ struct Device {
 
 /// A computation of a step, or an evaluation.
 #[derive(Clone, Copy)]
-pub(crate) struct Work {
+pub(crate) struct GpuWork {
     /// The worker.
     pub(crate) rank: usize,
     /// Whether it is a function's, which may share its GPU.
@@ -72,18 +72,18 @@ impl Gpus {
     }
 
     /// Returns the number of functions per GPU.
-    fn sharing(&self, work: &Work) -> usize {
+    fn sharing(&self, work: &GpuWork) -> usize {
         let model = self.model.as_ref().filter(|_| work.shares);
         model.map_or(1, |model| model.functions.round().max(1.0) as usize)
     }
 
     /// Returns the GPU of a worker: as in KubeML, its rank modulo their number.
-    fn number(&self, work: &Work) -> usize {
+    fn number(&self, work: &GpuWork) -> usize {
         work.rank % self.workers.div_ceil(self.sharing(work)).max(1)
     }
 
     /// Changes the GPU of `work`, which begins to exist with its first.
-    fn with<R>(&self, work: &Work, change: impl FnOnce(&mut Device) -> R) -> R {
+    fn with<R>(&self, work: &GpuWork, change: impl FnOnce(&mut Device) -> R) -> R {
         let mut devices = locked(&self.devices);
         let device = devices.entry(self.number(work)).or_insert_with(|| Device {
             time: Resource::new(&self.engine, 1.0),
@@ -96,7 +96,7 @@ impl Gpus {
     }
 
     /// Computes, at the speed that the other functions on the GPU leave.
-    pub(crate) async fn compute(&self, work: &Work) {
+    pub(crate) async fn compute(&self, work: &GpuWork) {
         let time = self.with(work, |device| device.time.clone());
         let is_shared = self.sharing(work) > 1 && work.busy_s > 0.0;
         if is_shared && work.seconds > 0.0 {
@@ -109,7 +109,7 @@ impl Gpus {
     }
 
     /// Counts a computation that ended now.
-    pub(crate) fn note(&self, work: &Work) {
+    pub(crate) fn note(&self, work: &GpuWork) {
         let now = self.engine.now();
         let context_mb = self.model.as_ref().map_or(0.0, |model| model.context_mb);
         self.with(work, |device| {
@@ -190,8 +190,8 @@ mod tests {
         }
     }
 
-    fn work(rank: usize, seconds: f64, busy_s: f64) -> Work {
-        Work {
+    fn work(rank: usize, seconds: f64, busy_s: f64) -> GpuWork {
+        GpuWork {
             rank,
             shares: true,
             seconds,

@@ -17,7 +17,7 @@ use self::chance::Jitter;
 pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
 use crate::engine::{Engine, nanoseconds};
-use crate::gpus::{Gpus, Work};
+use crate::gpus::{GpuWork, Gpus};
 use crate::network::{Direction, Network, Peer};
 use crate::profile::{InterpretedModel, ServiceModel, Spread};
 use crate::resource::Resource;
@@ -200,14 +200,14 @@ impl Station {
     }
 
     /// Computes `work` on its GPU.
-    pub(crate) async fn compute_on(&self, gpus: &Gpus, work: Work) {
+    pub(crate) async fn compute_on(&self, gpus: &Gpus, work: GpuWork) {
         if self.host.is_some() {
             self.compute(work.seconds, work.seconds).await;
             return gpus.note(&work);
         }
         self.settle().await;
         let factor = self.draws.factor(self.compute_spread.as_ref());
-        let work = Work {
+        let work = GpuWork {
             seconds: work.seconds * factor,
             busy_s: work.busy_s * factor,
             ..work
