@@ -331,7 +331,14 @@ def _counted(counter):
         return None
     try:
         counter.__exit__(None, None, None)
-        return int(counter.get_total_flops())
+        by_name = {}
+        for operator, count in counter.get_flop_counts().get("Global", {}).items():
+            name = str(operator).rsplit(".", 1)[-1].lstrip("_")
+            by_name[name] = by_name.get(name, 0) + count
+        # Both gradients of a convolution take two forward passes at most; PyTorch counts those of
+        # grouped convolutions as if they were not.
+        forward, backward = by_name.get("convolution", 0), by_name.get("convolution_backward", 0)
+        return int(counter.get_total_flops() - max(0, backward - 2 * forward))
     except Exception as error:
         _say("note", f"operations were not counted: {error!r}")
         return None

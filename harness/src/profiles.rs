@@ -27,7 +27,7 @@ const PLATFORMS: [(&str, &str); 4] = [
 ];
 
 /// The compute profiles of this program, by name.
-const COMPUTE: [(&str, &str); 5] = [
+const COMPUTE: [(&str, &str); 6] = [
     ("laptop", include_str!("../profiles/compute/laptop.yaml")),
     (
         "published-cost-performance",
@@ -40,6 +40,10 @@ const COMPUTE: [(&str, &str); 5] = [
     (
         "published-p2p-lambda",
         include_str!("../profiles/compute/published-p2p-lambda.yaml"),
+    ),
+    (
+        "pytorch-vcpu",
+        include_str!("../profiles/compute/pytorch-vcpu.yaml"),
     ),
     (
         "stated-flops",
