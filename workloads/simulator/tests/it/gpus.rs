@@ -28,7 +28,11 @@ fn use_of_gpus(simulation: &Simulation) -> Vec<f64> {
         Record::Gpu(usage) => Some(usage.utilisation),
         _ => None,
     };
-    run(simulation).records.into_iter().filter_map(share).collect()
+    run(simulation)
+        .records
+        .into_iter()
+        .filter_map(share)
+        .collect()
 }
 
 #[test]
@@ -56,7 +60,10 @@ fn replicas_within_one_machine_use_a_gpu_each() {
     simulation.job = job("mirrored", 3, BATCHES, json!({}));
     let used = use_of_gpus(&simulation);
     assert_eq!(used.len(), 3);
-    assert!(used.iter().all(|share| (share - 0.5).abs() < 1e-4), "{used:?}");
+    assert!(
+        used.iter().all(|share| (share - 0.5).abs() < 1e-4),
+        "{used:?}"
+    );
 }
 
 #[test]
@@ -65,11 +72,17 @@ fn models_that_do_not_fit_on_their_gpu_are_infeasible() {
     for (functions, fits) in [(4.0, true), (8.0, false)] {
         let mut simulation = kubeml(functions, 0.01);
         simulation.has_limits = true;
-        let hit = simulate(&simulation, Options::default()).unwrap().infeasible;
+        let hit = simulate(&simulation, Options::default())
+            .unwrap()
+            .infeasible;
         assert_eq!(hit.is_none(), fits, "{hit:?}");
         if let Some(hit) = hit {
             assert_eq!(hit.limit, Limit::Memory);
-            assert!(hit.reason.contains("8 functions on GPU 0 need 1200 MB"), "{}", hit.reason);
+            assert!(
+                hit.reason.contains("8 functions on GPU 0 need 1200 MB"),
+                "{}",
+                hit.reason
+            );
         }
     }
 }

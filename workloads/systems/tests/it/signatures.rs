@@ -59,11 +59,11 @@ async fn signed_averages_train_the_same_model_with_the_same_exchange() {
     for averaging in ["in_store", "fetch"] {
         for workers in [1, 3] {
             let of = |signatures| json!({"averaging": averaging, "signatures": signatures});
-            let plain = testing::run(&job(Fidelity::Paper, workers, of("none")));
-            let plain = plain.await.unwrap();
-            let job = job(Fidelity::Paper, workers, of("end"));
-            let bound = find("spirt").unwrap().bind(&job).unwrap();
-            let signed = testing::run(&job).await.unwrap();
+            let unsigned = job(Fidelity::Paper, workers, of("none"));
+            let plain = testing::run(&unsigned).await.unwrap();
+            let signing = job(Fidelity::Paper, workers, of("end"));
+            let bound = find("spirt").unwrap().bind(&signing).unwrap();
+            let signed = testing::run(&signing).await.unwrap();
             let models = [
                 models(&plain, workers).await,
                 models(&signed, workers).await,
