@@ -13,10 +13,6 @@ use crate::model::{Options, Simulation};
 /// do the same at the same time.
 const REPRESENTATIVES: usize = 8;
 
-/// Number of representatives where single events are drawn: the slowest of so many is within 2 %
-/// of the slowest of 10,000, whose times are sums over as many events.
-const DRAWN_REPRESENTATIVES: usize = 64;
-
 /// Number of requests of an exchange above which workers that are not alike are not simulated:
 /// some ten minutes on one core.
 const MOST_REQUESTS: u64 = 20_000_000;
@@ -72,13 +68,7 @@ impl Population {
         let Some(above) = options.classes_above else {
             return Ok(everyone);
         };
-        let profile = &simulation.profile;
-        let count = if profile.draws.is_some() && !profile.spreads().is_empty() {
-            DRAWN_REPRESENTATIVES
-        } else {
-            REPRESENTATIVES
-        };
-        if job.workers <= above.max(count) {
+        if job.workers <= above.max(REPRESENTATIVES) {
             return Ok(everyone);
         }
         let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
@@ -91,7 +81,12 @@ impl Population {
             Symmetry::Alike(alike) => match unlike(simulation, options) {
                 None => {
                     let sizes = simulation.sizes;
-                    return Ok(Self::representatives(job.workers, count, sizes, alike));
+                    return Ok(Self::representatives(
+                        job.workers,
+                        REPRESENTATIVES,
+                        sizes,
+                        alike,
+                    ));
                 }
                 Some(reason) => reason,
             },
@@ -321,6 +316,10 @@ fn unlike(simulation: &Simulation, options: &Options) -> Option<&'static str> {
     }
     if job.attack.is_some() {
         return Some("a job without attackers");
+    }
+    // Workers whose events are drawn fall out of step, and into convoys of another size.
+    if simulation.profile.draws.is_some() && !simulation.profile.spreads().is_empty() {
+        return Some("stated values, without draws of single events");
     }
     if simulation.profile.host.is_some() {
         return Some("a profile whose workers do not share one host");
