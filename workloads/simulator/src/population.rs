@@ -203,12 +203,6 @@ impl Population {
         Cow::Owned(all.collect())
     }
 
-    /// Returns the keys under which a tensor is stored that `rank` sets under `key`.
-    pub(crate) fn tensors<'a>(&self, rank: usize, key: &'a str) -> Vec<Cow<'a, str>> {
-        let written = self.written(self.alike.tensors, rank, key);
-        written.into_iter().map(|(_, key)| key).collect()
-    }
-
     /// Returns the queues that are purged where `rank` purges `queue`.
     pub(crate) fn purged<'a>(&self, rank: usize, queue: &'a str) -> Vec<Cow<'a, str>> {
         let written = self.written(self.alike.queues, rank, queue);
@@ -281,7 +275,6 @@ impl Population {
     pub(crate) fn at_store(&self, rank: usize, function: &str, is_read: bool) -> u64 {
         let together = match self.alike.stores {
             StoreUse::Apart => false,
-            StoreUse::Together => true,
             StoreUse::TogetherIn(place) => is_read && place == function,
         };
         if together { self.stands_for(rank) } else { 1 }
@@ -366,7 +359,6 @@ mod tests {
 
     const CHUNKS: Alike = Alike {
         objects: &["{to}_{from}", "{from}"],
-        tensors: &[],
         queues: &["_q{to}", "_own{from}"],
         sender_at: Some(1),
         stores: StoreUse::Apart,

@@ -55,12 +55,6 @@ impl SimTensors {
         self.station.alike_at_store(Direction::Write)
     }
 
-    /// Returns the keys under which a tensor is stored that the worker stores under `key`.
-    fn names<'a>(&self, key: &'a str) -> Vec<std::borrow::Cow<'a, str>> {
-        let population = &self.station.services.population;
-        population.tensors(self.station.rank(), key)
-    }
-
     /// Waits for a reduction, which reads its sources and writes one of their size.
     async fn reduce(&self, sources: &[String]) {
         self.request().await;
@@ -86,10 +80,7 @@ impl SimTensors {
 impl TensorStore for SimTensors {
     async fn set(&self, key: &str, value: Payload) -> Result<()> {
         self.upload(&value).await?;
-        for key in self.names(key) {
-            self.tensors.store.set(&key, value.clone()).await?;
-        }
-        Ok(())
+        self.tensors.store.set(key, value).await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Payload>> {
@@ -112,10 +103,7 @@ impl TensorStore for SimTensors {
 
     async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
         self.reduce(sources).await;
-        for destination in self.names(destination) {
-            at_once(self.tensors.store.mean(&destination, sources))?;
-        }
-        Ok(())
+        at_once(self.tensors.store.mean(destination, sources))
     }
 
     async fn robust_mean(
