@@ -50,8 +50,8 @@ pub use causes::Effect;
 pub use columns::Columns;
 pub(crate) use columns::machine_epochs;
 pub use rules::{Circumstances, Fit, Rests, decide};
-pub use trial::{EpochAnalysis, TrialAnalysis};
 pub(crate) use trial::total_seconds;
+pub use trial::{EpochAnalysis, TrialAnalysis};
 pub use usage::Usages;
 pub(crate) use work::{epochs_are_alike, samples_per_epoch};
 

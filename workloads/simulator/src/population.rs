@@ -13,10 +13,6 @@ use crate::model::{Options, Simulation};
 /// do the same at the same time.
 const REPRESENTATIVES: usize = 8;
 
-/// Number of representatives where single events are drawn: the slowest of so many is within 2 %
-/// of the slowest of 10,000, whose times are sums over as many events.
-const DRAWN_REPRESENTATIVES: usize = 64;
-
 /// Number of requests of an exchange above which workers that are not alike are not simulated:
 /// some ten minutes on one core.
 const MOST_REQUESTS: u64 = 20_000_000;
@@ -72,13 +68,7 @@ impl Population {
         let Some(above) = options.classes_above else {
             return Ok(everyone);
         };
-        let profile = &simulation.profile;
-        let count = if profile.draws.is_some() && !profile.spreads().is_empty() {
-            DRAWN_REPRESENTATIVES
-        } else {
-            REPRESENTATIVES
-        };
-        if job.workers <= above.max(count) {
+        if job.workers <= above.max(REPRESENTATIVES) {
             return Ok(everyone);
         }
         let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
@@ -91,7 +81,12 @@ impl Population {
             Symmetry::Alike(alike) => match unlike(simulation, options) {
                 None => {
                     let sizes = simulation.sizes;
-                    return Ok(Self::representatives(job.workers, count, sizes, alike));
+                    return Ok(Self::representatives(
+                        job.workers,
+                        REPRESENTATIVES,
+                        sizes,
+                        alike,
+                    ));
                 }
                 Some(reason) => reason,
             },
@@ -208,12 +203,6 @@ impl Population {
         Cow::Owned(all.collect())
     }
 
-    /// Returns the keys under which a tensor is stored that `rank` sets under `key`.
-    pub(crate) fn tensors<'a>(&self, rank: usize, key: &'a str) -> Vec<Cow<'a, str>> {
-        let written = self.written(self.alike.tensors, rank, key);
-        written.into_iter().map(|(_, key)| key).collect()
-    }
-
     /// Returns the queues that are purged where `rank` purges `queue`.
     pub(crate) fn purged<'a>(&self, rank: usize, queue: &'a str) -> Vec<Cow<'a, str>> {
         let written = self.written(self.alike.queues, rank, queue);
@@ -286,7 +275,6 @@ impl Population {
     pub(crate) fn at_store(&self, rank: usize, function: &str, is_read: bool) -> u64 {
         let together = match self.alike.stores {
             StoreUse::Apart => false,
-            StoreUse::Together => true,
             StoreUse::TogetherIn(place) => is_read && place == function,
         };
         if together { self.stands_for(rank) } else { 1 }
@@ -321,6 +309,10 @@ fn unlike(simulation: &Simulation, options: &Options) -> Option<&'static str> {
     }
     if job.attack.is_some() {
         return Some("a job without attackers");
+    }
+    // Workers whose events are drawn fall out of step, and into convoys of another size.
+    if simulation.profile.draws.is_some() && !simulation.profile.spreads().is_empty() {
+        return Some("stated values, without draws of single events");
     }
     if simulation.profile.host.is_some() {
         return Some("a profile whose workers do not share one host");
@@ -367,7 +359,6 @@ mod tests {
 
     const CHUNKS: Alike = Alike {
         objects: &["{to}_{from}", "{from}"],
-        tensors: &[],
         queues: &["_q{to}", "_own{from}"],
         sender_at: Some(1),
         stores: StoreUse::Apart,

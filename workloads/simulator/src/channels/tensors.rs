@@ -50,23 +50,12 @@ impl SimTensors {
         found
     }
 
-    /// Returns the number of workers whose commands this store computes at the same time.
-    fn users(&self) -> u64 {
-        self.station.alike_at_store(Direction::Write)
-    }
-
-    /// Returns the keys under which a tensor is stored that the worker stores under `key`.
-    fn names<'a>(&self, key: &'a str) -> Vec<std::borrow::Cow<'a, str>> {
-        let population = &self.station.services.population;
-        population.tensors(self.station.rank(), key)
-    }
-
     /// Waits for a reduction, which reads its sources and writes one of their size.
     async fn reduce(&self, sources: &[String]) {
         self.request().await;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
         self.tensors
-            .compute(self.users(), each * (sources.len() as u64 + 1))
+            .compute(each * (sources.len() as u64 + 1))
             .await;
     }
 
@@ -77,7 +66,7 @@ impl SimTensors {
         let momentum = if step.momentum == 0.0 { 0 } else { 2 };
         let passes = 2 + gradients as u64 + momentum;
         self.tensors
-            .compute(self.users(), self.tensors.bytes(parameters) * passes)
+            .compute(self.tensors.bytes(parameters) * passes)
             .await;
     }
 }
@@ -86,10 +75,7 @@ impl SimTensors {
 impl TensorStore for SimTensors {
     async fn set(&self, key: &str, value: Payload) -> Result<()> {
         self.upload(&value).await?;
-        for key in self.names(key) {
-            self.tensors.store.set(&key, value.clone()).await?;
-        }
-        Ok(())
+        self.tensors.store.set(key, value).await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Payload>> {
@@ -106,16 +92,13 @@ impl TensorStore for SimTensors {
 
     async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
         self.upload(&value).await?;
-        self.tensors.compute(self.users(), 3 * value.len()).await;
+        self.tensors.compute(3 * value.len()).await;
         at_once(self.tensors.store.accumulate(key, value))
     }
 
     async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
         self.reduce(sources).await;
-        for destination in self.names(destination) {
-            at_once(self.tensors.store.mean(&destination, sources))?;
-        }
-        Ok(())
+        at_once(self.tensors.store.mean(destination, sources))
     }
 
     async fn robust_mean(
@@ -127,7 +110,7 @@ impl TensorStore for SimTensors {
         self.request().await;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
         let passes = rule.passes(sources.len()) as u64;
-        self.tensors.compute(self.users(), each * passes).await;
+        self.tensors.compute(each * passes).await;
         at_once(self.tensors.store.robust_mean(destination, rule, sources))
     }
 
@@ -152,10 +135,7 @@ impl TensorStore for SimTensors {
         // Every text is about as long as their mean, which is written as text again.
         let bytes = mean.len() * (count + 1);
         self.tensors
-            .work(
-                self.users(),
-                bytes as f64 / self.tensors.model.json_bytes_per_s,
-            )
+            .work(bytes as f64 / self.tensors.model.json_bytes_per_s)
             .await;
         self.transfer(mean.len(), Direction::Read).await;
         Ok(mean)

@@ -44,18 +44,17 @@ impl Tensors {
         }
     }
 
-    /// Waits for the store to read or write `bytes` of operands, for each of so many users.
-    pub(crate) async fn compute(&self, users: u64, bytes: u64) {
-        self.work(users, bytes as f64 / self.model.arithmetic_bytes_per_s)
+    /// Waits for the store to read or write `bytes` of operands.
+    pub(crate) async fn compute(&self, bytes: u64) {
+        self.work(bytes as f64 / self.model.arithmetic_bytes_per_s)
             .await;
     }
 
-    /// Occupies the store's thread, or a core of the shared host, for `seconds` and each of so
-    /// many users.
-    pub(crate) async fn work(&self, users: u64, seconds: f64) {
+    /// Occupies the store's thread, or a core of the shared host, for `seconds`.
+    pub(crate) async fn work(&self, seconds: f64) {
         match &self.host {
             Some(host) => host.consume(seconds, 1.0).await,
-            None => self.thread.consume_as(users, seconds, 1.0).await,
+            None => self.thread.consume(seconds, 1.0).await,
         }
     }
 }

@@ -21,12 +21,12 @@ fn settings() -> Vec<(&'static str, Fidelity, Value)> {
         ("gpu_baseline", Paper, json!({})),
         ("gpu_baseline", Tuned, json!({})),
         ("scatterreduce", Paper, json!({"finds_by": "name"})),
-        ("scatterreduce", Tuned, json!({})),
+        ("scatterreduce", Tuned, json!({"over": "objects"})),
         ("p2p", Paper, json!({})),
         ("p2p", Code, json!({})),
         ("p2p_lambda", Paper, json!({})),
         ("mlless", Paper, json!({})),
-        ("mlless", Code, json!({})),
+        ("mlless", Code, json!({"rewrites_log": false})),
         ("spirt", Paper, json!({})),
         ("spirt", Tuned, json!({})),
         ("ring", Paper, json!({})),
@@ -92,7 +92,21 @@ fn compare(setting: &(&str, Fidelity, Value), workers: usize, profile: &Profile<
     let all = simulated(&simulation, None);
     let some = simulated(&simulation, Some(1));
     let name = format!("{setting:?} with {workers}");
-    assert_eq!(counts(&all), counts(&some), "{name}");
+    if setting.0 == "ring" {
+        // A message has the length of another chunk, which differs by one parameter at most, and
+        // an address that of another rank, which has other digits.
+        let bytes = |one| counts(one).map(|purpose| purpose.bytes_up as f64);
+        for (all, some) in bytes(&all).into_iter().zip(bytes(&some)) {
+            assert!(
+                (some - all).abs() <= 1e-4 * all + 2.0 * workers as f64,
+                "{name}: {some} of {all} bytes"
+            );
+        }
+        let requests = |one| counts(one).map(|purpose| (purpose.messages, purpose.deliveries));
+        assert_eq!(requests(&all), requests(&some), "{name}");
+    } else {
+        assert_eq!(counts(&all), counts(&some), "{name}");
+    }
     assert_eq!(all.totals.steps, some.totals.steps, "{name}");
     assert_eq!(all.transitions, some.transitions, "{name}");
     assert_eq!(invocations(&all), invocations(&some), "{name}");
@@ -139,22 +153,16 @@ fn without_draws_counts_are_equal_and_times_within_two_percent() {
     });
 }
 
+/// Where single events are drawn, workers are not alike, and every one is simulated.
 #[test]
-fn with_draws_counts_are_equal_and_times_within_two_percent() {
+fn with_draws_every_worker_is_simulated() {
     let profile = shipped("aws-us-east-1-2024").drawn(7);
-    std::thread::scope(|scope| {
-        for setting in settings() {
-            let profile = &profile;
-            scope.spawn(move || {
-                for workers in [128, 256] {
-                    let found = compare(&setting, workers, profile);
-                    for value in found {
-                        assert!(value.abs() < 0.02, "{setting:?} with {workers}: {found:?}");
-                    }
-                }
-            });
-        }
-    });
+    let simulation = of(&("gpu_baseline", Fidelity::Paper, json!({})), 32, &profile);
+    let (all, some) = (
+        simulated(&simulation, None),
+        simulated(&simulation, Some(1)),
+    );
+    assert_eq!(all, some);
 }
 
 /// A system whose requests grow faster than its workers says whether they are alike.

@@ -35,7 +35,12 @@ fn small(
     settings: Value,
     profile: &Profile<f64>,
 ) -> Simulation {
-    let mut small = simulation(job(system, workers, batches, settings), 10_000, profile, 0.1);
+    let mut small = simulation(
+        job(system, workers, batches, settings),
+        10_000,
+        profile,
+        0.1,
+    );
     if system == "kubeml" {
         let model = find_model("lenet5").unwrap();
         (small.job.model, small.sizes) = (model.name.into(), model.sizes);

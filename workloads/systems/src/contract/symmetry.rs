@@ -26,8 +26,6 @@ pub enum Symmetry {
 pub struct Alike {
     /// Keys in the object store.
     pub objects: &'static [&'static str],
-    /// Keys in tensor stores.
-    pub tensors: &'static [&'static str],
     /// Names of queues. A queue without a rank is read by one worker, or counted by all.
     pub queues: &'static [&'static str],
     /// First byte of the sender's rank in a message, u32 little-endian, where messages have it.
@@ -44,8 +42,6 @@ pub enum StoreUse {
     Apart,
     /// All of them while they read in this function; one otherwise.
     TogetherIn(&'static str),
-    /// All of them, always.
-    Together,
 }
 
 /// The ranks in a name.

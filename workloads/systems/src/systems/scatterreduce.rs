@@ -36,8 +36,8 @@ use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iterati
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::{
     Alike, DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, StoreUse, Symmetry, Techniques,
-    TrainingSystem, Vector, World,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, Techniques, TrainingSystem, Vector,
+    World,
 };
 
 const TMP: &str = "tmp-params";
@@ -477,20 +477,16 @@ impl TrainingSystem for ScatterReduce {
         6
     }
 
-    /// Chunks that are found by listing are found at a time that depends on the owner's rank.
+    /// Chunks that are found by listing are found at a time that depends on the owner's rank, and
+    /// stores serve requests that are under way at once in an order that does.
     fn symmetry(&self, settings: &Settings) -> Symmetry {
+        let unlike = |instead| Symmetry::Unlike { instead };
         match (settings.over, settings.finds_by) {
-            (Over::Tensors, _) if settings.stores > 1 => Symmetry::Unlike {
-                instead: "settings: {stores: 1}",
-            },
-            (Over::Objects, FindsBy::Listing) => Symmetry::Unlike {
-                instead: "settings: {finds_by: name}",
-            },
-            (Over::Tensors, _) | (Over::Objects, FindsBy::Name) => Symmetry::Alike(Alike {
+            (Over::Tensors, _) => unlike("settings: {over: objects}"),
+            (Over::Objects, FindsBy::Listing) => unlike("settings: {finds_by: name}"),
+            _ if settings.rewrites_log => unlike("settings: {rewrites_log: false}"),
+            (Over::Objects, FindsBy::Name) => Symmetry::Alike(Alike {
                 objects: &["{to}_{from}_{n}_{n}", "{from}_{n}_{n}"],
-                tensors: &["chunk_{to}_{from}", "merged_{from}"],
-                queues: &["_chunk_{to}", "_merged_{to}"],
-                stores: StoreUse::Together,
                 ..Alike::default()
             }),
         }

@@ -39,7 +39,6 @@ pub enum PeerQueue {
 pub(crate) const ALIKE: Alike = Alike {
     queues: &["_peer{from}_{n}", "_peer{from}", "_lambda_{from}"],
     objects: &[],
-    tensors: &[],
     sender_at: None,
     stores: StoreUse::Apart,
 };

@@ -195,7 +195,12 @@ impl TrainingSystem for MlLess {
         }
     }
 
-    fn symmetry(&self, _settings: &Settings) -> Symmetry {
+    fn symmetry(&self, settings: &Settings) -> Symmetry {
+        if settings.rewrites_log {
+            return Symmetry::Unlike {
+                instead: "settings: {rewrites_log: false}",
+            };
+        }
         Symmetry::Alike(Alike {
             objects: &["_up_w{from}_i{n}", "_model_r_w{from}"],
             queues: &["_w{to}"],
