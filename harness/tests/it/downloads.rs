@@ -29,11 +29,13 @@ enum Answer {
     Status(&'static str),
 }
 
+/// First line and range of each request.
+type Seen = Arc<Mutex<Vec<(String, Option<u64>)>>>;
+
 /// A server that gives one answer after another, the last again and again.
 struct Server {
     address: String,
-    /// First line and range of each request.
-    seen: Arc<Mutex<Vec<(String, Option<u64>)>>>,
+    seen: Seen,
 }
 
 impl Server {
