@@ -29,7 +29,9 @@ fn name(path: &Path) -> Option<String> {
     for part in path.to_str()?.strip_prefix(ROOT)?.split('/') {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
+            ".." => {
+                parts.pop();
+            }
             part => parts.push(part),
         }
     }
