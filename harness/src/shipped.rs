@@ -23,9 +23,19 @@ pub fn files() -> &'static [(&'static str, &'static str)] {
     FILES
 }
 
-/// Returns the name of a shipped file or directory; `None` for a path on disk.
-fn name(path: &Path) -> Option<&str> {
-    path.to_str()?.strip_prefix(ROOT)
+/// Returns the name of a shipped file or directory, `..` resolved; `None` for a path on disk.
+fn name(path: &Path) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.to_str()?.strip_prefix(ROOT)?.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 /// Returns whether a path names a shipped file or directory.
@@ -46,7 +56,7 @@ fn content(name: &str) -> Option<&'static str> {
 pub fn read(path: &Path) -> io::Result<Cow<'static, [u8]>> {
     match name(path) {
         None => std::fs::read(path).map(Cow::Owned),
-        Some(name) => content(name)
+        Some(name) => content(&name)
             .map(|text| Cow::Borrowed(text.as_bytes()))
             .ok_or_else(|| io::ErrorKind::NotFound.into()),
     }
@@ -65,7 +75,7 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
 pub fn is_file(path: &Path) -> bool {
     match name(path) {
         None => path.is_file(),
-        Some(name) => content(name).is_some(),
+        Some(name) => content(&name).is_some(),
     }
 }
 
@@ -73,14 +83,16 @@ pub fn is_file(path: &Path) -> bool {
 pub fn is_directory(path: &Path) -> bool {
     match name(path) {
         None => path.is_dir(),
-        Some(name) => below(name).next().is_some(),
+        Some(name) => below(&name).next().is_some(),
     }
 }
 
 /// Returns the shipped files below a shipped directory, with their paths.
 pub fn paths_below(directory: &Path) -> Vec<PathBuf> {
-    let files = name(directory).into_iter().flat_map(below);
-    files
+    let Some(directory) = name(directory) else {
+        return Vec::new();
+    };
+    below(&directory)
         .map(|file| PathBuf::from(format!("{ROOT}{file}")))
         .collect()
 }
@@ -191,6 +203,11 @@ mod tests {
         assert!(is_directory(&at("experiments")) && !is_file(&at("experiments")));
         assert!(!is_directory(&at("experiment")) && !is_directory(&at("experiments/smoke.yaml")));
         assert!(read(&at("experiments/none.yaml")).is_err());
+        let around = at("experiments/validation/../smoke.yaml");
+        assert_eq!(
+            read(&around).unwrap(),
+            read(&at("experiments/smoke.yaml")).unwrap()
+        );
         let below = paths_below(&at("experiments/validation"));
         assert!(below.contains(&at("experiments/validation/data/exchanges.csv")));
         assert!(

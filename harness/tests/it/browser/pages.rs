@@ -146,7 +146,10 @@ pub fn shipped() -> &'static [Page] {
             ("cost-performance/crossing", &sweep),
             ("cost-performance/figure2", &[]),
             ("cost-performance/figure2-measured", &sweep),
-            ("cost-performance/figure2-without-allreduce-mobilenet", &sweep),
+            (
+                "cost-performance/figure2-without-allreduce-mobilenet",
+                &sweep,
+            ),
             ("cost-performance/figure3", &sweep),
             ("cost-performance/figure3-redisai", &sweep),
             ("cost-performance/table1", &sweep),
