@@ -18,8 +18,9 @@ pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
 pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
 pub use parts::{
-    BandwidthPoint, FunctionModel, GpuModel, HostModel, InstanceModel, InterpretedModel, LevelModel,
-    NetworkCredit, ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
+    BandwidthPoint, FunctionModel, GpuModel, HostModel, InstanceModel, InterpretedModel,
+    LevelModel, NetworkCredit, ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel,
+    WorkflowModel,
 };
 pub use platform::{Client, FunctionDevice, Profile, too_slow};
 pub use refinement::Refinement;

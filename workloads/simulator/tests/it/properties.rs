@@ -138,9 +138,12 @@ fn from_2_to_4096_workers_nothing_fails_or_jumps() {
                 let of = |workers: usize, settings: Value| {
                     outcome(&small(system, workers, 1, settings, profile))
                 };
-                let settings = |workers: usize| match lists && workers > 100 {
-                    true => json!({"finds_by": "name"}),
-                    false => settings(system),
+                let settings = |workers: usize| {
+                    if lists && workers > 100 {
+                        json!({"finds_by": "name"})
+                    } else {
+                        settings(system)
+                    }
                 };
                 for [workers, next] in [
                     [2, 3],

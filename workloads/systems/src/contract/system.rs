@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     DataLayout, Deployment, Fidelity, Job, QueueService, Result, SettingsError, State, StepRecord,
-    Symmetry,
-    World,
+    Symmetry, World,
 };
 
 /// Functions that a platform starts for a job.

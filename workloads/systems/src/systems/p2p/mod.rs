@@ -74,8 +74,8 @@ pub use self::settings::{Barrier, Settings, SyncQueue};
 use crate::contract::data::Shard;
 pub use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::monitor::Monitor;
-pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, Validation};
 use crate::mechanics::p2p::{ALIKE, Mailbox, Rules, detect_convergence, sgd};
+pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, Validation};
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,

@@ -153,7 +153,7 @@ impl Failures for Killer {
     async fn killed(&self, task: &Task) {
         let function = match task.function.as_str() {
             "train" => [b'N', b'T'].as_slice(),
-            "validate" => &[b'V'],
+            "validate" => b"V",
             _ => return std::future::pending().await,
         };
         loop {
@@ -242,15 +242,10 @@ async fn a_function_that_is_killed_after_any_report_is_called_again_and_nothing_
                 reports.len(),
                 "every report is of its own place"
             );
-            for number in 0..reports.len() {
+            for (number, report) in reports.iter().enumerate() {
                 let (trial, queue) = run(&job, killed_after(number)).await;
                 assert!(queue.kill.lock().unwrap().is_none(), "nothing was killed");
-                assert_eq!(
-                    model(&trial.unwrap()).await,
-                    expected,
-                    "{:?}",
-                    reports[number]
-                );
+                assert_eq!(model(&trial.unwrap()).await, expected, "{report:?}");
             }
         }
     }
