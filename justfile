@@ -65,7 +65,7 @@ test-aws *ARGS:
 
 # Seeded faults over all systems on this machine, and a table of what became of them: just campaign 300 table.csv
 campaign COUNT="300" TABLE="campaign.csv":
-    EPOCHCOST_CAMPAIGN={{COUNT}} EPOCHCOST_CAMPAIGN_TABLE="$PWD/{{TABLE}}" cargo test --release -p epochcost --test it campaign:: -- --nocapture
+    CAMPAIGN_FAULTS={{COUNT}} CAMPAIGN_TABLE="$PWD/{{TABLE}}" cargo test --release -p epochcost --test it campaign:: -- --nocapture
 
 # The papers' own arithmetic, done again.
 audit *ARGS:

@@ -1,7 +1,7 @@
 //! Seeded faults over all systems: what comes of each, and that nothing is lost or left over.
 //!
-//! `EPOCHCOST_CAMPAIGN` is the number of faults (default 13, one a system) and
-//! `EPOCHCOST_CAMPAIGN_SEED` the seed. `EPOCHCOST_CAMPAIGN_TABLE` names a file to which the
+//! `CAMPAIGN_FAULTS` is the number of faults (default 13, one a system) and
+//! `CAMPAIGN_SEED` the seed. `CAMPAIGN_TABLE` names a file to which the
 //! table of places and outcomes is written: `just campaign` does all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -290,8 +290,8 @@ fn write_table(path: &Path, seed: u64, table: &Table) {
 
 #[test]
 fn seeded_faults_end_as_they_must_and_leave_nothing() {
-    let seed = number("EPOCHCOST_CAMPAIGN_SEED", 20);
-    let count = number("EPOCHCOST_CAMPAIGN", systems().len() as u64) as usize;
+    let seed = number("CAMPAIGN_SEED", 20);
+    let count = number("CAMPAIGN_FAULTS", systems().len() as u64) as usize;
     eprintln!("seed {seed}, {count} faults");
     let cases: Vec<Case> = (0..count).map(|index| Case::draw(seed, index)).collect();
     let mut table = Table::new();
@@ -303,7 +303,7 @@ fn seeded_faults_end_as_they_must_and_leave_nothing() {
             (index * FAULTS_PER_RUN) + cases.len()
         );
         wrong.extend(found);
-        if let Ok(path) = env::var("EPOCHCOST_CAMPAIGN_TABLE") {
+        if let Ok(path) = env::var("CAMPAIGN_TABLE") {
             write_table(Path::new(&path), seed, &table);
         }
     }
