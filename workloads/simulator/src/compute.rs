@@ -202,8 +202,11 @@ impl Compute for ModelledCompute {
             Some(real) => at_once(real.evaluate(parameters, statistics, test)),
             None => {
                 let recorded = self.recorded.as_ref();
-                Ok(recorded
-                    .and_then(|recorded| recorded.evaluation(test.index, test.rank, test.epoch)))
+                let found = recorded
+                    .and_then(|recorded| recorded.evaluation(test.index, test.rank, test.epoch));
+                // Of shares of a split, the result of all was recorded: the first share gives it.
+                let is_share = |found: &Evaluation| samples < found.samples;
+                Ok(found.filter(|found| test.rank == 0 || !is_share(found)))
             }
         }
     }

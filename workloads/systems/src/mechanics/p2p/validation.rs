@@ -128,6 +128,9 @@ fn decode(result: &Payload) -> Result<Option<Evaluation>> {
 
 /// Returns the result on all shares together, weighted by samples; `None` of none.
 fn pool(shares: &[Evaluation]) -> Option<Evaluation> {
+    if let [share] = shares {
+        return Some(*share);
+    }
     let samples: usize = shares.iter().map(|share| share.samples).sum();
     let weighted = |share: &Evaluation| share.loss * share.samples as f64;
     (samples > 0).then(|| Evaluation {

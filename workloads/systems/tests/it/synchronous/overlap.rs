@@ -167,7 +167,7 @@ async fn a_gradient_that_fails_or_lacks_parts_ends_the_worker() {
         (Course::Fails, "the device is gone"),
         (Course::Forgets, "1 of a gradient's 4 parts"),
     ] {
-        for outcome in run_in_parts(1, course).await {
+        for outcome in run_in_parts(2, course).await {
             let error = outcome.unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
