@@ -12,7 +12,7 @@ use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::metering::TrialOutcome;
-use crate::platform::{Finding, Platform, Site, SpendingConsent};
+use crate::platform::{Finding, Platform, SpendingConsent};
 use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
 use crate::rows::TrialPlan;
@@ -200,7 +200,7 @@ struct Trials<'a> {
     output: Output,
 }
 
-/// Returns a warning of each fault of a real trial that did not happen.
+/// Returns a warning of each fault that did not happen.
 fn missed_faults(plan: &TrialPlan, outcome: &TrialOutcome) -> Vec<String> {
     let faults = &plan.row.faults;
     let times = outcome.faults(faults.len());
@@ -231,9 +231,7 @@ impl Trials<'_> {
             let mut outcome = (self.platform)
                 .run_trial(plan, data, progress.as_ref())
                 .await?;
-            if self.experiment.platform.site() != Site::VirtualTime {
-                outcome.warnings.extend(missed_faults(plan, &outcome));
-            }
+            outcome.warnings.extend(missed_faults(plan, &outcome));
             self.directory.append_trial(plan, &outcome)?;
             following.ended(index, plan, &outcome);
         }

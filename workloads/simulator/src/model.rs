@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use epochcost_systems::{
-    Compute, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, Stage, StageSeconds,
-    StepRecord, Waits,
+    Compute, Fault, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, Stage,
+    StageSeconds, StepRecord, Waits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub struct Simulation {
     pub cost: ModelCost,
     /// Whether the platform's limits apply.
     pub has_limits: bool,
+    /// Injected faults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 /// A maker of the real model of an invocation.

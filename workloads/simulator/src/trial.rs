@@ -10,8 +10,9 @@ use epochcost_systems::{
     drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 
-use crate::engine::{Deadlock, Engine, locked};
+use crate::engine::{Deadlock, Engine, locked, nanoseconds};
 use crate::error::SimulationError;
 use crate::functions::{Instances, Lambda, Records, Trial};
 use crate::gpus::Gpus;
@@ -24,7 +25,14 @@ use crate::services::Services;
 /// # Errors
 /// [`SimulationError`] when the system is unknown or does not take the job, or the
 /// dataset is too small. A failure of the system under test is part of the outcome.
-pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, SimulationError> {
+pub fn simulate(
+    simulation: &Simulation,
+    mut options: Options,
+) -> Result<Simulated, SimulationError> {
+    // A worker to which something happens is like no other.
+    if !simulation.faults.is_empty() {
+        options.classes_above = None;
+    }
     // Services, and the dataset in them.
     let job = &simulation.job;
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
@@ -67,6 +75,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         records: records.clone(),
         invocations: Mutex::default(),
         serial: AtomicU64::new(0),
+        faults: simulation.faults.clone(),
     });
     let functions = ByHost {
         system,
@@ -82,13 +91,29 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         },
     };
     // The run itself, in virtual time.
-    let driven = engine.run(drive(system, job, &functions, follow_ups));
+    let limit_s = deadline_s(simulation, system);
+    let driving = drive(system, job, &functions, follow_ups);
+    let ended = match limit_s {
+        None => engine.run(driving).map(Some),
+        Some(limit_s) => {
+            let driven = select(Box::pin(driving), engine.until(nanoseconds(limit_s)));
+            engine.run(driven).map(|ended| match ended {
+                Either::Left((driven, _)) => Some(driven),
+                Either::Right(_) => None,
+            })
+        }
+    };
     let wall_s = trial.seconds();
     drop(functions);
-    let (transitions, failure) = match driven {
-        Ok(Ok(driven)) => (driven.transitions, None),
-        Ok(Err(DriveError::System(error))) => return Err(error.into()),
-        Ok(Err(DriveError::Invoke(error))) => (0, Some(error.to_string())),
+    let (transitions, failure) = match ended {
+        Ok(Some(Ok(driven))) => (driven.transitions, None),
+        Ok(None) => {
+            let limit_s = limit_s.unwrap_or_default();
+            let reason = format!("the trial did not end within {limit_s:.0} s");
+            (0, Some(reason))
+        }
+        Ok(Some(Err(DriveError::System(error)))) => return Err(error.into()),
+        Ok(Some(Err(DriveError::Invoke(error)))) => (0, Some(error.to_string())),
         Err(Deadlock) => {
             let reason = "deadlock: every worker waits for another";
             (0, Some(reason.to_owned()))
@@ -111,6 +136,14 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         failure: failure.filter(|_| infeasible.is_none()),
         infeasible,
     })
+}
+
+/// Returns the time after which a trial with injected faults is given up: in an epoch, a
+/// worker runs each of its system's functions at most once, one after the other.
+fn deadline_s(simulation: &Simulation, system: &dyn System) -> Option<f64> {
+    let functions = system.deployment().functions.len().max(1);
+    let turns = simulation.job.epochs * functions + 1;
+    (!simulation.faults.is_empty()).then(|| simulation.timeout_s * turns as f64)
 }
 
 /// Stores the dataset where the system reads it, before the run.

@@ -182,6 +182,7 @@ impl Bench<'_> {
             cost: site.cost(&reference, draw),
             profile,
             has_limits: true,
+            faults: Vec::new(),
         };
         let prices = site.prices(self.prices, draw);
         Ok(match estimate(&point.row, &simulation, &prices)? {

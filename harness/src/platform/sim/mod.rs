@@ -93,6 +93,7 @@ impl Sim {
             cost,
             profile,
             has_limits: self.simulation.limits,
+            faults: row.faults.clone(),
         })
     }
 
@@ -140,7 +141,9 @@ impl Sim {
     /// # Errors
     /// The same as [`describe`](Self::describe), and when the row's system is unknown.
     pub async fn infeasible(&self, plan: &TrialPlan) -> Result<Option<Infeasible>, PlatformError> {
-        let simulation = self.describe(plan)?;
+        let mut simulation = self.describe(plan)?;
+        // A limit is the row's own, whatever is injected into it.
+        simulation.faults.clear();
         let known = refused(&simulation, package_mb()).map_err(unusable)?;
         if known.is_some() || !self.simulation.limits {
             return Ok(known);
@@ -166,10 +169,6 @@ impl Sim {
             }
         };
         let mut outcome = outcome::of(simulated);
-        if !plan.row.faults.is_empty() {
-            let warning = "the faults of this row were not injected: a simulation has none";
-            outcome.warnings.push(warning.into());
-        }
         if plan.row.precision != Precision::default() {
             outcome.warnings.push(format!(
                 "precision {} changes no simulated time or value: compute profiles state one precision; \

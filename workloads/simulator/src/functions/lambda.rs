@@ -22,8 +22,10 @@ pub(crate) struct Lambda {
     pool: Pool,
     starts: Starts,
     memory_mb: u32,
-    /// Longest invocation, seconds; none without limits.
+    /// Longest invocation, seconds; none without limits and faults.
     timeout_s: Option<f64>,
+    /// Whether the platform's limits apply.
+    has_limits: bool,
     /// Whether a state machine invokes the functions.
     is_workflow: bool,
     /// Iterations of an inline Map state that run at the same time.
@@ -51,7 +53,10 @@ impl Lambda {
             } else {
                 usize::MAX
             },
-            timeout_s: has_limits.then_some(timeout_s.min(function.timeout_s_limit)),
+            // A process that hangs is ended, whatever the limits.
+            timeout_s: (has_limits || !trial.faults.is_empty())
+                .then_some(timeout_s.min(function.timeout_s_limit)),
+            has_limits,
             trial,
             memory_mb,
             is_workflow,
@@ -92,12 +97,12 @@ impl Lambda {
 
     /// Returns the limit of memory or time that the invocation exceeded, if any.
     fn exceeded(&self, peak_mb: f64, function: &str, timed_out: bool) -> Option<Infeasible> {
-        let timeout_s = self.timeout_s?;
+        let timeout_s = self.timeout_s.filter(|_| self.has_limits)?;
         // Memory that is too small ends a function before its time is up.
         let (limit, reason) = if peak_mb > f64::from(self.memory_mb) {
             let reason = format!("{function} needs {peak_mb:.0} MB of {} MB", self.memory_mb);
             (Limit::Memory, reason)
-        } else if timed_out {
+        } else if timed_out && self.trial.faults.is_empty() {
             let reason = format!("{function} runs for more than {timeout_s:.0} s");
             (Limit::Duration, reason)
         } else {
@@ -131,11 +136,12 @@ impl Functions for Lambda {
         // The code runs until it ends or its time is over.
         let started = trial.engine.now();
         let is_built = sandbox.is_built.clone();
-        let (mut world, computed) = trial
+        let invoked = trial
             .world(task.clone(), &self.spec(&sandbox), is_built)
-            .map_err(|error| failed(error.to_string()))?;
-        world = world.with_limit(self.timeout_s.map(Duration::from_secs_f64));
-        let running = trial.run(world);
+            .map_err(|error| failed(error.to_string()))?
+            .with_limit(self.timeout_s.map(Duration::from_secs_f64));
+        let computed = invoked.computed.clone();
+        let running = trial.run(invoked);
         let (ended, timed_out) = match self.timeout_s {
             None => (running.await, false),
             Some(limit) => {
@@ -153,6 +159,10 @@ impl Functions for Lambda {
         let error = match (&over, &ended) {
             (Some(over), _) => Some(over.to_string()),
             (None, Err(error)) => Some(error.to_string()),
+            (None, Ok(_)) if timed_out => {
+                let timeout_s = self.timeout_s.unwrap_or_default();
+                Some(format!("Task timed out after {timeout_s:.2} seconds"))
+            }
             (None, Ok(_)) => None,
         };
         // A failed sandbox serves no further invocation.

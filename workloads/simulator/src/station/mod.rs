@@ -1,6 +1,7 @@
 //! The machine of an invocation: its share of cores, its network, its clock.
 
 mod chance;
+mod fate;
 mod transfer;
 
 use std::pin::pin;
@@ -14,6 +15,8 @@ use futures_util::future::{Either, select};
 
 pub(crate) use self::chance::Chance;
 use self::chance::Jitter;
+use self::fate::Fate;
+pub(crate) use self::fate::Injected;
 pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
 use crate::engine::{Engine, nanoseconds};
@@ -60,6 +63,8 @@ pub(crate) struct Station {
     /// Instant of the last pause between two polls.
     paused: AtomicU64,
     work: Work,
+    /// Injected faults of its process.
+    pub(crate) fate: Fate,
     /// Workers for which this one stands, itself included.
     alike: u64,
     /// The trial's services.
@@ -103,6 +108,7 @@ impl Station {
         Self {
             alike: services.population.stands_for(work.rank),
             work,
+            fate: Fate::default(),
             engine: engine.clone(),
             host: host.cloned(),
             jitter: chance.jitter,
@@ -165,8 +171,9 @@ impl Station {
         }
     }
 
-    /// Waits for the time of past arithmetic.
+    /// Waits for the time of past arithmetic, and undergoes the faults that were met.
     pub(crate) async fn settle(&self) {
+        self.undergo().await;
         self.note_arithmetic();
         let debt = self.debt.swap(0, Ordering::Relaxed);
         if debt == 0 {

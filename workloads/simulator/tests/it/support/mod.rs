@@ -86,6 +86,7 @@ pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f
         profile: profile.clone(),
         cost: cost(step_s),
         has_limits: false,
+        faults: Vec::new(),
     }
 }
 
