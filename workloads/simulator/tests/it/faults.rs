@@ -78,27 +78,28 @@ fn a_process_that_ends_ends_the_trial_unless_the_system_goes_on() {
     }
 }
 
+/// Some wait for a peer no longer than a minute, the others as long as the platform lets them.
 #[test]
 fn a_process_that_hangs_is_ended_by_its_time_out() {
     for system in names() {
         let ended = outcome(&faulty(system, Some(at(FaultKind::Hang))));
         assert!(happened(&ended) > 0, "{system}");
-        assert!(ended.wall_s >= 900.0, "{system}: {} s", ended.wall_s);
+        assert!(ended.wall_s >= 60.0, "{system}: {} s", ended.wall_s);
         if system == "kubeml" {
             assert_eq!(ended.failure, None);
             continue;
         }
         let failure = ended.failure.unwrap_or_default();
-        let said = ["timed out after 900", "did not end within"];
-        assert!(
-            said.iter().any(|said| failure.contains(said)),
-            "{system}: {failure}"
-        );
+        let has_waited = ended.wall_s >= 900.0;
+        let said =
+            failure.contains("timed out after 900") || failure.contains("did not end within");
+        assert_eq!(said, has_waited, "{system}: {failure}");
+        assert!(!failure.is_empty(), "{system}");
     }
 }
 
 /// Workers that wait for each other are as late as the latest of them: before the gradient
-/// and before any stage that all of them enter.
+/// and before any stage that all of them enter, as often as they enter it.
 #[test]
 fn a_late_worker_delays_the_trial_by_what_it_is_late() {
     let late = FaultKind::StragglerMs(5_000);
@@ -113,10 +114,12 @@ fn a_late_worker_delays_the_trial_by_what_it_is_late() {
         for stage in places {
             let fault = Fault { stage, ..at(late) };
             let ended = outcome(&faulty(system, Some(fault)));
-            assert_eq!((&ended.failure, happened(&ended)), (&None, 1), "{system}");
+            assert_eq!(ended.failure, None, "{system}");
+            let late_s = 5.0 * happened(&ended) as f64;
+            assert!(late_s > 0.0, "{system} at {stage:?}");
             let delay_s = ended.wall_s - without.wall_s;
             assert!(
-                (delay_s - 5.0).abs() < 0.1,
+                (delay_s - late_s).abs() < 0.1,
                 "{system} at {stage:?}: {delay_s} s"
             );
         }
