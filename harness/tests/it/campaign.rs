@@ -23,6 +23,8 @@ const WORKERS: usize = 3;
 const BATCHES: usize = 2;
 /// Time-out of an invocation, seconds: far above what one takes here, and what a hang costs.
 const TIMEOUT_S: usize = 15;
+/// The same in virtual time, where instances boot first.
+const SIMULATED_TIMEOUT_S: usize = 900;
 /// Faults in one run, each between two trials without.
 const FAULTS_PER_RUN: usize = 26;
 const KINDS: [&str; 4] = ["crash", "hang", "error", "{straggler_ms: 300}"];
@@ -120,11 +122,15 @@ impl Scene {
     }
 
     fn run(&self, platform: &str, rows: &str) -> Output {
+        let timeout_s = match platform {
+            "sim" => SIMULATED_TIMEOUT_S,
+            _ => TIMEOUT_S,
+        };
         let experiment = format!(
             "schema: 1\nname: campaign\nplatform: {platform}\n\
              dataset: {{name: synthetic-mnist, train: 96, test: 16}}\n\
              model: lenet5\nworkers: {WORKERS}\nbatch_size: 8\nbatches_per_worker: {BATCHES}\n\
-             epochs: 1\nmemory_mb: 1769\ntimeout_s: {TIMEOUT_S}\nsystems:\n{rows}"
+             epochs: 1\nmemory_mb: 1769\ntimeout_s: {timeout_s}\nsystems:\n{rows}"
         );
         let path = self.directory.path();
         fs::write(path.join("campaign.yaml"), experiment).unwrap();
@@ -263,10 +269,11 @@ fn campaign(
         let is_deterministic = !matches!(case.system, "lambdaml_async" | "mlless");
         if is_deterministic && neighbour.failure.is_none() {
             let found = digests(&run, neighbour);
-            let expected = expected.entry(case.system).or_insert_with(|| found.clone());
             // Where nothing is trained there are none.
-            let same = found.is_empty() || found == *expected;
-            must(same, "its neighbour learned something else");
+            if !found.is_empty() {
+                let expected = expected.entry(case.system).or_insert_with(|| found.clone());
+                must(found == *expected, "its neighbour learned something else");
+            }
             if harmless && !failed {
                 let same = digests(&run, faulty) == found;
                 must(same, "a delay changed the parameters");
