@@ -8,13 +8,13 @@ use super::limits::{Boundary, Obstacle};
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
 use super::uncertainty::{Percentiles, Uncertainty};
-use crate::format::{bytes_in_column, count, number, usd};
+use crate::format::{bytes_in_column, count, number, usd, wrapped};
 use crate::ui::table;
 
 /// The text of a forecast; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     let mut parts = vec![
-        (plan.answer.as_ref()).map_or_else(String::new, |answer| answer.text()),
+        (plan.answer.as_ref()).map_or_else(|| sentences(plan), |answer| answer.text()),
         times_and_dollars(&plan.rows),
         legend(plan),
         by_sample(plan),
@@ -40,6 +40,14 @@ pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     parts.push(stands_on(plan));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
+}
+
+/// What the forecast comes to, a sentence a line.
+fn sentences(plan: &Forecast) -> String {
+    let lines: Vec<String> = (plan.sentences().iter())
+        .map(|sentence| wrapped("", sentence))
+        .collect();
+    lines.join("\n")
 }
 
 /// A figure of a row's estimate.
@@ -95,7 +103,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
     text
 }
 
-fn memory(row: &PlannedRow) -> String {
+pub(super) fn memory(row: &PlannedRow) -> String {
     match (&row.instance_type, row.memory_mb) {
         (Some(instance), None) => instance.clone(),
         (Some(instance), Some(memory_mb)) => format!("{instance}, {memory_mb} MB"),
@@ -378,7 +386,7 @@ fn stands_on(plan: &Forecast) -> String {
     lines.join("\n")
 }
 
-fn origin(origin: ComputeOrigin) -> &'static str {
+pub(super) fn origin(origin: ComputeOrigin) -> &'static str {
     match origin {
         ComputeOrigin::Measured => "measured",
         ComputeOrigin::Published => {
