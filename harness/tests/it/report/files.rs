@@ -1,4 +1,5 @@
 //! Files of a run directory: cut off, read back, refused.
+
 use std::fs;
 
 use epochcost::results::{ResultsError, RunDirectory};

@@ -1,4 +1,5 @@
 //! The page, its Markdown twin and the table of the terminal.
+
 use std::fs;
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! The trace of a run.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 

@@ -1,4 +1,5 @@
 //! Verdicts in a summary.
+
 use std::fs;
 
 use epochcost::analysis;
