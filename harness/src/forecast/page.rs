@@ -8,11 +8,14 @@ use crate::analysis::names::system_title;
 use crate::cost::CostModel;
 use crate::format::{self, bytes, count, duration, number, usd};
 use crate::report::{
-    COST_NAMES, Cell, Page, Parts, Section, Sheet, TimeAndCost, cost_parts, stacked, time_cost,
+    COST_NAMES, Cell, Chart, Page, Parts, Section, Sheet, TimeAndCost, cost_parts, stacked, time_cost,
 };
 
 /// Models that are spoken of one by one; more are counted.
 const NAMED: usize = 3;
+
+/// Models that have a chart each; of more there is none.
+const MOST_DRAWN: usize = 6;
 
 /// Samples of the unit of work that rows with unlike numbers of them are compared by.
 const UNIT: f64 = 1000.0;
@@ -31,9 +34,7 @@ impl Forecast {
         if let Some(answer) = &self.answer {
             return answer.sentences().to_vec();
         }
-        let mut models: Vec<&str> = self.rows.iter().map(|row| row.model.as_str()).collect();
-        models.sort_unstable();
-        models.dedup();
+        let models = self.models();
         let several = models.len() > 1;
         let of = |sentence: fn(&Self, &str) -> Option<String>| {
             let found = models.iter().take(NAMED).filter_map(|model| {
@@ -224,7 +225,7 @@ impl Forecast {
         Section {
             id: "rows".into(),
             title: "Time and cost".into(),
-            charts: self.time_cost().into_iter().collect(),
+            charts: self.time_cost(),
             tables: vec![sheet],
             notes: vec![format!(
                 "On the frontier: nothing of the same model is both faster and cheaper by the {account} \
@@ -234,30 +235,46 @@ impl Forecast {
         }
     }
 
-    /// Draws the possible rows, all by the same work.
-    fn time_cost(&self) -> Option<crate::report::Chart> {
+    /// Draws the possible rows of each model, as rows of several do unlike work; of many
+    /// models, nothing.
+    fn time_cost(&self) -> Vec<Chart> {
+        let models = self.models();
+        if models.len() > MOST_DRAWN {
+            return Vec::new();
+        }
+        let several = models.len() > 1;
+        let charts = models.iter().enumerate().map(|(place, model)| {
+            let points: Vec<TimeAndCost> = (self.contenders(model).iter())
+                .map(|one| TimeAndCost {
+                    name: one.row.id.clone(),
+                    system: system_title(&one.row.system),
+                    seconds: one.seconds,
+                    usd: one.usd,
+                })
+                .collect();
+            let of = if several { format!("{model}: ") } else { String::new() };
+            let caption =
+                format!("{of}Down and left is better; a dashed step is the Pareto frontier.");
+            let basis = self.basis();
+            let words = [
+                format!("simulated seconds{basis} (log)"),
+                format!("cost{basis}, USD (log)"),
+            ];
+            let id = match place {
+                0 => "time-cost".to_owned(),
+                _ => format!("time-cost-{}", place + 1),
+            };
+            time_cost(&id, &points, caption, [&words[0], &words[1]])
+        });
+        charts.flatten().collect()
+    }
+
+    /// Returns the models of all rows, in the order of their names.
+    fn models(&self) -> Vec<&str> {
         let mut models: Vec<&str> = self.rows.iter().map(|row| row.model.as_str()).collect();
         models.sort_unstable();
         models.dedup();
-        let points: Vec<TimeAndCost> = (models.iter())
-            .flat_map(|model| self.contenders(model))
-            .map(|one| TimeAndCost {
-                name: one.row.id.clone(),
-                system: system_title(&one.row.system),
-                seconds: one.seconds,
-                usd: one.usd,
-            })
-            .collect();
-        let basis = self.basis();
-        let mut caption = "Down and left is better; a dashed step is the Pareto frontier.".to_owned();
-        if models.len() > 1 {
-            caption.push_str(" Rows of several models do unlike work.");
-        }
-        let [x, y] = [
-            format!("simulated seconds{basis} (log)"),
-            format!("cost{basis}, USD (log)"),
-        ];
-        time_cost("time-cost", &points, caption, [&x, &y])
+        models
     }
 
     fn stages(&self) -> Section {

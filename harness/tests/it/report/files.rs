@@ -108,3 +108,16 @@ fn directories_that_cannot_be_used_are_refused() {
     let empty = RunDirectory::open(&directory.path().join("none")).unwrap_err();
     assert!(matches!(empty, ResultsError::NotARun(_)), "{empty}");
 }
+
+/// A bare "No such file" was once all that was said.
+#[test]
+fn a_run_directory_that_is_deleted_in_mid_run_is_said_to_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run");
+    let run = RunDirectory::create(Some(&path), fixture::new_run("[]", 2)).unwrap();
+    let plan = fixture::plan("spirt", 0);
+    fs::remove_dir_all(&path).unwrap();
+    let failed = run.append_trial(&plan, &fixture::outcome(&plan, 1.0));
+    let message = failed.unwrap_err().to_string();
+    assert!(message.contains("deleted or moved while it was in use"), "{message}");
+}
