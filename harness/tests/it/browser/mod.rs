@@ -15,7 +15,7 @@ use self::numbers::{charts_agree, column, tables_agree};
 use self::pages::{
     audited, comparison, kept, many, measured, overview, planned, replayed, shipped, simulated, table2,
 };
-use self::probes::{CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
+use self::probes::{BEYOND, CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
 use serde_json::json;
 
 #[test]
@@ -34,6 +34,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
                 let place = format!("{} at {width}, {scheme}", page.name());
                 assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
                 assert_eq!(browser.value(COVERED), json!([]), "{place}");
+                assert_eq!(browser.value(BEYOND), json!([]), "{place}");
                 browser.picture(&kept(&format!("{}-{width}-{scheme}.png", page.name())));
                 assert_eq!(browser.complaints(&page.url), [""; 0], "{place}");
             }
@@ -57,6 +58,7 @@ fn charts_of_shipped_experiments_are_legible_at_every_width() {
             assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
             assert_eq!(browser.value(COVERED), json!([]), "{place}");
             assert_eq!(browser.value(EMPTY), json!([]), "{place}");
+            assert_eq!(browser.value(BEYOND), json!([]), "{place}");
             browser.picture(&kept(&format!("{}-{width}.png", page.name())));
         }
     }
