@@ -121,3 +121,24 @@ fn help_groups_verbs_and_gives_examples() {
     }
     assert!(text(&ends(&["run", "--help"], 0)).contains("Examples:\n  epochcost run smoke"));
 }
+
+/// "81.6 s" in a run of a second once looked like a mistake.
+#[test]
+fn virtual_seconds_are_called_so_on_every_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("run");
+    let smoke = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
+    let options = ["--platform", "sim", "--set", "claims=[]", "--out"];
+    let arguments = [&["run", smoke], &options[..], &[out.to_str().unwrap()]].concat();
+    let ended = ends(&arguments, 0);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let trials: Vec<&str> = said.lines().filter(|line| line.starts_with("trial ")).collect();
+    assert!(trials.len() > 10, "{said}");
+    for line in trials {
+        assert!(line.contains(" s simulated"), "{line}");
+    }
+    assert!(text(&ended).contains("(simulated)"), "{}", text(&ended));
+    // Warnings take three lines, whatever their number.
+    let warnings = said.lines().filter(|line| line.starts_with("warning: "));
+    assert!(warnings.count() <= 3, "{said}");
+}
