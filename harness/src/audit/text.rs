@@ -141,7 +141,10 @@ fn sources(finding: &Finding) -> String {
 }
 
 /// Returns texts of findings, each once, in order.
-pub(crate) fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>) -> Vec<&'a str> {
+pub(crate) fn distinct<'a>(
+    findings: &[&'a Finding],
+    text: fn(&Finding) -> Option<&String>,
+) -> Vec<&'a str> {
     let mut texts: Vec<&str> = Vec::new();
     for text in findings.iter().filter_map(|finding| text(finding)) {
         if !texts.contains(&text.as_str()) {
@@ -182,7 +185,10 @@ pub fn sentences(findings: &[Finding]) -> Vec<String> {
     sentences.push(if overturned.is_empty() {
         "No conclusion is overturned.".to_owned()
     } else {
-        format!("Conclusions that do not survive: {}.", overturned.join("; "))
+        format!(
+            "Conclusions that do not survive: {}.",
+            overturned.join("; ")
+        )
     });
     sentences
 }
@@ -212,7 +218,9 @@ fn overturned(findings: &[&Finding]) -> Vec<String> {
         let Some(consequence) = &finding.consequence else {
             continue;
         };
-        let about = OVERTURNS.iter().find_map(|phrase| consequence.split_once(phrase));
+        let about = OVERTURNS
+            .iter()
+            .find_map(|phrase| consequence.split_once(phrase));
         let Some((about, _)) = about else { continue };
         // An aside in brackets is of figures.
         let about = about.split(" (").next().unwrap_or(about).trim();
@@ -407,16 +415,28 @@ mod tests {
         let [first, furthest, last] = &sentences(&findings)[..] else {
             panic!("three sentences");
         };
-        let differ = findings.iter().filter(|one| one.outcome == Outcome::Differs);
+        let differ = findings
+            .iter()
+            .filter(|one| one.outcome == Outcome::Differs);
         let differ = differ.count();
         let expected = format!("Of {} figures, {differ} do not follow", findings.len());
         assert!(first.starts_with(&expected), "{first}");
         // No other is further off.
         let ratio = |finding: &Finding| finding.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-        let differing = findings.iter().filter(|one| one.outcome == Outcome::Differs);
-        let most = differing.max_by(|a, b| ratio(a).total_cmp(&ratio(b))).unwrap();
-        assert!(furthest.contains(&most.row) && furthest.contains(most.item), "{furthest}");
-        assert!(last.starts_with("Conclusions that do not survive: "), "{last}");
+        let differing = findings
+            .iter()
+            .filter(|one| one.outcome == Outcome::Differs);
+        let most = differing
+            .max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+            .unwrap();
+        assert!(
+            furthest.contains(&most.row) && furthest.contains(most.item),
+            "{furthest}"
+        );
+        assert!(
+            last.starts_with("Conclusions that do not survive: "),
+            "{last}"
+        );
         let place = "the order of total costs (Barrak et al. 2025, Table 2:";
         assert_eq!(last.matches(place).count(), 1, "{last}");
         assert!(plain(&findings, false).starts_with(&first[..40]));
@@ -425,7 +445,10 @@ mod tests {
             .into_iter()
             .filter(|one| one.outcome == Outcome::Agrees && one.consequence.is_none())
             .collect();
-        assert_eq!(sentences(&agreeing).last().unwrap(), "No conclusion is overturned.");
+        assert_eq!(
+            sentences(&agreeing).last().unwrap(),
+            "No conclusion is overturned."
+        );
     }
 
     #[test]

@@ -112,7 +112,9 @@ async fn one(
         (Some(out), true) => {
             if !RunDirectory::is_in(out) {
                 let out = out.display();
-                output.message(format_args!("there is no run in {out} yet: this one begins"));
+                output.message(format_args!(
+                    "there is no run in {out} yet: this one begins"
+                ));
             }
             Destination::After(out)
         }

@@ -143,9 +143,13 @@ fn in_field(path: &str, remedy: String) -> String {
     ];
     let field = path.rsplit('.').next().unwrap_or(path);
     let is_rate = field.contains("_per_");
-    let unit = UNITS.iter().find(|(end, _)| field.ends_with(end) && !is_rate);
+    let unit = UNITS
+        .iter()
+        .find(|(end, _)| field.ends_with(end) && !is_rate);
     if let Some((_, unit)) = unit {
-        let number = remedy.replace(COUNT, "a whole number").replace("0 to 4294967295", "1");
+        let number = remedy
+            .replace(COUNT, "a whole number")
+            .replace("0 to 4294967295", "1");
         let number = number.replace(" from 1", "");
         return if number.contains("number") {
             format!("{number} of {unit}, without a unit")

@@ -8,7 +8,8 @@ use crate::analysis::names::system_title;
 use crate::cost::CostModel;
 use crate::format::{self, bytes, count, duration, number, usd};
 use crate::report::{
-    COST_NAMES, Cell, Chart, Page, Parts, Section, Sheet, TimeAndCost, cost_parts, stacked, time_cost,
+    COST_NAMES, Cell, Chart, Page, Parts, Section, Sheet, TimeAndCost, cost_parts, stacked,
+    time_cost,
 };
 
 /// Models that are spoken of one by one; more are counted.
@@ -39,7 +40,11 @@ impl Forecast {
         let of = |sentence: fn(&Self, &str) -> Option<String>| {
             let found = models.iter().take(NAMED).filter_map(|model| {
                 let sentence = sentence(self, model)?;
-                Some(if several { format!("{model}: {sentence}") } else { sentence })
+                Some(if several {
+                    format!("{model}: {sentence}")
+                } else {
+                    sentence
+                })
             });
             found.collect::<Vec<_>>().join("; ")
         };
@@ -140,7 +145,10 @@ impl Forecast {
     /// Returns how many rows are possible, and what keeps the first of the others from it.
     fn possible(&self) -> String {
         let all = self.rows.len();
-        let mut others = self.rows.iter().filter_map(|row| Some((row, why_not(row)?)));
+        let mut others = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, why_not(row)?)));
         let Some((row, why)) = others.next() else {
             return format!("All {all} rows are possible.");
         };
@@ -150,7 +158,10 @@ impl Forecast {
             more => format!("{} and {more} more", row.id),
         };
         let why = why.trim_end_matches('.');
-        format!("Of {all} rows {} are not possible ({named}: {why}).", more + 1)
+        format!(
+            "Of {all} rows {} are not possible ({named}: {why}).",
+            more + 1
+        )
     }
 
     /// Returns the forecast as a page.
@@ -252,7 +263,11 @@ impl Forecast {
                     usd: one.usd,
                 })
                 .collect();
-            let of = if several { format!("{model}: ") } else { String::new() };
+            let of = if several {
+                format!("{model}: ")
+            } else {
+                String::new()
+            };
             let caption =
                 format!("{of}Down and left is better; a dashed step is the Pareto frontier.");
             let basis = self.basis();
@@ -364,7 +379,11 @@ impl Forecast {
         let caption = "Cost of one training with everything billed. Short trainings pay most for \
                        what is charged by the minute or hour."
             .into();
-        let words = ["costs", "Where the money goes", "cost by the paper's cost model"];
+        let words = [
+            "costs",
+            "Where the money goes",
+            "cost by the paper's cost model",
+        ];
         Section {
             id: "bills".into(),
             title: "Where the money goes".into(),
@@ -427,7 +446,15 @@ impl Forecast {
         let found = self.cheapest_memory.as_ref()?;
         let mut sheet = Sheet::new(
             "The cheapest memory size of each row's functions",
-            &["row:", "MB", "s/epoch", "total s", "$ paper", "$ full", "sizes tried"],
+            &[
+                "row:",
+                "MB",
+                "s/epoch",
+                "total s",
+                "$ paper",
+                "$ full",
+                "sizes tried",
+            ],
         );
         for cheapest in found {
             let estimate = cheapest.estimate.as_ref();
@@ -459,7 +486,9 @@ impl Forecast {
         let mut sheet = Sheet::new("How far each row scales", &["row:", "workers", "then…"]);
         for boundary in found {
             let line = text::limit(boundary, up_to);
-            let then = line.split_once("; ").map_or(line.as_str(), |(_, then)| then);
+            let then = line
+                .split_once("; ")
+                .map_or(line.as_str(), |(_, then)| then);
             sheet.row(vec![
                 Cell::text(&boundary.id),
                 Cell::whole(boundary.feasible_up_to),
@@ -483,14 +512,18 @@ impl Forecast {
         let found = self.uncertainty.as_ref()?;
         let mut sheet = Sheet::new(
             "Percentiles over samples of the constants' ranges",
-            &["row:", "s/epoch", "total s", "$ paper", "$ full", "feasible"],
+            &[
+                "row:", "s/epoch", "total s", "$ paper", "$ full", "feasible",
+            ],
         );
         for row in &found.rows {
             let cell = |percentiles: Option<Percentiles>| {
-                let text = percentiles.map(|p| {
-                    format!("{} ({} to {})", number(p.p50), number(p.p5), number(p.p95))
-                });
-                Cell::with(percentiles.map(|p| p.p50), text.unwrap_or_else(|| format::UNKNOWN.into()))
+                let text = percentiles
+                    .map(|p| format!("{} ({} to {})", number(p.p50), number(p.p5), number(p.p95)));
+                Cell::with(
+                    percentiles.map(|p| p.p50),
+                    text.unwrap_or_else(|| format::UNKNOWN.into()),
+                )
             };
             sheet.row(vec![
                 Cell::text(&row.id),
@@ -518,7 +551,10 @@ impl Forecast {
     fn origin(&self) -> Section {
         let simulation = &self.simulation;
         let mut constants = Sheet::new(
-            &format!("Every constant of the platform profile {}", simulation.profile),
+            &format!(
+                "Every constant of the platform profile {}",
+                simulation.profile
+            ),
             &["constant:", "value", "range:", "source…", "date:"],
         );
         constants.is_folded = true;
@@ -537,7 +573,9 @@ impl Forecast {
         }
         let mut compute = Sheet::new(
             "Compute profiles",
-            &["profile:", "numbers:", "model:", "device:", "s/sample", "s/step"],
+            &[
+                "profile:", "numbers:", "model:", "device:", "s/sample", "s/step",
+            ],
         );
         for known in &simulation.compute {
             for cost in &known.costs {
@@ -557,7 +595,9 @@ impl Forecast {
             if simulation.limits { "on" } else { "off" }
         )];
         if unused > 0 {
-            notes.push(format!("{unused} named compute profiles are used by no row."));
+            notes.push(format!(
+                "{unused} named compute profiles are used by no row."
+            ));
         }
         Section {
             id: "origin".into(),

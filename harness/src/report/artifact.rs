@@ -23,7 +23,8 @@ pub struct Appendix {
 }
 
 /// What the sections need of the document that they stand in.
-const PACKAGES: &str = "% Needs \\usepackage[T1]{fontenc} and \\usepackage{array,booktabs,longtable}.\n\n";
+const PACKAGES: &str =
+    "% Needs \\usepackage[T1]{fontenc} and \\usepackage{array,booktabs,longtable}.\n\n";
 
 /// A part of the appendix.
 enum Part {
@@ -71,11 +72,7 @@ fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
     claims
 }
 
-fn parts(
-    items: &[&ItemOverview],
-    claims: &[MajorClaim<'_>],
-    all: &[ItemOverview],
-) -> Vec<Part> {
+fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>], all: &[ItemOverview]) -> Vec<Part> {
     let mut parts = vec![
         Part::Section("Abstract"),
         Part::Text(format!(
@@ -222,7 +219,10 @@ fn seconds(item: &ItemOverview, all: &[ItemOverview]) -> Option<f64> {
     let start = begun(item)?;
     let later = all.iter().filter_map(begun);
     // Items that begin in the same second took less than one.
-    let ties = all.iter().filter(|other| begun(other) == Some(start)).count();
+    let ties = all
+        .iter()
+        .filter(|other| begun(other) == Some(start))
+        .count();
     let is_last_of_ties = all.iter().rfind(|other| begun(other) == Some(start));
     if ties > 1 && is_last_of_ties.is_some_and(|last| last.id != item.id) {
         return Some(0.0);

@@ -54,7 +54,14 @@ fn section(paper: Paper, findings: &[&Finding]) -> Section {
 fn differing(group: &Group<'_>) -> Sheet {
     let mut sheet = Sheet::new(
         &format!("{}: {}", group.item, group.check),
-        &["of:", "printed", "computed", "printed is:", "inputs…", "remark…"],
+        &[
+            "of:",
+            "printed",
+            "computed",
+            "printed is:",
+            "inputs…",
+            "remark…",
+        ],
     );
     sheet.is_titled = true;
     for finding in &group.findings {

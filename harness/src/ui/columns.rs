@@ -69,8 +69,9 @@ fn column<'a, const N: usize>(
     rows: &'a [[String; N]],
     place: usize,
 ) -> Column<'a> {
-    let is_number =
-        |row: &[String; N]| row[place].starts_with(|c: char| c.is_ascii_digit()) || row[place] == "-";
+    let is_number = |row: &[String; N]| {
+        row[place].starts_with(|c: char| c.is_ascii_digit()) || row[place] == "-"
+    };
     let cells = rows.iter().map(|row| row[place].as_str());
     let cells: Vec<&str> = std::iter::once(heading[place]).chain(cells).collect();
     Column {
@@ -192,7 +193,11 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_wraps_texts_and_then_goes_on_below() {
-        let rows = [["one".to_owned(), "a long text of many words".to_owned(), "1".to_owned()]];
+        let rows = [[
+            "one".to_owned(),
+            "a long text of many words".to_owned(),
+            "1".to_owned(),
+        ]];
         assert_eq!(
             fitted(["row", "text", "n"], &rows, Some(26)),
             "row  text                n\none  a long text of      1\n     many words"

@@ -313,7 +313,10 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
 
 /// Text as pages escape it.
 fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let text = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
@@ -353,13 +356,21 @@ fn a_plan_is_a_page_with_the_figures_of_its_json() {
     let rows = plan["rows"].as_array().unwrap();
     let mut possible = 0;
     for row in rows {
-        assert!(page.contains(&format!("<th scope=\"row\">{}</th>", row["id"].as_str().unwrap())));
+        assert!(page.contains(&format!(
+            "<th scope=\"row\">{}</th>",
+            row["id"].as_str().unwrap()
+        )));
         let estimate = &row["estimate"];
         if estimate.is_null() {
             continue;
         }
         possible += 1;
-        for field in ["seconds", "seconds_per_epoch", "cost_full_usd", "cost_paper_usd"] {
+        for field in [
+            "seconds",
+            "seconds_per_epoch",
+            "cost_full_usd",
+            "cost_paper_usd",
+        ] {
             let exact = format!("data-value=\"{}\"", estimate[field].as_f64().unwrap());
             assert!(page.contains(&exact), "{exact}");
         }
@@ -374,29 +385,54 @@ fn a_plan_is_a_page_with_the_figures_of_its_json() {
     };
     let (_, answer) = page.split_once("<div class=\"answer\"").unwrap();
     let (answer, _) = answer.split_once("</div>").unwrap();
-    assert!(answer.contains(&format!("Fastest (simulated): {}, ", least("seconds"))), "{answer}");
-    assert!(answer.contains(&format!("Cheapest (simulated): {}, ", least("cost_full_usd"))), "{answer}");
+    assert!(
+        answer.contains(&format!("Fastest (simulated): {}, ", least("seconds"))),
+        "{answer}"
+    );
+    assert!(
+        answer.contains(&format!(
+            "Cheapest (simulated): {}, ",
+            least("cost_full_usd")
+        )),
+        "{answer}"
+    );
     let impossible = rows.len() - possible;
     let said = match impossible {
         0 => format!("All {possible} rows are possible."),
         count => format!("Of {} rows {count} are not possible", rows.len()),
     };
     assert!(answer.contains(&said), "{said}: {answer}");
-    assert_eq!(page.matches("<tr class=\"infeasible\">").count(), impossible);
+    assert_eq!(
+        page.matches("<tr class=\"infeasible\">").count(),
+        impossible
+    );
 }
 
 #[test]
 fn a_plan_with_a_goal_begins_with_where_to_train() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/own-model.yaml");
     let own = own.to_str().unwrap();
-    let goal = ["--deadline", "1h", "--place", "lambda-x86", "--samples", "2000"];
+    let goal = [
+        "--deadline",
+        "1h",
+        "--place",
+        "lambda-x86",
+        "--samples",
+        "2000",
+    ];
     let (plan, page) = page_of(&[&["plan", own], &goal[..]].concat());
     stands_alone(&page);
     for sentence in plan["answer"]["sentences"].as_array().unwrap() {
-        assert!(page.contains(&escaped(sentence.as_str().unwrap())), "{sentence}");
+        assert!(
+            page.contains(&escaped(sentence.as_str().unwrap())),
+            "{sentence}"
+        );
     }
     for choice in plan["answer"]["frontier"].as_array().unwrap() {
-        assert!(page.contains(&escaped(choice["what"].as_str().unwrap())), "{choice}");
+        assert!(
+            page.contains(&escaped(choice["what"].as_str().unwrap())),
+            "{choice}"
+        );
     }
 }
 
@@ -408,7 +444,10 @@ fn an_audit_is_a_page_with_every_finding() {
     let rows = page.matches("<th scope=\"row\">").count();
     assert_eq!(rows, findings.len());
     for sentence in audited["answer"].as_array().unwrap() {
-        assert!(page.contains(&escaped(sentence.as_str().unwrap())), "{sentence}");
+        assert!(
+            page.contains(&escaped(sentence.as_str().unwrap())),
+            "{sentence}"
+        );
     }
     for finding in findings {
         if let Some(consequence) = finding["consequence"].as_str() {
@@ -424,7 +463,10 @@ fn a_replay_is_a_page_with_the_figures_of_its_json() {
     stands_alone(&page);
     for row in replayed["rows"].as_array().unwrap() {
         for figures in [&row["recorded"], &row["simulated"]] {
-            let exact = format!("data-value=\"{}\"", figures["wall_s"]["mean"].as_f64().unwrap());
+            let exact = format!(
+                "data-value=\"{}\"",
+                figures["wall_s"]["mean"].as_f64().unwrap()
+            );
             assert!(page.contains(&exact), "{exact}");
         }
     }
@@ -454,7 +496,10 @@ fn figures_are_drawn_by_a_program_of_the_machine() {
     let lacking = drawn();
     let message = String::from_utf8_lossy(&lacking.stderr).into_owned();
     assert_eq!(lacking.status.code(), Some(5), "{message}");
-    assert!(message.contains("apt-get install librsvg2-bin"), "{message}");
+    assert!(
+        message.contains("apt-get install librsvg2-bin"),
+        "{message}"
+    );
 
     let stand_in = programs.join("rsvg-convert");
     fs::write(&stand_in, "#!/bin/sh\necho \"$5\" > \"$4\"\n").unwrap();
@@ -541,7 +586,10 @@ fn tables_and_appendix_are_typeset_where_there_is_latex() {
             rest.split("pt").next()?.parse::<f64>().ok()
         });
         let widest = beyond.fold(0.0, f64::max);
-        assert!(widest < 40.0, "{file}: {widest} points beyond the margin: {said}");
+        assert!(
+            widest < 40.0,
+            "{file}: {widest} points beyond the margin: {said}"
+        );
         assert!(out.join(file).with_extension("pdf").is_file());
     }
 }

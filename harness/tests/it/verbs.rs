@@ -132,7 +132,10 @@ fn virtual_seconds_are_called_so_on_every_line() {
     let arguments = [&["run", smoke], &options[..], &[out.to_str().unwrap()]].concat();
     let ended = ends(&arguments, 0);
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    let trials: Vec<&str> = said.lines().filter(|line| line.starts_with("trial ")).collect();
+    let trials: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("trial "))
+        .collect();
     assert!(trials.len() > 10, "{said}");
     for line in trials {
         assert!(line.contains(" s simulated"), "{line}");

@@ -26,7 +26,9 @@ impl Answer {
         );
         for choice in &self.frontier {
             let range = |range: Option<Range>, text: fn(f64) -> String| {
-                range.map_or_else(String::new, |r| format!("{} to {}", text(r.p5), text(r.p95)))
+                range.map_or_else(String::new, |r| {
+                    format!("{} to {}", text(r.p5), text(r.p95))
+                })
             };
             sheet.row(vec![
                 Cell::text(&choice.what),

@@ -54,8 +54,16 @@ impl Comparison {
             replay.memory_mb.map(|mb| format!("functions of {mb} MB")),
             replay.workers.map(|workers| format!("{workers} workers")),
         ];
-        let changed: String = changed.iter().flatten().map(|text| format!(", {text}")).collect();
-        let missing = self.rows.iter().filter(|row| row.simulated.is_none()).count();
+        let changed: String = changed
+            .iter()
+            .flatten()
+            .map(|text| format!(", {text}"))
+            .collect();
+        let missing = self
+            .rows
+            .iter()
+            .filter(|row| row.simulated.is_none())
+            .count();
         let missing = match missing {
             0 => String::new(),
             count => format!("; {count} of {} rows have no replay", self.rows.len()),
@@ -93,9 +101,10 @@ impl Comparison {
             })
             .collect();
         let words = ["wall", "Recorded and simulated wall time", "simulated"];
-        let caption = "A bar is the recorded wall time of a trial, the tick across it the simulated \
+        let caption =
+            "A bar is the recorded wall time of a trial, the tick across it the simulated \
                        one."
-            .into();
+                .into();
         Section {
             id: "figures".into(),
             title: "Time and cost".into(),
@@ -154,9 +163,8 @@ impl Comparison {
 }
 
 fn cells(row: &RowComparison) -> Vec<Cell> {
-    let of = |figures: &Option<Figures>, of: fn(&Figures) -> Option<f64>| {
-        figures.as_ref().and_then(of)
-    };
+    let of =
+        |figures: &Option<Figures>, of: fn(&Figures) -> Option<f64>| figures.as_ref().and_then(of);
     let (wall, cost): (fn(&Figures) -> Option<f64>, fn(&Figures) -> Option<f64>) = (
         |figures| figures.wall_s.mean,
         |figures| Some(figures.cost_full_usd),
@@ -198,7 +206,9 @@ fn sentence(what: &str, ratios: &[Ratio<'_>]) -> Option<String> {
     } else {
         ratios[middle].1
     };
-    let near = ratios.iter().filter(|(_, ratio)| (ratio - 1.0).abs() <= NEAR);
+    let near = ratios
+        .iter()
+        .filter(|(_, ratio)| (ratio - 1.0).abs() <= NEAR);
     Some(format!(
         "Simulated {what}: {} times the recorded one at the median, from {} ({}) to {} ({}); within \
          {:.0} % for {} of {} rows.",
@@ -227,6 +237,10 @@ mod tests {
              (d); within 10 % for 2 of 4 rows."
         );
         assert!(sentence("cost", &[]).is_none());
-        assert!(sentence("cost", &ratios[..1]).unwrap().contains("0.500 times"));
+        assert!(
+            sentence("cost", &ratios[..1])
+                .unwrap()
+                .contains("0.500 times")
+        );
     }
 }

@@ -90,7 +90,9 @@ pub fn text(comparison: &Comparison) -> String {
         "another platform"
     };
     let sentences = comparison.sentences();
-    let sentences = sentences.iter().map(|text| format::wrapped("", text) + "\n");
+    let sentences = sentences
+        .iter()
+        .map(|text| format::wrapped("", text) + "\n");
     let mut text = sentences.collect::<String>();
     text.push_str(&format!(
         "\n{} replayed on {} ({machine}), {steps}; stages are seconds per worker\n\n",

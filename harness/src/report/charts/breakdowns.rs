@@ -36,9 +36,9 @@ pub const COST_NAMES: [&str; COSTS.len()] = {
 pub fn cost_parts<'a>(items: impl Iterator<Item = (&'a str, f64)>) -> [f64; COSTS.len()] {
     let mut sums = [0.0; COSTS.len()];
     for (dimension, usd) in items {
-        let family = COSTS.iter().position(|(_, prefixes)| {
-            prefixes.iter().any(|prefix| dimension.starts_with(prefix))
-        });
+        let family = COSTS
+            .iter()
+            .position(|(_, prefixes)| prefixes.iter().any(|prefix| dimension.starts_with(prefix)));
         sums[family.unwrap_or(COSTS.len() - 1)] += usd;
     }
     sums

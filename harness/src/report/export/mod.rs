@@ -73,7 +73,9 @@ fn document(view: &View, citation: &str) -> String {
 fn picture(renderer: &Renderer, directory: &Path, chart: &Chart) -> Result<(), ResultsError> {
     let of = |directory: &Path, kind: &str| directory.join(format!("{}.{kind}", chart.id));
     // Browsers take whole paths alone.
-    let absolute = directory.canonicalize().map_err(ResultsError::io("find", directory))?;
+    let absolute = directory
+        .canonicalize()
+        .map_err(ResultsError::io("find", directory))?;
     let (svg, png) = (of(&absolute, "svg"), of(&absolute, "png"));
     let size = image::pixels(&chart.svg);
     let drawn = renderer.draw(&svg, &png, size);

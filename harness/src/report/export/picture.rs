@@ -89,7 +89,12 @@ fn by_browser(svg: &Path, png: &Path, [width, height]: [u32; 2]) -> Vec<OsString
     output.push(png);
     let mut address = OsString::from("file://");
     address.push(svg);
-    let fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"];
+    let fixed = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+    ];
     let mut arguments: Vec<OsString> = fixed.map(Into::into).into();
     arguments.extend([
         format!("--force-device-scale-factor={SCALE}").into(),
@@ -111,8 +116,14 @@ mod tests {
             let given = arguments(svg, png, [860, 400]);
             let given: Vec<&str> = given.iter().filter_map(|one| one.to_str()).collect();
             let line = given.join(" ");
-            assert!(line.contains("/a/in.svg") && line.contains("/a/out.png"), "{name}: {line}");
-            assert!(line.contains('3') || line.contains("2580"), "{name}: {line}");
+            assert!(
+                line.contains("/a/in.svg") && line.contains("/a/out.png"),
+                "{name}: {line}"
+            );
+            assert!(
+                line.contains('3') || line.contains("2580"),
+                "{name}: {line}"
+            );
         }
     }
 
@@ -130,7 +141,10 @@ mod tests {
         };
         let failed = draw(|_, _, _| vec!["-c".into(), "echo broken >&2; exit 4".into()]);
         let failed = failed.unwrap_err();
-        assert!(failed.contains("broken") && failed.contains('4'), "{failed}");
+        assert!(
+            failed.contains("broken") && failed.contains('4'),
+            "{failed}"
+        );
         let nothing = draw(|_, _, _| vec!["-c".into(), "exit 0".into()]);
         assert!(nothing.unwrap_err().contains("said nothing"));
         draw(|_, png, _| vec!["-c".into(), "echo > \"$0\"".into(), png.into()]).unwrap();

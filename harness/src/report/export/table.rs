@@ -152,7 +152,10 @@ impl Table {
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|cells| cells.get(column));
             let cells = cells.map(|cell| cell.text.chars().count());
-            let own = self.heading.get(column).map_or(0, |name| name.chars().count());
+            let own = self
+                .heading
+                .get(column)
+                .map_or(0, |name| name.chars().count());
             cells.chain([own]).max().unwrap_or(0)
         };
         (0..self.heading.len()).map(widest).collect()
@@ -181,7 +184,10 @@ impl Table {
             .sum();
         // Twice as long a text does not get twice the width.
         let weight = |column: usize| (widths[column] as f64).sqrt();
-        let weights: f64 = (0..widths.len()).filter(|one| is_long(*one)).map(weight).sum();
+        let weights: f64 = (0..widths.len())
+            .filter(|one| is_long(*one))
+            .map(weight)
+            .sum();
         let separations = (0..widths.len()).filter(|one| is_long(*one)).count() as f64 * SEPARATION;
         let rest = (available - fixed - separations).max(0.3);
         (0..widths.len())
@@ -311,7 +317,10 @@ mod tests {
     #[test]
     fn latex_and_markdown_escape_what_they_would_read() {
         let text = table().latex("c");
-        assert!(text.contains("A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\"), "{text}");
+        assert!(
+            text.contains("A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\"),
+            "{text}"
+        );
         assert!(text.contains("\\caption{Cost \\& time}") && text.contains("{lrr}"));
         assert!(text.contains("\\toprule") && text.contains("\\bottomrule"));
         assert!(
@@ -319,7 +328,10 @@ mod tests {
                 .markdown()
                 .starts_with("| system | cost | rest |\n| --- | --: | --: |\n")
         );
-        assert_eq!(latex_text("--out a|b\\c"), "-{}-out a\\textbar{}b\\textbackslash{}c");
+        assert_eq!(
+            latex_text("--out a|b\\c"),
+            "-{}-out a\\textbar{}b\\textbackslash{}c"
+        );
         assert_eq!(latex_text("café ✗"), "café [U+2717]");
     }
 

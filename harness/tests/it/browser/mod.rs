@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use self::chromium::Browser;
 use self::numbers::{charts_agree, column, tables_agree};
 use self::pages::{
-    audited, comparison, kept, many, measured, overview, planned, replayed, shipped, simulated, table2,
+    audited, comparison, kept, many, measured, overview, planned, replayed, shipped, simulated,
+    table2,
 };
 use self::probes::{BEYOND, CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
 use serde_json::json;
@@ -291,7 +292,14 @@ fn both_schemes_are_readable() {
     let Some(mut browser) = Browser::start("both_schemes") else {
         return;
     };
-    let pages = [measured(), simulated(), many(), overview(), planned(), audited()];
+    let pages = [
+        measured(),
+        simulated(),
+        many(),
+        overview(),
+        planned(),
+        audited(),
+    ];
     for page in pages {
         let mut backgrounds = Vec::new();
         for scheme in ["light", "dark"] {

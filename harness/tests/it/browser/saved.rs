@@ -79,7 +79,12 @@ fn a_saved_figure_opens_alone_and_looks_the_same() {
             let file = kept(&format!("saved-{}-{figure}.svg", page.name()));
             let text: Vec<u8> = percent_decode_str(text).collect();
             fs::write(&file, text).unwrap();
-            assert_eq!(alone(&mut browser, &file), shown, "{} {figure}", page.name());
+            assert_eq!(
+                alone(&mut browser, &file),
+                shown,
+                "{} {figure}",
+                page.name()
+            );
             browser.picture(&file.with_extension("png"));
         }
     }
@@ -108,7 +113,12 @@ fn a_written_figure_looks_like_that_of_the_page() {
             browser.open(&page.url);
             let shown = on_page(&mut browser, figure);
             let file = out.join(format!("{figure}.svg"));
-            assert_eq!(alone(&mut browser, &file), shown, "{} {figure}", page.name());
+            assert_eq!(
+                alone(&mut browser, &file),
+                shown,
+                "{} {figure}",
+                page.name()
+            );
         }
     }
 }
@@ -135,7 +145,10 @@ fn a_figure_is_saved_as_pixels_and_as_figures() {
     assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"));
     let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
     let pixels = [f64::from(number(16)), f64::from(number(20))];
-    assert!((pixels[0] - 3.0 * size[0]).abs() <= 3.0 && (pixels[1] - 3.0 * size[1]).abs() <= 3.0, "{pixels:?} {size:?}");
+    assert!(
+        (pixels[0] - 3.0 * size[0]).abs() <= 3.0 && (pixels[1] - 3.0 * size[1]).abs() <= 3.0,
+        "{pixels:?} {size:?}"
+    );
     // Every system's colour is among its pixels.
     let colours = browser.value(&format!(
         "(async () => {{ const picture = new Image(); picture.src = {address:?}; await picture.decode();
@@ -156,12 +169,18 @@ fn a_figure_is_saved_as_pixels_and_as_figures() {
     let wanted = wanted.as_array().unwrap();
     assert!(!wanted.is_empty());
     for colour in wanted {
-        assert!(colours.contains(colour.as_str().unwrap()), "{colour} is not in {colours:?}");
+        assert!(
+            colours.contains(colour.as_str().unwrap()),
+            "{colour} is not in {colours:?}"
+        );
     }
     let [name, address] = saved(&mut browser, "time-cost", "CSV");
     assert_eq!(name, "time-cost.csv");
     let (_, text) = address.split_once(',').unwrap();
     let text = percent_decode_str(text).decode_utf8().unwrap();
     assert!(text.starts_with("name,what,x,y,value\n"), "{text}");
-    assert_eq!(browser.value("document.querySelectorAll('canvas').length"), json!(0));
+    assert_eq!(
+        browser.value("document.querySelectorAll('canvas').length"),
+        json!(0)
+    );
 }

@@ -119,5 +119,8 @@ fn a_run_directory_that_is_deleted_in_mid_run_is_said_to_be() {
     fs::remove_dir_all(&path).unwrap();
     let failed = run.append_trial(&plan, &fixture::outcome(&plan, 1.0));
     let message = failed.unwrap_err().to_string();
-    assert!(message.contains("deleted or moved while it was in use"), "{message}");
+    assert!(
+        message.contains("deleted or moved while it was in use"),
+        "{message}"
+    );
 }
