@@ -8,7 +8,8 @@ use super::limits::{Boundary, Obstacle};
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
 use super::uncertainty::{Percentiles, Uncertainty};
-use crate::format::{bytes_in_column, count, number, usd, wrapped};
+use crate::format::{bytes_in_column, count, duration, number, usd, wrapped};
+use crate::report::{COST_NAMES, cost_parts};
 use crate::ui::table;
 
 /// The text of a forecast; with `verbose`, every line item of both bills.
@@ -63,7 +64,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
         "b",
         "memory",
         "s/epoch",
-        "total s",
+        "total",
         "compute s",
         "sync s",
         "$ paper",
@@ -80,7 +81,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
                 row.batch_size.to_string(),
                 memory(row),
                 figure(row, |e| number(e.seconds_per_epoch)),
-                figure(row, |e| number(e.seconds)),
+                figure(row, |e| duration(e.seconds)),
                 figure(row, |e| stage(e.stage_seconds.compute_gradients)),
                 figure(row, |e| stage(e.stage_seconds.synchronise)),
                 figure(row, |e| number(e.cost_paper_usd)),
@@ -118,12 +119,13 @@ fn legend(plan: &Forecast) -> String {
     } else {
         ""
     };
-    format!(
+    let text = format!(
         "* on the Pareto frontier of total seconds against {} dollars{each}; compute and sync: \
          seconds per worker and epoch; smallest MB: the smallest functions that have the memory and \
          the time",
         plan.account.as_str()
-    )
+    );
+    wrapped("", &text)
 }
 
 /// Returns the time and the price of a sample, which compare rows that train different
@@ -206,18 +208,22 @@ fn bills(rows: &[PlannedRow], verbose: bool) -> String {
     estimated.map(of).collect::<Vec<_>>().join("\n")
 }
 
-/// One line: the sum and what it is made of, largest first.
+/// One line: the sum and what it is made of, largest first, in words. The names that bills
+/// use stand in the itemised one.
 fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
     let [_, full] = &estimate.bills;
+    let items = full.items.iter();
+    let sums = cost_parts(items.map(|item| (item.dimension.as_str(), item.usd)));
     // Deletes are requests that cost nothing.
-    let mut items: Vec<_> = full.items.iter().filter(|item| item.usd > 0.0).collect();
-    items.sort_by(|a, b| b.usd.total_cmp(&a.usd));
-    let parts = items
+    let named = COST_NAMES.into_iter().zip(sums);
+    let mut parts: Vec<(&str, f64)> = named.filter(|(_, usd)| *usd > 0.0).collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let parts: Vec<String> = parts
         .iter()
-        .map(|item| format!("{} {}", item.dimension, usd(item.usd)));
-    let parts: Vec<String> = parts.collect();
+        .map(|(name, dollars)| format!("{name} {}", usd(*dollars)))
+        .collect();
     let total = usd(estimate.cost_full_usd);
-    format!("{}: {total} = {}", row.id, parts.join(" + "))
+    wrapped("", &format!("{}: {total} = {}", row.id, parts.join(" + ")))
 }
 
 fn itemised(row: &PlannedRow, estimate: &Estimate) -> String {
