@@ -593,3 +593,53 @@ fn tables_and_appendix_are_typeset_where_there_is_latex() {
         assert!(out.join(file).with_extension("pdf").is_file());
     }
 }
+
+/// Two rows whose epochs differ are set against each other by a thousand samples, and neither
+/// is called the fastest of an epoch.
+#[test]
+fn no_chart_sets_unlike_epochs_side_by_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("unlike.yaml");
+    let text = "\
+schema: 1
+name: unlike
+platform: sim
+dataset: {name: cifar10}
+model: mobilenet
+workers: 4
+batch_size: 64
+batches_per_worker: 6
+epochs: 1
+evaluate: never
+simulation: {compute: [stated-flops], limits: false}
+systems:
+  - allreduce
+  - {system: spirt, batches_per_worker: 2}
+claims: []
+";
+    fs::write(&file, text).unwrap();
+    let (run, out) = (directory.path().join("run"), directory.path().join("out"));
+    let ended = program()
+        .arg("run")
+        .arg(&file)
+        .arg("--out")
+        .arg(&run)
+        .output()
+        .unwrap();
+    assert!(ended.status.success());
+    let figures = program()
+        .arg("report")
+        .arg(&run)
+        .arg("--figures")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(figures.status.success());
+    let data = fs::read_to_string(out.join("time-cost.csv")).unwrap();
+    let heading = data.lines().next().unwrap();
+    assert_eq!(heading.matches("of 1,000 samples").count(), 2, "{heading}");
+    assert!(!heading.contains("epoch"), "{heading}");
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("No two rows of this run do the same work"));
+    assert!(page.contains("so that 1,000 samples are compared"));
+}

@@ -145,3 +145,22 @@ fn virtual_seconds_are_called_so_on_every_line() {
     let warnings = said.lines().filter(|line| line.starts_with("warning: "));
     assert!(warnings.count() <= 3, "{said}");
 }
+
+/// 3,118 words without a picture or an answer were once the first that a reader saw.
+#[test]
+fn the_readme_is_short_and_shows_a_figure_and_one_command_first() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let words = readme.split_whitespace().count();
+    assert!(words <= 1_200, "{words} words");
+    for figure in ["docs/figures/map.svg", "docs/figures/time-cost.svg"] {
+        let place = readme.find(figure);
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../");
+        assert!(std::path::Path::new(root).join(figure).is_file());
+        if let Some(place) = place {
+            assert!(place < readme.len() / 2, "{figure} comes late");
+            return;
+        }
+    }
+    panic!("no figure in the README");
+}
