@@ -158,10 +158,9 @@ impl Forecast {
             more => format!("{} and {more} more", row.id),
         };
         let why = why.trim_end_matches('.');
-        format!(
-            "Of {all} rows {} are not possible ({named}: {why}).",
-            more + 1
-        )
+        let verb = if more == 0 { "is" } else { "are" };
+        let count = more + 1;
+        format!("Of {all} rows {count} {verb} not possible ({named}: {why}).")
     }
 
     /// Returns the forecast as a page.

@@ -399,6 +399,7 @@ fn a_plan_is_a_page_with_the_figures_of_its_json() {
     let impossible = rows.len() - possible;
     let said = match impossible {
         0 => format!("All {possible} rows are possible."),
+        1 => format!("Of {} rows 1 is not possible", rows.len()),
         count => format!("Of {} rows {count} are not possible", rows.len()),
     };
     assert!(answer.contains(&said), "{said}: {answer}");
