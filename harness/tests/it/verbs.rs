@@ -128,10 +128,16 @@ fn virtual_seconds_are_called_so_on_every_line() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("run");
     let smoke = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
-    let options = ["--platform", "sim", "--set", "claims=[]", "--out"];
-    let arguments = [&["run", smoke], &options[..], &[out.to_str().unwrap()]].concat();
-    let ended = ends(&arguments, 0);
+    let options = ["--platform", "sim", "--set", "claims=[]", "--resume"];
+    let arguments = [
+        &["run", smoke],
+        &options[..],
+        &["--out", out.to_str().unwrap()],
+    ];
+    let ended = ends(&arguments.concat(), 0);
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    // Nor is it passed over that there is nothing to go on with.
+    assert!(said.contains("there is no run in "), "{said}");
     let trials: Vec<&str> = said
         .lines()
         .filter(|line| line.starts_with("trial "))
