@@ -412,7 +412,8 @@ mod tests {
     #[test]
     fn the_audit_begins_with_what_it_comes_to() {
         let findings = shipped();
-        let [first, furthest, last] = &sentences(&findings)[..] else {
+        let said = sentences(&findings);
+        let [first, furthest, last] = &said[..] else {
             panic!("three sentences");
         };
         let differ = findings

@@ -72,7 +72,9 @@ impl Renderer {
 
 fn by_rsvg(svg: &Path, png: &Path, _: [u32; 2]) -> Vec<OsString> {
     let zoom = SCALE.to_string();
-    let mut arguments: Vec<OsString> = ["--zoom", &zoom, "--output"].map(Into::into).into();
+    let mut arguments: Vec<OsString> = ["--zoom", zoom.as_str(), "--output"]
+        .map(OsString::from)
+        .into();
     arguments.extend([png.into(), svg.into()]);
     arguments
 }
@@ -95,7 +97,7 @@ fn by_browser(svg: &Path, png: &Path, [width, height]: [u32; 2]) -> Vec<OsString
         "--disable-gpu",
         "--hide-scrollbars",
     ];
-    let mut arguments: Vec<OsString> = fixed.map(Into::into).into();
+    let mut arguments: Vec<OsString> = fixed.map(OsString::from).into();
     arguments.extend([
         format!("--force-device-scale-factor={SCALE}").into(),
         format!("--window-size={width},{height}").into(),
