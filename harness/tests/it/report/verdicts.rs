@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use epochcost::analysis;
 use epochcost::claims::{Metric, VerdictKind};
 use epochcost::exit::Exit;
 use epochcost::report;
