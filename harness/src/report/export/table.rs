@@ -129,7 +129,9 @@ impl Table {
         if self.rows.len() > MOST_FLOATING {
             let table = self.long_latex();
             let (begin, rest) = table.split_once('\n').unwrap_or((&table, ""));
-            return format!("{head}{{\\small\n{begin}\n  \\caption{{{caption}}} \\\\\n{rest}}}\n");
+            return format!(
+                "{head}{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n{begin}\n  \\caption{{{caption}}} \\\\\n{rest}}}\n"
+            );
         }
         let columns = self.column_types(0.95);
         let mut body = format!("  \\begin{{tabular}}{{{columns}}}\n    \\toprule\n");
