@@ -10,6 +10,10 @@ const MOST_FLOATING: usize = 30;
 /// Characters of the longest text that stands in one line.
 const LONG: usize = 24;
 
+/// Characters of the longest text that stands in one line of a table over several pages that
+/// would be too wide.
+const SHORT: usize = 10;
+
 /// Share of the text's width that a character takes at the size of a column of text.
 const CHARACTER: f64 = 0.013;
 
@@ -108,7 +112,8 @@ impl Table {
 
     /// Returns it as rows of text over several pages, without a caption.
     pub fn long_latex(&self) -> String {
-        let columns = self.column_types(0.97);
+        let is_wide = self.shares().iter().sum::<f64>() > 1.0;
+        let columns = self.column_types(0.97, if is_wide { SHORT } else { LONG });
         let rule = |name: &str| format!("  \\{name}rule\n");
         let mut text = format!("\\begin{{longtable}}{{{columns}}}\n{}", rule("top"));
         text.push_str(&latex_row("  ", self.heading.iter()));
@@ -133,7 +138,7 @@ impl Table {
                 "{head}{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n{begin}\n  \\caption{{{caption}}} \\\\\n{rest}}}\n"
             );
         }
-        let columns = self.column_types(0.95);
+        let columns = self.column_types(0.95, LONG);
         let mut body = format!("  \\begin{{tabular}}{{{columns}}}\n    \\toprule\n");
         body.push_str(&latex_row("    ", self.heading.iter()));
         body.push_str("    \\midrule\n");
@@ -177,9 +182,10 @@ impl Table {
 
     /// Returns the types of the columns: text left, figures right, long texts in paragraphs
     /// that share what the others leave of `available`.
-    fn column_types(&self, available: f64) -> String {
+    /// Texts of more than `longest` characters are long.
+    fn column_types(&self, available: f64, longest: usize) -> String {
         let widths = self.widths();
-        let is_long = |column: usize| column < self.texts && widths[column] > LONG;
+        let is_long = |column: usize| column < self.texts && widths[column] > longest;
         let fixed: f64 = (self.shares().iter().enumerate())
             .filter(|(column, _)| !is_long(*column))
             .map(|(_, share)| share)
