@@ -12,6 +12,7 @@ mod frontier;
 mod limits;
 mod map;
 mod memory;
+mod page;
 pub(crate) mod parallel;
 mod places;
 pub mod replay;

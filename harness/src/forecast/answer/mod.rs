@@ -8,6 +8,7 @@
 mod bench;
 mod even;
 mod goal;
+mod page;
 mod points;
 mod ranges;
 mod text;
