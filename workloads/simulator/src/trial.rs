@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 
 use crate::engine::{Deadlock, Engine, locked};
 use crate::error::SimulationError;
-use crate::functions::{Instances, Lambda, Records, Trial};
+use crate::functions::{Calls, Instances, Lambda, Records, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
 use crate::population::Population;
@@ -65,7 +65,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         requests,
         arithmetic: ArithmeticMeter::default(),
         records: records.clone(),
-        invocations: Mutex::default(),
+        invocations: Mutex::new(Calls::new(options.merges_invocations)),
         serial: AtomicU64::new(0),
     });
     let functions = ByHost {
@@ -104,7 +104,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
     Ok(Simulated {
         records: kept,
         totals: std::mem::take(&mut locked(&records.totals)),
-        invocations: std::mem::take(&mut locked(&trial.invocations)),
+        invocations: std::mem::take(&mut *locked(&trial.invocations)).into_list(),
         transitions,
         wall_s,
         events: engine.acted(),

@@ -1,8 +1,10 @@
 //! The machine of an invocation: its share of cores, its network, its clock.
 
 mod chance;
+mod lateness;
 mod transfer;
 
+use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,9 +16,10 @@ use futures_util::future::{Either, select};
 
 pub(crate) use self::chance::Chance;
 use self::chance::Jitter;
+use self::lateness::Lateness;
 pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
-use crate::engine::{Engine, nanoseconds};
+use crate::engine::{Engine, locked, nanoseconds};
 use crate::gpus::{GpuWork, Gpus};
 use crate::network::{Direction, Network, Peer};
 use crate::profile::{InterpretedModel, ServiceModel, Spread};
@@ -52,6 +55,8 @@ pub(crate) struct Station {
     has_codec: bool,
     draws: Draws,
     compute_spread: Option<Spread>,
+    /// The network of the VPC that it shares with all functions.
+    vpc: Option<Resource>,
     transfers: Mutex<usize>,
     /// Nanoseconds of arithmetic that were done and not waited for yet.
     debt: AtomicU64,
@@ -62,6 +67,8 @@ pub(crate) struct Station {
     work: Work,
     /// Workers for which this one stands, itself included.
     alike: u64,
+    /// How late these are behind it; none without draws, and where it stands for itself alone.
+    lateness: Option<Mutex<Lateness>>,
     /// The trial's services.
     pub(crate) services: Services,
 }
@@ -88,6 +95,8 @@ pub(crate) struct StationSpec {
     pub(crate) compute_spread: Option<Spread>,
     /// Whether it may share its GPU with others.
     pub(crate) shares_gpu: bool,
+    /// Whether it is a function's, which share the network of a VPC.
+    pub(crate) is_function: bool,
 }
 
 impl Station {
@@ -100,8 +109,11 @@ impl Station {
         chance: Chance,
         work: Work,
     ) -> Self {
+        let alike = services.population.stands_for(work.rank);
+        let drawn = chance.draws.seed().filter(|_| alike > 1);
         Self {
-            alike: services.population.stands_for(work.rank),
+            alike,
+            lateness: drawn.map(|seed| Mutex::new(Lateness::new(seed))),
             work,
             engine: engine.clone(),
             host: host.cloned(),
@@ -117,6 +129,7 @@ impl Station {
             arithmetic_bytes_per_s: spec.arithmetic_bytes_per_s,
             arithmetic: arithmetic.clone(),
             bytes_per_s: spec.bytes_per_s,
+            vpc: services.vpc.clone().filter(|_| spec.is_function),
             transfers: Mutex::new(0),
             debt: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
@@ -193,10 +206,47 @@ impl Station {
             }
             Some(_) => {}
             None => {
-                let factor = self.draws.factor(self.compute_spread.as_ref());
+                let factor = self.drawn(self.compute_spread.as_ref(), seconds);
                 self.engine.seconds(seconds * factor).await;
             }
         }
+    }
+
+    /// Draws how long an event of `mean_s` on average takes over that mean.
+    fn drawn(&self, spread: Option<&Spread>, mean_s: f64) -> f64 {
+        let factor = self.draws.factor(spread);
+        if let (Some(lateness), Some(spread)) = (&self.lateness, spread) {
+            locked(lateness).note(spread, mean_s, factor);
+        }
+        factor
+    }
+
+    /// Returns the instant at which worker `other`, for which this one stands, comes to where it
+    /// is now.
+    pub(crate) fn instant_of(&self, other: usize) -> u64 {
+        let late = match &self.lateness {
+            Some(lateness) if other != self.work.rank => locked(lateness).of(other),
+            _ => 0,
+        };
+        self.engine.now() + late
+    }
+
+    /// Does `act` with each of `all`, at the instant of each: now, where that is now.
+    pub(crate) fn at_instants<T, F, A>(&self, mut all: Vec<(u64, T)>, act: A)
+    where
+        T: Send + 'static,
+        F: Future<Output = ()> + Send,
+        A: Fn(T) -> F + Send + Sync + 'static,
+    {
+        // The sort is stable: what is due at one instant keeps its order.
+        all.sort_by_key(|(at, _)| *at);
+        let engine = self.engine.clone();
+        self.engine.detach(async move {
+            for (at, one) in all {
+                engine.until(at).await;
+                act(one).await;
+            }
+        });
     }
 
     /// Computes `work` on its GPU.
@@ -206,7 +256,7 @@ impl Station {
             return gpus.note(&work);
         }
         self.settle().await;
-        let factor = self.draws.factor(self.compute_spread.as_ref());
+        let factor = self.drawn(self.compute_spread.as_ref(), work.seconds);
         let work = GpuWork {
             seconds: work.seconds * factor,
             busy_s: work.busy_s * factor,
@@ -234,7 +284,10 @@ impl Station {
                 &service.write_spread,
             ),
         };
-        let mut latency_s = mean_s * self.draws.factor(spread.as_ref());
+        if let Some(lateness) = self.lateness.as_ref().filter(|_| peer == Peer::Objects) {
+            locked(lateness).request(direction == Direction::Read);
+        }
+        let mut latency_s = mean_s * self.drawn(spread.as_ref(), mean_s);
         if let Some(connection_s) = service.connection_s.filter(|_| self.network.connects(peer)) {
             latency_s += connection_s;
         }
@@ -321,6 +374,9 @@ impl Clock for Station {
         // The next poll may be under way: then its request has part of its latency
         // behind it.
         let now = self.engine.now();
+        if let Some(lateness) = self.lateness.as_ref().filter(|_| now > began) {
+            locked(lateness).release();
+        }
         let starts = began + polls * period + interval;
         if starts > now {
             self.engine.until(starts).await;

@@ -153,11 +153,76 @@ fn without_draws_counts_are_equal_and_times_within_two_percent() {
     });
 }
 
-/// Where single events are drawn, workers are not alike, and every one is simulated.
+/// Mean and spread of the figures of [`compare`] over seeds.
+fn over_seeds(
+    setting: &(&str, Fidelity, Value),
+    workers: usize,
+    classes_above: Option<usize>,
+    seeds: u64,
+) -> Vec<[f64; 4]> {
+    let shipped = shipped("aws-us-east-1-2024");
+    let of_seed = |seed| {
+        let profile = shipped.drawn(seed);
+        let simulated = simulated(&of(setting, workers, &profile), classes_above);
+        [
+            simulated.wall_s,
+            synchronise_s(&simulated),
+            billed_s(&simulated),
+            polls(&simulated),
+        ]
+    };
+    (0..seeds).map(of_seed).collect()
+}
+
+fn mean_of(figures: &[[f64; 4]], figure: usize) -> f64 {
+    figures.iter().map(|one| one[figure]).sum::<f64>() / figures.len() as f64
+}
+
+fn deviation_of(figures: &[[f64; 4]], figure: usize) -> f64 {
+    let mean = mean_of(figures, figure);
+    let squares: f64 = figures.iter().map(|one| (one[figure] - mean).powi(2)).sum();
+    (squares / (figures.len() - 1) as f64).sqrt()
+}
+
+/// Where single events are drawn, a barrier waits for the slowest of all workers, of which few are
+/// simulated: the distribution over seeds is that of the full simulation.
 #[test]
-fn with_draws_every_worker_is_simulated() {
+fn with_draws_means_over_seeds_are_within_two_percent() {
+    std::thread::scope(|scope| {
+        for setting in settings() {
+            if setting.0 == "spirt" {
+                continue;
+            }
+            scope.spawn(move || {
+                for (workers, seeds) in [(64, 12), (128, 6), (256, 3)] {
+                    let all = over_seeds(&setting, workers, None, seeds);
+                    let some = over_seeds(&setting, workers, Some(1), seeds);
+                    let name = format!("{setting:?} with {workers}");
+                    for (figure, what) in
+                        ["wall", "synchronise", "billed", "polls"].iter().enumerate()
+                    {
+                        let (full, classes) = (mean_of(&all, figure), mean_of(&some, figure));
+                        let off = if full > 0.0 { classes / full - 1.0 } else { classes };
+                        println!(
+                            "{name}: {what} {full:.4} of all, {:+.2} %; deviation {:.4} of all, {:.4}",
+                            100.0 * off,
+                            deviation_of(&all, figure),
+                            deviation_of(&some, figure),
+                        );
+                        assert!(off.abs() < 0.02, "{name}: {what} {full} of all, {classes}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Peers of SPIRT share the server of each store, and fall into convoys whose size depends on
+/// their number: with draws every one is simulated.
+#[test]
+fn with_draws_every_peer_of_spirt_is_simulated() {
     let profile = shipped("aws-us-east-1-2024").drawn(7);
-    let simulation = of(&("gpu_baseline", Fidelity::Paper, json!({})), 32, &profile);
+    let simulation = of(&("spirt", Fidelity::Paper, json!({})), 40, &profile);
     let (all, some) = (
         simulated(&simulation, None),
         simulated(&simulation, Some(1)),

@@ -238,6 +238,7 @@ impl TrainingSystem for Ring {
     fn symmetry(&self, _settings: &Settings) -> Symmetry {
         Symmetry::Alike(Alike {
             objects: &["address_{from}"],
+            drawn: true,
             ..Alike::default()
         })
     }

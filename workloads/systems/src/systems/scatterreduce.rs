@@ -487,6 +487,7 @@ impl TrainingSystem for ScatterReduce {
             _ if settings.rewrites_log => unlike("settings: {rewrites_log: false}"),
             (Over::Objects, FindsBy::Name) => Symmetry::Alike(Alike {
                 objects: &["{to}_{from}_{n}_{n}", "{from}_{n}_{n}"],
+                drawn: true,
                 ..Alike::default()
             }),
         }
