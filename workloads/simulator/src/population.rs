@@ -84,9 +84,10 @@ impl Population {
             Symmetry::Unlike { instead } => instead,
             Symmetry::Alike(alike) => match unlike(simulation, options, alike) {
                 None => {
-                    let count = match draws_events(simulation) {
-                        true => DRAWN_REPRESENTATIVES,
-                        false => REPRESENTATIVES,
+                    let count = if draws_events(simulation) {
+                        DRAWN_REPRESENTATIVES
+                    } else {
+                        REPRESENTATIVES
                     };
                     if job.workers <= count {
                         return Ok(everyone);

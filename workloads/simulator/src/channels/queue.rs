@@ -87,7 +87,9 @@ impl Queue for SimQueue {
         let population = &self.station.services.population;
         let messages = population.messages(self.station.rank(), queue, &message);
         let messages = messages.into_iter();
-        self.deliver(messages.map(|(writer, queue, message)| (writer, queue.into_owned(), message)));
+        self.deliver(
+            messages.map(|(writer, queue, message)| (writer, queue.into_owned(), message)),
+        );
         Ok(())
     }
 

@@ -57,7 +57,10 @@ impl Lateness {
     /// Notes an event of `mean_s` on average that took the worker `factor` times as long.
     pub(crate) fn note(&mut self, spread: &Spread, mean_s: f64, factor: f64) {
         let address = std::ptr::from_ref(spread).addr();
-        let known = self.tables.iter().position(|table| table.address == address);
+        let known = self
+            .tables
+            .iter()
+            .position(|table| table.address == address);
         let table = known.unwrap_or_else(|| {
             self.tables.push(Table {
                 address,
@@ -148,7 +151,10 @@ mod tests {
                 _ => 2.5 * sigma,
             };
             let within = if count == 4 { 0.1 } else { 0.05 };
-            assert!((mean / expected - 1.0).abs() < within, "{count}: {mean} for {expected}");
+            assert!(
+                (mean / expected - 1.0).abs() < within,
+                "{count}: {mean} for {expected}"
+            );
         }
     }
 

@@ -235,7 +235,7 @@ impl Station {
     pub(crate) fn at_instants<T, F, A>(&self, mut all: Vec<(u64, T)>, act: A)
     where
         T: Send + 'static,
-        F: Future<Output = ()> + Send,
+        F: Future<Output = ()> + Send + 'static,
         A: Fn(T) -> F + Send + Sync + 'static,
     {
         // The sort is stable: what is due at one instant keeps its order.

@@ -195,22 +195,33 @@ fn merged_invocations_are_billed_as_all_of_them() {
         let (all, merged) = (of(2, false), of(2, true));
         let sums = |simulated: &Simulated| {
             let calls = simulated.invocations.iter();
-            calls.fold((0, 0.0, 0.0, 0.0_f64), |(count, run_s, init_s, peak), call| {
-                let alike = call.alike as f64;
-                (
-                    count + call.alike,
-                    run_s + alike * call.duration_s,
-                    init_s + alike * call.init_s.unwrap_or(0.0),
-                    peak.max(call.peak_memory_mb),
-                )
-            })
+            calls.fold(
+                (0, 0.0, 0.0, 0.0_f64),
+                |(count, run_s, init_s, peak), call| {
+                    let alike = call.alike as f64;
+                    (
+                        count + call.alike,
+                        run_s + alike * call.duration_s,
+                        init_s + alike * call.init_s.unwrap_or(0.0),
+                        peak.max(call.peak_memory_mb),
+                    )
+                },
+            )
         };
-        let ((count, run_s, init_s, peak), (merged_count, merged_run_s, merged_init_s, merged_peak)) =
-            (sums(&all), sums(&merged));
+        let (
+            (count, run_s, init_s, peak),
+            (merged_count, merged_run_s, merged_init_s, merged_peak),
+        ) = (sums(&all), sums(&merged));
         assert_eq!((count, peak), (merged_count, merged_peak), "{system}");
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.max(1.0);
-        assert!(close(run_s, merged_run_s) && close(init_s, merged_init_s), "{system}");
-        assert!(merged.invocations.len() <= all.invocations.len(), "{system}");
+        assert!(
+            close(run_s, merged_run_s) && close(init_s, merged_init_s),
+            "{system}"
+        );
+        assert!(
+            merged.invocations.len() <= all.invocations.len(),
+            "{system}"
+        );
         assert_eq!(all.wall_s, merged.wall_s, "{system}");
         assert_eq!(all.totals, merged.totals, "{system}");
     }

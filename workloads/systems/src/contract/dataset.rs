@@ -54,9 +54,8 @@ pub fn phantom_objects(job: &Job, layout: DataLayout) -> Vec<(String, Payload)> 
         DataLayout::Whole => {
             objects.push((TRAIN_KEY.to_owned(), phantom(job.data.train_samples)));
         }
-        DataLayout::Shards => objects.extend(
-            (0..job.workers).map(|rank| (shard_key(rank), phantom(share_of(job, rank)))),
-        ),
+        DataLayout::Shards => objects
+            .extend((0..job.workers).map(|rank| (shard_key(rank), phantom(share_of(job, rank))))),
         DataLayout::Minibatches => objects.extend((0..job.workers).flat_map(|rank| {
             let batches = partition::covering_batches(share_of(job, rank), job.batch_size);
             (0..batches).map(move |batch| {
