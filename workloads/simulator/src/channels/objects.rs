@@ -50,6 +50,7 @@ impl ObjectStore for SimObjects {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
+        let _under_way = self.station.begin_operation();
         self.request(bucket, Direction::Write).await;
         self.transfer(body.len(), Direction::Write).await;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
@@ -71,6 +72,7 @@ impl ObjectStore for SimObjects {
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
+        let _under_way = self.station.begin_operation();
         self.request(bucket, Direction::Read).await;
         let found = self.objects.store.get(bucket, key).await?;
         Ok(self.fetched(found).await)

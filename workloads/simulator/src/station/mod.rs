@@ -6,7 +6,7 @@ mod transfer;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -69,8 +69,19 @@ pub(crate) struct Station {
     alike: u64,
     /// How late these are behind it; none without draws, and where it stands for itself alone.
     lateness: Option<Mutex<Lateness>>,
+    /// Operations on the object store that are under way.
+    under_way: AtomicUsize,
     /// The trial's services.
     pub(crate) services: Services,
+}
+
+/// An operation that is under way.
+pub(crate) struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The worker and the function of a station.
@@ -114,6 +125,7 @@ impl Station {
         Self {
             alike,
             lateness: drawn.map(|seed| Mutex::new(Lateness::new(seed))),
+            under_way: AtomicUsize::new(0),
             work,
             engine: engine.clone(),
             host: host.cloned(),
@@ -216,9 +228,17 @@ impl Station {
     fn drawn(&self, spread: Option<&Spread>, mean_s: f64) -> f64 {
         let factor = self.draws.factor(spread);
         if let (Some(lateness), Some(spread)) = (&self.lateness, spread) {
-            locked(lateness).note(spread, mean_s, factor);
+            // Of several at once, each delays the whole by its part.
+            let at_once = self.under_way.load(Ordering::Relaxed).max(1);
+            locked(lateness).note(spread, mean_s / at_once as f64, factor);
         }
         factor
+    }
+
+    /// Counts an operation as under way until the guard is dropped.
+    pub(crate) fn begin_operation(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(&self.under_way)
     }
 
     /// Returns the instant at which worker `other`, for which this one stands, comes to where it
