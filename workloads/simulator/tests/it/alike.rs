@@ -184,9 +184,8 @@ fn spread_of(figures: &[[f64; 4]], figure: usize) -> (f64, f64) {
 }
 
 /// Where single events are drawn, a barrier waits for the slowest of all workers, of which few are
-/// simulated: means over seeds are those of the full simulation, and so are deviations at 64
-/// workers. Single polls are rare and differ from seed to seed by a fifth: their means differ by what
-/// so few seeds differ.
+/// simulated: means over seeds are those of the full simulation. Polls are rare and differ from seed to
+/// seed by a fifth, so that their means differ by what so few seeds differ.
 #[test]
 fn with_draws_means_over_seeds_are_within_two_percent() {
     std::thread::scope(|scope| {
