@@ -106,6 +106,7 @@ pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error
     }
     let options = Options {
         classes_above: Some(CLASSES_ABOVE),
+        merges_invocations: true,
         ..Options::default()
     };
     let simulated = match simulate(simulation, options) {

@@ -52,6 +52,9 @@ pub struct Options {
     pub recorded: Option<Arc<Recorded>>,
     /// Whether the record of every step is kept, or only their totals.
     pub keeps_steps: bool,
+    /// Whether one invocation is kept of those that are billed alike: where nobody asks for
+    /// single ones, memory does not grow with their number.
+    pub merges_invocations: bool,
     /// Whether every poll is simulated, also those that would find nothing: the same
     /// outcome, in more time.
     pub simulates_every_poll: bool,

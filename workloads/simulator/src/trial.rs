@@ -14,7 +14,7 @@ use futures_util::future::{Either, select};
 
 use crate::engine::{Deadlock, Engine, locked, nanoseconds};
 use crate::error::SimulationError;
-use crate::functions::{Instances, Lambda, Records, Trial};
+use crate::functions::{Calls, Instances, Lambda, Records, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
 use crate::population::Population;
@@ -73,7 +73,7 @@ pub fn simulate(
         requests,
         arithmetic: ArithmeticMeter::default(),
         records: records.clone(),
-        invocations: Mutex::default(),
+        invocations: Mutex::new(Calls::new(options.merges_invocations)),
         serial: AtomicU64::new(0),
         faults: simulation.faults.clone(),
     });
@@ -129,7 +129,7 @@ pub fn simulate(
     Ok(Simulated {
         records: kept,
         totals: std::mem::take(&mut locked(&records.totals)),
-        invocations: std::mem::take(&mut locked(&trial.invocations)),
+        invocations: std::mem::take(&mut *locked(&trial.invocations)).into_list(),
         transitions,
         wall_s,
         events: engine.acted(),

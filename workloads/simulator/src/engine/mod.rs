@@ -239,6 +239,16 @@ impl Engine {
         Handle { spawned, output }
     }
 
+    /// Runs `future` beside all others, with nobody waiting for it.
+    pub(crate) fn detach(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let spawned = Arc::new(Spawned {
+            future: Mutex::new(Some(Box::pin(future))),
+            is_ready: AtomicBool::new(false),
+            ready: self.ready.clone(),
+        });
+        spawned.wake();
+    }
+
     /// Polls `future` to its end, letting time jump from event to event.
     pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Deadlock> {
         let flag = Arc::new(Flag(AtomicBool::new(true)));

@@ -50,6 +50,7 @@ impl Functions for Instances {
             has_codec: true,
             compute_spread: None,
             shares_gpu: false,
+            is_function: false,
         };
         // Its process runs the task.
         let invoked = trial

@@ -74,6 +74,7 @@ impl Lambda {
             has_codec: true,
             compute_spread: function.compute_spread.clone(),
             shares_gpu: true,
+            is_function: true,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Functions and instances that exist in virtual time only.
 
+mod calls;
 mod instances;
 mod lambda;
 mod pool;
@@ -16,6 +17,7 @@ use epochcost_systems::{
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
+pub(crate) use calls::Calls;
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
 pub(crate) use start::Starts;
@@ -45,7 +47,7 @@ pub(crate) struct Trial {
     pub(crate) requests: Requests,
     pub(crate) arithmetic: ArithmeticMeter,
     pub(crate) records: Arc<Records>,
-    pub(crate) invocations: Mutex<Vec<Invocation>>,
+    pub(crate) invocations: Mutex<Calls>,
     pub(crate) serial: AtomicU64,
     /// Injected faults.
     pub(crate) faults: Vec<Fault>,
@@ -192,7 +194,7 @@ impl Trial {
     /// Records an invocation that ended.
     pub(crate) fn record(&self, mut invocation: Invocation) {
         invocation.alike = self.alike(invocation.task.rank);
-        locked(&self.invocations).push(invocation);
+        locked(&self.invocations).add(invocation);
     }
 
     /// Returns the number of workers for which `rank` stands, itself included.

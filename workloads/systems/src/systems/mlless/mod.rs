@@ -205,6 +205,7 @@ impl TrainingSystem for MlLess {
             objects: &["_up_w{from}_i{n}", "_model_r_w{from}"],
             queues: &["_w{to}"],
             sender_at: Some(message::RANK_AT),
+            drawn: true,
             ..Alike::default()
         })
     }

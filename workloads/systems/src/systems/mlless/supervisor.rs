@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::message::Message;
 use super::scale_in::Tuner;
 use super::{Settings, StopAtLoss, supervisor_queue, worker_queue};
@@ -164,7 +166,7 @@ struct Reports {
 /// A report of another step would mean that a worker passed a closed barrier.
 async fn reports(world: &World, step: u64, alive: &[usize]) -> Result<Reports> {
     let queue = supervisor_queue(&world.task.job.trial);
-    let mut missing = alive.to_vec();
+    let mut missing: BTreeSet<usize> = alive.iter().copied().collect();
     let (mut senders, mut loss, mut slowest) = (Vec::new(), 0.0, None);
     while !missing.is_empty() {
         match next_message(world, &queue).await? {
@@ -175,7 +177,7 @@ async fn reports(world: &World, step: u64, alive: &[usize]) -> Result<Reports> {
                 loss: own,
                 ..
             } if at == step && missing.contains(&rank) => {
-                missing.retain(|worker| *worker != rank);
+                missing.remove(&rank);
                 if has_update {
                     senders.push(rank);
                 }
