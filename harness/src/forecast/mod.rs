@@ -147,7 +147,12 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let prices = price_book(request.prices)?;
+    let began = Instant::now();
     let (candidates, mut rows) = planned(&experiment, stands, &prices)?;
+    output.detail(format_args!(
+        "rows and their smallest memory: {:.2} s",
+        began.elapsed().as_secs_f64()
+    ));
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
     for refused in &experiment.impossible {
         let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());

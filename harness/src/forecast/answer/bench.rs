@@ -1,5 +1,7 @@
 //! Seconds and dollars of one setting at one place.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use epochcost_simulator::Simulation;
 use epochcost_simulator::profile::ModelCost;
 use epochcost_systems::{Device, Job, find};
@@ -76,9 +78,44 @@ pub(in crate::forecast) struct Bench<'a> {
     pub(in crate::forecast) stands: &'a Stands,
     pub(in crate::forecast) prices: &'a PriceBook,
     pub(in crate::forecast) account: CostModel,
+    /// Simulations so far, and their events.
+    counted: [AtomicU64; 2],
+}
+
+/// Simulations and their events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Counted {
+    pub(super) simulations: u64,
+    pub(super) events: u64,
+}
+
+impl<'a> Bench<'a> {
+    pub(in crate::forecast) fn new(
+        sites: &'a [Site],
+        stands: &'a Stands,
+        prices: &'a PriceBook,
+        account: CostModel,
+    ) -> Self {
+        Self {
+            sites,
+            stands,
+            prices,
+            account,
+            counted: Default::default(),
+        }
+    }
 }
 
 impl Bench<'_> {
+    /// Returns the simulations so far.
+    pub(super) fn counted(&self) -> Counted {
+        let [simulations, events] = &self.counted;
+        Counted {
+            simulations: simulations.load(Ordering::Relaxed),
+            events: events.load(Ordering::Relaxed),
+        }
+    }
+
     /// Returns the figures of a point from short simulations; of the whole training where
     /// it is short itself.
     ///
@@ -184,8 +221,12 @@ impl Bench<'_> {
             has_limits: true,
         };
         let prices = site.prices(self.prices, draw);
+        self.counted[0].fetch_add(1, Ordering::Relaxed);
         Ok(match estimate(&point.row, &simulation, &prices)? {
-            Outcome::Feasible(estimate) => Ok(self.of(&point.row, &estimate, epochs)),
+            Outcome::Feasible(estimate) => {
+                self.counted[1].fetch_add(estimate.events, Ordering::Relaxed);
+                Ok(self.of(&point.row, &estimate, epochs))
+            }
             Outcome::Infeasible(limit) => Err(limit.to_string()),
             Outcome::Failed(reason) => Err(reason),
         })

@@ -15,11 +15,13 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use std::time::Instant;
+
 use epochcost_systems::Host;
 use serde::Serialize;
 
 pub(super) use self::bench::{Bench, Point};
-use self::bench::{Figures, Found};
+use self::bench::{Counted, Figures, Found};
 use self::even::BreakEven;
 pub use self::goal::Goal;
 pub(super) use self::goal::Price;
@@ -121,17 +123,43 @@ pub(super) fn answer(
         points.len(),
         sites.len()
     ));
-    let bench = Bench {
-        sites: &sites,
-        stands,
-        prices,
-        account: request.account,
-    };
+    let bench = Bench::new(&sites, stands, prices, request.account);
+    let mut effort = Effort::new(output);
     let mut searched = Searched::of(bench, points)?;
+    effort.end("settings", &searched);
     let all = searched.fits(|_| true);
     let best = searched.settle(goal, &all)?;
     let seed = request.sampling.map_or(42, |sampling| sampling.seed);
-    Answer::of(&mut searched, goal, best, seed)
+    Answer::of(&mut searched, goal, best, seed, effort)
+}
+
+/// What the parts of a search took, for `-v`.
+struct Effort {
+    output: Output,
+    began: Instant,
+    counted: Counted,
+}
+
+impl Effort {
+    fn new(output: Output) -> Self {
+        Self {
+            output,
+            began: Instant::now(),
+            counted: Counted::default(),
+        }
+    }
+
+    /// Prints what the part that ends here took.
+    fn end(&mut self, part: &str, searched: &Searched<'_>) {
+        let counted = searched.bench.counted();
+        self.output.detail(format_args!(
+            "search, {part}: {} simulations, {} events, {:.2} s",
+            counted.simulations - self.counted.simulations,
+            counted.events - self.counted.events,
+            self.began.elapsed().as_secs_f64()
+        ));
+        (self.began, self.counted) = (Instant::now(), counted);
+    }
 }
 
 impl<'a> Searched<'a> {
@@ -230,6 +258,7 @@ impl Answer {
         goal: Goal,
         best: Option<usize>,
         seed: u64,
+        mut effort: Effort,
     ) -> Result<Self, Error> {
         // The alternatives; the plain one and the two hosts whether they meet the goal or not.
         let runner_up = match best {
@@ -255,6 +284,7 @@ impl Answer {
             Some(_) => Vec::new(),
             None => searched.nearest(goal),
         };
+        effort.end("the best, simulated whole", searched);
         // The frontier, and how far all of it holds.
         let mut shown = searched.frontier();
         shown.truncate(MOST_SHOWN);
@@ -264,12 +294,14 @@ impl Answer {
         drawn.sort_unstable();
         drawn.dedup();
         let draws = ranges::draws(searched, &drawn, seed)?;
+        effort.end("draws", searched);
         let order = if best.is_some() { goal } else { any };
         let choice = |index: usize| {
             let choice = searched.choice(index)?;
             Some(draws.mark(choice, best, order))
         };
         let break_evens = even::break_evens(searched, functions, instances)?;
+        effort.end("break-evens", searched);
         let mut answer = Self {
             goal,
             samples: (searched

@@ -41,12 +41,7 @@ fn few_sites() -> Vec<Site> {
 }
 
 fn bench<'a>(sites: &'a [Site], stands: &'a Simulation, prices: &'a PriceBook) -> Bench<'a> {
-    Bench {
-        sites,
-        stands,
-        prices,
-        account: CostModel::Full,
-    }
+    Bench::new(sites, stands, prices, CostModel::Full)
 }
 
 fn goal(deadline_s: Option<f64>, budget_usd: Option<f64>) -> Goal {

@@ -155,12 +155,7 @@ pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
         .into_iter()
         .filter(|point| is_tried(point, &sites))
         .collect();
-    let bench = Bench {
-        sites: &sites,
-        stands,
-        prices: &prices,
-        account: CostModel::Full,
-    };
+    let bench = Bench::new(&sites, stands, &prices, CostModel::Full);
     let (parameters, operations) = (thinned(&PARAMETERS, request), thinned(&OPERATIONS, request));
     let grid: Vec<(f64, f64)> = (operations.iter())
         .flat_map(|flops| parameters.iter().map(move |n| (*n, *flops)))

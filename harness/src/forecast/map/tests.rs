@@ -72,12 +72,7 @@ fn best_at(model: &str) -> Cell {
     let sites = sites(&names.map(str::to_owned)).unwrap();
     let points: Vec<Point> = points(&experiment, &sites).unwrap();
     let points: Vec<Point> = points.into_iter().filter(|p| is_tried(p, &sites)).collect();
-    let bench = Bench {
-        sites: &sites,
-        stands: &stands,
-        prices: &prices,
-        account: CostModel::Full,
-    };
+    let bench = Bench::new(&sites, &stands, &prices, CostModel::Full);
     let goal = Goal::parse(Some("2h"), None).unwrap().unwrap();
     let (parameters, operations) = match model {
         "smallest" => (PARAMETERS[0], OPERATIONS[0]),
