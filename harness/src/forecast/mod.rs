@@ -44,7 +44,7 @@ use crate::rows::Simulation;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
 
 pub use self::answer::Goal;
 pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, map};

@@ -11,7 +11,7 @@ use std::path::Path;
 use epochcost_systems::{Fidelity, Host, find_model};
 use serde::Serialize;
 
-use super::answer::{Bench, Goal, Point, Price, describe, points};
+use super::answer::{Bench, Goal, Point, Searched, describe, points};
 use super::places::{Draw, Site, sites};
 use super::{alone, parallel};
 use crate::cost::{CostModel, PriceBook};
@@ -268,11 +268,7 @@ fn cell(
     let points: Vec<Point> = (points.iter())
         .map(|point| with_model(point, parameters, flops))
         .collect();
-    let mut prices = Vec::with_capacity(points.len());
-    for point in &points {
-        let found = bench.short(point, Draw(None))?;
-        prices.push(found.ok().map(|figures| figures.price));
-    }
+    let mut searched = Searched::of(bench, points);
     let fastest = Goal {
         deadline_s: None,
         budget_usd: Some(goal.budget_usd.unwrap_or(f64::INFINITY)),
@@ -280,26 +276,23 @@ fn cell(
     Ok(Cell {
         parameters,
         flops_per_sample: flops,
-        cheapest: best(bench, &points, &prices, goal)?,
-        fastest: best(bench, &points, &prices, fastest)?,
+        cheapest: best(&mut searched, goal)?,
+        fastest: best(&mut searched, fastest)?,
     })
 }
 
 /// Returns the best point by a goal, and whether draws agree on its kind.
-fn best(
-    bench: &Bench<'_>,
-    points: &[Point],
-    prices: &[Option<Price>],
-    goal: Goal,
-) -> Result<Option<Best>, Error> {
-    let Some(best) = goal.best(prices, |_| true) else {
+fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>, Error> {
+    let bench = searched.bench;
+    let all = searched.fits(|_| true);
+    let Some(best) = searched.best(goal, &all)? else {
         return Ok(None);
     };
-    let Some(price) = prices[best] else {
+    let Some(price) = searched.figures(best).map(|figures| figures.price) else {
         return Ok(None);
     };
     // The best of each kind, which draws may bring to the top.
-    let own = kind(&points[best], bench.sites);
+    let own = kind(&searched.points[best], bench.sites);
     let mut rivals = vec![best];
     for other in [
         Kind::Functions,
@@ -307,14 +300,16 @@ fn best(
         Kind::SeveralGpus,
         Kind::Ring,
     ] {
-        let fits = |place: usize| kind(&points[place], bench.sites) == other;
-        rivals.extend(goal.best(prices, fits).filter(|_| other != own));
+        if other != own {
+            let fits = searched.fits(|point| kind(point, bench.sites) == other);
+            rivals.extend(searched.best(goal, &fits)?);
+        }
     }
     let mut is_uncertain = false;
     for draw in 0..DRAWS {
         let mut drawn = Vec::with_capacity(rivals.len());
         for rival in &rivals {
-            let found = bench.short(&points[*rival], Draw(Some(draw)))?;
+            let found = bench.short(&searched.points[*rival], Draw(Some(draw)))?;
             drawn.push(found.ok().map(|figures| figures.price));
         }
         if goal.best(&drawn, |_| true) != Some(0) {
@@ -322,10 +317,12 @@ fn best(
             break;
         }
     }
+    let point = &searched.points[best];
+    let site = &bench.sites[point.site];
     Ok(Some(Best {
         kind: own,
-        what: describe(&points[best], &bench.sites[points[best].site]),
-        place: bench.sites[points[best].site].place.name.clone(),
+        what: describe(point, site),
+        place: site.place.name.clone(),
         seconds: price.seconds,
         usd: price.usd,
         is_uncertain,
