@@ -47,7 +47,7 @@ use crate::ui::Output;
 const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
 
 pub use self::answer::Goal;
-pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, map};
+pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, Shift, Shifts, map, shifts};
 pub use self::work::Work;
 
 /// What is forecast, and how.

@@ -1,6 +1,7 @@
 //! A map of where training is cheapest, and where it is fastest: by the size of a model
 //! and the operations of a sample, under a deadline.
 
+mod shifts;
 mod svg;
 
 #[cfg(test)]
@@ -21,8 +22,10 @@ use crate::platform::simulator;
 use crate::results::{ResultsError, SchemaVersion};
 use crate::rows::{OwnModel, Simulation};
 
+pub use self::shifts::{Shift, Shifts, shifts};
+
 /// Version of the format of a map.
-const MAP_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+const MAP_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// Trainable scalars of the columns: steps of half an order of magnitude.
 const PARAMETERS: [f64; 9] = [1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9];
@@ -63,6 +66,8 @@ pub struct MapRequest<'a> {
     pub samples: u64,
     /// Cells of the map along each side at most; all without it.
     pub cells: Option<usize>,
+    /// Experiment whose own model is drawn as a point.
+    pub model: Option<&'a Path>,
 }
 
 /// Kind of a place and system, which decides a colour.
@@ -109,7 +114,7 @@ pub struct Cell {
     pub fastest: Option<Best>,
 }
 
-/// A model of the papers.
+/// A model that is drawn as a point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
     /// Name of the model.
@@ -118,6 +123,9 @@ pub struct Mark {
     pub parameters: f64,
     /// Operations that take as long as its step on the reference GPU.
     pub flops_per_sample: f64,
+    /// The best settings of the user's own model; null for models of the papers, which have those
+    /// of the nearest cell. Since 1.1.
+    pub own: Option<Cell>,
 }
 
 /// The map.
@@ -143,42 +151,125 @@ pub struct Map {
 /// Returns the map.
 ///
 /// # Errors
-/// When a place cannot be used, or something has no price.
+/// When a place or the experiment of an own model cannot be used, or something has no price.
 pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
-    let experiment = experiment(request.samples)?;
-    let Some(stands) = &experiment.simulation else {
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
-    let prices = PriceBook::shipped().map_err(ResultsError::from)?;
-    let sites = sites(request.places)?;
-    let points: Vec<Point> = points(&experiment, &sites)?
-        .into_iter()
-        .filter(|point| is_tried(point, &sites))
+    let field = Field::new(request)?;
+    let mut models: Vec<Mark> = (MODELS.iter())
+        .filter_map(|name| mark(field.stands()?, name))
         .collect();
-    let bench = Bench::new(&sites, stands, &prices, CostModel::Full);
-    let (parameters, operations) = (thinned(&PARAMETERS, request), thinned(&OPERATIONS, request));
-    let grid: Vec<(f64, f64)> = (operations.iter())
-        .flat_map(|flops| parameters.iter().map(move |n| (*n, *flops)))
-        .collect();
-    let cells = parallel::map(&grid, |(parameters, flops)| {
-        cell(&bench, &points, request.goal, *parameters, *flops)
-    });
-    let cells: Vec<Cell> = cells.into_iter().collect::<Result<_, _>>()?;
+    if let Some(path) = request.model {
+        models.push(field.own(path)?);
+    }
     let mut map = Map {
         schema_version: MAP_VERSION,
         goal: request.goal,
         samples: request.samples,
-        parameters,
-        operations,
-        cells,
-        models: MODELS
-            .iter()
-            .filter_map(|name| mark(stands, name))
-            .collect(),
+        parameters: thinned(&PARAMETERS, request),
+        operations: thinned(&OPERATIONS, request),
+        cells: field.cells(1.0)?,
+        models,
         sentences: Vec::new(),
     };
     map.sentences = sentences(&map);
     Ok(map)
+}
+
+/// Everything that cells are simulated with.
+struct Field<'a> {
+    request: &'a MapRequest<'a>,
+    experiment: Experiment,
+    prices: PriceBook,
+    sites: Vec<Site>,
+}
+
+impl<'a> Field<'a> {
+    fn new(request: &'a MapRequest<'a>) -> Result<Self, Error> {
+        Ok(Self {
+            request,
+            experiment: experiment(request.samples)?,
+            prices: PriceBook::shipped().map_err(ResultsError::from)?,
+            sites: sites(request.places)?,
+        })
+    }
+
+    fn stands(&self) -> Option<&Simulation> {
+        self.experiment.simulation.as_ref()
+    }
+
+    /// Calls `work` with the bench of this field and the points that are tried.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&Bench<'_>, &[Point]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Some(stands) = self.stands() else {
+            return Err(Error::NothingSelected("no simulation".into()));
+        };
+        let points: Vec<Point> = points(&self.experiment, &self.sites)?
+            .into_iter()
+            .filter(|point| is_tried(point, &self.sites))
+            .collect();
+        let bench = Bench::new(&self.sites, stands, &self.prices, CostModel::Full);
+        work(&bench, &points)
+    }
+
+    /// Returns the cells of the map, where a share of each model's parameters is trained and
+    /// exchanged.
+    fn cells(&self, exchanged: f64) -> Result<Vec<Cell>, Error> {
+        let columns = thinned(&PARAMETERS, self.request);
+        let grid: Vec<(f64, f64)> = (thinned(&OPERATIONS, self.request).iter())
+            .flat_map(|flops| columns.iter().map(move |n| (*n, *flops)))
+            .collect();
+        self.with(|bench, points| {
+            let cells = parallel::map(&grid, |(parameters, flops)| -> Result<Cell, Error> {
+                let trained = (parameters * exchanged).round().max(1.0);
+                let found = cell(bench, points, self.request.goal, trained, *flops)?;
+                Ok(Cell {
+                    parameters: *parameters,
+                    ..found
+                })
+            });
+            cells.into_iter().collect()
+        })
+    }
+
+    /// Returns the point of the own model of an experiment, with its best settings.
+    fn own(&self, path: &Path) -> Result<Mark, Error> {
+        let options = Options {
+            platform: Some(simulator()),
+            keeps_impossible: true,
+            ..Options::default()
+        };
+        let experiment = Experiment::from_document(Document::read(path)?, &options)?;
+        let own = experiment.rows.iter().find_map(|row| row.own_model.clone());
+        let (Some(own), Some(stands)) = (own, &experiment.simulation) else {
+            return Err(Error::Usage {
+                problem: format!("{} describes no model of its own", path.display()),
+                remedy: "name an experiment with `models`, such as `epochcost profile` writes"
+                    .to_owned(),
+            });
+        };
+        let device = epochcost_systems::Device::Cuda;
+        let profiled = stands.cost(&own.name, device, false);
+        let cost = profiled.map_or_else(|| own.cost(device), |(_, cost)| cost.clone());
+        let parameters = own.parameters as f64;
+        let flops_per_sample = operations(cost.sample_s);
+        let goal = self.request.goal;
+        let best = self.with(|bench, points| {
+            cell(bench, points, goal, parameters, flops_per_sample)
+        })?;
+        Ok(Mark {
+            model: own.name,
+            parameters,
+            flops_per_sample,
+            own: Some(best),
+        })
+    }
+}
+
+/// Returns the operations of a forward pass whose step takes so long per sample on the
+/// reference GPU.
+fn operations(sample_s: f64) -> f64 {
+    sample_s * REFERENCE_FLOPS_PER_S / 3.0
 }
 
 impl Map {
@@ -187,7 +278,7 @@ impl Map {
         svg::picture(self)
     }
 
-    /// Returns the cell that is nearest to a model.
+    /// Returns the cell that is nearest to a point.
     pub fn nearest(&self, mark: &Mark) -> Option<&Cell> {
         let distance = |cell: &Cell| {
             let across = (cell.parameters / mark.parameters).log10();
@@ -336,7 +427,8 @@ fn mark(stands: &Simulation, name: &str) -> Option<Mark> {
     Some(Mark {
         model: name.to_owned(),
         parameters: sizes.parameters as f64,
-        flops_per_sample: cost.sample_s * REFERENCE_FLOPS_PER_S / 3.0,
+        flops_per_sample: operations(cost.sample_s),
+        own: None,
     })
 }
 
@@ -369,7 +461,7 @@ fn sentences(map: &Map) -> Vec<String> {
         ),
     ];
     for mark in &map.models {
-        let cell = map.nearest(mark);
+        let cell = mark.own.as_ref().or_else(|| map.nearest(mark));
         let best = cell.and_then(|cell| cell.cheapest.as_ref());
         sentences.push(match best {
             Some(best) => format!(
