@@ -1,9 +1,10 @@
 //! Seconds and dollars of one setting at one place.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use epochcost_simulator::Simulation;
-use epochcost_simulator::profile::ModelCost;
+use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
@@ -107,6 +108,8 @@ pub(in crate::forecast) struct Bench<'a> {
     pub(in crate::forecast) stands: &'a Stands,
     pub(in crate::forecast) prices: &'a PriceBook,
     pub(in crate::forecast) account: CostModel,
+    /// Platform and prices of each site at their stated values.
+    stated: Vec<(Profile<f64>, PriceBook)>,
     /// Simulations so far, and their events.
     counted: [AtomicU64; 2],
 }
@@ -125,17 +128,27 @@ impl<'a> Bench<'a> {
         prices: &'a PriceBook,
         account: CostModel,
     ) -> Self {
+        let none = Draw(None);
         Self {
             sites,
             stands,
             prices,
             account,
+            stated: (sites.iter())
+                .map(|site| (site.profile(none), site.prices(prices, none)))
+                .collect(),
             counted: Default::default(),
         }
     }
 }
 
 impl Bench<'_> {
+    /// Returns the platform and the prices of a point's place at their stated values.
+    pub(super) fn stated(&self, point: &Point) -> (&Profile<f64>, &PriceBook) {
+        let (profile, prices) = &self.stated[point.site];
+        (profile, prices)
+    }
+
     /// Returns the simulations so far.
     pub(super) fn counted(&self) -> Counted {
         let [simulations, events] = &self.counted;
@@ -186,7 +199,7 @@ impl Bench<'_> {
         if bound.rounds() > 1 {
             return None;
         }
-        let profile = self.sites[point.site].profile(Draw(None));
+        let (profile, _) = self.stated(point);
         let limit = (profile.function.concurrency_limit / job.workers.max(1) as f64).ceil();
         let at_once = match fan_out {
             FanOut::Parallel => limit,
@@ -372,7 +385,14 @@ impl Bench<'_> {
                 "no compute profile knows the model on {device}"
             )));
         };
-        let profile = site.profile(draw);
+        let stated = self.stated(point);
+        let (profile, prices) = match draw.0 {
+            None => (stated.0.clone(), Cow::Borrowed(stated.1)),
+            Some(_) => (
+                site.profile(draw),
+                Cow::Owned(site.prices(self.prices, draw)),
+            ),
+        };
         let simulation = Simulation {
             job: cut(&point.row.job, span.batches, span.epochs),
             sizes: point.row.sizes(),
@@ -382,7 +402,6 @@ impl Bench<'_> {
             profile,
             has_limits: true,
         };
-        let prices = site.prices(self.prices, draw);
         self.counted[0].fetch_add(1, Ordering::Relaxed);
         let alike_above = span.alike_above;
         Ok(match estimate_by(&point.row, &simulation, &prices, alike_above)? {
@@ -458,8 +477,7 @@ impl Bench<'_> {
     /// Refuses a carried-on point whose functions would run too long; one whose workers
     /// re-invoke themselves goes on.
     fn within_limits(&self, point: &Point, part: Part) -> Result<Part, String> {
-        let site = &self.sites[point.site];
-        let limit_s = site.profile(Draw(None)).function.timeout_s_limit;
+        let limit_s = self.stated(point).0.function.timeout_s_limit;
         let goes_on = point.row.job.settings["continues_by_time"] == true;
         let longest_s = part.growing.longest_s;
         if has_functions(&point.row) && longest_s > limit_s && !goes_on {

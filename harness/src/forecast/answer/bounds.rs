@@ -47,7 +47,7 @@ pub(super) fn before(bench: &Bench<'_>, point: &Point) -> Before {
     let site = &bench.sites[point.site];
     let (row, job) = (&point.row, &point.row.job);
     let unknown = Before::AtLeast(NOTHING);
-    let profile = site.profile(Draw(None));
+    let (profile, prices) = bench.stated(point);
     // Draws of single events and shares of one machine are not bounded here.
     if profile.draws.is_some() || profile.host.is_some() {
         return unknown;
@@ -63,7 +63,7 @@ pub(super) fn before(bench: &Bench<'_>, point: &Point) -> Before {
     };
     let deployment = system.deployment();
     let cost = site.cost(&reference, Draw(None));
-    let Some(work) = work(row, bound.as_ref(), &deployment, &profile, &cost) else {
+    let Some(work) = work(row, bound.as_ref(), &deployment, profile, &cost) else {
         return unknown;
     };
     let size_mb = f64::from(row.memory_mb);
@@ -77,9 +77,8 @@ pub(super) fn before(bench: &Bench<'_>, point: &Point) -> Before {
         Host::Function => 0.0,
         Host::Instance => profile.instance.boot_s,
     };
-    let prices = site.prices(bench.prices, Draw(None));
     let usd = match bench.account {
-        CostModel::Full => usd(row, &work, deployment.machines, &profile, &prices),
+        CostModel::Full => usd(row, &work, deployment.machines, profile, prices),
         CostModel::Paper => 0.0,
     };
     let below = |figure: f64| figure * (1.0 - ROUNDING);
