@@ -310,14 +310,14 @@ impl<'a> Searched<'a> {
         })
     }
 
-    /// Returns the points on the frontier of seconds and dollars, cheapest first: those of
-    /// which no bound is faster and cheaper.
+    /// Returns the cheapest points on the frontier of seconds and dollars: no figures and no
+    /// bound are faster and cheaper. Bounds of more dollars hide none of them.
     fn frontier(&mut self) -> Result<Vec<usize>, Error> {
         loop {
-            let on = self.hopeful_frontier();
+            let mut on = self.hopeful_frontier();
+            on.truncate(MOST_SHOWN);
             let unknown: Vec<usize> = (on.iter().copied())
                 .filter(|index| self.found[*index].is_none())
-                .take(WAVE)
                 .collect();
             if unknown.is_empty() {
                 return Ok(on);
@@ -373,8 +373,7 @@ impl Answer {
         };
         effort.end("the best of each kind", searched);
         // The frontier, and how far all of it holds.
-        let mut shown = searched.frontier()?;
-        shown.truncate(MOST_SHOWN);
+        let shown = searched.frontier()?;
         effort.end("frontier", searched);
         let named = [best, runner_up, plain, functions, instances];
         let mut drawn: Vec<usize> = named.into_iter().flatten().collect();
