@@ -63,7 +63,7 @@ pub(super) fn before(bench: &Bench<'_>, point: &Point) -> Before {
     };
     let deployment = system.deployment();
     let cost = site.cost(&reference, Draw(None));
-    let Some(work) = work(row, bound.as_ref(), &deployment, profile, &cost) else {
+    let Some(work) = work(row, &*bound, &deployment, profile, &cost) else {
         return unknown;
     };
     let size_mb = f64::from(row.memory_mb);
