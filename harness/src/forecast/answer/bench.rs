@@ -372,12 +372,7 @@ impl Bench<'_> {
     }
 
     /// Simulates so much of a point.
-    fn part(
-        &self,
-        point: &Point,
-        draw: Draw,
-        span: Span,
-    ) -> Result<Result<Part, String>, Error> {
+    fn part(&self, point: &Point, draw: Draw, span: Span) -> Result<Result<Part, String>, Error> {
         let site = &self.sites[point.site];
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
@@ -404,14 +399,16 @@ impl Bench<'_> {
         };
         self.counted[0].fetch_add(1, Ordering::Relaxed);
         let alike_above = span.alike_above;
-        Ok(match estimate_by(&point.row, &simulation, &prices, alike_above)? {
-            Outcome::Feasible(estimate) => {
-                self.counted[1].fetch_add(estimate.events, Ordering::Relaxed);
-                Ok(self.of(&point.row, &estimate, span.epochs))
-            }
-            Outcome::Infeasible(limit) => Err(limit.to_string()),
-            Outcome::Failed(reason) => Err(reason),
-        })
+        Ok(
+            match estimate_by(&point.row, &simulation, &prices, alike_above)? {
+                Outcome::Feasible(estimate) => {
+                    self.counted[1].fetch_add(estimate.events, Ordering::Relaxed);
+                    Ok(self.of(&point.row, &estimate, span.epochs))
+                }
+                Outcome::Infeasible(limit) => Err(limit.to_string()),
+                Outcome::Failed(reason) => Err(reason),
+            },
+        )
     }
 
     /// Returns an estimate with its machines apart, whose bill is by whole seconds and has

@@ -106,7 +106,9 @@ fn work(
         None => {
             let host = deployment.worker_host();
             let mut functions = deployment.functions.iter();
-            functions.all(|function| function.host == host).then_some(host)?
+            functions
+                .all(|function| function.host == host)
+                .then_some(host)?
         }
     };
     let vcpus = match host {
@@ -116,9 +118,7 @@ fn work(
     let batches = job.workers * job.batches_per_worker;
     let workers = job.workers as f64;
     let at_once = match fan_out {
-        Some(_) if host == Host::Function => {
-            profile.function.concurrency_limit.min(batches as f64)
-        }
+        Some(_) if host == Host::Function => profile.function.concurrency_limit.min(batches as f64),
         Some(_) => batches as f64,
         None => workers,
     };

@@ -188,7 +188,9 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
                 return Ok(None);
             };
             let found = self.searched.bench.rough(&point, Draw(None))?;
-            Ok(found.ok().map(|figures| figures.price.usd * self.scales[*which]))
+            Ok(found
+                .ok()
+                .map(|figures| figures.price.usd * self.scales[*which]))
         });
         found.into_iter().collect()
     }

@@ -398,7 +398,11 @@ impl Answer {
             .min()
             .unwrap_or(0),
             searched: searched.points.len(),
-            simulated: searched.found.iter().filter(|found| found.is_some()).count(),
+            simulated: searched
+                .found
+                .iter()
+                .filter(|found| found.is_some())
+                .count(),
             possible: (0..searched.points.len())
                 .filter(|index| searched.figures(*index).is_some())
                 .count(),

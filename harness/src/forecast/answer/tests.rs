@@ -198,7 +198,11 @@ fn bounds_change_no_answer_and_no_frontier() {
             let fits = searched.fits(|_| true);
             let expected = goal.best(&every.hopes(), |_| true);
             assert_eq!(searched.best(goal, &fits).unwrap(), expected, "{goal:?}");
-            left_out += searched.found.iter().filter(|found| found.is_none()).count();
+            left_out += searched
+                .found
+                .iter()
+                .filter(|found| found.is_none())
+                .count();
         }
     }
     assert!(left_out > 0);

@@ -254,9 +254,8 @@ impl<'a> Field<'a> {
         let parameters = own.parameters as f64;
         let flops_per_sample = operations(cost.sample_s);
         let goal = self.request.goal;
-        let best = self.with(|bench, points| {
-            cell(bench, points, goal, parameters, flops_per_sample)
-        })?;
+        let best =
+            self.with(|bench, points| cell(bench, points, goal, parameters, flops_per_sample))?;
         Ok(Mark {
             model: own.name,
             parameters,

@@ -166,7 +166,11 @@ fn marks(svg: &mut String, map: &Map, left: f64, bottom: f64) {
              class=\"s\" x=\"{:.1}\" y=\"{:.1}\" style=\"paint-order:stroke;stroke:#fff;\
              stroke-width:2px\">{}</text>",
             if mark.own.is_some() { 6 } else { 4 },
-            if mark.own.is_some() { "#c8102e" } else { "#222" },
+            if mark.own.is_some() {
+                "#c8102e"
+            } else {
+                "#222"
+            },
             x + 6.0,
             y + 3.0,
             escaped(&mark.model)

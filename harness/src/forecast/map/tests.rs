@@ -39,8 +39,21 @@ fn an_own_model_is_a_point() {
     // Its stated rate on a GPU decides its time there, and the map's rate what that amounts to.
     let known = own.own.as_ref().unwrap();
     assert_eq!(known.flops_per_sample, own.flops_per_sample);
-    assert!(known.cheapest.as_ref().unwrap().what.contains("aws-g4dn.xlarge"));
-    assert!(drawn.sentences.last().unwrap().starts_with("a<b: cheapest is one"));
+    assert!(
+        known
+            .cheapest
+            .as_ref()
+            .unwrap()
+            .what
+            .contains("aws-g4dn.xlarge")
+    );
+    assert!(
+        drawn
+            .sentences
+            .last()
+            .unwrap()
+            .starts_with("a<b: cheapest is one")
+    );
     assert!(drawn.svg().contains(">a&lt;b</text>"));
     // A file without such a model is refused.
     std::fs::write(&path, text.replace("a<b\n", "lenet5\n")).unwrap();

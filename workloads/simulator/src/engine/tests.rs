@@ -30,7 +30,9 @@ fn time_jumps_from_event_to_event() {
 /// simulation on the main thread of the program stood still there.
 #[test]
 fn virtual_time_passes_in_a_task_of_a_runtime() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let engine = Engine::default();
         let store = epochcost_channels::memory::MemoryTensors::default();
