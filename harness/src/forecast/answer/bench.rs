@@ -220,9 +220,10 @@ impl Bench<'_> {
         if is_short && epochs == 1 && job.workers <= ALIKE_ABOVE {
             return self.whole(point, draw);
         }
-        let (few, many) = match is_short {
-            true => (batches, batches),
-            false => (lengths.few, lengths.many),
+        let (few, many) = if is_short {
+            (batches, batches)
+        } else {
+            (lengths.few, lengths.many)
         };
         let at = |batches, epochs| {
             let alike_above = ALIKE_ABOVE;
