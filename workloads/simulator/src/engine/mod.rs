@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
+use tokio::task::unconstrained;
 
 /// Locks `mutex`, also after a panic: no holder leaves its content half changed.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -228,10 +229,10 @@ impl Engine {
     {
         let (ended, output) = oneshot::channel();
         let spawned = Arc::new(Spawned {
-            future: Mutex::new(Some(Box::pin(async move {
+            future: Mutex::new(Some(Box::pin(unconstrained(async move {
                 // The receiver is gone if the handle was dropped.
                 let _ = ended.send(future.await);
-            }))),
+            })))),
             is_ready: AtomicBool::new(false),
             ready: self.ready.clone(),
         });
@@ -254,7 +255,9 @@ impl Engine {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut context = Context::from_waker(&waker);
-        let mut future = pin!(future);
+        // Within a runtime's task, tokio's own futures are never ready once the task has used up
+        // its budget, and nothing is given back before this ends.
+        let mut future = pin!(unconstrained(future));
         loop {
             while flag.0.swap(false, Ordering::Relaxed) {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
