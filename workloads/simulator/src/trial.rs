@@ -72,9 +72,7 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         system,
         functions: Lambda::new(
             trial.clone(),
-            simulation.memory_mb,
-            simulation.timeout_s,
-            simulation.has_limits,
+            simulation,
             !system.bind(job)?.states().is_empty(),
         ),
         instances: Instances {
