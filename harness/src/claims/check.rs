@@ -328,7 +328,8 @@ mod tests {
 
     #[test]
     fn a_ratio_of_two_metrics_has_two_rows_and_one_unit() {
-        let stages = r#""claim":"c","kind":"own","select":{},"metric":"compute_gradients","at_least":1"#;
+        let stages =
+            r#""claim":"c","kind":"own","select":{},"metric":"compute_gradients","at_least":1"#;
         let with = |rest: &str| checked(stages, rest);
         assert_eq!(with(r#","over":{},"over_metric":"put""#), Ok(()));
         let refused = Err(ClaimError::OverMetric("c".into()));

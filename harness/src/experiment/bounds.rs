@@ -101,7 +101,8 @@ impl Checker<'_> {
                 (problem, "give 128 to 10240".to_owned())
             } else if !self.has_links {
                 let problem = "functions of a trial on AWS have one memory size".to_owned();
-                let remedy = "leave `function_memory_mb` out, or run it with --platform local or sim";
+                let remedy =
+                    "leave `function_memory_mb` out, or run it with --platform local or sim";
                 (problem, remedy.to_owned())
             } else {
                 continue;

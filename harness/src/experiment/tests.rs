@@ -242,7 +242,10 @@ fn memory_sizes_of_functions_name_functions_of_the_system() {
     let experiment = sized("{update_model: 512, compute_gradients: 3200}").unwrap();
     let row = experiment.rows.iter().find(|row| row.job.system == "spirt");
     let sizes = &row.unwrap().function_memory_mb;
-    assert_eq!((sizes["update_model"], sizes["compute_gradients"]), (512, 3200));
+    assert_eq!(
+        (sizes["update_model"], sizes["compute_gradients"]),
+        (512, 3200)
+    );
     for (text, problem) in [
         ("{update_modle: 512}", "did you mean `update_model`"),
         ("{update_model: 64}", "outside Lambda's range"),
@@ -252,12 +255,18 @@ fn memory_sizes_of_functions_name_functions_of_the_system() {
     }
     let error = refusal(
         BASE,
-        &["systems.1.system=gpu_baseline", "systems.1.function_memory_mb={worker: 512}"],
+        &[
+            "systems.1.system=gpu_baseline",
+            "systems.1.function_memory_mb={worker: 512}",
+        ],
     );
     assert!(error.contains("has no functions"), "{error}");
     let error = refusal(
         BASE,
-        &["platform=aws", "systems.1.function_memory_mb={update_model: 512}"],
+        &[
+            "platform=aws",
+            "systems.1.function_memory_mb={update_model: 512}",
+        ],
     );
     assert!(error.contains("one memory size"), "{error}");
 }

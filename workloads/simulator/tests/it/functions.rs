@@ -224,7 +224,11 @@ fn functions_have_memory_of_their_own() {
     sized.function_memory_mb = [("update_model".to_owned(), 512)].into();
     let (one_size, own) = (run(&base), run(&sized));
     for call in &own.invocations {
-        let mb = if call.task.function == "update_model" { 512 } else { 3008 };
+        let mb = if call.task.function == "update_model" {
+            512
+        } else {
+            3008
+        };
         assert_eq!(call.memory_mb, Some(mb), "{}", call.task.function);
     }
     let all = one_size.invocations.iter();
@@ -248,10 +252,17 @@ fn functions_have_memory_of_their_own() {
     small.function_memory_mb = [("check_heartbeat".to_owned(), 64)].into();
     let (limit, reason) = limit_of(&small);
     assert_eq!(limit, Limit::Memory);
-    assert!(reason.contains("check_heartbeat") && reason.contains("64 MB"), "{reason}");
+    assert!(
+        reason.contains("check_heartbeat") && reason.contains("64 MB"),
+        "{reason}"
+    );
     small.profile.function.memory_mb_minimum = 128.0;
     let refusal = refused(&small, 20.0).unwrap().unwrap();
-    assert!(refusal.reason.contains("64 MB is outside"), "{}", refusal.reason);
+    assert!(
+        refusal.reason.contains("64 MB is outside"),
+        "{}",
+        refusal.reason
+    );
 }
 
 #[test]

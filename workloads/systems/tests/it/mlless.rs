@@ -416,7 +416,10 @@ async fn workers_run_ahead_of_the_slowest_by_the_slack_and_no_further() {
             };
             for other in 0..3 {
                 let reported = begun[..place].contains(&(other, behind));
-                assert!(reported, "worker {worker} began {step} before {other} {behind}");
+                assert!(
+                    reported,
+                    "worker {worker} began {step} before {other} {behind}"
+                );
             }
         }
     }
@@ -436,7 +439,11 @@ async fn with_slack_every_update_is_added_in_the_end() {
             let model = trial.channels.objects.get("updates", &key).await.unwrap();
             models.push(Vector::decode(&model.unwrap()).unwrap());
         }
-        let pairs = models[0].real().unwrap().iter().zip(models[1].real().unwrap());
+        let pairs = models[0]
+            .real()
+            .unwrap()
+            .iter()
+            .zip(models[1].real().unwrap());
         for (one, other) in pairs {
             assert!((one - other).abs() < 1e-4, "{one} is not {other}");
         }

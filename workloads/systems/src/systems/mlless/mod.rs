@@ -203,18 +203,11 @@ impl TrainingSystem for MlLess {
     }
 
     /// A replica's parameters and momentum, the change, what the filter keeps
-    /// back, all updates and their sum; the supervisor holds none. A whole update that is sparse
-    /// takes twice as much, and four times in the original's encoding, one at a time.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        function: &str,
-        _rank: usize,
-    ) -> usize {
-        match (function, settings.form()) {
-            (SUPERVISOR, _) => 0,
-            (_, Encoding::Original) => 2 * job.workers + 5 + 4 * settings.transfers_at_once,
+    /// back, all updates and their sum; the supervisor holds none. A sparse update of half of the
+    /// entries takes as much as a vector, and one that a filter let through less.
+    fn resident_vectors(&self, job: &Job, _: &Settings, function: &str, _rank: usize) -> usize {
+        match function {
+            SUPERVISOR => 0,
             _ => job.workers + 5,
         }
     }

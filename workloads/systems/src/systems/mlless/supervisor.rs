@@ -180,7 +180,8 @@ impl Desk {
     async fn reports(&mut self, world: &World, step: u64, alive: &[usize]) -> Result<Reports> {
         let mut missing = alive.to_vec();
         let (mut senders, mut loss, mut slowest) = (Vec::new(), 0.0, None);
-        let of_step = |message: &Message| matches!(message, Message::Report { step: at, .. } if *at == step);
+        let of_step =
+            |message: &Message| matches!(message, Message::Report { step: at, .. } if *at == step);
         let mut waiting: Vec<Message> = self.early.extract_if(.., |early| of_step(early)).collect();
         waiting.reverse();
         while !missing.is_empty() {

@@ -231,7 +231,10 @@ mod tests {
         let first = first.unwrap();
         assert_eq!(density, 1.0 / 8.0);
         assert_eq!(first.encode(SHORTER).len(), 16);
-        assert_eq!(Update::decode(&first.encode(SHORTER), 8, SHORTER).unwrap(), first);
+        assert_eq!(
+            Update::decode(&first.encode(SHORTER), 8, SHORTER).unwrap(),
+            first
+        );
         // 0.8 has accumulated in both now, above 0.7 / √2.
         let (second, density) = significance.filter(&w, change, 1, None).unwrap();
         assert_eq!(density, 2.0 / 8.0);
@@ -273,7 +276,10 @@ mod tests {
             .unwrap();
         let payload = update.unwrap().encode(SHORTER);
         assert_eq!((payload.len(), density), (20, 1.0));
-        assert_eq!(Update::decode(&payload, 5, SHORTER).unwrap(), Update::Dense(phantom));
+        assert_eq!(
+            Update::decode(&payload, 5, SHORTER).unwrap(),
+            Update::Dense(phantom)
+        );
     }
 
     /// The original's sparse vectors have 16 bytes per entry, however many there are.

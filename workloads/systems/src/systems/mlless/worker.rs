@@ -191,7 +191,11 @@ impl Worker {
         let announced = match self.settings.slack {
             0 => self.barrier(world, step).await?,
             slack => {
-                let behind = if is_last { Some(step) } else { step.checked_sub(slack as u64) };
+                let behind = if is_last {
+                    Some(step)
+                } else {
+                    step.checked_sub(slack as u64)
+                };
                 self.come_so_far(world, behind).await?
             }
         };
