@@ -143,9 +143,10 @@ fn sizes(row: &Row) -> String {
     for mb in own {
         (least, most) = (least.min(mb), most.max(mb));
     }
-    match least == most {
-        true => format!("{most} MB"),
-        false => format!("{least} to {most} MB"),
+    if least == most {
+        format!("{most} MB")
+    } else {
+        format!("{least} to {most} MB")
     }
 }
 

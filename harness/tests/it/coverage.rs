@@ -32,7 +32,7 @@ fn lines() -> Vec<Line> {
             .split('|')
             .map(|cell| cell.trim().to_owned())
             .collect();
-        let [what, setting, experiments, why] = cells
+        let [what, setting, experiments, why]: [String; 4] = cells
             .try_into()
             .unwrap_or_else(|_| panic!("not four columns: {line}"));
         if setting == "setting" || setting.starts_with("---") {
