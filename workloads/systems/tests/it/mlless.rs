@@ -376,8 +376,9 @@ impl ComputeHook for Ahead {
         // In the first epoch the list of mini-batches is in order.
         let listed = batch.rank * self.job.batches_per_worker + batch.index;
         let own = (listed % self.job.workers, listed / self.job.workers);
-        let has_begun = |other| self.begun.lock().unwrap().contains(other);
-        while own == (0, 0) && !has_begun(&(1, self.slack)) {
+        let last = (1, self.slack);
+        let is_held = || !self.begun.lock().unwrap().contains(&last);
+        while own == (0, 0) && is_held() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         if own == (0, 0) {
