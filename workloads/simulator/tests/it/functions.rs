@@ -3,6 +3,7 @@
 use crate::support::*;
 use epochcost_simulator::profile::{Constant, Profile};
 use epochcost_simulator::{Limit, Options, Simulated, Simulation, refused, simulate};
+use epochcost_systems::Device;
 use serde_json::json;
 
 fn limited(simulation: Simulation) -> Simulation {
@@ -219,7 +220,9 @@ fn each_limit_is_named() {
 fn functions_have_memory_of_their_own() {
     let mut profile = Profile::ideal();
     profile.function.mb_per_vcpu = 1_000.0;
-    let base = simulation(job("spirt", 2, 3, json!({})), 1_000, &profile, 1.0);
+    let mut base = simulation(job("spirt", 2, 3, json!({})), 1_000, &profile, 1.0);
+    // A GPU's time does not depend on a function's share of the processor.
+    base.cost.device = Device::Cpu;
     let mut sized = base.clone();
     sized.function_memory_mb = [("update_model".to_owned(), 512)].into();
     let (one_size, own) = (run(&base), run(&sized));
