@@ -31,6 +31,9 @@ pub struct Row {
     pub job: Job,
     /// Memory size of every function, MB; decides the CPU share (1,769 MB = 1 vCPU).
     pub memory_mb: u32,
+    /// Memory sizes of functions that have their own, MB, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub function_memory_mb: BTreeMap<String, u32>,
     /// Time limit of an invocation, seconds.
     pub timeout_s: u64,
     /// EC2 instance type of workers that run on instances.

@@ -288,6 +288,11 @@ fn outside_lambdas_limits() {
     );
     refused(
         "memory_mb: 2048",
+        "memory_mb: 2048\nfunction_memory_mb: {update_model: 64}",
+        &["bad.yaml:10:", "function_memory_mb", "has no function"],
+    );
+    refused(
+        "memory_mb: 2048",
         "memory_mb: 10241",
         &["bad.yaml:9:", "memory_mb", "128 to 10240"],
     );

@@ -24,6 +24,9 @@ pub struct Simulation {
     pub sizes: Sizes,
     /// Memory size of every function, MB.
     pub memory_mb: u32,
+    /// Memory sizes of functions that have their own, MB, by name.
+    #[serde(default)]
+    pub function_memory_mb: BTreeMap<String, u32>,
     /// Longest invocation before the platform ends it, seconds.
     pub timeout_s: f64,
     /// The platform.

@@ -81,9 +81,7 @@ pub fn simulate(
         system,
         functions: Lambda::new(
             trial.clone(),
-            simulation.memory_mb,
-            simulation.timeout_s,
-            simulation.has_limits,
+            simulation,
             !system.bind(job)?.states().is_empty(),
         ),
         instances: Instances {

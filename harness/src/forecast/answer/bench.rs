@@ -393,6 +393,7 @@ impl Bench<'_> {
             job: cut(&point.row.job, span.batches, span.epochs),
             sizes: point.row.sizes(),
             memory_mb: point.row.memory_mb,
+            function_memory_mb: point.row.function_memory_mb.clone(),
             timeout_s: profile.function.timeout_s_limit,
             cost: site.cost(&reference, draw),
             profile,

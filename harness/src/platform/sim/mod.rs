@@ -89,6 +89,7 @@ impl Sim {
             job: row.job.clone(),
             sizes: plan.sizes,
             memory_mb: row.memory_mb,
+            function_memory_mb: row.function_memory_mb.clone(),
             timeout_s: row.timeout_s as f64,
             cost,
             profile,
