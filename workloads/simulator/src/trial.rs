@@ -142,7 +142,7 @@ fn deadline_s(simulation: &Simulation, system: &dyn System) -> Option<f64> {
     let functions = system.deployment().functions.len().max(1);
     let turns = simulation.job.epochs * functions + 1;
     let boot_s = simulation.profile.instance.boot_s;
-    (!simulation.faults.is_empty()).then(|| boot_s + simulation.timeout_s * turns as f64)
+    (!simulation.faults.is_empty()).then_some(boot_s + simulation.timeout_s * turns as f64)
 }
 
 /// Stores the dataset where the system reads it, before the run.

@@ -163,9 +163,10 @@ impl Comparison {
 }
 
 fn cells(row: &RowComparison) -> Vec<Cell> {
+    type Figure = fn(&Figures) -> Option<f64>;
     let of =
         |figures: &Option<Figures>, of: fn(&Figures) -> Option<f64>| figures.as_ref().and_then(of);
-    let (wall, cost): (fn(&Figures) -> Option<f64>, fn(&Figures) -> Option<f64>) = (
+    let (wall, cost): (Figure, Figure) = (
         |figures| figures.wall_s.mean,
         |figures| Some(figures.cost_full_usd),
     );
