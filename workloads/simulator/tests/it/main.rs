@@ -8,6 +8,7 @@ mod convoys;
 mod faults;
 mod functions;
 mod gpus;
+mod membership;
 mod profiles;
 mod properties;
 mod refinements;

@@ -90,7 +90,7 @@ struct Driver<'a> {
     is_workflow: bool,
     /// Whether the trial goes on where a peer's execution fails.
     survives: bool,
-    /// Failed executions of a trial that goes on.
+    /// Failed executions of a trial that goes on, of peers without one that ended well since.
     lost: Mutex<Vec<InvokeError>>,
     ended: Ended,
     invocations: AtomicU64,
@@ -123,12 +123,17 @@ impl Driver<'_> {
     /// Runs an execution of the trial itself. One that fails ends the trial, unless the system
     /// goes on without the peer.
     async fn execute_peer(&self, task: Task) -> Result<(), InvokeError> {
+        let rank = task.rank;
         match self.execute(task).await {
             Err(lost) if self.survives => {
                 self.lost().push(lost);
                 Ok(())
             }
-            result => result,
+            result => {
+                // A peer that came back is lost no more.
+                self.lost().retain(|lost| lost.rank != rank);
+                result
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use epochcost_systems::testing::{self, Failures, Trial};
 use epochcost_systems::{Fidelity, Job, Record, Task, find};
 use futures_util::future::join_all;
@@ -154,6 +155,93 @@ async fn rules_follow_the_members() {
         let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
         assert_eq!(trial.exchange(), form, "{rule}");
     }
+}
+
+/// Any peer of 5, at any stage, with every state that a model has: it is called back, and its
+/// replica is the others' from then on.
+#[tokio::test]
+async fn a_peer_comes_back_with_the_model_of_the_living() {
+    let settings = json!({
+        "membership": true, "rejoin": true, "heartbeat_timeout_ms": 1500,
+        "robust": "centred_clipping", "f": 1, "clipping_radius": 0.5,
+    });
+    let sgd = Sgd {
+        learning_rate: 0.1,
+        momentum: 0.9,
+        weight_decay: 0.0,
+    };
+    let job = &Job {
+        epochs: 5,
+        optimizer: OptimizerSpec::Sgd(sgd),
+        ..job(5, settings)
+    };
+    for stages in STAGES.chunks(2) {
+        let killings = stages
+            .iter()
+            .flat_map(|stage| (0..5).map(move |rank| (*stage, rank)));
+        let trials = killings.map(|(stage, rank)| async move {
+            let trial = run(job, &[rank], stage).await;
+            (stage, rank, trial)
+        });
+        for (stage, rank, trial) in join_all(trials).await {
+            let trial = trial.unwrap_or_else(|error| panic!("{stage} of {rank}: {error}"));
+            check_return(job, &trial, stage, rank);
+        }
+    }
+}
+
+fn check_return(job: &Job, trial: &Trial, stage: &str, rank: usize) {
+    let ends = ends(trial, job);
+    let ranks: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+    assert_eq!(ranks, [0, 1, 2, 3, 4], "{stage} of {rank}");
+    let same = ends.iter().all(|end| end.1 == ends[0].1);
+    assert!(same, "{stage} of {rank}: {ends:?}");
+    let (first, warnings) = (usize::from(rank == 0), warnings(trial));
+    let back = format!("peer {rank} came back, with the model of peer {first}");
+    let out = format!("no heartbeat of peers {rank}; they were voted out");
+    assert_eq!(warnings.len(), 2, "{stage} of {rank}: {warnings:?}");
+    assert!(warnings.iter().any(|text| text.contains(&out)));
+    assert!(warnings.iter().any(|text| text.contains(&back)));
+    let bound = find("spirt").unwrap().bind(job).unwrap();
+    let steps = trial.steps();
+    let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
+    assert_eq!(trial.exchange(), form, "{stage} of {rank}");
+    // The return itself: model, momentum and centre, statistics, and the members twice.
+    let taken = steps.iter().filter_map(|step| {
+        let state = step.traffic.state.total();
+        (step.function == "authenticate" && state.bytes_up > 0).then_some((step.rank, state))
+    });
+    let (values, members) = (4 * (3 * 37 + 6), 4 * 5);
+    let taken: Vec<_> = taken
+        .map(|(rank, state)| (rank, state.bytes_up, state.bytes_down))
+        .collect();
+    let expected = (rank, values + members, 4 + values + 2 * members);
+    assert_eq!(taken, [expected], "{stage} of {rank}");
+}
+
+/// Who dies whenever it is called is voted out once an epoch, and the others go on.
+#[tokio::test]
+async fn a_peer_that_never_comes_back_keeps_nobody() {
+    struct Dead;
+    #[async_trait]
+    impl Failures for Dead {
+        async fn killed(&self, task: &Task) {
+            if task.rank != 2 || task.epoch < EPOCH {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+    let job = job(
+        4,
+        json!({"membership": true, "rejoin": true, "heartbeat_timeout_ms": 500}),
+    );
+    let trial = testing::run_failing(&job, testing::compute, Arc::new(Dead)).await;
+    let trial = trial.map_err(|error| error.to_string()).unwrap();
+    let ends = ends(&trial, &job);
+    let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+    assert_eq!(living, [0, 1, 3]);
+    assert!(ends.iter().all(|end| end.1 == ends[0].1));
+    assert_eq!(warnings(&trial).len(), job.epochs - EPOCH);
 }
 
 #[tokio::test]

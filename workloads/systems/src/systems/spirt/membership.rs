@@ -20,19 +20,40 @@
 //! used, and the next round votes it out. Stores outlive functions: a peer whose store is
 //! gone as well still ends the trial. Heartbeats, votes and proposals count as state, and
 //! take the place of the barrier's messages.
+//!
+//! # Peers that come back
+//!
+//! No publication says by which messages a peer is admitted. With [`Settings::rejoin`] these
+//! are ours:
+//!
+//! 1. At the end of an epoch every member counts those who were voted out in it as members of
+//!    the next. All know the same decisions, so all count the same peers.
+//! 2. The first of the members that are left writes its rank into the store of each of them,
+//!    and starts its workflow of the next epoch.
+//! 3. A peer that finds such a rank takes model and members from the store of that peer, and is
+//!    in the next barrier and divisor like everyone else. Nobody changes the model before that
+//!    barrier.
+//!
+//! A peer that does not come back in time is voted out again, for one more time-out in each
+//! epoch. What is taken counts as state: P bytes down and up, and as much for each of momentum,
+//! centre of clipping and statistics that there is.
 
 use std::time::Duration;
 
 use super::Settings;
-use super::stages::store_of;
-use crate::{Result, SystemError, Vector, World};
+use super::stages::{MODEL, store_of};
+use crate::{Result, SystemError, Task, Vector, World};
 
 /// Key of the last round whose average a peer has stored, in its store.
 const HEARTBEAT: &str = "heartbeat";
 /// Key of the members of the last decision, in each member's store.
 const MEMBERS: &str = "members";
+/// Key of the peers that were voted out in the epoch, in each member's store.
+const OUT: &str = "voted_out";
+/// Key of the rank of the peer that called this one back, in its store.
+const CALLED_BY: &str = "called_by";
 /// What a peer writes at its start, so that nothing of an earlier trial is left.
-pub(super) const REMEMBERED: [&str; 2] = [HEARTBEAT, MEMBERS];
+pub(super) const REMEMBERED: [&str; 4] = [HEARTBEAT, MEMBERS, OUT, CALLED_BY];
 
 /// Pause between polls of heartbeats, votes and the decision.
 const POLL: Duration = Duration::from_millis(20);
@@ -110,8 +131,59 @@ pub(super) async fn decide(world: &World, settings: &Settings) -> Result<()> {
         }
         world.clock.sleep(POLL).await;
     };
+    let out = note(world, &before, &decision)?;
     write(world, MEMBERS, &decision).await?;
-    note(world, &before, &decision)
+    if settings.rejoin && !out.is_empty() {
+        let earlier = ranks_at(world, world.rank(), OUT).await?.unwrap_or_default();
+        write(world, OUT, &[earlier, out].concat()).await?;
+    }
+    Ok(())
+}
+
+/// Counts the peers that were voted out as members of the epoch of `next`. The first member
+/// calls them back.
+pub(super) async fn call_back(world: &World, next: &Task) -> Result<()> {
+    let rank = world.rank();
+    let Some(out) = ranks_at(world, rank, OUT).await? else {
+        return Ok(());
+    };
+    let mut all = ranks_at(world, rank, MEMBERS).await?.unwrap_or_default();
+    let calls = all.first() == Some(&rank);
+    all.extend(&out);
+    all.sort_unstable();
+    write(world, MEMBERS, &all).await?;
+    let store = store_of(&world.state, rank)?;
+    store.delete(&[OUT.to_owned()]).await?;
+    for peer in out.into_iter().filter(|_| calls) {
+        let store = store_of(&world.state, peer)?;
+        store.set(CALLED_BY, encode(&[rank]).encode()).await?;
+        let task = Task {
+            rank: peer,
+            ..next.clone()
+        };
+        world.invoke.start_workflow(task).await?;
+    }
+    Ok(())
+}
+
+/// Takes the model and the members from the peer that called this one back, if one did.
+pub(super) async fn come_back(world: &World) -> Result<()> {
+    let (rank, epoch) = (world.rank(), world.task.epoch);
+    let called_by = ranks_at(world, rank, CALLED_BY).await?;
+    let Some(peer) = called_by.and_then(|ranks| ranks.first().copied()) else {
+        return Ok(());
+    };
+    let (theirs, own) = (store_of(&world.state, peer)?, store_of(&world.state, rank)?);
+    for key in MODEL.into_iter().chain([MEMBERS]) {
+        if let Some(value) = theirs.get(key).await? {
+            own.set(key, value).await?;
+        }
+    }
+    own.delete(&[CALLED_BY.to_owned()]).await?;
+    world.warn(format!(
+        "epoch {epoch}: peer {rank} came back, with the model of peer {peer}"
+    ));
+    Ok(())
 }
 
 async fn has_beaten(world: &World, peer: usize, round: usize) -> Result<bool> {
@@ -180,11 +252,11 @@ async fn vote(
     Ok(Some(named))
 }
 
-/// Records who was voted out; one member records for all.
+/// Returns who was voted out; one member records it for all.
 ///
 /// # Errors
 /// When this peer was voted out itself.
-fn note(world: &World, before: &[usize], decision: &[usize]) -> Result<()> {
+fn note(world: &World, before: &[usize], decision: &[usize]) -> Result<Vec<usize>> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
     if !decision.contains(&rank) {
         return Err(SystemError::Malformed {
@@ -192,19 +264,17 @@ fn note(world: &World, before: &[usize], decision: &[usize]) -> Result<()> {
             reason: format!("it came too late: the others voted it out in epoch {epoch}"),
         });
     }
-    let out: Vec<String> = before
-        .iter()
-        .filter(|peer| !decision.contains(peer))
-        .map(ToString::to_string)
-        .collect();
+    let is_out = |peer: &&usize| !decision.contains(peer);
+    let out: Vec<usize> = before.iter().filter(is_out).copied().collect();
     if !out.is_empty() && decision.first() == Some(&rank) {
+        let names: Vec<String> = out.iter().map(ToString::to_string).collect();
         world.warn(format!(
             "epoch {epoch}: no heartbeat of peers {}; they were voted out, and their mini-batches \
              are lost from here on: {} of {} peers go on",
-            out.join(", "),
+            names.join(", "),
             decision.len(),
             world.workers()
         ));
     }
-    Ok(())
+    Ok(out)
 }

@@ -50,7 +50,9 @@
 //! As published, a peer that fails ends the trial: the others wait for it. With
 //! [`Settings::membership`] it is noticed by its heartbeat and voted out, and the barrier,
 //! the divisor of the mean, the first peer (which evaluates) and the closed form follow
-//! (`membership.rs`). A dead peer counts among the f of a robust rule. It does not come back.
+//! (`membership.rs`). A dead peer counts among the f of a robust rule. With
+//! [`Settings::rejoin`] it is called again at the end of the epoch, and takes the model from
+//! a living peer.
 //!
 //! # Signatures
 //!
@@ -197,6 +199,13 @@ impl TrainingSystem for Spirt {
                 system: NAME,
                 field: "rounds_per_epoch".into(),
                 reason: "an epoch has one round or more; use 1 to exchange once per epoch".into(),
+            });
+        }
+        if settings.rejoin && !settings.membership {
+            return Err(SettingsError::Value {
+                system: NAME,
+                field: "rejoin".into(),
+                reason: "who is no member cannot be one again; use membership: true".into(),
             });
         }
         let is_text = settings.gradient_format == GradientFormat::Json;

@@ -186,6 +186,10 @@ pub struct Settings {
     /// Whether a peer that fails is voted out, and training goes on without it.
     #[serde(default)]
     pub membership: bool,
+    /// Whether a peer that was voted out is called again, and is a member from the next epoch
+    /// on.
+    #[serde(default)]
+    pub rejoin: bool,
     /// Service of the barrier's queue.
     #[serde(default)]
     pub broker: Broker,
@@ -259,6 +263,7 @@ impl Settings {
                 clipping_iterations: clipping_iterations(),
                 worker_momentum: 0.0,
                 membership: false,
+                rejoin: false,
                 broker: Broker::RabbitMq,
                 signatures: Signatures::None,
                 heartbeat_timeout_ms: heartbeat_timeout_ms(),

@@ -27,6 +27,8 @@ const VELOCITY: &str = "params:velocity";
 const STATISTICS: &str = "statistics";
 /// Aggregate of centred clipping, from which the next round's starts.
 const CENTRE: &str = "aggregated_gradient";
+/// The model, and the state of its optimizer and of its rule.
+pub(super) const MODEL: [&str; 4] = [PARAMETERS, VELOCITY, STATISTICS, CENTRE];
 /// Momentum of the averages that a peer shares.
 const MOMENTUM: &str = "averaged_momentum";
 
@@ -124,6 +126,9 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
 /// Reaches every peer's store, so that an epoch that cannot end does not begin.
 pub(super) async fn authenticate(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
+    if settings.rejoin {
+        membership::come_back(world).await?;
+    }
     ping_peers(world, settings).await?;
     let is_first = settings.round_number(&world.task) == 0;
     if is_first && settings.signatures != Signatures::None {
@@ -511,6 +516,9 @@ pub(super) async fn trigger_next(world: &mut World, settings: &Settings) -> Resu
         && load_monitor(world, ended).await?.is_over
     {
         return Ok(Outcome::Finished);
+    }
+    if settings.rejoin && epoch > ended {
+        membership::call_back(world, &next).await?;
     }
     world.invoke.start_workflow(next).await?;
     Ok(Outcome::Continued { epoch })

@@ -67,7 +67,8 @@ impl Texts {
 ///   arrival) in place of the put of the aggregate. In the function: nothing, but for
 ///   centred clipping a get of P in every round but the first. An average that is refused
 ///   is not put.
-/// - membership: no messages; heartbeats, votes and decisions count as state.
+/// - membership: no messages; heartbeats, votes and decisions count as state, and so does the
+///   model that a peer takes that comes back.
 /// - update by fetch: no in-store command, 2W more gets and W more puts of P;
 ///   with momentum another W puts, and W gets in every round but the first.
 ///

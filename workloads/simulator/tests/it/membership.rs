@@ -1,0 +1,148 @@
+//! SPIRT without any one of eight peers, whose process ends before any stage that any of its
+//! functions enters.
+
+use std::collections::BTreeSet;
+
+use epochcost_channels::Traffic;
+use epochcost_simulator::profile::Profile;
+use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_systems::testing;
+use epochcost_systems::{Fault, FaultKind, Fidelity, Job, Record, Stage, StepRecord, find};
+use serde_json::{Map, Value, json};
+
+use crate::support::{cost, simulation};
+
+const WORKERS: usize = 8;
+/// The epoch in which peers are killed, neither the first nor the last.
+const EPOCH: usize = 1;
+
+fn job(settings: Value) -> Job {
+    let settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
+    testing::job("spirt", Fidelity::Paper, WORKERS, &settings).unwrap()
+}
+
+fn members() -> Job {
+    job(json!({"membership": true, "heartbeat_timeout_ms": 5000}))
+}
+
+/// Trains the formula of tests in virtual time.
+fn trained(job: &Job, faults: Vec<Fault>) -> Simulated {
+    let data = testing::Data::new(job);
+    let simulation = Simulation {
+        sizes: testing::SIZES,
+        cost: cost(1.0),
+        faults,
+        ..simulation(job.clone(), testing::SIZES.parameters, &Profile::ideal(), 1.0)
+    };
+    let options = Options {
+        data: Some((data.train, data.test)),
+        compute: Some(Box::new(|| Ok(testing::compute()))),
+        keeps_steps: true,
+        ..Options::default()
+    };
+    simulate(&simulation, options).unwrap()
+}
+
+/// Every entry of a stage in [`EPOCH`], and every gradient, once as a fault of `kind`.
+fn everywhere(kind: FaultKind) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for function in find("spirt").unwrap().deployment().functions {
+        for stage in [None].into_iter().chain(Stage::ALL.map(Some)) {
+            for rank in 0..WORKERS {
+                faults.extend((0..3).map(|batch| Fault {
+                    stage,
+                    function: Some(function.name.into()),
+                    ..Fault::at_gradient(rank, EPOCH, batch, kind)
+                }));
+            }
+        }
+    }
+    faults
+}
+
+/// Faults that end a peer's process at each place to which it comes.
+fn deaths() -> Vec<Fault> {
+    let late_by_nothing = trained(&members(), everywhere(FaultKind::StragglerMs(0)));
+    assert_eq!(late_by_nothing.failure, None);
+    let reached = late_by_nothing.records.iter().filter_map(|record| match record {
+        Record::Fault { fault, .. } => Some(*fault),
+        _ => None,
+    });
+    let reached: BTreeSet<usize> = reached.collect();
+    let deaths = everywhere(FaultKind::Crash).into_iter().enumerate();
+    let deaths = deaths.filter(|(number, _)| reached.contains(number));
+    deaths.map(|(_, fault)| fault).collect()
+}
+
+fn steps(simulated: &Simulated) -> Vec<&StepRecord> {
+    let step = |record| match record {
+        &Record::Step(ref step) => Some(step.as_ref()),
+        _ => None,
+    };
+    simulated.records.iter().filter_map(step).collect()
+}
+
+/// Ranks and digests after the last epoch.
+fn ends(steps: &[&StepRecord], job: &Job) -> Vec<(usize, String)> {
+    let last = steps.iter().filter(|step| step.epoch + 1 == job.epochs);
+    let mut ends: Vec<_> = last
+        .filter_map(|step| Some((step.rank, step.parameters_digest.clone()?)))
+        .collect();
+    ends.sort();
+    ends
+}
+
+fn warnings(simulated: &Simulated) -> Vec<&str> {
+    let text = |record| match record {
+        &Record::Warning { ref text, .. } => Some(text.as_str()),
+        _ => None,
+    };
+    simulated.records.iter().filter_map(text).collect()
+}
+
+#[test]
+fn training_goes_on_without_any_one_peer_wherever_it_ends() {
+    let job = members();
+    let bound = find("spirt").unwrap().bind(&job).unwrap();
+    let deaths = deaths();
+    // Eight functions, most with several stages.
+    let places: BTreeSet<_> = deaths
+        .iter()
+        .map(|fault| (fault.function.clone(), fault.stage, fault.batch))
+        .collect();
+    assert!(places.len() > 20, "{} places", places.len());
+    assert_eq!(deaths.len(), WORKERS * places.len());
+    eprintln!("{} places of {WORKERS} peers", places.len());
+    for death in deaths {
+        let rank = death.rank;
+        let ended = trained(&job, vec![death.clone()]);
+        assert_eq!(ended.failure, None, "{death:?}");
+        let steps = steps(&ended);
+        let ends = ends(&steps, &job);
+        let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+        let others: Vec<usize> = (0..WORKERS).filter(|other| *other != rank).collect();
+        assert_eq!(living, others, "{death:?}");
+        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{death:?}");
+        let told = format!("no heartbeat of peers {rank}; they were voted out");
+        let warnings = warnings(&ended);
+        let is_told = warnings.len() == 1 && warnings[0].contains(&told);
+        assert!(is_told, "{death:?}: {warnings:?}");
+        let mut exchanged = Traffic::default();
+        for step in &steps {
+            exchanged += step.traffic.exchange.total();
+        }
+        let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
+        assert_eq!(exchanged.untimed(), form, "{death:?}");
+    }
+}
+
+#[test]
+fn as_published_a_peer_that_ends_anywhere_ends_the_trial() {
+    let job = job(json!({}));
+    let of_last = deaths().into_iter().filter(|death| death.rank == WORKERS - 1);
+    for death in of_last {
+        let ended = trained(&job, vec![death.clone()]);
+        let failure = ended.failure.unwrap_or_default();
+        assert!(failure.contains("injected fault: crash"), "{death:?}: {failure}");
+    }
+}
