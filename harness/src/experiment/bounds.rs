@@ -179,6 +179,10 @@ impl Checker<'_> {
                 let problem = format!(": {} has no function {name}", system.name());
                 return refuse(problem, format!("give one of {}", names.join(", ")));
             }
+            if matches!(fault.kind, FaultKind::Server(_)) && !self.breaks_servers {
+                let problem = ": nothing here breaks the servers of this platform".to_owned();
+                return refuse(problem, "run it with --platform local or sim".to_owned());
+            }
             if fault.kind == FaultKind::OutOfMemory && !on_functions {
                 let problem = format!(
                     ": {} computes on instances, whose memory nothing limits here",

@@ -36,6 +36,8 @@ pub struct Checker<'a> {
     pub has_servers: bool,
     /// Whether workers of the platform can connect to each other.
     pub has_links: bool,
+    /// Whether faults of servers can be injected on the platform.
+    pub breaks_servers: bool,
 }
 
 /// A row with valid fields.

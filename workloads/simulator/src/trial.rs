@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_systems::{
-    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Job, Record, System, dataset_objects,
+    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Fault, FaultKind, Job, Record, System, dataset_objects,
     drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
@@ -29,10 +29,12 @@ pub fn simulate(
     simulation: &Simulation,
     mut options: Options,
 ) -> Result<Simulated, SimulationError> {
-    // A worker to which something happens is like no other.
+    // A worker to which something happens is like no other, and a poll may find a broken server.
     if !simulation.faults.is_empty() {
         options.classes_above = None;
     }
+    let breaks = |fault: &Fault| matches!(fault.kind, FaultKind::Server(_));
+    options.simulates_every_poll |= simulation.faults.iter().any(breaks);
     // Services, and the dataset in them.
     let job = &simulation.job;
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {

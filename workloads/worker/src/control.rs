@@ -152,6 +152,16 @@ impl Control {
             .await
     }
 
+    /// Has the local platform break a server, by the number of the injected fault.
+    ///
+    /// # Errors
+    /// [`SystemError::Invoke`] when the platform does not.
+    pub async fn break_server(&self, fault: usize) -> Result<()> {
+        let url = format!("{}/faults/{fault}", self.lambda);
+        let sent = self.send(LAMBDA, &url, &[], String::new(), "a fault of a server");
+        sent.await.map(drop)
+    }
+
     /// Calls `action` of Step Functions' JSON protocol.
     async fn step_functions<A: DeserializeOwned>(
         &self,

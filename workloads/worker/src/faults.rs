@@ -1,6 +1,7 @@
 //! Injected faults, for tests of failure behaviour.
 
 use std::process::{self, Command};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{env, thread};
 
@@ -11,16 +12,24 @@ use epochcost_systems::{
 };
 use tokio::time::sleep;
 
+use crate::control::Control;
 use crate::output::Output;
 
-/// The injected faults of one function's invocations, applied to this process.
+/// The injected faults of one function's invocations, applied to this process, or by the
+/// platform to a server.
 #[derive(Clone)]
-pub struct Injected(Faults);
+pub struct Injected {
+    faults: Faults,
+    control: Arc<Control>,
+}
 
 impl Injected {
     /// Takes from a row's `faults` those of `function`.
-    pub fn new(faults: &[Fault], function: &str) -> Self {
-        Self(Faults::new(faults, function))
+    pub fn new(faults: &[Fault], function: &str, control: Arc<Control>) -> Self {
+        Self {
+            faults: Faults::new(faults, function),
+            control,
+        }
     }
 }
 
@@ -35,9 +44,12 @@ fn record(number: usize, fault: &Fault) {
 #[async_trait]
 impl ComputeHook for Injected {
     async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
-        for (number, fault) in self.0.before_gradient(batch) {
+        for (number, fault) in self.faults.before_gradient(batch) {
             record(number, fault);
-            apply(fault.kind).await?;
+            match fault.kind {
+                FaultKind::Server(_) => self.control.break_server(number).await?,
+                kind => apply(kind).await?,
+            }
         }
         Ok(())
     }
@@ -45,7 +57,7 @@ impl ComputeHook for Injected {
 
 impl StageHook for Injected {
     fn before_stage(&self, entry: StageEntry) {
-        for (number, fault) in self.0.before_stage(entry) {
+        for (number, fault) in self.faults.before_stage(entry) {
             record(number, fault);
             apply_to_thread(fault.kind);
         }
@@ -63,6 +75,8 @@ async fn apply(kind: FaultKind) -> Result<()> {
             Ok(())
         }
         FaultKind::OutOfMemory => allocate().await,
+        // The platform's.
+        FaultKind::Server(_) => Ok(()),
     }
 }
 
@@ -72,7 +86,7 @@ fn apply_to_thread(kind: FaultKind) {
         FaultKind::Crash => crash(),
         FaultKind::Hang => hang(),
         FaultKind::StragglerMs(late_ms) => thread::sleep(Duration::from_millis(late_ms)),
-        FaultKind::Error | FaultKind::OutOfMemory => {}
+        FaultKind::Error | FaultKind::OutOfMemory | FaultKind::Server(_) => {}
     }
 }
 

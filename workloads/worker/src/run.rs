@@ -90,7 +90,8 @@ impl Worker {
         let model = self.model(&task.job, rank)?;
         let on_gpu = model.is_on_gpu();
         let model = JobModel::new(model, &task.job)?;
-        let faults = Injected::new(&self.environment.faults, &task.function);
+        let faults = &self.environment.faults;
+        let faults = Injected::new(faults, &task.function, self.control.clone());
         let compute = HookedCompute::boxed(faults.clone(), Box::new(model));
         let mut world = World::new(
             task,

@@ -1,6 +1,8 @@
 //! Requests of workers to the platform: invocations by Lambda's control API, workflow
 //! executions by Step Functions' API.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -12,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::gate::Gates;
 use super::http::{self, Server};
 
 /// The parts of StartExecution's request that matter here.
@@ -42,19 +45,29 @@ impl ControlApi {
 }
 
 /// Serves the control API; every request becomes a follow-up before it is
-/// answered.
-pub(super) async fn serve(requests: Requests) -> std::io::Result<ControlApi> {
+/// answered. Faults of servers are those of `gates`.
+pub(super) async fn serve(requests: Requests, gates: Arc<Gates>) -> std::io::Result<ControlApi> {
     let secret = Uuid::new_v4().simple().to_string();
     let invocations = format!("/{secret}/2015-03-31/functions/{{name}}/invocations");
+    let faults = post(move |Path(number): Path<usize>| break_server(gates, number));
     let routes = Router::new()
         .route(&invocations, post(invoke))
         .route(&format!("/{secret}/"), post(step_functions))
+        .route(&format!("/{secret}/faults/{{number}}"), faults)
         .layer(DefaultBodyLimit::disable())
         .with_state(requests);
     Ok(ControlApi {
         server: http::serve(routes).await?,
         secret,
     })
+}
+
+async fn break_server(gates: Arc<Gates>, number: usize) -> Response {
+    if gates.suffer(number) {
+        StatusCode::OK.into_response()
+    } else {
+        refused(format!("fault {number} is none of a server"))
+    }
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -12,6 +12,7 @@ mod control;
 mod doctor;
 pub(crate) mod environment;
 mod function;
+mod gate;
 mod host;
 pub mod http;
 mod instance;

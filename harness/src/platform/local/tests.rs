@@ -16,6 +16,7 @@ use super::host::Host;
 use super::lambda::{FunctionSpec, Lambda};
 use super::limits::Limits;
 use super::runtime_api::RuntimeApi;
+use super::gate::Gates;
 use super::services::{Provider, Services};
 use super::{control, worker};
 use crate::metering::Invocation;
@@ -96,7 +97,8 @@ impl Peer {
         let services = Provider::Embedded.start(&row, layout, &data).await;
         let services = services.unwrap();
         let (requests, follow_ups) = requests();
-        let control = control::serve(requests).await.unwrap();
+        let gates = Gates::before(&mut [], &[]).await.unwrap();
+        let control = control::serve(requests, Arc::new(gates)).await.unwrap();
         let mut common = services.environment();
         common.push(("EPOCHCOST_CONTROL".into(), control.endpoint()));
         let faults = serde_json::to_string(faults).unwrap();

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::account::{Admission, Caller};
 use super::collector::{Collector, unix_s};
+use super::gate::Gates;
 use super::host::Host;
 use super::instance::Instances;
 use super::lambda::{FunctionSpec, Lambda};
@@ -42,13 +43,17 @@ pub(super) async fn run(
         .data_layout();
     let mut services = local.services.start(row, layout, data).await?;
     let (requests, follow_ups) = requests();
-    let control = control::serve(requests)
+    let mut servers = services.environment();
+    let gates = Gates::before(&mut servers, &row.faults)
+        .await
+        .map_err(io("put gates before the servers"))?;
+    let control = control::serve(requests, Arc::new(gates))
         .await
         .map_err(io("serve the control API"))?;
     let collector = Arc::new(Collector::default());
     let host = Arc::new(Host {
         program: local.worker.path.clone(),
-        environment: environment(row, &services, &control.endpoint())?,
+        environment: environment(row, servers, &control.endpoint())?,
         limits: local.limits.clone(),
         collector: collector.clone(),
         logs: None,
@@ -216,12 +221,13 @@ fn deadline(row: &Row, system: &dyn System) -> Duration {
     Duration::from_secs(row.timeout_s.saturating_mul(turns as u64))
 }
 
+/// Returns the workers' environment: the addresses of the servers, and what the row asks for.
 fn environment(
     row: &Row,
-    services: &Services,
+    servers: Vec<(String, String)>,
     control: &str,
 ) -> Result<Vec<(String, String)>, PlatformError> {
-    let mut environment = services.environment();
+    let mut environment = servers;
     environment.push((variable::CONTROL.into(), control.to_owned()));
     if row.cpu_fallback {
         environment.push((variable::CPU_FALLBACK.into(), "1".into()));

@@ -9,9 +9,64 @@ pub const WORKERS: usize = 3;
 pub const BATCHES: usize = 2;
 /// SPIRT whose peers vote a failed one out.
 pub const MEMBERS: &str = "spirt_membership";
-const LATE: &str = "{straggler_ms: 300}";
+
+/// What happens, in the words of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// To the process of a worker, or to its function.
+    Process(&'static str),
+    /// To a server: which, and what it does.
+    Server(&'static str, &'static str),
+}
+
+const LATE: Kind = Kind::Process("{straggler_ms: 300}");
 /// What happens before a stage, and at a gradient; the last of these where functions compute it.
-const KINDS: [&str; 5] = ["crash", "hang", LATE, "error", "out_of_memory"];
+const KINDS: [Kind; 5] = [
+    Kind::Process("crash"),
+    Kind::Process("hang"),
+    LATE,
+    Kind::Process("error"),
+    Kind::Process("out_of_memory"),
+];
+const SLOW: &str = "{slow_by_ms: 5}";
+const BREAKDOWNS: [&str; 4] = ["dies", "hangs", "{restarts_after_ms: 100}", SLOW];
+
+impl Kind {
+    fn written(self) -> String {
+        match self {
+            Self::Process(kind) => kind.to_owned(),
+            Self::Server(which, does) => format!("{{server: {{which: {which}, does: {does}}}}}"),
+        }
+    }
+
+    /// Its name in a table.
+    pub fn name(self) -> String {
+        let (which, what) = match self {
+            Self::Process(kind) => ("", kind),
+            Self::Server(which, does) => (which, does),
+        };
+        let what = what.trim_matches(['{', '}']).replace(": ", "=");
+        format!("{which} {what}").trim().to_owned()
+    }
+
+    /// Whether it takes time and nothing else.
+    pub fn is_delay(self) -> bool {
+        self == LATE || matches!(self, Self::Server(_, SLOW))
+    }
+
+    pub fn is_of_server(self) -> bool {
+        matches!(self, Self::Server(..))
+    }
+}
+
+/// The servers that a subject uses.
+fn servers(subject: &str) -> &'static [&'static str] {
+    match subject {
+        "spirt" | MEMBERS | "kubeml" => &["object_store", "queue", "tensor_store"],
+        "mlless" | "p2p" | "p2p_lambda" => &["object_store", "queue"],
+        _ => &["object_store"],
+    }
+}
 
 /// The systems of a campaign, by the names of its table.
 pub fn subjects() -> Vec<&'static str> {
@@ -53,14 +108,17 @@ impl Place {
     }
 
     /// What can happen there.
-    fn kinds(self, subject: &'static str) -> &'static [&'static str] {
+    fn kinds(self, subject: &'static str) -> Vec<Kind> {
         let deployment = find(system_of(subject)).unwrap().deployment();
-        match (self.stage, deployment.host_of(self.function)) {
-            (Some(_), _) => &KINDS[..3],
+        let kinds = match (self.stage, deployment.host_of(self.function)) {
+            (Some(_), _) => return KINDS[..3].to_vec(),
             // Nothing limits the memory of an instance here.
             (None, Host::Instance) => &KINDS[..4],
-            (None, Host::Function) => &KINDS,
-        }
+            (None, Host::Function) => &KINDS[..],
+        };
+        let breaks = |which: &&'static str| BREAKDOWNS.map(|does| Kind::Server(which, does));
+        let servers = servers(subject).iter().flat_map(breaks);
+        kinds.iter().copied().chain(servers).collect()
     }
 
     /// A fault there as an experiment has it, in the first epoch.
@@ -122,18 +180,17 @@ impl Survey {
     }
 
     /// Every kind of fault at every place to which a worker of `subject` comes.
-    fn possible(&self, subject: &'static str) -> Vec<(&'static str, Place)> {
-        let places = self.0[subject].keys();
-        let kinds = |place: &Place| {
-            let place = *place;
-            let kinds = place.kinds(subject).iter();
-            kinds.map(move |kind| (*kind, place))
+    fn possible(&self, subject: &'static str) -> Vec<(Kind, Place)> {
+        let places = self.0[subject].keys().copied();
+        let kinds = |place: Place| {
+            let kinds = place.kinds(subject).into_iter();
+            kinds.map(move |kind| (kind, place))
         };
         places.flat_map(kinds).collect()
     }
 
     /// Every kind of fault at every place of every subject.
-    pub fn all(&self) -> BTreeSet<(&'static str, &'static str, Place)> {
+    pub fn all(&self) -> BTreeSet<(&'static str, Kind, Place)> {
         let of = |subject| {
             let possible = self.possible(subject).into_iter();
             possible.map(move |(kind, place)| (subject, kind, place))
@@ -148,7 +205,7 @@ pub struct Case {
     pub subject: &'static str,
     pub rank: usize,
     pub batch: usize,
-    pub kind: &'static str,
+    pub kind: Kind,
     pub place: Place,
 }
 
@@ -187,13 +244,9 @@ impl Case {
         (0..count).map(case).collect()
     }
 
-    pub fn is_delay(&self) -> bool {
-        self.kind == LATE
-    }
-
     /// Its row in an experiment.
     pub fn row(&self, name: &str) -> String {
-        let fault = self.place.fault(self.rank, self.batch, self.kind);
+        let fault = self.place.fault(self.rank, self.batch, &self.kind.written());
         row(self.subject, name, &format!(", faults: [{fault}]"))
     }
 

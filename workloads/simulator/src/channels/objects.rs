@@ -15,7 +15,7 @@ pub(super) struct SimObjects {
 }
 
 impl SimObjects {
-    async fn request(&self, bucket: &str, direction: Direction) {
+    async fn request(&self, bucket: &str, direction: Direction) -> Result<()> {
         let alike = self.station.alike();
         self.station.settle().await;
         self.objects.admit(bucket, direction, alike).await;
@@ -23,6 +23,8 @@ impl SimObjects {
         self.station
             .request(service, Peer::Objects, direction)
             .await;
+        let Objects { condition, .. } = &*self.objects;
+        condition.pass(&self.station.engine, "object store").await
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
@@ -51,7 +53,7 @@ impl ObjectStore for SimObjects {
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
         let _under_way = self.station.begin_operation();
-        self.request(bucket, Direction::Write).await;
+        self.request(bucket, Direction::Write).await?;
         self.transfer(body.len(), Direction::Write).await;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
         for (writer, key) in services.population.objects(self.station.rank(), key) {
@@ -73,7 +75,7 @@ impl ObjectStore for SimObjects {
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
         let _under_way = self.station.begin_operation();
-        self.request(bucket, Direction::Read).await;
+        self.request(bucket, Direction::Read).await?;
         let found = self.objects.store.get(bucket, key).await?;
         Ok(self.fetched(found).await)
     }
@@ -84,18 +86,18 @@ impl ObjectStore for SimObjects {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Payload>> {
-        self.request(bucket, Direction::Read).await;
+        self.request(bucket, Direction::Read).await?;
         let found = self.objects.store.get_range(bucket, key, range).await?;
         Ok(self.fetched(found).await)
     }
 
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        self.request(bucket, Direction::Read).await;
+        self.request(bucket, Direction::Read).await?;
         self.objects.store.list(bucket, prefix, after).await
     }
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
-        self.request(bucket, Direction::Write).await;
+        self.request(bucket, Direction::Write).await?;
         let population = &self.station.services.population;
         let deleted = population.deleted(self.station.rank(), keys);
         if deleted.len() <= keys.len() {

@@ -16,11 +16,13 @@ pub(super) struct SimTensors {
 }
 
 impl SimTensors {
-    async fn request(&self) {
+    async fn request(&self) -> Result<()> {
         let service = &self.tensors.model.service;
         self.station
             .request(service, Peer::Tensors, Direction::Read)
             .await;
+        let Tensors { condition, .. } = &*self.tensors;
+        condition.pass(&self.station.engine, "tensor store").await
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
@@ -38,7 +40,7 @@ impl SimTensors {
         let limit = self.tensors.model.value_bytes_limit;
         let services = &self.station.services;
         services.check_size("tensor store", value.len(), limit)?;
-        self.request().await;
+        self.request().await?;
         self.transfer(value.len(), Direction::Write).await;
         Ok(())
     }
@@ -51,23 +53,25 @@ impl SimTensors {
     }
 
     /// Waits for a reduction, which reads its sources and writes one of their size.
-    async fn reduce(&self, sources: &[String]) {
-        self.request().await;
+    async fn reduce(&self, sources: &[String]) -> Result<()> {
+        self.request().await?;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
         self.tensors
             .compute(each * (sources.len() as u64 + 1))
             .await;
+        Ok(())
     }
 
     /// Waits for an SGD step, which reads parameters and gradients and writes
     /// parameters; momentum is read and written, too.
-    async fn step(&self, parameters: &str, gradients: usize, step: SgdStep) {
-        self.request().await;
+    async fn step(&self, parameters: &str, gradients: usize, step: SgdStep) -> Result<()> {
+        self.request().await?;
         let momentum = if step.momentum == 0.0 { 0 } else { 2 };
         let passes = 2 + gradients as u64 + momentum;
         self.tensors
             .compute(self.tensors.bytes(parameters) * passes)
             .await;
+        Ok(())
     }
 }
 
@@ -79,13 +83,13 @@ impl TensorStore for SimTensors {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Payload>> {
-        self.request().await;
+        self.request().await?;
         let found = self.tensors.store.get(key).await?;
         Ok(self.fetched(found).await)
     }
 
     async fn get_range(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
-        self.request().await;
+        self.request().await?;
         let found = self.tensors.store.get_range(key, elements).await?;
         Ok(self.fetched(found).await)
     }
@@ -97,7 +101,7 @@ impl TensorStore for SimTensors {
     }
 
     async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
-        self.reduce(sources).await;
+        self.reduce(sources).await?;
         at_once(self.tensors.store.mean(destination, sources))
     }
 
@@ -107,7 +111,7 @@ impl TensorStore for SimTensors {
         rule: RobustMean,
         sources: &[String],
     ) -> Result<()> {
-        self.request().await;
+        self.request().await?;
         let each = sources.first().map_or(0, |key| self.tensors.bytes(key));
         let passes = rule.passes(sources.len()) as u64;
         self.tensors.compute(each * passes).await;
@@ -115,12 +119,12 @@ impl TensorStore for SimTensors {
     }
 
     async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
-        self.step(parameters, 1, step).await;
+        self.step(parameters, 1, step).await?;
         at_once(self.tensors.store.sgd(parameters, gradient, step))
     }
 
     async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
-        self.step(parameters, sources.len(), step).await;
+        self.step(parameters, sources.len(), step).await?;
         at_once(self.tensors.store.mean_sgd(parameters, sources, step))
     }
 
@@ -130,7 +134,7 @@ impl TensorStore for SimTensors {
     }
 
     async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
-        self.request().await;
+        self.request().await?;
         let mean = at_once(self.tensors.store.json_mean(key, count))?;
         // Every text is about as long as their mean, which is written as text again.
         let bytes = mean.len() * (count + 1);
@@ -142,12 +146,12 @@ impl TensorStore for SimTensors {
     }
 
     async fn delete(&self, keys: &[String]) -> Result<()> {
-        self.request().await;
+        self.request().await?;
         self.tensors.store.delete(keys).await
     }
 
     async fn ping(&self) -> Result<()> {
-        self.request().await;
+        self.request().await?;
         self.tensors.store.ping().await
     }
 }

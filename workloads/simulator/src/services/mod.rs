@@ -1,5 +1,6 @@
 //! The services of a trial, which all its stations share.
 
+mod condition;
 mod objects;
 mod queue;
 mod tensors;
@@ -7,8 +8,9 @@ mod tensors;
 use std::sync::{Arc, Mutex};
 
 use epochcost_channels::ChannelError;
-use epochcost_systems::PollTarget;
+use epochcost_systems::{BrokenServer, PollTarget, Server};
 
+pub(crate) use condition::Condition;
 pub(crate) use objects::Objects;
 pub(crate) use queue::Queues;
 pub(crate) use tensors::Tensors;
@@ -73,6 +75,18 @@ impl Services {
             notify,
             infeasible: Arc::default(),
             population: Arc::new(population),
+        }
+    }
+
+    /// Breaks a server; a tensor store is that of peer `rank`.
+    pub(crate) fn suffer(&self, broken: BrokenServer, rank: usize, engine: &Engine) {
+        let condition = match broken.which {
+            Server::ObjectStore => Some(&self.objects.condition),
+            Server::TensorStore => self.tensors.get(rank).map(|store| &store.condition),
+            Server::Queue => Some(&self.queues.condition),
+        };
+        if let Some(condition) = condition {
+            condition.suffer(broken.does, engine);
         }
     }
 

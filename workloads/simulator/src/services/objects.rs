@@ -5,6 +5,7 @@ use epochcost_channels::memory::MemoryObjects;
 use epochcost_channels::{ObjectStore, Payload, Result};
 use futures_util::FutureExt;
 
+use super::Condition;
 use crate::engine::{Engine, locked, nanoseconds};
 use crate::network::Direction;
 use crate::notify::{Awaited, Notify};
@@ -19,6 +20,7 @@ pub(crate) struct Objects {
     pub(crate) store: MemoryObjects,
     pub(crate) model: ObjectStoreModel<f64>,
     pub(crate) server: Resource,
+    pub(crate) condition: Condition,
     engine: Engine,
     /// Instants up to which the requests of buckets are spoken for, nanoseconds, by bucket and
     /// direction.
@@ -33,6 +35,7 @@ impl Objects {
             store: MemoryObjects::default(),
             model: model.clone(),
             server: Resource::new(engine, capacity),
+            condition: Condition::default(),
             engine: engine.clone(),
             admitted: Mutex::default(),
             notify: notify.clone(),

@@ -3,6 +3,7 @@ use std::sync::Mutex;
 
 use epochcost_channels::Payload;
 
+use super::Condition;
 use crate::engine::{Engine, locked};
 use crate::notify::{Awaited, Notified, Notify};
 use crate::profile::QueueModel;
@@ -19,6 +20,7 @@ pub(crate) struct Queues {
     broker: Mutex<Broker>,
     pub(crate) model: QueueModel<f64>,
     pub(crate) server: Resource,
+    pub(crate) condition: Condition,
     notify: Notify,
 }
 
@@ -29,6 +31,7 @@ impl Queues {
             broker: Mutex::default(),
             model: model.clone(),
             server: Resource::new(engine, capacity),
+            condition: Condition::default(),
             notify: notify.clone(),
         }
     }

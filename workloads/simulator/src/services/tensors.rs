@@ -4,6 +4,7 @@ use epochcost_channels::TensorStore;
 use epochcost_channels::memory::MemoryTensors;
 use futures_util::FutureExt;
 
+use super::Condition;
 use crate::engine::Engine;
 use crate::profile::TensorStoreModel;
 use crate::resource::Resource;
@@ -13,6 +14,7 @@ pub(crate) struct Tensors {
     pub(crate) store: Arc<MemoryTensors>,
     pub(crate) model: Arc<TensorStoreModel<f64>>,
     pub(crate) server: Resource,
+    pub(crate) condition: Condition,
     /// The store's one thread, in seconds of its time per second.
     thread: Resource,
     /// The cores of the host, if all stations share one.
@@ -31,6 +33,7 @@ impl Tensors {
             store,
             model: model.clone(),
             server: Resource::new(engine, capacity),
+            condition: Condition::default(),
             thread: Resource::new(engine, 1.0),
             host: host.cloned(),
         }

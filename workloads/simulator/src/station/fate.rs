@@ -49,11 +49,11 @@ impl Station {
     pub(super) async fn undergo(&self) {
         for kind in self.fate.take() {
             // No stage has a fault that is an answer.
-            let _ = self.suffer(kind).await;
+            let _ = self.suffer(kind, self.rank()).await;
         }
     }
 
-    async fn suffer(&self, kind: FaultKind) -> Result<()> {
+    async fn suffer(&self, kind: FaultKind, rank: usize) -> Result<()> {
         match kind {
             FaultKind::Crash => {
                 let reason = "Runtime.ExitError: exit status 1 (injected fault: crash)";
@@ -70,6 +70,7 @@ impl Station {
             FaultKind::Error => {
                 return Err(SystemError::Compute("injected fault: error".into()));
             }
+            FaultKind::Server(broken) => self.services.suffer(broken, rank, &self.engine),
         }
         Ok(())
     }
@@ -98,7 +99,7 @@ impl ComputeHook for Injected {
         for (number, rank, kind) in now {
             self.station.settle().await;
             self.record(rank, number);
-            self.station.suffer(kind).await?;
+            self.station.suffer(kind, rank).await?;
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ impl fmt::Display for Fault {
             FaultKind::Error => f.write_str("error")?,
             FaultKind::StragglerMs(late_ms) => write!(f, "delay of {late_ms} ms")?,
             FaultKind::OutOfMemory => f.write_str("lack of memory")?,
+            FaultKind::Server(BrokenServer { which, does }) => write!(f, "{which} that {does}")?,
         }
         let place = self.stage.map_or("gradient", Stage::as_str);
         write!(
@@ -75,6 +76,65 @@ pub enum FaultKind {
     StragglerMs(u64),
     /// The worker allocates memory until it is stopped.
     OutOfMemory,
+    /// A server that the workers of the trial use breaks; the worker goes on.
+    Server(BrokenServer),
+}
+
+/// A server that breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrokenServer {
+    /// The server.
+    pub which: Server,
+    /// What it does from then on.
+    pub does: Breakdown,
+}
+
+/// A server of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Server {
+    /// The object store.
+    ObjectStore,
+    /// The tensor store of the peer whose rank the fault has.
+    TensorStore,
+    /// The queue.
+    Queue,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ObjectStore => "object store",
+            Self::TensorStore => "tensor store",
+            Self::Queue => "queue",
+        })
+    }
+}
+
+/// What a broken server does to its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Breakdown {
+    /// Its connections end, and no others are taken.
+    Dies,
+    /// It answers nothing, and its connections stay open.
+    Hangs,
+    /// It dies, and is there again after so many milliseconds, with all that it held.
+    RestartsAfterMs(u64),
+    /// Every answer comes so many milliseconds later.
+    SlowByMs(u64),
+}
+
+impl fmt::Display for Breakdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dies => f.write_str("dies"),
+            Self::Hangs => f.write_str("hangs"),
+            Self::RestartsAfterMs(ms) => write!(f, "restarts after {ms} ms"),
+            Self::SlowByMs(ms) => write!(f, "is slow by {ms} ms"),
+        }
+    }
 }
 
 /// The faults of one function's invocations, with their numbers in the row's list.

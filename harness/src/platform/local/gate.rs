@@ -1,0 +1,318 @@
+//! Gates: ports in front of a trial's servers, at which injected faults make a server die,
+//! hang, restart or be slow, as its clients see it.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use epochcost_environment::worker as variable;
+use epochcost_systems::{Breakdown, BrokenServer, Fault, FaultKind, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Bytes that are passed on at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Pause before a port is listened at again, or a connection taken, after that failed.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// The gates of a trial's servers, and the faults that close them.
+pub(super) struct Gates {
+    faults: Vec<Fault>,
+    objects: Vec<Gate>,
+    tensors: Vec<Gate>,
+    queue: Vec<Gate>,
+}
+
+impl Gates {
+    /// Puts a gate before every server that `environment` names, and its address into the
+    /// server's place; none for rows without faults of servers.
+    ///
+    /// # Errors
+    /// When there is no free port.
+    pub(super) async fn before(
+        environment: &mut [(String, String)],
+        faults: &[Fault],
+    ) -> io::Result<Self> {
+        let mut gates = Self {
+            faults: faults.to_vec(),
+            objects: Vec::new(),
+            tensors: Vec::new(),
+            queue: Vec::new(),
+        };
+        let is_of_server = |fault: &Fault| matches!(fault.kind, FaultKind::Server(_));
+        if !faults.iter().any(is_of_server) {
+            return Ok(gates);
+        }
+        for (name, addresses) in environment {
+            let of = match name.as_str() {
+                variable::OBJECTS => &mut gates.objects,
+                variable::TENSORS => &mut gates.tensors,
+                variable::QUEUE => &mut gates.queue,
+                _ => continue,
+            };
+            let mut gated = Vec::new();
+            for address in addresses.split(',') {
+                let (before, server, after) = parts(address);
+                let gate = Gate::before(server.to_owned()).await?;
+                gated.push(format!("{before}{}{after}", gate.address));
+                of.push(gate);
+            }
+            *addresses = gated.join(",");
+        }
+        Ok(gates)
+    }
+
+    /// Breaks the server of a fault; returns whether it is one of a server.
+    pub(super) fn suffer(&self, number: usize) -> bool {
+        let Some(fault) = self.faults.get(number) else {
+            return false;
+        };
+        let FaultKind::Server(BrokenServer { which, does }) = fault.kind else {
+            return false;
+        };
+        let gate = match which {
+            Server::ObjectStore => self.objects.first(),
+            Server::TensorStore => self.tensors.get(fault.rank),
+            Server::Queue => self.queue.first(),
+        };
+        let Some(gate) = gate else {
+            return false;
+        };
+        gate.suffer(does);
+        true
+    }
+}
+
+/// Splits `SCHEME://[CREDENTIALS@]HOST:PORT[/PATH]` around host and port.
+fn parts(address: &str) -> (&str, &str, &str) {
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let start = address[start..].rfind('@').map_or(start, |at| start + at + 1);
+    let end = address[start..]
+        .find('/')
+        .map_or(address.len(), |at| start + at);
+    (&address[..start], &address[start..end], &address[end..])
+}
+
+/// What a server does to its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    Sound,
+    Dead,
+    Silent,
+    Slow(Duration),
+}
+
+/// Waits for a condition that is `wanted`, and returns it; none when the gate is gone.
+async fn when(
+    condition: &mut watch::Receiver<Condition>,
+    wanted: fn(&Condition) -> bool,
+) -> Option<Condition> {
+    let found = condition.wait_for(wanted).await;
+    found.ok().map(|found| *found)
+}
+
+/// A port in front of one server. Dropping it ends its connections.
+struct Gate {
+    address: SocketAddr,
+    condition: Arc<watch::Sender<Condition>>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl Gate {
+    async fn before(server: String) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let condition = Arc::new(watch::Sender::new(Condition::Sound));
+        let serving = serve(listener, address, server.into(), condition.subscribe());
+        Ok(Self {
+            address,
+            condition,
+            _serving: AbortOnDropHandle::new(tokio::spawn(serving)),
+        })
+    }
+
+    fn suffer(&self, breakdown: Breakdown) {
+        let condition = match breakdown {
+            Breakdown::Dies | Breakdown::RestartsAfterMs(_) => Condition::Dead,
+            Breakdown::Hangs => Condition::Silent,
+            Breakdown::SlowByMs(late_ms) => Condition::Slow(Duration::from_millis(late_ms)),
+        };
+        self.condition.send_replace(condition);
+        if let Breakdown::RestartsAfterMs(away_ms) = breakdown {
+            let condition = self.condition.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(away_ms)).await;
+                condition.send_replace(Condition::Sound);
+            });
+        }
+    }
+}
+
+/// Takes connections as long as the server is not dead, and again when it is there again.
+async fn serve(
+    listener: TcpListener,
+    address: SocketAddr,
+    server: Arc<str>,
+    mut condition: watch::Receiver<Condition>,
+) {
+    let mut listener = Some(listener);
+    loop {
+        if when(&mut condition, |now| *now != Condition::Dead).await.is_none() {
+            return;
+        }
+        let taken = match listener.take() {
+            Some(listener) => Ok(listener),
+            None => TcpListener::bind(address).await,
+        };
+        let Ok(taken) = taken else {
+            sleep(AGAIN).await;
+            continue;
+        };
+        // Dropped at the end: nothing is listened at, and connections end.
+        let mut connections = JoinSet::new();
+        let mut watched = condition.clone();
+        let dead = when(&mut watched, |now| *now == Condition::Dead);
+        tokio::pin!(dead);
+        loop {
+            tokio::select! {
+                _ = &mut dead => break,
+                Some(_) = connections.join_next() => {}
+                accepted = taken.accept() => match accepted {
+                    Ok((client, _)) => {
+                        connections.spawn(pass(client, server.clone(), condition.clone()));
+                    }
+                    Err(_) => sleep(AGAIN).await,
+                }
+            }
+        }
+    }
+}
+
+/// Passes on what a client and the server say, until one of them ends.
+async fn pass(client: TcpStream, server: Arc<str>, condition: watch::Receiver<Condition>) {
+    let passing = async {
+        let server = TcpStream::connect(&*server).await?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        let (from_client, to_client) = client.into_split();
+        let (from_server, to_server) = server.into_split();
+        let answered = AtomicBool::new(true);
+        let up = copy(from_client, to_server, condition.clone(), || {
+            answered.swap(false, Ordering::Relaxed)
+        });
+        let down = copy(from_server, to_client, condition.clone(), || {
+            answered.store(true, Ordering::Relaxed);
+            false
+        });
+        tokio::try_join!(up, down).map(drop)
+    };
+    // A connection that breaks is closed, as the server's own would be.
+    let passed: io::Result<()> = passing.await;
+    drop(passed);
+}
+
+/// Passes bytes on. What `begins` a request waits for a slow server.
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut condition: watch::Receiver<Condition>,
+    begins: impl Fn() -> bool,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let read = from.read(&mut chunk).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        let now = when(&mut condition, |now| *now != Condition::Silent).await;
+        let begins = begins();
+        if let Some(Condition::Slow(late)) = now
+            && begins
+        {
+            sleep(late).await;
+        }
+        to.write_all(&chunk[..read]).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_address_is_split_around_its_host() {
+        for (address, expected) in [
+            ("redis://:word@127.0.0.1:1", ("redis://:word@", "127.0.0.1:1", "")),
+            ("http://k:s@h:9/bucket", ("http://k:s@", "h:9", "/bucket")),
+            ("amqp://u:p@h:5672/%2f", ("amqp://u:p@", "h:5672", "/%2f")),
+            ("redis://127.0.0.1:2", ("redis://", "127.0.0.1:2", "")),
+        ] {
+            assert_eq!(parts(address), expected);
+        }
+    }
+
+    /// A server that says what it hears, and a gate before it.
+    async fn echo() -> (Gate, AbortOnDropHandle<()>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let serving = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let (mut from, mut to) = stream.split();
+                    tokio::io::copy(&mut from, &mut to).await
+                });
+            }
+        });
+        let gate = Gate::before(address).await.unwrap();
+        (gate, AbortOnDropHandle::new(serving))
+    }
+
+    async fn asked(stream: &mut TcpStream) -> io::Result<[u8; 4]> {
+        stream.write_all(b"ping").await?;
+        let mut answer = [0; 4];
+        stream.read_exact(&mut answer).await?;
+        Ok(answer)
+    }
+
+    #[tokio::test]
+    async fn a_gate_passes_dies_and_is_there_again() {
+        let (gate, _server) = echo().await;
+        let mut stream = TcpStream::connect(gate.address).await.unwrap();
+        assert_eq!(asked(&mut stream).await.unwrap(), *b"ping");
+        gate.suffer(Breakdown::RestartsAfterMs(300));
+        assert!(asked(&mut stream).await.is_err(), "its connections end");
+        assert!(TcpStream::connect(gate.address).await.is_err());
+        let mut condition = gate.condition.subscribe();
+        let sound = condition.wait_for(|now| *now == Condition::Sound).await;
+        drop(sound.unwrap());
+        let mut stream = loop {
+            match TcpStream::connect(gate.address).await {
+                Ok(stream) => break stream,
+                Err(_) => sleep(AGAIN).await,
+            }
+        };
+        assert_eq!(asked(&mut stream).await.unwrap(), *b"ping");
+    }
+
+    #[tokio::test]
+    async fn a_silent_gate_takes_connections_and_answers_nothing() {
+        let (gate, _server) = echo().await;
+        gate.suffer(Breakdown::Hangs);
+        let mut stream = TcpStream::connect(gate.address).await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_millis(200), asked(&mut stream));
+        assert!(answer.await.is_err(), "it waits");
+        // What it had been asked before it was slow is answered in the end.
+        gate.suffer(Breakdown::SlowByMs(50));
+        let mut answer = [0; 4];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, *b"ping");
+    }
+}
