@@ -91,14 +91,14 @@ pub(super) fn mean_items(
 fn epochs(analysis: &Analysis) -> String {
     let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let mut text = String::from(
-        "row\tsystem\ttrial\tepoch\tsteps\tseconds\ttrain_loss\ttest_loss\taccuracy\n",
+        "row\tsystem\ttrial\tepoch\tsteps\tseconds\ttrain_loss\ttest_loss\taccuracy\tfailed\n",
     );
     for row in &analysis.rows {
         let id = row.planned.row.id.replace(['\t', '\n', '\r'], " ");
         for trial in &row.trials {
             for epoch in &trial.epochs {
                 text.push_str(&format!(
-                    "{id}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
+                    "{id}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
                     row.planned.row.job.system,
                     trial.trial.id.trial,
                     epoch.epoch,
@@ -106,7 +106,8 @@ fn epochs(analysis: &Analysis) -> String {
                     epoch.seconds,
                     cell(epoch.train_loss),
                     cell(epoch.test_loss),
-                    cell(epoch.accuracy)
+                    cell(epoch.accuracy),
+                    u8::from(trial.trial.failure.is_some())
                 ));
             }
         }

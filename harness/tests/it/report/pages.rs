@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use epochcost::report;
-use epochcost::results::RunDirectory;
+use epochcost::results::{RunDirectory, TrialId};
 
 use super::analysed;
 use crate::fixture;
@@ -31,6 +31,25 @@ fn the_report_is_a_pure_function_of_the_directory() {
     }
     analysed(&RunDirectory::open(run.path()).unwrap());
     assert!(first == read());
+}
+
+#[test]
+fn epochs_of_failed_trials_are_marked() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
+    analysed(&run);
+    let trials = run.trials().unwrap();
+    let table = fs::read_to_string(run.path().join("epochs.tsv")).unwrap();
+    let mut marked = 0;
+    for line in table.lines().skip(1) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let is_of = |id: &TrialId| id.row == cells[0] && id.trial.to_string() == cells[2];
+        let trial = trials.iter().find(|trial| is_of(&trial.id)).unwrap();
+        let failed = usize::from(trial.failure.is_some());
+        assert_eq!(cells[9], failed.to_string(), "{line}");
+        marked += failed;
+    }
+    assert!(marked > 0, "{table}");
 }
 
 #[test]
