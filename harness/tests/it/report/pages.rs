@@ -36,7 +36,13 @@ fn the_report_is_a_pure_function_of_the_directory() {
 #[test]
 fn epochs_of_failed_trials_are_marked() {
     let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), fixture::CLAIMS);
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
+    for system in fixture::SYSTEMS {
+        let plan = fixture::plan(system, 0);
+        let mut outcome = fixture::outcome(&plan, 1.0);
+        outcome.failure = (system == "mlless").then(|| "a worker died".into());
+        run.append_trial(&plan, &outcome).unwrap();
+    }
     analysed(&run);
     let trials = run.trials().unwrap();
     let table = fs::read_to_string(run.path().join("epochs.tsv")).unwrap();
