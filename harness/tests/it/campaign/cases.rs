@@ -116,8 +116,8 @@ impl Place {
             (None, Host::Instance) => &KINDS[..4],
             (None, Host::Function) => &KINDS[..],
         };
-        let breaks = |which: &&'static str| BREAKDOWNS.map(|does| Kind::Server(which, does));
-        let servers = servers(subject).iter().flat_map(breaks);
+        let servers = servers(subject).iter().copied();
+        let servers = servers.flat_map(|which| BREAKDOWNS.map(|does| Kind::Server(which, does)));
         kinds.iter().copied().chain(servers).collect()
     }
 

@@ -75,11 +75,11 @@ fn deaths() -> Vec<Fault> {
 }
 
 fn steps(simulated: &Simulated) -> Vec<&StepRecord> {
-    let step = |record| match record {
-        &Record::Step(ref step) => Some(step.as_ref()),
+    let steps = simulated.records.iter().filter_map(|record| match record {
+        Record::Step(step) => Some(step.as_ref()),
         _ => None,
-    };
-    simulated.records.iter().filter_map(step).collect()
+    });
+    steps.collect()
 }
 
 /// Ranks and digests after the last epoch.
@@ -93,11 +93,11 @@ fn ends(steps: &[&StepRecord], job: &Job) -> Vec<(usize, String)> {
 }
 
 fn warnings(simulated: &Simulated) -> Vec<&str> {
-    let text = |record| match record {
-        &Record::Warning { ref text, .. } => Some(text.as_str()),
+    let texts = simulated.records.iter().filter_map(|record| match record {
+        Record::Warning { text, .. } => Some(text.as_str()),
         _ => None,
-    };
-    simulated.records.iter().filter_map(text).collect()
+    });
+    texts.collect()
 }
 
 #[test]
