@@ -103,7 +103,6 @@ fn warnings(simulated: &Simulated) -> Vec<&str> {
 #[test]
 fn training_goes_on_without_any_one_peer_wherever_it_ends() {
     let job = members();
-    let bound = find("spirt").unwrap().bind(&job).unwrap();
     let deaths = deaths();
     // Eight functions, most with several stages.
     let places: BTreeSet<_> = deaths
@@ -127,12 +126,42 @@ fn training_goes_on_without_any_one_peer_wherever_it_ends() {
         let warnings = warnings(&ended);
         let is_told = warnings.len() == 1 && warnings[0].contains(&told);
         assert!(is_told, "{death:?}: {warnings:?}");
-        let mut exchanged = Traffic::default();
-        for step in &steps {
-            exchanged += step.traffic.exchange.total();
-        }
-        let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
-        assert_eq!(exchanged.untimed(), form, "{death:?}");
+        check_exchange(&job, &steps, &death);
+    }
+}
+
+/// Traffic has its closed form, with the members of each round.
+fn check_exchange(job: &Job, steps: &[&StepRecord], death: &Fault) {
+    let bound = find("spirt").unwrap().bind(job).unwrap();
+    let mut exchanged = Traffic::default();
+    for step in steps {
+        exchanged += step.traffic.exchange.total();
+    }
+    let form = bound.traffic_of(testing::SIZES, steps).unwrap();
+    assert_eq!(exchanged.untimed(), form, "{death:?}");
+}
+
+/// The first peer, which evaluates and calls others back, and the last.
+#[test]
+fn a_peer_that_ends_anywhere_comes_back_with_the_model_of_the_others() {
+    let settings = json!({"membership": true, "rejoin": true, "heartbeat_timeout_ms": 5000});
+    let job = Job {
+        epochs: 5,
+        ..job(settings)
+    };
+    let deaths = deaths().into_iter();
+    for death in deaths.filter(|death| [0, WORKERS - 1].contains(&death.rank)) {
+        let ended = trained(&job, vec![death.clone()]);
+        assert_eq!(ended.failure, None, "{death:?}");
+        let steps = steps(&ended);
+        let ends = ends(&steps, &job);
+        assert_eq!(ends.len(), WORKERS, "{death:?}");
+        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{death:?}");
+        let back = format!("peer {} came back", death.rank);
+        let warnings = warnings(&ended);
+        let is_told = warnings.len() == 2 && warnings[1].contains(&back);
+        assert!(is_told, "{death:?}: {warnings:?}");
+        check_exchange(&job, &steps, &death);
     }
 }
 
