@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_systems::{
-    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Fault, FaultKind, Job, Record, System, dataset_objects,
-    drive, find, phantom_objects, requests,
+    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Fault, FaultKind, Job, Record, System,
+    dataset_objects, drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};

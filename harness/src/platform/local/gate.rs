@@ -93,7 +93,9 @@ impl Gates {
 /// Splits `SCHEME://[CREDENTIALS@]HOST:PORT[/PATH]` around host and port.
 fn parts(address: &str) -> (&str, &str, &str) {
     let start = address.find("://").map_or(0, |at| at + 3);
-    let start = address[start..].rfind('@').map_or(start, |at| start + at + 1);
+    let start = address[start..]
+        .rfind('@')
+        .map_or(start, |at| start + at + 1);
     let end = address[start..]
         .find('/')
         .map_or(address.len(), |at| start + at);
@@ -164,7 +166,10 @@ async fn serve(
 ) {
     let mut listener = Some(listener);
     loop {
-        if when(&mut condition, |now| *now != Condition::Dead).await.is_none() {
+        if when(&mut condition, |now| *now != Condition::Dead)
+            .await
+            .is_none()
+        {
             return;
         }
         let taken = match listener.take() {
@@ -250,7 +255,10 @@ mod tests {
     #[test]
     fn an_address_is_split_around_its_host() {
         for (address, expected) in [
-            ("redis://:word@127.0.0.1:1", ("redis://:word@", "127.0.0.1:1", "")),
+            (
+                "redis://:word@127.0.0.1:1",
+                ("redis://:word@", "127.0.0.1:1", ""),
+            ),
             ("http://k:s@h:9/bucket", ("http://k:s@", "h:9", "/bucket")),
             ("amqp://u:p@h:5672/%2f", ("amqp://u:p@", "h:5672", "/%2f")),
             ("redis://127.0.0.1:2", ("redis://", "127.0.0.1:2", "")),

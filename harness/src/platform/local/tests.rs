@@ -12,11 +12,11 @@ use serde_json::{Map, json};
 
 use super::account::{Admission, Caller};
 use super::collector::Collector;
+use super::gate::Gates;
 use super::host::Host;
 use super::lambda::{FunctionSpec, Lambda};
 use super::limits::Limits;
 use super::runtime_api::RuntimeApi;
-use super::gate::Gates;
 use super::services::{Provider, Services};
 use super::{control, worker};
 use crate::metering::Invocation;

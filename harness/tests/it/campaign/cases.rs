@@ -162,7 +162,11 @@ impl Survey {
                 .iter()
                 .map(|(place, rank, batch)| place.fault(*rank, *batch, "{straggler_ms: 0}"))
                 .collect();
-            row(subject, subject, &format!(", faults: [{}]", faults.join(", ")))
+            row(
+                subject,
+                subject,
+                &format!(", faults: [{}]", faults.join(", ")),
+            )
         };
         subjects().into_iter().map(row_of).collect()
     }
@@ -246,7 +250,9 @@ impl Case {
 
     /// Its row in an experiment.
     pub fn row(&self, name: &str) -> String {
-        let fault = self.place.fault(self.rank, self.batch, &self.kind.written());
+        let fault = self
+            .place
+            .fault(self.rank, self.batch, &self.kind.written());
         row(self.subject, name, &format!(", faults: [{fault}]"))
     }
 

@@ -68,7 +68,16 @@ struct Tally {
 }
 
 /// By platform, system, kind, function and stage.
-type Table = BTreeMap<(&'static str, &'static str, String, &'static str, &'static str), Tally>;
+type Table = BTreeMap<
+    (
+        &'static str,
+        &'static str,
+        String,
+        &'static str,
+        &'static str,
+    ),
+    Tally,
+>;
 
 /// Digests of the parameters of systems without faults, which every run must repeat, on either
 /// platform.
@@ -151,7 +160,11 @@ impl Trials<'_> {
         findings.must(is_recorded, "what was lost is not in the record");
         let warned = (faulty.warnings.iter()).any(|warning| warning.contains("did not happen"));
         findings.must(warned != happened, "whether it happened is not said");
-        let functions = (find(system_of(case.subject)).unwrap().deployment().functions).len();
+        let functions = (find(system_of(case.subject))
+            .unwrap()
+            .deployment()
+            .functions)
+            .len();
         let epochs = if case.subject == MEMBERS { 2 } else { 1 };
         let declared_s = declared_s(self.platform, epochs, functions);
         findings.must(faulty.wall_s <= declared_s, "past the declared time");

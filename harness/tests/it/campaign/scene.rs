@@ -110,7 +110,10 @@ impl Scene {
             let files = fs::read_dir(self.path("tmp")).unwrap();
             left = Left {
                 processes: self.processes(),
-                groups: groups(Path::new("/sys/fs/cgroup"), &format!("epochcost-{harness}-")),
+                groups: groups(
+                    Path::new("/sys/fs/cgroup"),
+                    &format!("epochcost-{harness}-"),
+                ),
                 files: files.count(),
             };
             if left == Left::default() {

@@ -32,7 +32,12 @@ fn trained(job: &Job, faults: Vec<Fault>) -> Simulated {
         sizes: testing::SIZES,
         cost: cost(1.0),
         faults,
-        ..simulation(job.clone(), testing::SIZES.parameters, &Profile::ideal(), 1.0)
+        ..simulation(
+            job.clone(),
+            testing::SIZES.parameters,
+            &Profile::ideal(),
+            1.0,
+        )
     };
     let options = Options {
         data: Some((data.train, data.test)),
@@ -64,10 +69,13 @@ fn everywhere(kind: FaultKind) -> Vec<Fault> {
 fn deaths() -> Vec<Fault> {
     let late_by_nothing = trained(&members(), everywhere(FaultKind::StragglerMs(0)));
     assert_eq!(late_by_nothing.failure, None);
-    let reached = late_by_nothing.records.iter().filter_map(|record| match record {
-        Record::Fault { fault, .. } => Some(*fault),
-        _ => None,
-    });
+    let reached = late_by_nothing
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Fault { fault, .. } => Some(*fault),
+            _ => None,
+        });
     let reached: BTreeSet<usize> = reached.collect();
     let deaths = everywhere(FaultKind::Crash).into_iter().enumerate();
     let deaths = deaths.filter(|(number, _)| reached.contains(number));
@@ -168,10 +176,15 @@ fn a_peer_that_ends_anywhere_comes_back_with_the_model_of_the_others() {
 #[test]
 fn as_published_a_peer_that_ends_anywhere_ends_the_trial() {
     let job = job(json!({}));
-    let of_last = deaths().into_iter().filter(|death| death.rank == WORKERS - 1);
+    let of_last = deaths()
+        .into_iter()
+        .filter(|death| death.rank == WORKERS - 1);
     for death in of_last {
         let ended = trained(&job, vec![death.clone()]);
         let failure = ended.failure.unwrap_or_default();
-        assert!(failure.contains("injected fault: crash"), "{death:?}: {failure}");
+        assert!(
+            failure.contains("injected fault: crash"),
+            "{death:?}: {failure}"
+        );
     }
 }

@@ -134,7 +134,9 @@ pub(super) async fn decide(world: &World, settings: &Settings) -> Result<()> {
     let out = note(world, &before, &decision)?;
     write(world, MEMBERS, &decision).await?;
     if settings.rejoin && !out.is_empty() {
-        let earlier = ranks_at(world, world.rank(), OUT).await?.unwrap_or_default();
+        let earlier = ranks_at(world, world.rank(), OUT)
+            .await?
+            .unwrap_or_default();
         write(world, OUT, &[earlier, out].concat()).await?;
     }
     Ok(())
