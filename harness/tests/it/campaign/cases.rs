@@ -88,7 +88,7 @@ pub fn row(subject: &'static str, name: &str, more: &str) -> String {
         "kubeml" => ", settings: {document_samples: 8}",
         "mirrored" => ", instance_type: g4dn.12xlarge",
         // Who failed in the first epoch is voted out in the second at the latest.
-        MEMBERS => ", epochs: 2, settings: {membership: true, heartbeat_timeout_ms: 6000}",
+        MEMBERS => ", epochs: 2, settings: {membership: true, heartbeat_timeout_ms: 4000}",
         _ => "",
     };
     let system = system_of(subject);

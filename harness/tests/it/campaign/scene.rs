@@ -13,7 +13,7 @@ use super::cases::{BATCHES, WORKERS};
 use crate::support;
 
 /// Time-out of an invocation, seconds: far above what one takes here, and what a hang costs.
-const TIMEOUT_S: usize = 15;
+const TIMEOUT_S: usize = 10;
 /// The same in virtual time, where instances boot first.
 const SIMULATED_TIMEOUT_S: usize = 900;
 
