@@ -31,7 +31,7 @@ use crate::population::Population;
 use crate::profile::{ModelCost, Profile};
 use crate::recorded::Recorded;
 use crate::services::Services;
-use crate::station::{Chance, Injected, Station, StationSpec, Work};
+use crate::station::{Asking, Chance, Injected, Station, StationSpec, Work};
 
 /// The context that all invocations of a trial share.
 pub(crate) struct Trial {
@@ -131,7 +131,10 @@ impl Trial {
             Some(injected) => HookedCompute::boxed(injected.clone(), Box::new(compute)),
             None => Box::new(compute),
         };
-        let requests = Arc::new(self.requests.clone());
+        let requests = Arc::new(Asking {
+            requests: self.requests.clone(),
+            station: station.clone(),
+        });
         let mut world = World::new(
             task,
             &channels,

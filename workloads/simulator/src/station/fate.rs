@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_systems::{
-    Batch, ComputeHook, FaultKind, Faults, Record, Recorder, Result, StageEntry, StageHook,
-    SystemError,
+    Batch, ComputeHook, ExecutionStatus, FaultKind, Faults, Invoke, Outcome, Record, Recorder,
+    Requests, Result, StageEntry, StageHook, SystemError, Task,
 };
 use tokio::sync::oneshot;
 
@@ -113,5 +113,34 @@ impl StageHook for Injected {
             self.record(fault.rank, number);
             locked(&self.station.fate.met).push(fault.kind);
         }
+    }
+}
+
+/// What a process asks of the platform, once it has undergone the faults that it met.
+pub(crate) struct Asking {
+    pub(crate) requests: Requests,
+    pub(crate) station: Arc<Station>,
+}
+
+#[async_trait]
+impl Invoke for Asking {
+    async fn call(&self, task: Task) -> Result<Outcome> {
+        self.station.undergo().await;
+        self.requests.call(task).await
+    }
+
+    async fn forget(&self, task: Task) -> Result<()> {
+        self.station.undergo().await;
+        self.requests.forget(task).await
+    }
+
+    async fn start_workflow(&self, task: Task) -> Result<String> {
+        self.station.undergo().await;
+        self.requests.start_workflow(task).await
+    }
+
+    async fn status(&self, execution: &str) -> Result<ExecutionStatus> {
+        self.station.undergo().await;
+        self.requests.status(execution).await
     }
 }

@@ -18,7 +18,7 @@ use futures_util::future::{Either, select};
 pub(crate) use self::chance::Chance;
 use self::chance::Jitter;
 use self::fate::Fate;
-pub(crate) use self::fate::Injected;
+pub(crate) use self::fate::{Asking, Injected};
 use self::lateness::Lateness;
 pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
