@@ -35,7 +35,9 @@ impl Condition {
         match breakdown {
             Breakdown::Hangs => pending().await,
             Breakdown::SlowByMs(late_ms) => {
-                engine.until(engine.now() + nanoseconds(late_ms)).await;
+                if late_ms > 0 {
+                    engine.until(engine.now() + nanoseconds(late_ms)).await;
+                }
                 Ok(())
             }
             Breakdown::RestartsAfterMs(away_ms)
