@@ -350,7 +350,10 @@ fn a_gpu_for_functions_that_have_one_on_this_machine() {
     let output = epochcost(directory.path(), &["check", "bad.yaml"]);
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{message}");
-    let output = epochcost(directory.path(), &["check", "bad.yaml", "--set", "platform=sim"]);
+    let output = epochcost(
+        directory.path(),
+        &["check", "bad.yaml", "--set", "platform=sim"],
+    );
     assert_refused(
         &output,
         &["bad.yaml:12:", "device", "kubeml", "serverless-gpu"],

@@ -52,7 +52,9 @@ mod tests {
         }
         assert!(readings.is_sorted_by(|a, b| a < b), "{readings:?}");
         assert!(
-            readings.iter().any(|cpu| cpu.subsec_nanos() % 10_000_000 != 0),
+            readings
+                .iter()
+                .any(|cpu| cpu.subsec_nanos() % 10_000_000 != 0),
             "{readings:?}"
         );
     }

@@ -34,7 +34,12 @@ pub(super) fn of_cuda_function(place: usize) -> impl Iterator<Item = (String, St
 
 /// Returns the GPU of function `place` among those of a list.
 fn one_gpu(visible: &str, place: usize) -> &str {
-    let listed = || visible.split(',').map(str::trim).filter(|gpu| !gpu.is_empty());
+    let listed = || {
+        visible
+            .split(',')
+            .map(str::trim)
+            .filter(|gpu| !gpu.is_empty())
+    };
     let count = listed().count().max(1);
     listed().nth(place % count).unwrap_or_default()
 }
