@@ -345,7 +345,7 @@ fn a_gpu_for_a_function() {
 fn a_gpu_for_functions_that_have_one_on_this_machine() {
     let directory = with(
         "  - system: allreduce\n  - system: spirt\n    settings: {poll_interval_ms: 50}\n",
-        "  - {system: kubeml, device: {kind: cuda, fallback: true}}\n",
+        "  - {system: kubeml, settings: {document_samples: 16}, device: {kind: cuda, fallback: true}}\n",
     );
     let output = epochcost(directory.path(), &["check", "bad.yaml"]);
     let message = String::from_utf8_lossy(&output.stderr);
