@@ -39,6 +39,7 @@ impl TrialAnalysis {
             Metric::GpuPercent => self.gpu_percent(),
             Metric::BilledMs => self.billed_ms(),
             Metric::PeakMemoryMb => self.peak_memory_mb().map(f64::from),
+            Metric::FunctionPeakMemoryMb => self.function_peak_memory_mb().map(f64::from),
             Metric::CostPaperUsd => self.billed_ms().map(|_| self.paper.total_usd()),
             Metric::CostFullUsd => self.billed_ms().map(|_| self.full.total_usd()),
             Metric::CostPerFunctionUsd => self.columns.cost_per_function_usd,

@@ -172,12 +172,16 @@ impl TrialAnalysis {
         })
     }
 
-    /// Returns the largest resident memory of any sandbox, MB.
+    /// Returns the largest resident memory of any sandbox or instance, MB.
     pub fn peak_memory_mb(&self) -> Option<u32> {
-        self.invocations
-            .iter()
-            .filter_map(|call| call.peak_memory_mb)
-            .max()
+        peak_memory_mb(self.invocations.iter())
+    }
+
+    /// Returns the largest resident memory of any function's sandbox, MB; none where a
+    /// trial has no functions.
+    pub fn function_peak_memory_mb(&self) -> Option<u32> {
+        let calls = self.invocations.iter();
+        peak_memory_mb(calls.filter(|call| call.host == Host::Function))
     }
 
     /// Returns the share of the time in which a GPU computed, percent: a mean
@@ -344,6 +348,11 @@ fn evaluation_after(evaluations: &[EvaluationRow], epoch: usize) -> Option<&Eval
         .iter()
         .filter(|row| row.epoch == epoch && row.evaluation.samples > 0)
         .min_by_key(|row| row.rank)
+}
+
+/// Returns the most memory of the calls, MB; none if it is known of none.
+fn peak_memory_mb<'a>(calls: impl Iterator<Item = &'a Invocation>) -> Option<u32> {
+    calls.filter_map(|call| call.peak_memory_mb).max()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

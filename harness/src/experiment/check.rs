@@ -38,6 +38,8 @@ pub struct Checker<'a> {
     pub has_links: bool,
     /// Whether faults of servers can be injected on the platform.
     pub breaks_servers: bool,
+    /// Whether functions of the platform can compute on this machine's GPUs.
+    pub has_gpu_functions: bool,
 }
 
 /// A row with valid fields.
@@ -342,7 +344,8 @@ impl Checker<'_> {
             })
     }
 
-    /// Functions have no GPU; instance workers take one where there is one.
+    /// Functions have no GPU, but for those of a system that describes them on some, as
+    /// processes of this machine; instance workers take one where there is one.
     fn device(
         &self,
         fields: &Node,
@@ -361,6 +364,29 @@ impl Checker<'_> {
             Host::Instance
         };
         match (host, row.device) {
+            (
+                Host::Function,
+                Some(
+                    choice @ DeviceChoice {
+                        kind: Device::Cuda, ..
+                    },
+                ),
+            ) if system.deployment().gpu_functions => {
+                if self.has_gpu_functions {
+                    return Ok(choice);
+                }
+                Err(self.error(
+                    fields,
+                    "device",
+                    format!(
+                        "functions of {} compute on GPUs of this machine, or in a simulation on those \
+                         that its profile states",
+                        system.name()
+                    ),
+                    "run it with --platform local, or remove `device` and set `simulation.profile` to \
+                     serverless-gpu",
+                ))
+            }
             (
                 Host::Function,
                 Some(DeviceChoice {

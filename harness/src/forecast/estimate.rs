@@ -53,6 +53,9 @@ pub(super) struct Estimate {
     pub(super) billed_ms: u64,
     /// Peak memory of any of them, MB.
     pub(super) peak_memory_mb: u32,
+    /// Peak memory of any function, MB; 0 without functions.
+    #[serde(skip)]
+    pub(super) function_peak_memory_mb: u32,
     /// Cost by the paper's formula.
     pub(super) cost_paper_usd: f64,
     /// Cost with everything counted.
@@ -178,6 +181,10 @@ fn figures(
             (invocation(call), alike)
         })
         .collect();
+    let functions = || {
+        let calls = calls.iter().map(|(call, _)| call);
+        calls.filter(|call| call.host == Host::Function)
+    };
     let each = calls.iter().flat_map(|(call, alike)| {
         // What is alike is billed as often, and kept once.
         std::iter::repeat_n(call, *alike as usize)
@@ -218,10 +225,8 @@ fn figures(
         billed_ms: (calls.iter())
             .map(|(call, alike)| call.billed_ms * alike)
             .sum(),
-        peak_memory_mb: (calls.iter())
-            .filter_map(|(call, _)| call.peak_memory_mb)
-            .max()
-            .unwrap_or(0),
+        peak_memory_mb: peak_mb(calls.iter().map(|(call, _)| call)),
+        function_peak_memory_mb: peak_mb(functions()),
         cost_paper_usd,
         cost_full_usd,
         bills,
@@ -230,13 +235,18 @@ fn figures(
         traffic: traffic.exchange.total(),
         dataset_traffic: traffic.dataset.total(),
         state_traffic: traffic.state.total(),
-        longest_function_s: (calls.iter().map(|(call, _)| call))
-            .filter(|call| call.host == Host::Function)
+        longest_function_s: functions()
             .map(|call| call.duration_ms / 1e3)
             .fold(0.0, f64::max),
         events: simulated.events,
         took: Duration::ZERO,
     })
+}
+
+/// Returns the most memory of the calls, MB; 0 without any.
+fn peak_mb<'a>(calls: impl Iterator<Item = &'a Invocation>) -> u32 {
+    let peaks = calls.filter_map(|call| call.peak_memory_mb);
+    peaks.max().unwrap_or(0)
 }
 
 /// Returns the pace at which polls under a profile are billed: that of the services

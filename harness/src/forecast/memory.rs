@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use epochcost_simulator::Simulation;
+use epochcost_systems::Host;
 use serde::Serialize;
 
 use super::estimate::{Estimate, Outcome, estimate, probe};
@@ -17,9 +18,11 @@ const GRID_MB: u32 = 64;
 /// Intervals that the range of sizes is first cut into.
 const COARSE: u32 = 10;
 
-/// The smallest memory size, in whole MB, at which a setting is feasible: its
-/// peak memory, or more where a slower function would run into the limit of
-/// time. None if no size is.
+/// The smallest memory size, in whole MB, at which a setting is feasible: the
+/// peak memory of its functions, or more where a slower function would run into
+/// the limit of time. None if no size is.
+///
+/// Processes on instances have no memory size, so that their peak does not count.
 ///
 /// A larger function is never slower and never has less room, so that sizes
 /// are feasible from one on: it is found by bisection.
@@ -35,7 +38,9 @@ pub(super) fn smallest(
         Some(peak_mb) => peak_mb,
         None => match probe(&sized(simulation, largest))? {
             Outcome::Feasible(simulated) => {
-                let peaks = simulated.invocations.iter().map(|call| call.peak_memory_mb);
+                let calls = simulated.invocations.iter();
+                let functions = calls.filter(|call| call.host == Host::Function);
+                let peaks = functions.map(|call| call.peak_memory_mb);
                 peaks.fold(0.0, f64::max).ceil() as u32
             }
             Outcome::Infeasible(_) | Outcome::Failed(_) => return Ok(None),

@@ -116,7 +116,10 @@ pub(super) fn plan(
         Outcome::Failed(reason) => failure = Some(reason),
     }
     let smallest_memory_mb = if on_functions {
-        memory::smallest(simulation, known.as_ref().map(|e| e.peak_memory_mb))?
+        memory::smallest(
+            simulation,
+            known.as_ref().map(|e| e.function_peak_memory_mb),
+        )?
     } else {
         None
     };

@@ -340,6 +340,26 @@ fn a_gpu_for_a_function() {
     );
 }
 
+/// KubeML's functions share GPUs of this machine; a simulation states them in its profile.
+#[test]
+fn a_gpu_for_functions_that_have_one_on_this_machine() {
+    let directory = with(
+        "  - system: allreduce\n  - system: spirt\n    settings: {poll_interval_ms: 50}\n",
+        "  - {system: kubeml, settings: {document_samples: 16}, device: {kind: cuda, fallback: true}}\n",
+    );
+    let output = epochcost(directory.path(), &["check", "bad.yaml"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    let output = epochcost(
+        directory.path(),
+        &["check", "bad.yaml", "--set", "platform=sim"],
+    );
+    assert_refused(
+        &output,
+        &["bad.yaml:12:", "device", "kubeml", "serverless-gpu"],
+    );
+}
+
 #[test]
 fn a_value_of_set_names_the_option() {
     let directory = with("epochs: 2", "epochs: 2");

@@ -1,37 +1,61 @@
 //! Resources that this process uses, as the kernel counts them.
 
 use std::fs;
+use std::time::Duration;
 
 use epochcost_systems::{Reading, Resources, process};
+use rustix::time::{ClockId, clock_gettime};
 
-/// The resources of this process, from `/proc/self`.
+/// The resources of this process: its CPU clock, and `/proc/self`.
 ///
-/// CPU time is the kernel's exact sum rounded down to 10 ms, so that the use of a stage
-/// of a few milliseconds is right only on average over many.
+/// The clock counts nanoseconds over all threads, those that ended included, where
+/// `/proc/self/stat` has steps of 10 ms, longer than many a stage.
 pub struct OwnProcess;
 
 impl Resources for OwnProcess {
     fn read(&self) -> Option<Reading> {
-        let read = |file| fs::read_to_string(format!("/proc/self/{file}")).ok();
+        let status = fs::read_to_string("/proc/self/status").ok()?;
         Some(Reading {
-            cpu: process::cpu(&read("stat")?)?,
-            resident_mb: process::memory_kib(&read("status")?, "VmRSS:")? as f64 / 1024.0,
+            cpu: Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok()?,
+            resident_mb: process::memory_kib(&status, "VmRSS:")? as f64 / 1024.0,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::hint::black_box;
+    use std::thread;
+
     use super::*;
+
+    fn work(rounds: u64) -> u64 {
+        (0..rounds).fold(0, |sum, number| sum ^ black_box(number))
+    }
 
     #[test]
     fn this_process_uses_something() {
         let before = OwnProcess.read().unwrap();
         assert!(before.resident_mb > 1.0);
-        let mut sum = 0_u64;
-        while OwnProcess.read().unwrap().cpu == before.cpu {
-            sum = (0..100_000).fold(sum, |sum, number| sum ^ std::hint::black_box(number));
-        }
+        black_box(work(100_000));
         assert!(OwnProcess.read().unwrap().cpu > before.cpu);
+    }
+
+    /// Work of less than a step of `/proc/self/stat`, by a thread that is gone afterwards,
+    /// counts: no two readings are equal, and they never go back.
+    #[test]
+    fn threads_that_ended_count_in_less_than_ten_milliseconds() {
+        let mut readings = vec![OwnProcess.read().unwrap().cpu];
+        for _ in 0..50 {
+            thread::spawn(|| black_box(work(1_000))).join().unwrap();
+            readings.push(OwnProcess.read().unwrap().cpu);
+        }
+        assert!(readings.is_sorted_by(|a, b| a < b), "{readings:?}");
+        assert!(
+            readings
+                .iter()
+                .any(|cpu| cpu.subsec_nanos() % 10_000_000 != 0),
+            "{readings:?}"
+        );
     }
 }

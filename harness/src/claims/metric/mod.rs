@@ -42,8 +42,10 @@ pub enum Metric {
     /// Share of the time in which a GPU computed, by its driver: a mean over
     /// samples and workers.
     GpuPercent,
-    /// Peak resident memory of an invocation.
+    /// Peak resident memory of a sandbox, or of the process of an instance.
     PeakMemoryMb,
+    /// Peak resident memory of a function's sandbox: instances are left out.
+    FunctionPeakMemoryMb,
     /// Cost of a trial by the paper's cost model.
     CostPaperUsd,
     /// Cost of a trial by the full cost model.
@@ -163,7 +165,7 @@ pub const COMPARED: [Metric; 10] = [
 impl Metric {
     /// Every metric that a claim can name, in the order in which errors list
     /// them. CPU and memory are those of Barrak et al. 2023 (P2P), Table I.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::SecondsPerEpoch,
         Self::Stage(Stage::FetchDataset, Quantity::Seconds),
         Self::Stage(Stage::ComputeGradients, Quantity::Seconds),
@@ -195,6 +197,7 @@ impl Metric {
         Self::Staleness,
         Self::GpuPercent,
         Self::PeakMemoryMb,
+        Self::FunctionPeakMemoryMb,
         Self::CostPaperUsd,
         Self::CostFullUsd,
         Self::CostPerFunctionUsd,
@@ -236,6 +239,7 @@ impl Metric {
             Self::Staleness => ("staleness", "epochs"),
             Self::GpuPercent => ("gpu_percent", "%"),
             Self::PeakMemoryMb => ("peak_memory_mb", "MB"),
+            Self::FunctionPeakMemoryMb => ("function_peak_memory_mb", "MB"),
             Self::CostPaperUsd => ("cost_paper_usd", "USD"),
             Self::CostFullUsd => ("cost_full_usd", "USD"),
             Self::CostPerFunctionUsd => ("cost_per_function_usd", "USD"),
@@ -314,7 +318,8 @@ impl Metric {
     /// here: workers that compute make others wait.
     pub fn stands_on_compute(self) -> bool {
         let computes = !matches!(self, Self::GradientAveraging | Self::ModelUpdate);
-        (self.is_timed() && computes) || self == Self::PeakMemoryMb
+        let holds_a_step = matches!(self, Self::PeakMemoryMb | Self::FunctionPeakMemoryMb);
+        (self.is_timed() && computes) || holds_a_step
     }
 
     /// Whether it depends on what the data holds, beyond its size.

@@ -119,7 +119,7 @@ impl Lambda {
     ) -> Result<Outcome, String> {
         let mut sandbox = match admitted.warm {
             Some(sandbox) => sandbox,
-            None => Sandbox::start(&self.host, &self.api, &task.function, &self.spec).await?,
+            None => Sandbox::start(&self.host, &self.api, task, &self.spec).await?,
         };
         let served = sandbox.serve(task, request_id).await?;
         if served.alive {

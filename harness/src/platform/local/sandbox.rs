@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use epochcost_systems::{Host as HostKind, Outcome, Task};
+use epochcost_systems::{Device, Host as HostKind, Outcome, Task};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -99,9 +99,10 @@ impl Sandbox {
     pub(super) async fn start(
         host: &Host,
         api: &RuntimeApi,
-        function: &str,
+        task: &Task,
         spec: &FunctionSpec,
     ) -> Result<Self, String> {
+        let function = task.function.as_str();
         let id = Uuid::new_v4().simple().to_string();
         let memory_mb = spec.memory_of(function);
         let slot = api.open(&id, function);
@@ -115,6 +116,9 @@ impl Sandbox {
             root: host.program.parent(),
         });
         environment.extend(spec.environment.clone());
+        if task.job.device == Device::Cuda {
+            environment.extend(environment::of_cuda_function(task.rank));
+        }
         let started = Instant::now();
         let process = host
             .start(

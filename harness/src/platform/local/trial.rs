@@ -283,6 +283,12 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
     if !system.deployment().runs_on(HostKind::Function) {
         return warnings;
     }
+    if row.job.device == Device::Cuda {
+        warnings.push(
+            "functions are billed as on Lambda, which has no GPU: what they computed on one costs more"
+                .into(),
+        );
+    }
     let share = vcpus(row.memory_mb);
     if workers as f64 * share > cores as f64 {
         warnings.push(format!(

@@ -4,15 +4,16 @@ mod files;
 mod pages;
 mod trace;
 mod verdicts;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::analysis::{self, Analysis};
-use epochcost::claims::VerdictKind;
+use epochcost::analysis::{self, Analysis, TrialAnalysis};
+use epochcost::claims::{Metric, VerdictKind};
 use epochcost::exit::Exit;
 use epochcost::report;
 use epochcost::results::RunDirectory;
-use epochcost_systems::Record;
+use epochcost_systems::{Host, Record};
 
 use crate::fixture;
 
@@ -88,6 +89,38 @@ fn a_run_becomes_a_summary() {
     );
     assert_eq!(mlless["seconds_per_epoch"]["ci95"], serde_json::Value::Null);
     assert_eq!(analysis.exit_status(), Exit::Failed);
+}
+
+/// A process on an instance is no function, however much memory it takes.
+#[test]
+fn memory_of_functions_is_apart_from_that_of_instances() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), "[]");
+    let analysis = analysed(&run);
+    let mut hosts = BTreeSet::new();
+    for row in &analysis.rows {
+        let job = &row.planned.row.job;
+        for trial in row.succeeded() {
+            let both = |trial: &TrialAnalysis| {
+                let of = |metric| trial.metric(metric, job);
+                (of(Metric::FunctionPeakMemoryMb), of(Metric::PeakMemoryMb))
+            };
+            let (of_functions, of_all) = both(trial);
+            assert!(of_all > Some(0.0), "{}", row.planned.row.id);
+            let expected = of_all.filter(|_| row.on_functions());
+            assert_eq!(of_functions, expected, "{}", row.planned.row.id);
+            hosts.insert(row.on_functions());
+            // A peer on an instance beside them, with more memory than each.
+            let mut beside = trial.clone();
+            let mut peer = beside.invocations[0].clone();
+            peer.host = Host::Instance;
+            peer.memory_mb = None;
+            peer.peak_memory_mb = Some(9_999);
+            beside.invocations.push(peer);
+            assert_eq!(both(&beside), (of_functions, Some(9_999.0)));
+        }
+    }
+    assert_eq!(hosts.len(), 2, "functions and instances");
 }
 
 /// Three batches that start 2 + 0.4 · 3 s apart; the last lasts 3.32 s at rank 3.

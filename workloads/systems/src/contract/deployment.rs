@@ -109,6 +109,9 @@ pub struct Deployment {
     pub instance_type: &'static str,
     /// Device that its publication computed on, where it ran on instances.
     pub device: Device,
+    /// Whether its publication's functions computed on GPUs, several on each; those of
+    /// the others ran on Lambda, which has none.
+    pub gpu_functions: bool,
     /// Functions or instances that train side by side.
     pub machines: Machines,
     /// Database hosts that it rents, where it uses a tensor store.
@@ -133,6 +136,7 @@ impl Deployment {
             functions,
             instance_type: "g4dn.xlarge",
             device: Device::Cpu,
+            gpu_functions: false,
             machines: Machines::PerWorker,
             tensor_store_hosts: Machines::Shared,
             has_links: false,

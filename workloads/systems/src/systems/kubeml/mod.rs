@@ -138,6 +138,7 @@ impl TrainingSystem for KubeMl {
         Deployment {
             // The job computes nothing: a small one does.
             instance_type: "t2.small",
+            gpu_functions: true,
             queue_service: QueueService::Http,
             ..Deployment::new(&FUNCTIONS)
         }
