@@ -27,7 +27,7 @@ pub(super) use self::bench::{Bench, Point};
 use self::bench::{Counted, Figures, Found};
 use self::bounds::Before;
 use self::even::BreakEven;
-pub use self::goal::Goal;
+pub use self::goal::{Goal, read_seconds};
 use self::goal::Price;
 pub(super) use self::points::points;
 use self::ranges::Range;
