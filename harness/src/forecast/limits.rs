@@ -334,19 +334,20 @@ impl<'a> Search<'a> {
         let is_next = met.as_ref().is_some_and(|(at, _)| *at == works + 1);
         let (fails_at, then) = met.unzip();
         let not_simulated = if unknown.is_cut && is_next {
-            Some("the time was over before every worker was simulated")
+            Some("the time was over before every worker was simulated".to_owned())
         } else if unknown.is_cut {
-            Some("the time was over")
+            Some("the time was over".to_owned())
         } else if is_next || works >= self.up_to {
             None
         } else {
-            Some("more than 6 million requests")
+            let millions = MOST_REQUESTS / 1_000_000;
+            Some(format!("more than {millions} million requests"))
         };
         Boundary {
             feasible_up_to: works,
             fails_at,
             then,
-            not_simulated: not_simulated.map(str::to_owned),
+            not_simulated,
             ..unknown
         }
     }
