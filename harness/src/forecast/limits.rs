@@ -209,9 +209,8 @@ impl<'a> Search<'a> {
     fn continued(&self, until: Instant) -> Self {
         let mut search = self.clone();
         let advanced = search.advance(until);
-        search.state = advanced.unwrap_or_else(|error| {
-            State::Failed(error.to_string().replace("\n  = help: ", "; "))
-        });
+        search.state = advanced
+            .unwrap_or_else(|error| State::Failed(error.to_string().replace("\n  = help: ", "; ")));
         search
     }
 
@@ -439,7 +438,10 @@ mod tests {
                     fails: boundary + 1,
                 };
                 assert_eq!(found.unwrap(), expected, "of {most} from {from}");
-                assert!(asked.iter().all(|one| (1..=most).contains(one)), "{asked:?}");
+                assert!(
+                    asked.iter().all(|one| (1..=most).contains(one)),
+                    "{asked:?}"
+                );
                 let furthest = asked.iter().copied().max().unwrap();
                 if from == 1 {
                     assert!(furthest <= most.min((2 * boundary).max(1)), "{asked:?}");

@@ -95,10 +95,12 @@ pub fn simulate(
         None => engine.run_until(options.give_up_at, driving).map(Some),
         Some(limit_s) => {
             let driven = select(Box::pin(driving), engine.until(nanoseconds(limit_s)));
-            engine.run_until(options.give_up_at, driven).map(|ended| match ended {
-                Either::Left((driven, _)) => Some(driven),
-                Either::Right(_) => None,
-            })
+            engine
+                .run_until(options.give_up_at, driven)
+                .map(|ended| match ended {
+                    Either::Left((driven, _)) => Some(driven),
+                    Either::Right(_) => None,
+                })
         }
     };
     let wall_s = trial.seconds();

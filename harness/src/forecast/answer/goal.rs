@@ -30,7 +30,9 @@ impl Goal {
     /// When one is no positive quantity of a known unit.
     pub fn parse(deadline: Option<&str>, budget: Option<&str>) -> Result<Option<Self>, Error> {
         let goal = Self {
-            deadline_s: deadline.map(|text| read_seconds("--deadline", text)).transpose()?,
+            deadline_s: deadline
+                .map(|text| read_seconds("--deadline", text))
+                .transpose()?,
             budget_usd: budget.map(dollars).transpose()?,
         };
         Ok((goal != Self::default()).then_some(goal))

@@ -209,8 +209,16 @@ fn assert_scales(system: &'static dyn System, fidelity: Fidelity, profile: &Prof
             // Small groups differ by a whole worker, large ones by rounding to polls and
             // by a page of 1,000 keys.
             let most = 1.06 * (workers as f64 / fewer as f64).powi(2);
-            assert!(now.1 <= before_s * most, "{name}: {before_s} s with {fewer}, {} s", now.1);
-            assert!(now.1 >= before_s * 0.94, "{name}: {before_s} s with {fewer}, {} s", now.1);
+            assert!(
+                now.1 <= before_s * most,
+                "{name}: {before_s} s with {fewer}, {} s",
+                now.1
+            );
+            assert!(
+                now.1 >= before_s * 0.94,
+                "{name}: {before_s} s with {fewer}, {} s",
+                now.1
+            );
         }
         before = Some(now);
     }
