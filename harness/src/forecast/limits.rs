@@ -275,7 +275,7 @@ impl<'a> Search<'a> {
 
     /// Returns the limit that refuses that many workers before anything runs.
     fn refusal(&self, workers: usize) -> Result<Option<Infeasible>, Error> {
-        refused(&self.at(workers), package_mb()).map_err(unusable)
+        Ok(refused(&self.at(workers), package_mb()).map_err(unusable)?)
     }
 
     /// Returns the row's setting with that many workers, under the platform's limits.
