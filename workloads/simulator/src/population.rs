@@ -133,15 +133,6 @@ impl Population {
         }
     }
 
-    /// Returns the others for which `rank` stands, if readers poll for the objects of each.
-    pub(crate) fn polled_with(&self, rank: usize) -> std::ops::Range<usize> {
-        let members = self.members(rank);
-        if self.alike.objects.is_empty() || members.is_empty() {
-            return rank..rank;
-        }
-        members.start..rank
-    }
-
     /// Returns the worker that stands for `rank`.
     pub(crate) fn of_rank(&self, rank: usize) -> usize {
         let position = self.simulated.partition_point(|one| *one < rank);

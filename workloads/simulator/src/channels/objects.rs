@@ -15,29 +15,14 @@ pub(super) struct SimObjects {
 }
 
 impl SimObjects {
-    /// Waits until a request reaches the store, at the worker's own time.
     async fn request(&self, bucket: &str, direction: Direction) {
-        self.station.catch_up().await;
-        self.admit(bucket, direction).await;
+        let alike = self.station.alike();
+        self.station.settle().await;
+        self.objects.admit(bucket, direction, alike).await;
         let service = &self.objects.model.service;
         self.station
             .request(service, Peer::Objects, direction)
             .await;
-    }
-
-    /// Waits until a request reaches the store, which may be before the worker's own time.
-    async fn request_ahead(&self, bucket: &str, direction: Direction) {
-        self.admit(bucket, direction).await;
-        let service = &self.objects.model.service;
-        self.station
-            .request_ahead(service, Peer::Objects, direction)
-            .await;
-    }
-
-    async fn admit(&self, bucket: &str, direction: Direction) {
-        let alike = self.station.alike();
-        self.station.settle().await;
-        self.objects.admit(bucket, direction, alike).await;
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
@@ -66,7 +51,7 @@ impl ObjectStore for SimObjects {
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
         let _under_way = self.station.begin_operation();
-        self.request_ahead(bucket, Direction::Write).await;
+        self.request(bucket, Direction::Write).await;
         self.transfer(body.len(), Direction::Write).await;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
         for (writer, key) in services.population.objects(self.station.rank(), key) {
@@ -88,12 +73,7 @@ impl ObjectStore for SimObjects {
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
         let _under_way = self.station.begin_operation();
-        // What is there already is found sooner as well.
-        if self.station.may_read_ahead() && self.objects.has(bucket, key) {
-            self.request_ahead(bucket, Direction::Read).await;
-        } else {
-            self.request(bucket, Direction::Read).await;
-        }
+        self.request(bucket, Direction::Read).await;
         let found = self.objects.store.get(bucket, key).await?;
         Ok(self.fetched(found).await)
     }

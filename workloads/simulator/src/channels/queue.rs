@@ -41,10 +41,7 @@ impl SimQueue {
         let limit = self.queues.model.message_bytes_limit;
         let services = &self.station.services;
         services.check_size(SERVICE, message.len(), limit)?;
-        let service = &self.queues.model.service;
-        self.station
-            .request_ahead(service, Peer::Queue, Direction::Read)
-            .await;
+        self.request().await;
         self.transfer(message.len(), Direction::Write).await;
         Ok(())
     }

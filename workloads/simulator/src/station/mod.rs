@@ -3,12 +3,11 @@
 mod chance;
 mod fate;
 mod lateness;
-mod lead;
 mod transfer;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -75,12 +74,8 @@ pub(crate) struct Station {
     alike: u64,
     /// How late these are behind it; none without draws, and where it stands for itself alone.
     lateness: Option<Mutex<Lateness>>,
-    /// Nanoseconds by which its own time is later than now.
-    lead: AtomicU64,
     /// Operations on the object store that are under way.
     under_way: AtomicUsize,
-    /// Whether several were under way at once.
-    is_concurrent: AtomicBool,
     /// The trial's services.
     pub(crate) services: Services,
 }
@@ -132,13 +127,10 @@ impl Station {
     ) -> Self {
         let alike = services.population.stands_for(work.rank);
         let drawn = chance.draws.seed().filter(|_| alike > 1);
-        let others = services.population.polled_with(work.rank);
         Self {
             alike,
-            lateness: drawn.map(|seed| Mutex::new(Lateness::new(seed, others))),
-            lead: AtomicU64::new(0),
+            lateness: drawn.map(|seed| Mutex::new(Lateness::new(seed))),
             under_way: AtomicUsize::new(0),
-            is_concurrent: AtomicBool::new(false),
             work,
             fate: Fate::default(),
             engine: engine.clone(),
@@ -234,8 +226,7 @@ impl Station {
             Some(_) => {}
             None => {
                 let factor = self.drawn(self.compute_spread.as_ref(), seconds);
-                let takes = self.hurried(nanoseconds(seconds * factor));
-                self.engine.sleep(Duration::from_nanos(takes)).await;
+                self.engine.seconds(seconds * factor).await;
             }
         }
     }
@@ -253,21 +244,18 @@ impl Station {
 
     /// Counts an operation as under way until the guard is dropped.
     pub(crate) fn begin_operation(&self) -> UnderWay<'_> {
-        if self.under_way.fetch_add(1, Ordering::Relaxed) > 0 {
-            self.is_concurrent.store(true, Ordering::Relaxed);
-        }
+        self.under_way.fetch_add(1, Ordering::Relaxed);
         UnderWay(&self.under_way)
     }
 
     /// Returns the instant at which worker `other`, for which this one stands, comes to where it
-    /// is now; now, if that has passed.
+    /// is now.
     pub(crate) fn instant_of(&self, other: usize) -> u64 {
         let late = match &self.lateness {
             Some(lateness) if other != self.work.rank => locked(lateness).of(other),
             _ => 0,
         };
-        let now = self.engine.now();
-        (now + self.lead()).saturating_add_signed(late).max(now)
+        self.engine.now() + late
     }
 
     /// Does `act` with each of `all`, at the instant of each: now, where that is now.
@@ -296,44 +284,20 @@ impl Station {
         }
         self.settle().await;
         let factor = self.drawn(self.compute_spread.as_ref(), work.seconds);
-        let mut work = GpuWork {
+        let work = GpuWork {
             seconds: work.seconds * factor,
             busy_s: work.busy_s * factor,
             ..work
         };
-        if self.lateness.is_some() && !work.shares {
-            work.seconds = self.hurried(nanoseconds(work.seconds)) as f64 * 1e-9;
-        }
         gpus.compute(&work).await;
     }
 
-    /// Waits until a request reaches its service, at the worker's own time.
+    /// Waits until a request reaches its service.
     pub(crate) async fn request(
         &self,
         service: &ServiceModel<f64>,
         peer: Peer,
         direction: Direction,
-    ) {
-        self.catch_up().await;
-        self.reach(service, peer, direction, false).await;
-    }
-
-    /// Waits until a request reaches its service, which may be before the worker's own time.
-    pub(crate) async fn request_ahead(
-        &self,
-        service: &ServiceModel<f64>,
-        peer: Peer,
-        direction: Direction,
-    ) {
-        self.reach(service, peer, direction, true).await;
-    }
-
-    async fn reach(
-        &self,
-        service: &ServiceModel<f64>,
-        peer: Peer,
-        direction: Direction,
-        goes_ahead: bool,
     ) {
         self.settle().await;
         if let Some(host) = &self.host {
@@ -358,10 +322,7 @@ impl Station {
             latency_s += client.request_core_s / self.vcpus.min(1.0);
         }
         let ahead = self.ahead.swap(0, Ordering::Relaxed);
-        let mut latency = nanoseconds(latency_s).saturating_sub(ahead);
-        if goes_ahead {
-            latency = self.hurried(latency);
-        }
+        let latency = nanoseconds(latency_s).saturating_sub(ahead);
         if latency > 0 {
             self.engine.until(self.engine.now() + latency).await;
         }
@@ -371,7 +332,6 @@ impl Station {
     /// instances, which is that of one to a tensor store, and the time of the bytes on
     /// this station's network, whose other direction is free.
     pub(crate) async fn link(&self, bytes: u64) {
-        self.catch_up().await;
         self.settle().await;
         let model = self
             .services
@@ -395,12 +355,10 @@ impl Station {
 impl Clock for Station {
     fn now(&self) -> Duration {
         self.note_arithmetic();
-        let debt = self.debt.load(Ordering::Relaxed);
-        Duration::from_nanos(self.engine.now() + self.lead() + debt)
+        Duration::from_nanos(self.engine.now() + self.debt.load(Ordering::Relaxed))
     }
 
     async fn sleep(&self, duration: Duration) {
-        self.catch_up().await;
         self.settle().await;
         self.engine.sleep(duration).await;
     }
@@ -409,7 +367,6 @@ impl Clock for Station {
     /// request reaches the service after a change.
     async fn pause(&self, pause: &Pause<'_>) -> SkippedPolls {
         // Where polls may not be left out, only the interval passes.
-        self.catch_up().await;
         self.settle().await;
         let (interval, poll) = (nanos(pause.interval), nanos(pause.poll));
         let period = interval + poll;

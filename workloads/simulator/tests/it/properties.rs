@@ -3,10 +3,10 @@
 
 use epochcost_simulator::profile::{Constant, Profile};
 use epochcost_simulator::{Options, Simulated, Simulation, SimulationError, simulate};
-use epochcost_systems::{Fidelity, Symmetry, System, find_model, systems};
-use serde_json::{Map, Value, json};
+use epochcost_systems::{find_model, systems};
+use serde_json::{Value, json};
 
-use crate::support::{job, run, simulation, sizes};
+use crate::support::{job, run, simulation};
 
 /// Pause between two polls of the systems that wait for objects, seconds.
 const POLL_S: f64 = 0.1;
@@ -52,71 +52,45 @@ fn bytes(simulated: &Simulated) -> Vec<u8> {
     serde_json::to_vec(simulated).unwrap()
 }
 
-/// Also where some workers stand for others, with draws of single events.
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
     let shipped = shipped("aws-us-east-1-2024");
     for system in systems().iter().map(|system| system.name()) {
-        for workers in [4, 80] {
-            let of = |seed| {
-                let profile = shipped.sampled(seed);
-                let small = small(system, workers, 2, settings(system), &profile);
-                let options = Options {
-                    keeps_steps: true,
-                    classes_above: Some(16),
-                    ..Options::default()
-                };
-                let simulated = simulate(&small, options).unwrap();
-                assert_eq!(simulated.failure, None, "{system}");
-                bytes(&simulated)
-            };
-            assert_eq!(of(3), of(3), "{system} with {workers}");
-            assert_ne!(of(3), of(4), "{system} with {workers}");
-        }
-    }
-}
-
-/// Seconds of exchange per worker where only bandwidth takes time: that of each stream and of
-/// each worker.
-fn transfer_s(system: &str, workers: usize, bytes_per_s: f64) -> f64 {
-    let mut profile = Profile::ideal();
-    for service in [
-        &mut profile.object_store.service,
-        &mut profile.tensor_store.service,
-        &mut profile.queue.service,
-    ] {
-        service.stream_bytes_per_s = bytes_per_s;
-    }
-    profile.instance.bytes_per_s = bytes_per_s;
-    profile.function.bandwidth[0].bytes_per_s = bytes_per_s;
-    let mut simulation = small(system, workers, 1, settings(system), &profile);
-    if system != "kubeml" {
-        simulation.sizes = sizes(2_000_000);
-    }
-    let seconds = run(&simulation).totals.seconds;
-    let all: f64 = seconds.values().map(|seconds| seconds.synchronise()).sum();
-    all / workers as f64
-}
-
-/// Waits of one worker in one exchange that end with a poll, and the pause between two, seconds.
-fn polled_waits(system: &str) -> (usize, f64) {
-    match system {
-        _ => (1, POLL_S),
+        let of = |seed| {
+            let profile = shipped.sampled(seed);
+            bytes(&run(&small(system, 4, 2, settings(system), &profile)))
+        };
+        assert_eq!(of(3), of(3), "{system}");
+        assert_ne!(of(3), of(4), "{system}");
     }
 }
 
 /// With bandwidth alone, half of the time stays where it is doubled, up to one poll per wait.
 #[test]
 fn double_bandwidth_halves_transfers_within_one_poll() {
-    for system in systems().iter().map(|system| system.name()) {
-        let (waits, poll_s) = polled_waits(system);
-        let mut slower = transfer_s(system, 8, 2e6);
+    let (workers, parameters) = (8, 2_000_000);
+    for system in [
+        "allreduce",
+        "scatterreduce",
+        "gpu_baseline",
+        "lambdaml_async",
+        "mlless",
+    ] {
+        let synchronise_s = |bytes_per_s: f64| {
+            let mut profile = Profile::ideal();
+            profile.object_store.service.stream_bytes_per_s = bytes_per_s;
+            let job = job(system, workers, 1, settings(system));
+            let simulated = run(&simulation(job, parameters, &profile, 0.1));
+            let seconds = simulated.totals.seconds.values();
+            let all: f64 = seconds.map(|seconds| seconds.synchronise()).sum();
+            all / workers as f64
+        };
+        let mut slower = synchronise_s(2e6);
         for factor in [2.0, 4.0, 8.0] {
-            let faster = transfer_s(system, 8, 2e6 * factor);
+            let faster = synchronise_s(2e6 * factor);
             let off = faster - slower / 2.0;
-            println!("{system}: {slower} s, {faster} s, off {off}");
             assert!(
-                off.abs() <= waits as f64 * poll_s,
+                off.abs() <= POLL_S,
                 "{system}: {slower} s, and {faster} s with twice the bandwidth"
             );
             slower = faster;
@@ -152,105 +126,55 @@ fn assert_sane(simulated: &Simulated, name: &str) {
     );
 }
 
-/// Sizes that are simulated: powers of two, and those beside bounds of the simulator (256), of
-/// services (1,000 keys) and of powers.
-const SIZES: [usize; 22] = [
-    2, 3, 4, 8, 9, 16, 17, 32, 33, 64, 65, 128, 255, 256, 257, 512, 1000, 1001, 1024, 2048, 4095,
-    4096,
-];
-
-/// Most workers of systems whose workers are not alike.
-const MOST_UNLIKE: usize = 128;
-
-/// A system under a fidelity, with settings under which many workers can be simulated.
-fn scaled(
-    system: &'static dyn System,
-    fidelity: Fidelity,
-    workers: usize,
-    profile: &Profile<f64>,
-) -> Simulation {
-    let name = system.name();
-    let mut overrides = settings(name);
-    if workers > MOST_UNLIKE {
-        let alike = match name {
-            "scatterreduce" | "lambdaml_scatterreduce" => {
-                json!({"finds_by": "name", "over": "objects", "rewrites_log": false})
-            }
-            "mlless" => json!({"rewrites_log": false}),
-            _ => json!({}),
-        };
-        let alike: Map<String, Value> = serde_json::from_value(alike).unwrap();
-        overrides.as_object_mut().unwrap().extend(alike);
-    }
-    let overrides: Map<String, Value> = serde_json::from_value(overrides).unwrap();
-    let mut scaled = small(name, workers, 1, settings(name), profile);
-    scaled.job.fidelity = fidelity;
-    scaled.job.settings = system.settings(fidelity, &overrides).unwrap();
-    scaled.job.optimizer = system.optimizer(fidelity);
-    scaled
-}
-
-/// From one size to the next, time neither falls nor grows faster than the number of requests,
-/// W², and no size fails.
-fn assert_scales(system: &'static dyn System, fidelity: Fidelity, profile: &Profile<f64>) {
-    let mut before: Option<(usize, f64)> = None;
-    for workers in SIZES {
-        let name = format!("{} {fidelity:?} with {workers}", system.name());
-        let scaled = scaled(system, fidelity, workers, profile);
-        let symmetry = system.bind(&scaled.job).unwrap().symmetry();
-        if workers > MOST_UNLIKE {
-            assert!(!matches!(symmetry, Symmetry::Unlike { .. }), "{name}");
-        }
-        let simulated = outcome(&scaled).unwrap();
-        assert_sane(&simulated, &name);
-        let now = (workers, simulated.wall_s);
-        println!("{name}: {:.3} s, {} events", now.1, simulated.events);
-        if let Some((fewer, before_s)) = before {
-            // Small groups differ by a whole worker, large ones by rounding to polls and
-            // by a page of 1,000 keys.
-            let most = 1.06 * (workers as f64 / fewer as f64).powi(2);
-            assert!(
-                now.1 <= before_s * most,
-                "{name}: {before_s} s with {fewer}, {} s",
-                now.1
-            );
-            assert!(
-                now.1 >= before_s * 0.94,
-                "{name}: {before_s} s with {fewer}, {} s",
-                now.1
-            );
-        }
-        before = Some(now);
-    }
-}
-
+/// Neighbouring sizes differ by little, also where representatives begin, and no size fails.
 #[test]
 fn from_2_to_4096_workers_nothing_fails_or_jumps() {
     let profile = shipped("aws-us-east-1").values();
     std::thread::scope(|scope| {
-        for system in systems() {
+        for system in systems().iter().map(|system| system.name()) {
             let profile = &profile;
             scope.spawn(move || {
-                for fidelity in [Fidelity::Paper, Fidelity::Code, Fidelity::Tuned] {
-                    assert_scales(*system, fidelity, profile);
+                let lists = system.contains("scatterreduce");
+                let of = |workers: usize, settings: Value| {
+                    outcome(&small(system, workers, 1, settings, profile))
+                };
+                let settings = |workers: usize| {
+                    if lists && workers > 100 {
+                        json!({"finds_by": "name"})
+                    } else {
+                        settings(system)
+                    }
+                };
+                for [workers, next] in [
+                    [2, 3],
+                    [16, 17],
+                    [64, 65],
+                    [256, 257],
+                    [1000, 1001],
+                    [4095, 4096],
+                ] {
+                    let name = format!("{system} with {workers} and {next}");
+                    let both = [workers, next].map(|workers| {
+                        let simulated = of(workers, settings(workers)).unwrap();
+                        assert_sane(&simulated, &name);
+                        simulated.wall_s
+                    });
+                    // Small groups differ by a whole worker, large ones by rounding to polls and
+                    // by a page of 1,000 keys.
+                    let most = 1.06 * (next as f64 / workers as f64).powi(2);
+                    assert!(both[1] <= both[0] * most, "{name}: {both:?} s");
+                    assert!(both[1] >= both[0] * 0.94, "{name}: {both:?} s");
+                }
+                if lists {
+                    let refused = of(4096, json!({})).map(|simulated| simulated.wall_s);
+                    assert!(
+                        matches!(refused, Err(SimulationError::TooMany { .. })),
+                        "{system}"
+                    );
                 }
             });
         }
     });
-}
-
-/// Workers that are not alike are refused where they are too many, and not simulated for hours.
-#[test]
-fn listing_is_refused_with_4096_workers() {
-    let profile = shipped("aws-us-east-1").values();
-    for system in ["scatterreduce", "lambdaml_scatterreduce"] {
-        let refused = outcome(&small(system, 4096, 1, json!({}), &profile));
-        let refused = refused.map(|simulated| simulated.wall_s);
-        assert!(
-            matches!(refused, Err(SimulationError::TooMany { .. })),
-            "{system}"
-        );
-    }
 }
 
 /// What is kept of invocations that are billed alike is billed as all of them, and does not grow with
