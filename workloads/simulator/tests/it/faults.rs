@@ -196,8 +196,10 @@ fn a_server_that_is_back_or_slow_loses_nothing() {
             if late_ms == 0 {
                 assert_eq!(slow, back, "{system}");
             }
-            assert!(slow.wall_s > before_s, "{system}: {late_ms} ms");
+            // A queue that is asked again and again may hide what is shorter than its pauses.
+            assert!(slow.wall_s >= before_s, "{system}: {late_ms} ms");
             before_s = slow.wall_s;
         }
+        assert!(before_s > back.wall_s, "{system}");
     }
 }
