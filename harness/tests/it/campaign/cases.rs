@@ -150,9 +150,12 @@ fn conceivable(subject: &'static str) -> Vec<(Place, usize, usize)> {
     found
 }
 
+/// Ranks and mini-batches that come to each place.
+type Visitors = BTreeMap<Place, Vec<(usize, usize)>>;
+
 /// Where the workers of each subject come: ranks and mini-batches by place.
 #[derive(Debug, Default)]
-pub struct Survey(BTreeMap<&'static str, BTreeMap<Place, Vec<(usize, usize)>>>);
+pub struct Survey(BTreeMap<&'static str, Visitors>);
 
 impl Survey {
     /// Rows that find it out: late by nothing, everywhere.
