@@ -580,7 +580,7 @@ impl Forecast {
             for cost in &known.costs {
                 compute.row(vec![
                     Cell::text(&known.name),
-                    Cell::text(text::origin(known.origin)),
+                    Cell::text(text::origin(self, known.origin)),
                     Cell::text(&cost.model),
                     Cell::text(format!("{:?}", cost.device).to_lowercase()),
                     Cell::of(Some(cost.sample_s), number),

@@ -385,15 +385,20 @@ fn stands_on(plan: &Forecast) -> String {
         lines.push(format!(
             "compute profile: {} ({}), for {}",
             compute.name,
-            origin(compute.origin),
+            origin(plan, compute.origin),
             models.join(", ")
         ));
     }
     lines.join("\n")
 }
 
-pub(super) fn origin(origin: ComputeOrigin) -> &'static str {
+/// Returns what the steps of a compute profile are. Places start from references, and take
+/// steps for theirs that were measured elsewhere and not carried.
+pub(super) fn origin(plan: &Forecast, origin: ComputeOrigin) -> &'static str {
     match origin {
+        ComputeOrigin::Measured if plan.answer.is_some() => {
+            "measured, and taken as the steps of one vCPU of a function on x86, or of a T4"
+        }
         ComputeOrigin::Measured => "measured",
         ComputeOrigin::Published => {
             "published durations: what follows from them is true by construction"

@@ -33,6 +33,8 @@ struct View<'a> {
     legend: &'a str,
     counts: Vec<Count>,
     notes: Vec<String>,
+    /// Whether a line has an interval: simulations have none.
+    has_intervals: bool,
     rows: Vec<RowView<'a>>,
 }
 
@@ -92,6 +94,8 @@ pub fn write_comparison(
     ];
     let only = only.into_iter().filter(|(_, ids)| !ids.is_empty());
     let only = only.map(|(run, ids)| format!("Only in the {run} run: {}.", ids.join(", ")));
+    let rows: Vec<RowView<'_>> = comparison.rows.iter().map(RowView::of).collect();
+    let mut lines = rows.iter().flat_map(|row| &row.lines);
     let view = View {
         before,
         after,
@@ -99,7 +103,8 @@ pub fn write_comparison(
         legend: words.legend,
         counts: counts(comparison),
         notes: only.chain(comparison.notes.iter().cloned()).collect(),
-        rows: comparison.rows.iter().map(RowView::of).collect(),
+        has_intervals: lines.any(|line| !line.interval.is_empty()),
+        rows,
     };
     write_whole(path, render("compare.html", HTML, &view)?.as_bytes())
 }

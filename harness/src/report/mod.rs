@@ -56,6 +56,8 @@ pub use terminal::{terminal_overview, terminal_table, terminal_warnings};
 
 const HTML: &str = include_str!("../../../templates/report.html");
 const MARKDOWN: &str = include_str!("../../../templates/report.md");
+/// Frame of every page: head, style and script.
+const BASE: &str = include_str!("../../../templates/base.html");
 /// Components that pages share.
 const PARTS: &str = include_str!("../../../templates/parts.html");
 const STYLE: &str = include_str!("../../../templates/style.css");
@@ -134,7 +136,7 @@ fn render(
     tera.register_filter("cell", |text: &str, _: Kwargs, _: &State| {
         markdown_cell(text)
     });
-    tera.add_raw_templates([("parts.html", PARTS), (name, template)])
+    tera.add_raw_templates([("base.html", BASE), ("parts.html", PARTS), (name, template)])
         .map_err(failed)?;
     let mut context = Context::new();
     context.insert("view", view);

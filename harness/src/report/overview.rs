@@ -56,6 +56,9 @@ pub fn write_overview(
 /// Everything that the templates show; texts are not yet escaped.
 #[derive(Debug, Serialize)]
 struct View {
+    title: &'static str,
+    /// Whether the items are those of papers; otherwise any runs.
+    is_reproduction: bool,
     headline: String,
     exit_code: u8,
     ending: String,
@@ -161,7 +164,14 @@ impl View {
                 }),
             }
         }
+        let is_reproduction = !items().any(|(item, run)| is_named_by_run(item, run.as_ref()));
         Self {
+            title: if is_reproduction {
+                "Reproduction"
+            } else {
+                "Several runs"
+            },
+            is_reproduction,
             headline: headline(overview),
             exit_code: overview.exit_code,
             ending: ending(overview),
@@ -197,6 +207,11 @@ impl View {
             papers,
         }
     }
+}
+
+/// Returns whether an item is a run of any origin, which has no name but that of its run.
+fn is_named_by_run(item: &ItemOverview, run: Option<&AnalysedRun>) -> bool {
+    run.is_some_and(|run| item.id.ends_with(&run.directory.manifest().run_id))
 }
 
 fn headline(overview: &Overview) -> String {

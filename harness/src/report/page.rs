@@ -247,6 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn bars_of_one_part_have_no_letters() {
+        let drawn = |legend: &[&str]| {
+            let parts = Parts {
+                name: "a".into(),
+                values: vec![1.0; legend.len()],
+                tick: None,
+            };
+            let words = ["bars", "Bars", ""];
+            let chart = stacked(words, String::new(), legend, &[parts], format::seconds);
+            chart.unwrap().svg
+        };
+        assert!(!drawn(&["recorded"]).contains("letter"));
+        assert!(drawn(&["sent", "received"]).contains("letter"));
+    }
+
+    #[test]
     fn a_page_escapes_its_texts_and_keeps_every_digit() {
         let mut sheet = Sheet::new("Figures <all>", &["row:", "seconds", "why…"]);
         sheet.row(vec![

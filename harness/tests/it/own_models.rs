@@ -170,6 +170,18 @@ fn compute_profiles_count_for_described_models() {
     assert_ne!(compute(&plain, 1), compute(&profiled, 1));
     // The profile says nothing of CPUs, for which the description still speaks.
     assert_eq!(compute(&plain, 0), compute(&profiled, 0));
+    // Places take what was measured anywhere for the steps of their references, and say so.
+    let answer = ["--deadline", "2h", "--place", "aws-g4dn.xlarge"];
+    let places = [
+        &["plan", "x.yaml", "--compute", "./steps.yaml"],
+        &answer[..],
+    ]
+    .concat();
+    let text = String::from_utf8(epochcost(directory.path(), &places).stdout).unwrap();
+    assert!(
+        text.contains("measured, and taken as the steps of one vCPU"),
+        "{text}"
+    );
     let (unused, said) = plan_in(directory.path(), &["--compute", "./other.yaml"]);
     assert_eq!(unused["unused_compute"][0]["profile"], "measured-here");
     assert!(

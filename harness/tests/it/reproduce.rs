@@ -538,6 +538,9 @@ fn one_page_over_runs_of_any_origin() {
             .contains("href=\"../runs/b/report.html\"")
     );
     let page = scene.page("html");
+    // They are no reproduction, and are not called one.
+    assert!(page.contains("<h1>Several runs</h1>") && !page.contains("<h1>Reproduction</h1>"));
+    assert!(!page.contains("before claims had kinds"));
     scene.ends(&["report", "out"], 0);
     assert_eq!(scene.page("html"), page);
 }

@@ -15,6 +15,8 @@ const TOP: f64 = 70.0;
 const GAP: f64 = 60.0;
 /// Room below the panels.
 const BELOW: f64 = 130.0;
+/// Widest mean width of a letter of small text.
+const LETTER: f64 = 5.7;
 
 /// Colours that are told apart by most eyes (Okabe and Ito), light enough for black text,
 /// with their names.
@@ -160,18 +162,21 @@ fn marks(svg: &mut String, map: &Map, left: f64, bottom: f64) {
             continue;
         };
         let (x, y) = (left + (across + 0.5) * SIDE, bottom - (up + 0.5) * SIDE);
+        let (radius, colour) = match mark.own {
+            Some(_) => (6, "#c8102e"),
+            None => (4, "#222"),
+        };
+        // The name is on a plate, over the names of places, and on the side where there is room.
+        let room = mark.model.chars().count() as f64 * LETTER + 4.0;
+        let is_before = x + 6.0 + room > left + map.parameters.len() as f64 * SIDE;
+        let name = if is_before { x - 6.0 - room } else { x + 6.0 };
         put!(
             svg,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{}\" fill=\"{}\" stroke=\"#fff\"/><text \
-             class=\"s\" x=\"{:.1}\" y=\"{:.1}\" style=\"paint-order:stroke;stroke:#fff;\
-             stroke-width:2px\">{}</text>",
-            if mark.own.is_some() { 6 } else { 4 },
-            if mark.own.is_some() {
-                "#c8102e"
-            } else {
-                "#222"
-            },
-            x + 6.0,
+            "<rect x=\"{name:.1}\" y=\"{:.1}\" width=\"{room:.1}\" height=\"12\" rx=\"2\" \
+             fill=\"#fff\" fill-opacity=\"0.85\"/><circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" \
+             fill=\"{colour}\" stroke=\"#fff\"/><text class=\"s\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            y - 6.0,
+            name + 2.0,
             y + 3.0,
             escaped(&mark.model)
         );

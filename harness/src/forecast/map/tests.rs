@@ -55,6 +55,28 @@ fn an_own_model_is_a_point() {
             .starts_with("a<b: cheapest is one")
     );
     assert!(drawn.svg().contains(">a&lt;b</text>"));
+    // The name of a model at the right edge is written to the left of its point.
+    let mut wide = drawn.clone();
+    wide.models.truncate(MODELS.len());
+    for mark in &mut wide.models {
+        mark.parameters = PARAMETERS[8];
+    }
+    let plates = |svg: &str| -> Vec<f64> {
+        let parts = svg.split("<rect x=\"").skip(1);
+        let plates = parts.filter(|part| part.contains("rx=\"2\""));
+        let first = plates.filter_map(|part| part.split('"').next());
+        first.map(|x| x.parse().unwrap()).collect()
+    };
+    let moved = wide.svg();
+    assert_eq!(plates(&moved).len(), 2 * MODELS.len());
+    let centres = moved.split("<circle cx=\"").skip(1);
+    let centres = centres.map(|part| part.split('"').next().unwrap().parse::<f64>().unwrap());
+    assert!(
+        plates(&moved)
+            .into_iter()
+            .zip(centres)
+            .all(|(plate, centre)| plate < centre)
+    );
     // A file without such a model is refused.
     std::fs::write(&path, text.replace("a<b\n", "lenet5\n")).unwrap();
     assert!(map(&request).is_err());

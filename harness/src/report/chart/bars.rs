@@ -124,7 +124,9 @@ pub fn bars(chart: &Bars<'_>, size: Size) -> Option<String> {
     let top = 12.0
         + svg.legend([4.0, 4.0], &used, |svg, series, [x, y]| {
             svg.key([x, y], 13.0, &Look(*series).fill());
-            svg.text([x + 6.5, y + 10.5], "middle", "t letter", letter(*series));
+            if has_letters(chart) {
+                svg.text([x + 6.5, y + 10.5], "middle", "t letter", letter(*series));
+            }
         });
     // Grid, bars, and the legend of the tick below.
     let bottom = top + chart.bars.len() as f64 * layout.pitch();
@@ -157,6 +159,11 @@ pub fn bars(chart: &Bars<'_>, size: Size) -> Option<String> {
         svg.height += 26.0;
     }
     Some(svg.finish())
+}
+
+/// Returns whether parts have letters: one alone has nothing to be told from.
+fn has_letters(chart: &Bars<'_>) -> bool {
+    chart.legend.len() > 1
 }
 
 /// Returns the letter of a part, which stands in the legend and in parts that are
@@ -212,7 +219,7 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, top: f64, layout: &Layout) {
             &[("series", part.series as f64), ("value", part.value)],
             &title,
         );
-        if to - from >= LETTERED {
+        if to - from >= LETTERED && has_letters(chart) {
             letters.push((
                 [f64::midpoint(from, to), y + BAR * 0.7],
                 letter(part.series),

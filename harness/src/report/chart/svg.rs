@@ -206,16 +206,21 @@ impl Svg {
     }
 }
 
-/// Returns a text that is no wider than `room`: its end gives way to an ellipsis.
+/// Returns a text that is no wider than `room`: its middle gives way to an ellipsis.
 pub(super) fn shortened(text: &str, room: f64) -> String {
     if text_width(text) <= room {
         return text.to_owned();
     }
-    let mut short = text.to_owned();
-    while !short.is_empty() && text_width(&short) + text_width("…") > room {
-        short.pop();
-    }
-    format!("{}…", short.trim_end())
+    let letters: Vec<char> = text.chars().collect();
+    let with = |kept: usize| {
+        let tail = kept / 2;
+        let [head, tail] = [&letters[..kept - tail], &letters[letters.len() - tail..]]
+            .map(|part| part.iter().collect::<String>());
+        format!("{}…{}", head.trim_end(), tail.trim_start())
+    };
+    let fits = |short: &String| text_width(short) <= room;
+    let mut shorter = (0..letters.len()).rev().map(with);
+    shorter.find(fits).unwrap_or_else(|| "…".to_owned())
 }
 
 fn through(points: &[[f64; 2]]) -> String {
@@ -283,9 +288,15 @@ mod tests {
     fn text_gives_way_to_its_room() {
         assert_eq!(shortened("SPIRT", 100.0), "SPIRT");
         let short = shortened("LambdaML ScatterReduce", 80.0);
+        assert!(short.contains('…') && text_width(&short) <= 80.0, "{short}");
+        assert_eq!(shortened("SPIRT", 0.0), "…");
+        // Names of a sweep begin alike: what tells them apart is at their ends.
+        let names = [4, 12, 24].map(|w| format!("median-in-store-model-mobilenet-workers-{w}"));
+        let short = names.map(|name| shortened(&name, 180.0));
+        assert!(short[0] != short[1] && short[1] != short[2], "{short:?}");
         assert!(
-            short.ends_with('…') && text_width(&short) <= 80.0,
-            "{short}"
+            short.iter().all(|name| name.starts_with("median")),
+            "{short:?}"
         );
     }
 

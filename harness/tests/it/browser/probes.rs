@@ -49,19 +49,25 @@ pub const EMPTY: &str = "(() => {
 pub const SHOWN: &str = "[[...document.querySelectorAll('#table-verdicts tbody tr')].filter((r) => r.checkVisibility())\
     .map((r) => r.dataset.verdict + ' ' + r.dataset.system), document.querySelector('#view output').textContent]";
 
-/// The least contrast, by WCAG 2, of any text against what lies behind it.
+/// The least contrast, by WCAG 2, of any text against what lies behind it: a rim of its own, or the
+/// bar on which a letter stands, or the background.
 pub const CONTRAST: &str = "(() => {
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = (c) => { const f = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
     return 0.2126 * f(c[0]) + 0.7152 * f(c[1]) + 0.0722 * f(c[2]); };
   const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor);
     if (c.length === 3 || c[3] > 0) return c; } return [255, 255, 255]; };
+  const bar = (e) => { const r = e.getBoundingClientRect(); const [x, y] = [(r.left + r.right) / 2, (r.top + r.bottom) / 2];
+    return [...e.closest('svg').querySelectorAll('rect')].findLast((b) => { const s = b.getBoundingClientRect();
+      return s.left <= x && x <= s.right && s.top <= y && y <= s.bottom; }); };
+  const below = (e, style) => { if (!e.matches('.letter')) return behind(e);
+    return rgb(style.stroke === 'none' ? getComputedStyle(bar(e)).fill : style.stroke); };
   let least = [99, ''];
   for (const e of document.querySelectorAll('body *:not(script):not(style)')) {
     const says = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
     if (!says || !e.checkVisibility() || e.closest('title, desc, caption, .here')) continue;
     const style = getComputedStyle(e);
-    const [a, b] = [light(rgb(e.closest('svg') ? style.fill : style.color)), light(behind(e))];
+    const [a, b] = [light(rgb(e.closest('svg') ? style.fill : style.color)), light(below(e, style))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < least[0]) least = [ratio, e.outerHTML.slice(0, 100)];
   }
