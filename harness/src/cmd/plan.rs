@@ -1,6 +1,7 @@
 //! `plan`: what an experiment would take, before anything runs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -9,9 +10,12 @@ use crate::cost::CostModel;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::PlatformKind;
-use crate::forecast::{self, Goal, Request, Sampling, Work};
+use crate::forecast::{self, Goal, LimitSearch, Request, Sampling, Work};
 use crate::report;
 use crate::ui::Output;
+
+/// A year: an instant so far ahead can be represented.
+const LONGEST_SEARCH_S: f64 = 365.0 * 86_400.0;
 
 /// `plan`.
 #[derive(Debug, clap::Args)]
@@ -66,6 +70,10 @@ pub struct Args {
     #[arg(long, value_name = "W", default_value = "10000", requires = "limits",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     up_to: u32,
+    /// Most time that `--limits` takes (90s, 4min): rows that are not settled by then are named, with
+    /// the most workers that were seen to work.
+    #[arg(long, value_name = "TIME", default_value = "4min", requires = "limits")]
+    limits_within: String,
     /// Simulate every row on so many samples of the constants' ranges, and give
     /// percentiles. Compute times have no ranges.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -105,6 +113,14 @@ impl ValueEnum for CostModel {
 }
 
 impl Args {
+    fn limit_search(&self) -> Result<Option<LimitSearch>, Error> {
+        let within_s = forecast::read_seconds("--limits-within", &self.limits_within)?;
+        Ok(self.limits.then_some(LimitSearch {
+            up_to: self.up_to,
+            within: Duration::from_secs_f64(within_s.min(LONGEST_SEARCH_S)),
+        }))
+    }
+
     fn request(&self) -> Result<Request<'_>, Error> {
         Ok(Request {
             experiment: &self.experiment,
@@ -117,7 +133,7 @@ impl Args {
             compute: &self.compute,
             account: self.account,
             cheapest_memory: self.cheapest_memory,
-            limits_up_to: self.limits.then_some(self.up_to),
+            limits: self.limit_search()?,
             sampling: self.uncertainty.map(|samples| Sampling {
                 samples,
                 seed: self.seed,

@@ -109,25 +109,42 @@ pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error
 
 /// Simulates sizes only, where workers that are alike are represented above so many.
 fn probe_by(simulation: &Simulation, alike_above: usize) -> Result<Outcome<Simulated>, Error> {
+    let probed = probe_until(simulation, alike_above, None)?;
+    // Without a time there is none that could be over.
+    Ok(probed.unwrap_or_else(|| Outcome::Failed("the simulation was given up".into())))
+}
+
+/// Simulates sizes only, where workers that are alike are represented above so many; none if the
+/// real instant `give_up_at` came first.
+///
+/// # Errors
+/// When the setting is none of a known system.
+pub(super) fn probe_until(
+    simulation: &Simulation,
+    alike_above: usize,
+    give_up_at: Option<Instant>,
+) -> Result<Option<Outcome<Simulated>>, Error> {
     if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
-        return Ok(Outcome::Infeasible(infeasible));
+        return Ok(Some(Outcome::Infeasible(infeasible)));
     }
     let options = Options {
         classes_above: Some(alike_above),
         merges_invocations: true,
+        give_up_at,
         ..Options::default()
     };
     let simulated = match simulate(simulation, options) {
+        Err(SimulationError::GivenUp { .. }) => return Ok(None),
         Err(error @ SimulationError::TooMany { .. }) => {
-            return Ok(Outcome::Failed(error.to_string()));
+            return Ok(Some(Outcome::Failed(error.to_string())));
         }
         simulated => simulated.map_err(unusable)?,
     };
-    Ok(match (&simulated.infeasible, &simulated.failure) {
+    Ok(Some(match (&simulated.infeasible, &simulated.failure) {
         (Some(infeasible), _) => Outcome::Infeasible(infeasible.clone()),
         (None, Some(failure)) => Outcome::Failed(failure.clone()),
         (None, None) => Outcome::Feasible(simulated),
-    })
+    }))
 }
 
 /// What `row` takes under `simulation`, which describes it or a variant of it.

@@ -1,45 +1,56 @@
 //! The number of workers at which each system meets a limit of the platform.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
 use epochcost_simulator::{Infeasible, Simulation, refused, simulated_workers};
 use epochcost_systems::find;
 use serde::Serialize;
 
-use super::estimate::{Outcome, has_functions, probe};
+use super::estimate::{Outcome, has_functions, probe_until};
 use super::rows::Candidate;
+use super::{parallel, text};
 use crate::error::Error;
 use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
+use crate::ui::Output;
 
 /// Requests of the workers that are simulated, by closed form, above which a size is not
 /// tried: some ten seconds. The search of a row tries at most twice as many sizes as
 /// there are powers of two up to its bound.
 const MOST_REQUESTS: u64 = 6_000_000;
 
+/// Number of workers above which the search simulates representatives of those that are
+/// alike. What it finds is tried again with as many simulated workers as a plan has.
+const SEARCH_CLASSES_ABOVE: usize = 16;
+
+/// Bounds of the search for limits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LimitSearch {
+    /// Most workers that are tried.
+    pub up_to: u32,
+    /// Real time that the search of all rows takes at most.
+    pub within: Duration,
+}
+
 /// How far a row's system scales.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Boundary {
     /// The row; its own number of workers plays no part.
     pub(super) id: String,
-    /// Most workers at which it is feasible; 0 if it never is.
+    /// Most workers with which it was seen to work; 0 if it never was.
     pub(super) feasible_up_to: usize,
-    /// What it meets with one worker more; null if nothing was met.
+    /// Fewest workers with which it was seen to fail; null if nothing was met. One more than
+    /// `feasible_up_to`, unless the time was over before the sizes between both were tried.
+    /// Since 1.4.
+    pub(super) fails_at: Option<usize>,
+    /// What it meets there; null if nothing was met.
     pub(super) then: Option<Obstacle>,
-    /// Why larger sizes were not simulated, where they were asked for and
-    /// nothing was met.
+    /// Why other sizes were not simulated; null if the boundary is exact.
     pub(super) not_simulated: Option<String>,
-}
-
-impl Boundary {
-    /// Returns the boundary of a row that its system refuses at some number of workers.
-    pub(super) fn failed(candidate: &Candidate, error: &Error) -> Self {
-        Self {
-            id: candidate.row.id.clone(),
-            feasible_up_to: 0,
-            then: Some(Obstacle::Failed(
-                error.to_string().replace("\n  = help: ", "; "),
-            )),
-            not_simulated: None,
-        }
-    }
+    /// Whether the time was over before the search was. Since 1.4.
+    pub(super) is_cut: bool,
 }
 
 /// What keeps a system from a number of workers.
@@ -52,102 +63,345 @@ pub(super) enum Obstacle {
     Failed(String),
 }
 
-/// Finds the number of workers, up to `up_to`, from which on the row's setting
-/// is infeasible: its batch size, batches per worker, epochs and memory stay.
+/// Finds the boundaries of all rows, beside each other and within the time of `search`.
 ///
-/// Every limit weighs more on more workers, so sizes are feasible up to one:
-/// it is found by doubling, then bisection. What is refused before anything
-/// runs costs nothing to know and bounds the search; each probe below is a
-/// simulation, which ends with the first limit that it meets. Nothing beyond
-/// twice the boundary is simulated.
-///
-/// Where calls of a workflow are throttled, more workers can fall into step and
-/// be quicker than fewer. What is found is then one crossing: the setting is
-/// feasible with that many workers and not with one more.
-///
-/// # Errors
-/// When the row is none of a known system.
-pub(super) fn boundary(
-    candidate: &Candidate,
+/// The time that is left is divided among the rows that are left. Rows whose part was too short
+/// share what others left over.
+pub(super) fn boundaries(
+    search: LimitSearch,
+    candidates: &[Candidate],
     train_samples: usize,
-    up_to: usize,
-) -> Result<Boundary, Error> {
-    let at = |workers: usize| resized(candidate, train_samples, workers);
-    let refusal = |workers| -> Result<Option<Infeasible>, Error> {
-        Ok(refused(&at(workers), package_mb()).map_err(unusable)?)
-    };
-    let admitted = largest(up_to, |workers| Ok(refusal(workers)?.is_none()))?;
-    let affordable = largest(admitted, |workers| {
-        Ok(requests(&at(workers))? <= MOST_REQUESTS)
-    })?;
-    // Of the probes that met something, that of the fewest workers came last.
-    let mut met = None;
-    let feasible_up_to = largest(affordable, |workers| {
-        let obstacle = match probe(&at(workers))? {
-            Outcome::Feasible(_) => return Ok(true),
-            Outcome::Infeasible(infeasible) => Obstacle::Infeasible(infeasible),
-            Outcome::Failed(reason) => Obstacle::Failed(reason),
-        };
-        met = Some(obstacle);
-        Ok(false)
-    })?;
-    let mut boundary = Boundary {
-        id: candidate.row.id.clone(),
-        feasible_up_to,
-        then: None,
-        not_simulated: None,
-    };
-    if feasible_up_to < affordable {
-        boundary.then = met;
-    } else if affordable < admitted {
-        boundary.not_simulated = Some(format!(
-            "larger ones exchange more than {} million requests",
-            MOST_REQUESTS / 1_000_000
+    output: Output,
+) -> Vec<Boundary> {
+    let rows = candidates.len();
+    let up_to = search.up_to;
+    output.message(format_args!(
+        "searching for the limits of {rows} rows on up to {up_to} workers, within {:.0} s (--limits-within)",
+        search.within.as_secs_f64()
+    ));
+    let began = Instant::now();
+    let (end, ended) = (began + search.within, AtomicUsize::new(0));
+    let say = |one: &Search<'_>| {
+        output.message(format_args!(
+            "{} of {rows} rows after {:.0} s: {}",
+            ended.fetch_add(1, Ordering::Relaxed) + 1,
+            began.elapsed().as_secs_f64(),
+            text::limit(&one.found(), up_to)
         ));
-    } else if admitted < up_to {
-        boundary.then = refusal(admitted + 1)?.map(Obstacle::Infeasible);
+    };
+    let mut searches: Vec<Search<'_>> = (candidates.iter())
+        .map(|candidate| Search::new(candidate, train_samples, up_to as usize))
+        .collect();
+    loop {
+        let open = searches.iter().filter(|one| !one.is_over()).count();
+        if open == 0 || Instant::now() >= end {
+            break;
+        }
+        let parts = Parts::new(end, open);
+        searches = parallel::map(&searches, |one| {
+            if one.is_over() {
+                return one.clone();
+            }
+            let now = one.continued(parts.next());
+            if now.is_over() {
+                say(&now);
+            }
+            now
+        });
     }
-    Ok(boundary)
+    searches.iter().filter(|one| !one.is_over()).for_each(say);
+    searches.iter().map(Search::found).collect()
 }
 
-/// The largest number from 1 to `most` of which `holds` is true, if it is true
-/// up to one number and false from there on; 0 if it is never true. Asks about
-/// nothing beyond twice that number.
-fn largest(
-    most: usize,
-    mut holds: impl FnMut(usize) -> Result<bool, Error>,
-) -> Result<usize, Error> {
-    let (mut yes, mut no) = (0, most.saturating_add(1));
-    while yes < most && no > most {
-        let next = (2 * yes).clamp(1, most);
-        if holds(next)? { yes = next } else { no = next }
-    }
-    while no - yes > 1 {
-        let middle = yes + (no - yes) / 2;
-        if holds(middle)? {
-            yes = middle
-        } else {
-            no = middle
+/// Real time that is left, divided among rows that are searched one after the other on
+/// each core.
+struct Parts {
+    end: Instant,
+    threads: usize,
+    left: AtomicUsize,
+}
+
+impl Parts {
+    fn new(end: Instant, rows: usize) -> Self {
+        Self {
+            end,
+            threads: available_parallelism().map_or(1, usize::from),
+            left: AtomicUsize::new(rows),
         }
     }
-    Ok(yes)
+
+    /// Returns the instant up to which the next row may be searched. As many others as there are
+    /// other threads may be under way.
+    fn next(&self) -> Instant {
+        let left = self.left.fetch_sub(1, Ordering::Relaxed);
+        let rest = self.end.saturating_duration_since(Instant::now());
+        let part = self.threads as f64 / (left + self.threads - 1) as f64;
+        (self.end - rest + rest.mul_f64(part)).min(self.end)
+    }
 }
 
-/// The row's setting with that many workers, under the platform's limits.
+/// The search for the number of workers, up to `up_to`, from which on a row's setting is
+/// infeasible: its batch size, batches per worker, epochs and memory stay.
 ///
-/// Instances have no limit of time or memory here, and sizes of values are the
-/// same in every step: one step is enough.
-fn resized(candidate: &Candidate, train_samples: usize, workers: usize) -> Simulation {
-    let mut simulation = candidate.simulation.clone();
-    simulation.has_limits = true;
-    let job = &mut simulation.job;
-    job.workers = workers;
-    if !has_functions(&candidate.row) {
-        (job.batches_per_worker, job.epochs) = (1, 1);
+/// Every limit weighs more on more workers, so sizes are feasible up to one: it is found by
+/// doubling, then bisection. What is refused before anything runs costs nothing to know and
+/// bounds the search; each other size is a simulation, which ends with the first limit that it
+/// meets. Nothing beyond twice the boundary is simulated. Up to [`CLASSES_ABOVE`] workers, where a
+/// plan simulates every one, the boundary that representatives give is where the search with
+/// every worker begins.
+///
+/// Where calls of a workflow are throttled, more workers can fall into step and be quicker than
+/// fewer. What is found is then one crossing: the setting is feasible with that many workers
+/// and not with one more.
+#[derive(Clone)]
+struct Search<'a> {
+    candidate: &'a Candidate,
+    train_samples: usize,
+    up_to: usize,
+    /// What each size met that was simulated, by size and by the size above which
+    /// representatives were simulated.
+    tried: BTreeMap<(usize, usize), Option<Obstacle>>,
+    state: State,
+}
+
+/// How far a search has come.
+#[derive(Clone)]
+enum State {
+    /// Its time was over; with what was seen so far, if anything was searched.
+    Cut(Option<Range>),
+    /// It is over.
+    Over(Range),
+    /// The row cannot be searched.
+    Failed(String),
+}
+
+/// Sizes that are known to work and to fail, and how far the search was to go.
+#[derive(Clone)]
+struct Range {
+    /// Largest size that works, and smallest that fails; that is one more than `affordable` where
+    /// none was seen to fail.
+    bracket: Bracket,
+    /// Largest size that was to be simulated.
+    affordable: usize,
+    /// Size from which on a limit refuses it before it runs.
+    refused: Option<(usize, Infeasible)>,
+    /// Size above which representatives were simulated.
+    classes_above: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(candidate: &'a Candidate, train_samples: usize, up_to: usize) -> Self {
+        Self {
+            candidate,
+            train_samples,
+            up_to,
+            tried: BTreeMap::new(),
+            state: State::Cut(None),
+        }
     }
-    let used = workers * job.batches_per_worker * job.batch_size;
-    job.data.train_samples = train_samples.max(used);
-    simulation
+
+    fn is_over(&self) -> bool {
+        !matches!(self.state, State::Cut(_))
+    }
+
+    /// Returns the search after more of it, until `until`. A size that was under way is
+    /// simulated from its beginning.
+    fn continued(&self, until: Instant) -> Self {
+        let mut search = self.clone();
+        let advanced = search.advance(until);
+        search.state = advanced
+            .unwrap_or_else(|error| State::Failed(error.to_string().replace("\n  = help: ", "; ")));
+        search
+    }
+
+    fn advance(&mut self, until: Instant) -> Result<State, Error> {
+        // What is known without a simulation.
+        let admitted = bracket(1, self.up_to, |workers| {
+            Ok(Some(self.refusal(workers)?.is_none()))
+        })?;
+        let affordable = bracket(1, admitted.works, |workers| {
+            Ok(Some(requests(&self.at(workers))? <= MOST_REQUESTS))
+        })?;
+        let affordable = affordable.works;
+        let refused = match admitted.fails {
+            fails if fails <= self.up_to => self.refusal(fails)?.map(|limit| (fails, limit)),
+            _ => None,
+        };
+        let range = |bracket, classes_above| Range {
+            bracket,
+            affordable,
+            refused: refused.clone(),
+            classes_above,
+        };
+        // By representatives, and from what they give with every worker.
+        let mut by = |from: usize, classes_above: usize| {
+            bracket(from, affordable, |workers| {
+                self.works(workers, classes_above, until)
+            })
+        };
+        let sketched = by(1, SEARCH_CLASSES_ABOVE)?;
+        if !sketched.is_exact() {
+            return Ok(State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE))));
+        }
+        let settled = by(sketched.works, CLASSES_ABOVE)?;
+        Ok(if settled.is_exact() {
+            State::Over(range(settled, CLASSES_ABOVE))
+        } else {
+            State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE)))
+        })
+    }
+
+    /// Returns whether the row's setting works with that many workers; none if the time was over.
+    fn works(
+        &mut self,
+        workers: usize,
+        classes_above: usize,
+        until: Instant,
+    ) -> Result<Option<bool>, Error> {
+        let key = (workers, classes_for(workers, classes_above));
+        if let Some(met) = self.tried.get(&key) {
+            return Ok(Some(met.is_none()));
+        }
+        let met = match probe_until(&self.at(workers), key.1, Some(until))? {
+            None => return Ok(None),
+            Some(Outcome::Feasible(_)) => None,
+            Some(Outcome::Infeasible(infeasible)) => Some(Obstacle::Infeasible(infeasible)),
+            Some(Outcome::Failed(reason)) => Some(Obstacle::Failed(reason)),
+        };
+        let works = met.is_none();
+        self.tried.insert(key, met);
+        Ok(Some(works))
+    }
+
+    /// Returns the limit that refuses that many workers before anything runs.
+    fn refusal(&self, workers: usize) -> Result<Option<Infeasible>, Error> {
+        Ok(refused(&self.at(workers), package_mb()).map_err(unusable)?)
+    }
+
+    /// Returns the row's setting with that many workers, under the platform's limits.
+    ///
+    /// Instances have no limit of time or memory here, and sizes of values are the
+    /// same in every step: one step is enough.
+    fn at(&self, workers: usize) -> Simulation {
+        let mut simulation = self.candidate.simulation.clone();
+        simulation.has_limits = true;
+        let job = &mut simulation.job;
+        job.workers = workers;
+        if !has_functions(&self.candidate.row) {
+            (job.batches_per_worker, job.epochs) = (1, 1);
+        }
+        let used = workers * job.batches_per_worker * job.batch_size;
+        job.data.train_samples = self.train_samples.max(used);
+        simulation
+    }
+
+    /// Returns what is known of the boundary.
+    fn found(&self) -> Boundary {
+        let unknown = Boundary {
+            id: self.candidate.row.id.clone(),
+            feasible_up_to: 0,
+            fails_at: None,
+            then: None,
+            not_simulated: None,
+            is_cut: !self.is_over(),
+        };
+        match &self.state {
+            State::Cut(None) => Boundary {
+                not_simulated: Some("the time was over before it was searched".into()),
+                ..unknown
+            },
+            State::Failed(reason) => Boundary {
+                fails_at: Some(1),
+                then: Some(Obstacle::Failed(reason.clone())),
+                ..unknown
+            },
+            State::Cut(Some(range)) => self.boundary(range, unknown),
+            State::Over(range) => self.boundary(range, unknown),
+        }
+    }
+
+    fn boundary(&self, range: &Range, unknown: Boundary) -> Boundary {
+        let Bracket { works, fails } = range.bracket;
+        let met = if fails <= range.affordable {
+            let key = (fails, classes_for(fails, range.classes_above));
+            let met = self.tried.get(&key).cloned().flatten();
+            met.map(|met| (fails, met))
+        } else {
+            let refused = range.refused.clone();
+            refused.map(|(at, limit)| (at, Obstacle::Infeasible(limit)))
+        };
+        let is_next = met.as_ref().is_some_and(|(at, _)| *at == works + 1);
+        let (fails_at, then) = met.unzip();
+        let not_simulated = if unknown.is_cut && is_next {
+            Some("the time was over before every worker was simulated".to_owned())
+        } else if unknown.is_cut {
+            Some("the time was over".to_owned())
+        } else if is_next || works >= self.up_to {
+            None
+        } else {
+            let millions = MOST_REQUESTS / 1_000_000;
+            Some(format!("more than {millions} million requests"))
+        };
+        Boundary {
+            feasible_up_to: works,
+            fails_at,
+            then,
+            not_simulated,
+            ..unknown
+        }
+    }
+}
+
+/// Returns the size above which representatives are simulated of `workers`, of the two that the
+/// search uses: sizes for which both give the same count as one.
+fn classes_for(workers: usize, classes_above: usize) -> usize {
+    if (SEARCH_CLASSES_ABOVE + 1..=CLASSES_ABOVE).contains(&workers) {
+        classes_above
+    } else {
+        CLASSES_ABOVE
+    }
+}
+
+/// Largest number that is known to work, 0 if none is, and smallest that is known to fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bracket {
+    works: usize,
+    fails: usize,
+}
+
+impl Bracket {
+    fn is_exact(self) -> bool {
+        self.fails - self.works == 1
+    }
+}
+
+/// Finds the largest number from 1 to `most` of which `holds` is true, if it is true up to one
+/// number and false from there on: by steps from `from` that double, then bisection. It fails at
+/// `most` + 1. From 1, nothing beyond twice the largest number is asked about. The bracket is not
+/// exact if `holds` has no answer any more.
+fn bracket(
+    from: usize,
+    most: usize,
+    mut holds: impl FnMut(usize) -> Result<Option<bool>, Error>,
+) -> Result<Bracket, Error> {
+    let (mut works, mut fails) = (0, most.saturating_add(1));
+    let (mut next, mut step) = (from.clamp(1, most.max(1)), 1);
+    while fails - works > 1 {
+        match holds(next)? {
+            None => break,
+            Some(true) => works = next,
+            Some(false) => fails = next,
+        }
+        next = if works == 0 {
+            fails.saturating_sub(step).max(1)
+        } else if fails > most {
+            (works + step).min(most)
+        } else {
+            works + (fails - works) / 2
+        };
+        step *= 2;
+    }
+    Ok(Bracket { works, fails })
 }
 
 /// Reads, writes and messages of the exchange that are simulated: the system's closed form, and
@@ -171,33 +425,65 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_is_found_and_nothing_beyond_twice_it_is_asked() {
+    fn the_largest_is_found_from_anywhere() {
         for most in [1, 2, 3, 7, 8, 100] {
-            for boundary in 0..=most {
+            for (boundary, from) in (0..=most).flat_map(|b| (0..=most).map(move |f| (b, f))) {
                 let mut asked = Vec::new();
-                let found = largest(most, |number| {
+                let found = bracket(from, most, |number| {
                     asked.push(number);
-                    Ok(number <= boundary)
+                    Ok(Some(number <= boundary))
                 });
-                assert_eq!(found.unwrap(), boundary, "of {most}");
+                let expected = Bracket {
+                    works: boundary,
+                    fails: boundary + 1,
+                };
+                assert_eq!(found.unwrap(), expected, "of {most} from {from}");
+                assert!(
+                    asked.iter().all(|one| (1..=most).contains(one)),
+                    "{asked:?}"
+                );
                 let furthest = asked.iter().copied().max().unwrap();
-                assert!(furthest <= most.min((2 * boundary).max(1)), "{asked:?}");
+                if from == 1 {
+                    assert!(furthest <= most.min((2 * boundary).max(1)), "{asked:?}");
+                }
+                if from == boundary {
+                    assert!(asked.len() <= 2, "{asked:?}");
+                }
             }
         }
-        assert_eq!(largest(0, |_| Ok(true)).unwrap(), 0);
+        let none = bracket(1, 0, |_| Ok(Some(true))).unwrap();
+        assert_eq!(none, Bracket { works: 0, fails: 1 });
     }
 
-    /// The last question answered with no is that of the fewest workers, which
-    /// is whose obstacle is reported.
+    /// Without an answer, the bracket has what was answered before.
     #[test]
-    fn the_last_no_is_one_above_the_largest() {
-        let mut last_no = 0;
-        let found = largest(10_000, |number| {
-            if number > 137 {
-                last_no = number;
-            }
-            Ok(number <= 137)
-        });
-        assert_eq!((found.unwrap(), last_no), (137, 138));
+    fn a_search_that_is_cut_keeps_what_it_knows() {
+        for answers in 0..20 {
+            let mut left = answers;
+            let found = bracket(1, 10_000, |number| {
+                if left == 0 {
+                    return Ok(None);
+                }
+                left -= 1;
+                Ok(Some(number <= 137))
+            });
+            let found = found.unwrap();
+            assert!(found.works <= 137 && found.fails > 137, "{found:?}");
+            // Nine powers of two up to 256, then seven halvings.
+            assert_eq!(found.is_exact(), answers >= 16, "{answers}: {found:?}");
+        }
+    }
+
+    /// Each row's part ends before the end, and the last has all that is left.
+    #[test]
+    fn parts_divide_the_time() {
+        for rows in [1, 2, 13] {
+            let end = Instant::now() + Duration::from_secs(1_000);
+            let parts = Parts::new(end, rows);
+            let all: Vec<Instant> = (0..rows).map(|_| parts.next()).collect();
+            assert!(all.iter().all(|part| *part <= end));
+            assert!(all.is_sorted());
+            assert!(end - all[rows - 1] < Duration::from_millis(1));
+        }
     }
 }

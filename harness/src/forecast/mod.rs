@@ -24,7 +24,6 @@ pub mod validate;
 mod work;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -45,9 +44,10 @@ use crate::rows::Simulation;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 4 };
 
-pub use self::answer::Goal;
+pub use self::answer::{Goal, read_seconds};
+pub use self::limits::LimitSearch;
 pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, Shift, Shifts, map, shifts};
 pub use self::work::Work;
 
@@ -74,8 +74,8 @@ pub struct Request<'a> {
     pub account: CostModel,
     /// Whether the cheapest memory size of each row's functions is searched for.
     pub cheapest_memory: bool,
-    /// Most workers that limits are searched for on; none where they are not.
-    pub limits_up_to: Option<u32>,
+    /// The search for limits, if they are searched for.
+    pub limits: Option<LimitSearch>,
     /// Samples of the constants' ranges, if intervals are asked for.
     pub sampling: Option<Sampling>,
     /// Platform that the experiment would run on; where that costs money, its
@@ -120,6 +120,8 @@ pub struct Forecast {
     cheapest_memory: Option<Vec<Cheapest>>,
     /// How far rows scale, if it was asked for.
     limits: Option<Vec<Boundary>>,
+    /// Seconds of real time that their search was given. Since 1.4.
+    limits_within_s: Option<f64>,
     /// Intervals, if they were asked for.
     uncertainty: Option<Uncertainty>,
     /// What it would create on a cloud and cost at most, if that was asked for.
@@ -171,8 +173,10 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         simulation: SimulationRecord::of(stands, &experiment.rows),
         unused_compute: work::unused_compute(&experiment, stands, output),
         cheapest_memory: cheapest_memory(request, &candidates, &rows, &prices)?,
-        limits: boundaries(request, &experiment, &candidates, output)?,
-        limits_up_to: request.limits_up_to,
+        limits: (request.limits)
+            .map(|search| limits::boundaries(search, &candidates, experiment.data.train, output)),
+        limits_within_s: request.limits.map(|search| search.within.as_secs_f64()),
+        limits_up_to: request.limits.map(|search| search.up_to),
         uncertainty: (request.sampling)
             .map(|sampling| {
                 let Sampling { samples, seed } = sampling;
@@ -355,32 +359,4 @@ fn cheapest_memory(
         memory::cheapest(row, simulation, smallest, request.account, prices)
     });
     found.into_iter().collect::<Result<_, _>>().map(Some)
-}
-
-fn boundaries(
-    request: &Request<'_>,
-    experiment: &Experiment,
-    candidates: &[Candidate],
-    output: Output,
-) -> Result<Option<Vec<Boundary>>, Error> {
-    let Some(up_to) = request.limits_up_to else {
-        return Ok(None);
-    };
-    let rows = candidates.len();
-    output.message(format_args!(
-        "searching for the limits of {rows} rows on up to {up_to} workers"
-    ));
-    let (began, ended) = (Instant::now(), AtomicUsize::new(0));
-    let found = parallel::map(candidates, |candidate| {
-        let boundary = limits::boundary(candidate, experiment.data.train, up_to as usize)
-            .unwrap_or_else(|error| Boundary::failed(candidate, &error));
-        output.message(format_args!(
-            "{} of {rows} rows after {:.0} s: {}",
-            ended.fetch_add(1, Ordering::Relaxed) + 1,
-            began.elapsed().as_secs_f64(),
-            text::limit(&boundary, up_to)
-        ));
-        boundary
-    });
-    Ok(Some(found))
 }

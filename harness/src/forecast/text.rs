@@ -30,8 +30,8 @@ pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     parts.extend(
         plan.limits
             .as_deref()
-            .zip(plan.limits_up_to)
-            .map(|(found, up_to)| limits(found, up_to)),
+            .zip(plan.limits_up_to.zip(plan.limits_within_s))
+            .map(|(found, (up_to, within_s))| limits(found, up_to, within_s)),
     );
     parts.extend(
         plan.uncertainty
@@ -283,28 +283,47 @@ fn cheapest(found: &[Cheapest], plan: &Forecast) -> String {
     )
 }
 
-fn limits(found: &[Boundary], up_to: u32) -> String {
+fn limits(found: &[Boundary], up_to: u32, within_s: f64) -> String {
     let mut lines = vec![
         "limits, with batch size, batches per worker, epochs and memory as they are:".to_owned(),
     ];
     lines.extend(found.iter().map(|boundary| limit(boundary, up_to)));
+    let cut: Vec<_> = (found.iter())
+        .filter(|boundary| boundary.is_cut)
+        .map(|boundary| boundary.id.as_str())
+        .collect();
+    if !cut.is_empty() {
+        lines.push(format!(
+            "not settled within {within_s:.0} s (--limits-within): {}",
+            cut.join(", ")
+        ));
+    }
     lines.join("\n")
 }
 
+/// The boundary of one row, as a sentence.
 pub(super) fn limit(boundary: &Boundary, up_to: u32) -> String {
     let (id, workers) = (&boundary.id, boundary.feasible_up_to);
     let feasible = match workers {
+        0 if boundary.is_cut => "at no number of workers so far".to_owned(),
         0 => "at no number of workers".to_owned(),
         1 => "up to 1 worker".to_owned(),
         _ => format!("up to {workers} workers"),
     };
-    match (&boundary.then, &boundary.not_simulated) {
-        (Some(obstacle), _) => {
-            let obstacle = match obstacle {
-                Obstacle::Infeasible(met) => format!("{}: {}", met.limit.as_str(), met.reason),
-                Obstacle::Failed(reason) => format!("fails: {reason}"),
-            };
-            format!("{id}: feasible {feasible}; at {}: {obstacle}", workers + 1)
+    let then = (boundary.fails_at.zip(boundary.then.as_ref())).map(|(at, obstacle)| {
+        let obstacle = match obstacle {
+            Obstacle::Infeasible(met) => format!("{}: {}", met.limit.as_str(), met.reason),
+            Obstacle::Failed(reason) => format!("fails: {reason}"),
+        };
+        (at, format!("at {at}: {obstacle}"))
+    });
+    match (then, &boundary.not_simulated) {
+        (Some((_, then)), None) => format!("{id}: feasible {feasible}; {then}"),
+        (Some((at, then)), Some(why)) if at == workers + 1 => {
+            format!("{id}: feasible {feasible}; {then}; by representatives: {why}")
+        }
+        (Some((_, then)), Some(why)) => {
+            format!("{id}: feasible {feasible}; {then}; not simulated between: {why}")
         }
         (None, Some(why)) => format!("{id}: feasible {feasible}; not simulated beyond: {why}"),
         (None, None) => format!("{id}: feasible up to {up_to} workers, the most asked for"),

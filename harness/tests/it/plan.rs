@@ -304,6 +304,7 @@ fn the_boundary_of_a_limit_is_exact() {
     ];
     for ((system, workers), boundary) in expected.into_iter().zip(items(&plan, "limits")) {
         assert_eq!(boundary["feasible_up_to"], workers, "{boundary:#}");
+        assert_eq!(boundary["is_cut"], false, "{boundary:#}");
         let then = &boundary["then"];
         if workers == 20 {
             assert_eq!(
@@ -322,6 +323,29 @@ fn the_boundary_of_a_limit_is_exact() {
         let rows = items(&rows, "rows");
         assert!(rows[0]["infeasible"].is_null(), "{:#}", rows[0]);
         assert_eq!(rows[1]["infeasible"], then["infeasible"], "{:#}", rows[1]);
+    }
+}
+
+/// Rows that are not settled when the time is over are named, and say that nothing is known.
+#[test]
+fn rows_without_time_for_their_limits_are_named() {
+    let directory = directory(EXPERIMENT);
+    let options = ["--limits", "--limits-within", "0.000000001s"];
+    let text = plan_in(directory.path(), &options);
+    let line = text
+        .lines()
+        .find(|line| line.contains("not settled within"))
+        .unwrap();
+    let json = plan_in(directory.path(), &[&options[..], &["--json"]].concat());
+    let plan: Value = serde_json::from_str(&json).unwrap();
+    let limits = items(&plan, "limits");
+    assert_eq!(limits.len(), ROWS.len());
+    for boundary in limits {
+        let id = boundary["id"].as_str().unwrap();
+        assert!(line.contains(id), "{line}");
+        assert_eq!(boundary["is_cut"], true, "{boundary:#}");
+        assert_eq!(boundary["feasible_up_to"], 0, "{boundary:#}");
+        assert!(boundary["not_simulated"].is_string(), "{boundary:#}");
     }
 }
 
@@ -499,6 +523,11 @@ fn bad_options_are_refused_where_they_stand() {
     );
     refused(&["--up-to", "5"], &["--limits"]);
     refused(&["--limits", "--up-to", "0"], &["--up-to"]);
+    refused(&["--limits-within", "9s"], &["--limits"]);
+    refused(
+        &["--limits", "--limits-within", "soon"],
+        &["--limits-within", "90min"],
+    );
     refused(&["--uncertainty", "0"], &["--uncertainty"]);
 }
 

@@ -28,6 +28,12 @@ pub enum SimulationError {
         /// The setting in which one worker can stand for others.
         instead: String,
     },
+    /// The real time that was given was over first.
+    #[error("not simulated to its end: the time was over after {events} events")]
+    GivenUp {
+        /// Events so far.
+        events: u64,
+    },
     /// The job does not fit its system, or its dataset is too small.
     #[error(transparent)]
     System(#[from] SystemError),

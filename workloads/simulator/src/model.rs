@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use epochcost_systems::{
@@ -64,6 +65,10 @@ pub struct Options {
     /// Number of workers above which workers that are alike are simulated by a few of them;
     /// none: every worker is simulated.
     pub classes_above: Option<usize>,
+    /// Real instant at which the simulation is given up with [`SimulationError::GivenUp`].
+    ///
+    /// [`SimulationError::GivenUp`]: crate::SimulationError::GivenUp
+    pub give_up_at: Option<Instant>,
     /// An observer that receives the number of ended steps.
     pub progress: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }

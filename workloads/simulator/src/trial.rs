@@ -12,7 +12,7 @@ use epochcost_systems::{
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
-use crate::engine::{Deadlock, Engine, locked, nanoseconds};
+use crate::engine::{Engine, Stopped, locked, nanoseconds};
 use crate::error::SimulationError;
 use crate::functions::{Calls, Instances, Lambda, Records, Trial};
 use crate::gpus::Gpus;
@@ -92,13 +92,15 @@ pub fn simulate(
     let limit_s = deadline_s(simulation, system);
     let driving = drive(system, job, &functions, follow_ups);
     let ended = match limit_s {
-        None => engine.run(driving).map(Some),
+        None => engine.run_until(options.give_up_at, driving).map(Some),
         Some(limit_s) => {
             let driven = select(Box::pin(driving), engine.until(nanoseconds(limit_s)));
-            engine.run(driven).map(|ended| match ended {
-                Either::Left((driven, _)) => Some(driven),
-                Either::Right(_) => None,
-            })
+            engine
+                .run_until(options.give_up_at, driven)
+                .map(|ended| match ended {
+                    Either::Left((driven, _)) => Some(driven),
+                    Either::Right(_) => None,
+                })
         }
     };
     let wall_s = trial.seconds();
@@ -112,7 +114,11 @@ pub fn simulate(
         }
         Ok(Some(Err(DriveError::System(error)))) => return Err(error.into()),
         Ok(Some(Err(DriveError::Invoke(error)))) => (0, Some(error.to_string())),
-        Err(Deadlock) => {
+        Err(Stopped::GivenUp) => {
+            let events = engine.acted();
+            return Err(SimulationError::GivenUp { events });
+        }
+        Err(Stopped::Deadlock) => {
             let reason = "deadlock: every worker waits for another";
             (0, Some(reason.to_owned()))
         }

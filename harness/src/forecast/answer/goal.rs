@@ -30,7 +30,9 @@ impl Goal {
     /// When one is no positive quantity of a known unit.
     pub fn parse(deadline: Option<&str>, budget: Option<&str>) -> Result<Option<Self>, Error> {
         let goal = Self {
-            deadline_s: deadline.map(seconds).transpose()?,
+            deadline_s: deadline
+                .map(|text| read_seconds("--deadline", text))
+                .transpose()?,
             budget_usd: budget.map(dollars).transpose()?,
         };
         Ok((goal != Self::default()).then_some(goal))
@@ -102,7 +104,11 @@ const UNITS: [(&str, f64); 12] = [
     ("d", 86_400.0),
 ];
 
-fn seconds(text: &str) -> Result<f64, Error> {
+/// Reads a time with its unit (`90min`, `2h`), the value of `option`.
+///
+/// # Errors
+/// When it is no positive time.
+pub fn read_seconds(option: &str, text: &str) -> Result<f64, Error> {
     let text = text.trim();
     let found = UNITS.iter().find_map(|(unit, seconds)| {
         let count: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
@@ -110,7 +116,7 @@ fn seconds(text: &str) -> Result<f64, Error> {
     });
     found
         .filter(|s| s.is_finite() && *s > 0.0)
-        .ok_or_else(|| refused("--deadline", text, "a time with its unit: 90min, 2h, 1.5d"))
+        .ok_or_else(|| refused(option, text, "a time with its unit: 90min, 2h, 1.5d"))
 }
 
 fn dollars(text: &str) -> Result<f64, Error> {

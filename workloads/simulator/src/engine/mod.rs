@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -142,9 +142,17 @@ impl<T> Drop for Handle<T> {
     }
 }
 
-/// A deadlock: every future waits, and no event is left that could wake one.
+/// Why a future was not polled to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deadlock;
+pub(crate) enum Stopped {
+    /// Every future waits, and no event is left that could wake one.
+    Deadlock,
+    /// The real time that it was given is over.
+    GivenUp,
+}
+
+/// Number of instants of virtual time after which the real time is read.
+const CLOCK_EVERY: u32 = 16;
 
 struct Flag(AtomicBool);
 
@@ -251,13 +259,23 @@ impl Engine {
     }
 
     /// Polls `future` to its end, letting time jump from event to event.
-    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Deadlock> {
+    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Stopped> {
+        self.run_until(None, future)
+    }
+
+    /// Polls `future` to its end, or until the real instant `give_up_at`.
+    pub(crate) fn run_until<F: Future>(
+        &self,
+        give_up_at: Option<Instant>,
+        future: F,
+    ) -> Result<F::Output, Stopped> {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut context = Context::from_waker(&waker);
         // Within a runtime's task, tokio's own futures are never ready once the task has used up
         // its budget, and nothing is given back before this ends.
         let mut future = pin!(unconstrained(future));
+        let mut advances: u32 = 0;
         loop {
             while flag.0.swap(false, Ordering::Relaxed) {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
@@ -267,15 +285,24 @@ impl Engine {
             // The lock is held only to take one: polling it may wake others.
             let ready = locked(&self.ready).pop_front();
             match ready {
-                Some(spawned) => spawned.poll(),
+                Some(spawned) => {
+                    spawned.poll();
+                    continue;
+                }
                 None => self.advance()?,
+            }
+            advances = advances.wrapping_add(1);
+            let is_due = advances.is_multiple_of(CLOCK_EVERY);
+            if is_due && give_up_at.is_some_and(|at| Instant::now() >= at) {
+                return Err(Stopped::GivenUp);
             }
         }
     }
 
     /// Moves to the next instant and runs everything planned for it.
-    fn advance(&self) -> Result<(), Deadlock> {
-        let first = locked(&self.planned).events.pop().ok_or(Deadlock)?;
+    fn advance(&self) -> Result<(), Stopped> {
+        let first = locked(&self.planned).events.pop();
+        let first = first.ok_or(Stopped::Deadlock)?;
         let now = first.at;
         self.now.store(now, Ordering::Relaxed);
         let mut next = Some(first);

@@ -95,7 +95,24 @@ fn a_spawned_future_runs_concurrently_and_is_dropped_with_its_handle() {
 #[test]
 fn a_future_that_nothing_wakes_is_stuck() {
     let engine = Engine::default();
-    assert_eq!(engine.run(std::future::pending::<()>()), Err(Deadlock));
+    let stuck = engine.run(std::future::pending::<()>());
+    assert_eq!(stuck, Err(Stopped::Deadlock));
+}
+
+/// What never ends is given up once its real time is over; without such a time it ends as before.
+#[test]
+fn a_future_is_given_up_when_its_real_time_is_over() {
+    let engine = Engine::default();
+    let endless = async {
+        loop {
+            engine.seconds(1.0).await;
+        }
+    };
+    let now = Some(Instant::now());
+    let ended: Result<(), Stopped> = engine.run_until(now, endless);
+    assert_eq!(ended, Err(Stopped::GivenUp));
+    let short = engine.seconds(1.0);
+    assert_eq!(engine.run_until(now, short), Ok(()));
 }
 
 #[test]
