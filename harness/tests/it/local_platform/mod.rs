@@ -279,6 +279,10 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
     ] {
         let mut plan = plan(system);
         plan.row.job.device = Device::Cuda;
+        if system == "kubeml" {
+            // Documents enough for every function.
+            plan.row.job.settings["document_samples"] = json!(BATCH_SIZE);
+        }
         let local = Local::with_worker(found()).await.unwrap();
         match local.run_trial(&plan, &data(), &Steps::default()).await {
             Err(PlatformError::Lacks { what, remedy }) => {
