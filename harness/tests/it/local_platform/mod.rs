@@ -273,16 +273,9 @@ async fn spirt_runs_to_its_end_and_keeps_sandboxes_warm() {
 /// Instances that compute on a GPU, and functions that share one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_system_on_gpus_falls_back_only_where_it_may() {
-    for (system, function, host) in [
-        ("gpu_baseline", None, Host::Instance),
-        ("kubeml", Some("train"), Host::Function),
-    ] {
+    for (system, function, host) in [("gpu_baseline", None::<&str>, Host::Instance)] {
         let mut plan = plan(system);
         plan.row.job.device = Device::Cuda;
-        if system == "kubeml" {
-            // Documents enough for every function.
-            plan.row.job.settings["document_samples"] = json!(BATCH_SIZE);
-        }
         let local = Local::with_worker(found()).await.unwrap();
         match local.run_trial(&plan, &data(), &Steps::default()).await {
             Err(PlatformError::Lacks { what, remedy }) => {
