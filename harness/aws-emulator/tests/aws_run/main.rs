@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 mod cloud;
+mod costs;
 mod faults;
 
 use epochcost_servers::find;
@@ -193,8 +194,8 @@ fn a_kill_after_any_journaled_step_leaves_nothing() {
     kill_after_each(&cloud, "scatterreduce", 5, 1);
 }
 
-/// Shared: two buckets, three roles, an instance profile, the network in four
-/// parts and three endpoints; of the trial: a host of each of three peers and one of the queue,
+/// Shared: two buckets, four roles, an instance profile, the network in four
+/// parts, the switch and three endpoints; of the trial: a host of each of three peers and one of the queue,
 /// nine functions with their log groups, and a state machine. After every seventh
 /// line: each takes seconds.
 #[test]
@@ -202,7 +203,7 @@ fn a_kill_of_a_run_with_hosts_of_services_leaves_nothing() {
     let Some(cloud) = Cloud::start_with_services() else {
         return;
     };
-    kill_after_each(&cloud, "spirt", 13 + 4 + 2 * 9 + 1, 7);
+    kill_after_each(&cloud, "spirt", 15 + 4 + 2 * 9 + 1, 7);
 }
 
 /// Runs a system again and again: each run is killed after `stride` lines of its

@@ -238,7 +238,9 @@ fn subnet() -> Spec {
     Spec::Subnet(SubnetSpec {
         name: run().name("network"),
         vpc: run().name("network"),
+        addresses: "10.0.0.0/20".into(),
         instance_types: vec!["g4dn.xlarge".into(), "t2.medium".into()],
+        services: vec![EndpointService::Functions],
     })
 }
 
@@ -342,6 +344,7 @@ async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
         profile: run().name("instances"),
         security_group: run().name("members"),
         subnet: None,
+        zones_tried: 0,
         user_data: String::new(),
         expires: "2099-01-01T00:00:00Z".parse().unwrap(),
     });
