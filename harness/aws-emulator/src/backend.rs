@@ -161,7 +161,9 @@ impl Backend {
             query += &format!("&Filter.1.Value.{}={value}", index + 1);
         }
         let answer = self.ec2(region, &query).await?;
-        Ok(elements(&answer, "vpcEndpointId").map(str::to_owned).collect())
+        Ok(elements(&answer, "vpcEndpointId")
+            .map(str::to_owned)
+            .collect())
     }
 
     /// Returns the ids of interface endpoints that exist.
@@ -170,7 +172,9 @@ impl Backend {
                      Filter.1.Value.1=Interface&Filter.2.Name=vpc-endpoint-state&\
                      Filter.2.Value.1=available";
         let answer = self.ec2(region, query).await?;
-        Ok(elements(&answer, "vpcEndpointId").map(str::to_owned).collect())
+        Ok(elements(&answer, "vpcEndpointId")
+            .map(str::to_owned)
+            .collect())
     }
 
     /// Removes VPC endpoints.

@@ -41,7 +41,11 @@ impl Clock {
                 return;
             }
             // Either ends the wait; the loop looks at the time again.
-            let _ = timeout(Duration::from_secs_f64(left_s.min(3600.0)), skipped.changed()).await;
+            let _ = timeout(
+                Duration::from_secs_f64(left_s.min(3600.0)),
+                skipped.changed(),
+            )
+            .await;
         }
     }
 }

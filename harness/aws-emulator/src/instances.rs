@@ -89,7 +89,6 @@ impl Instance {
     }
 }
 
-
 impl Drop for Instance {
     /// Ends the instance with everything that it started.
     fn drop(&mut self) {
@@ -130,8 +129,9 @@ pub(crate) fn follow(cloud: Surroundings) -> AbortOnDropHandle<()> {
 /// what has ended here.
 async fn poll(cloud: &Surroundings, instances: &mut Instances) -> Result<(), String> {
     let (backend, region) = (&cloud.backend, cloud.region.as_str());
-    let running: HashMap<String, String> =
-        (backend.running_instances(region).await?).into_iter().collect();
+    let running: HashMap<String, String> = (backend.running_instances(region).await?)
+        .into_iter()
+        .collect();
     charge(cloud, &running).await?;
     instances.running.retain(|id, _| running.contains_key(id));
     for id in running.into_keys() {
@@ -158,10 +158,7 @@ async fn poll(cloud: &Surroundings, instances: &mut Instances) -> Result<(), Str
 
 /// Charges what exists and is paid by the hour: running instances by type, with their addresses,
 /// and interface endpoints.
-async fn charge(
-    cloud: &Surroundings,
-    running: &HashMap<String, String>,
-) -> Result<(), String> {
+async fn charge(cloud: &Surroundings, running: &HashMap<String, String>) -> Result<(), String> {
     let mut rented: HashMap<String, String> = HashMap::new();
     for (id, kind) in running {
         rented.insert(id.clone(), format!("ec2/{kind}"));

@@ -146,7 +146,12 @@ pub(crate) fn run<'a>(
                     let is_chosen = |choice: &&Presence| {
                         at_path(&input, &choice.variable).is_ok() == choice.is_present
                     };
-                    Some(choices.iter().find(is_chosen).map_or(default, |chosen| &chosen.next))
+                    Some(
+                        choices
+                            .iter()
+                            .find(is_chosen)
+                            .map_or(default, |chosen| &chosen.next),
+                    )
                 }
                 State::Succeed {} => {
                     on_state("SucceedStateEntered");
@@ -169,10 +174,8 @@ pub(crate) fn run<'a>(
                         .collect::<Result<_, _>>()?;
                     // The first failure ends the map.
                     let branches = inputs.iter();
-                    try_join_all(
-                        branches.map(|input| run(item_processor, input, cloud, on_state)),
-                    )
-                    .await?;
+                    try_join_all(branches.map(|input| run(item_processor, input, cloud, on_state)))
+                        .await?;
                     next.as_ref()
                 }
                 State::Parallel { branches, next } => {
@@ -223,7 +226,9 @@ async fn endpoints(
         "describeVpcEndpoints" => {
             let filter = &parameters["Filters"][0];
             let name = filter["Name"].as_str().ok_or("a filter has no name")?;
-            let ids = cloud.backend.endpoints(region, name, &texts(&filter["Values"]));
+            let ids = cloud
+                .backend
+                .endpoints(region, name, &texts(&filter["Values"]));
             let ids = ids.await?.into_iter();
             let ids: Vec<Value> = ids
                 .map(|id| serde_json::json!({ "VpcEndpointId": id }))
@@ -296,7 +301,10 @@ fn found(value: &Value, fields: &str) -> Option<Value> {
         Some(rest) => found(value, rest),
         None => Some(value.clone()),
     };
-    let Some((name, number)) = field.strip_suffix(']').and_then(|field| field.split_once('[')) else {
+    let Some((name, number)) = field
+        .strip_suffix(']')
+        .and_then(|field| field.split_once('['))
+    else {
         return of(value.get(field)?);
     };
     let list = value.get(name)?.as_array()?;

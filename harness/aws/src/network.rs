@@ -7,8 +7,8 @@ use epochcost_systems::SystemError;
 
 use crate::names::{self, MEMBERS, SERVICE_INSTANCE, SWITCH};
 use crate::resource::{
-    EndpointService, EndpointSpec, FunctionNetwork, InternetGatewaySpec, RoleSpec, Spec, SubnetSpec,
-    SwitchSpec, VpcSpec,
+    EndpointService, EndpointSpec, FunctionNetwork, InternetGatewaySpec, RoleSpec, Spec,
+    SubnetSpec, SwitchSpec, VpcSpec,
 };
 use crate::training::{AROUND_TRIAL_S, Training};
 use crate::{Scope, permissions};

@@ -170,10 +170,7 @@ async fn find(
     lag: Duration,
 ) -> Result<Vec<Found>, AwsError> {
     let scope = journal.scope();
-    let (regions, filter) = (
-        [scope.region.clone()],
-        RunFilter::Run(scope.run.clone()),
-    );
+    let (regions, filter) = ([scope.region.clone()], RunFilter::Run(scope.run.clone()));
     let since = Instant::now();
     let mut found = survey(clients, &regions, &filter).await?;
     loop {

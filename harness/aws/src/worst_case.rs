@@ -355,7 +355,11 @@ mod tests {
             2.0 * 13.0 * (9.0 * 7.0 + 5.0)
         );
         // A map is a transition itself.
-        let of_row: Vec<Line> = lines.iter().filter(|l| !l.row.is_empty()).cloned().collect();
+        let of_row: Vec<Line> = lines
+            .iter()
+            .filter(|l| !l.row.is_empty())
+            .cloned()
+            .collect();
         assert_eq!(
             quantity(&of_row, "state_transition"),
             2.0 * 4.0 * 3.0 * 11.0

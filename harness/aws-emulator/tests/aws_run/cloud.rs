@@ -136,7 +136,14 @@ impl Cloud {
 
     /// Returns the emulated cloud's time, charges, rented resources and running executions.
     pub fn account(&self) -> Value {
-        let answer = ask_at(&self.emulator.url, "GET", "/emulator/account", "x", "text/plain", "");
+        let answer = ask_at(
+            &self.emulator.url,
+            "GET",
+            "/emulator/account",
+            "x",
+            "text/plain",
+            "",
+        );
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
         serde_json::from_str(body).unwrap()
     }

@@ -21,11 +21,25 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts a run, and kills it `delay` after its journal has `lines`; returns whether it ended
 /// before.
-fn kill(cloud: &Cloud, directory: &Path, more: &[(&str, &str)], lines: usize, delay: Duration) -> bool {
+fn kill(
+    cloud: &Cloud,
+    directory: &Path,
+    more: &[(&str, &str)],
+    lines: usize,
+    delay: Duration,
+) -> bool {
     let out = directory.join(format!("run-{lines}"));
     let file = directory.join("x.yaml").display().to_string();
     let out_text = out.display().to_string();
-    let arguments = ["run", &file, "--platform", "aws", "--yes", "--out", &out_text];
+    let arguments = [
+        "run",
+        &file,
+        "--platform",
+        "aws",
+        "--yes",
+        "--out",
+        &out_text,
+    ];
     let mut command = cloud.command(&arguments);
     command.envs(more.iter().copied()).current_dir(directory);
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();
@@ -89,7 +103,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = (self.0.wrapping_mul(6_364_136_223_846_793_005)).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = (self.0.wrapping_mul(6_364_136_223_846_793_005))
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
@@ -128,7 +143,12 @@ fn is_bound(cloud: &Cloud, bound: &BTreeMap<String, (f64, f64)>, what: &str) {
 /// somewhere or nowhere.
 #[test]
 fn no_sequence_of_failures_costs_more_than_the_worst_case() {
-    for (seed, system) in [(1, "spirt"), (2, "scatterreduce"), (3, "spirt"), (4, "mlless")] {
+    for (seed, system) in [
+        (1, "spirt"),
+        (2, "scatterreduce"),
+        (3, "spirt"),
+        (4, "mlless"),
+    ] {
         let Some(cloud) = Cloud::start_with_services() else {
             return;
         };
@@ -181,12 +201,23 @@ fn no_sequence_of_failures_costs_more_than_the_worst_case() {
 fn the_first_run_costs_little_and_its_worst_case_is_near() {
     let Some(cloud) = Cloud::start() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/aws-first.yaml");
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../experiments/aws-first.yaml"
+    );
     let out = directory.path().join("run").display().to_string();
     let bound = worst_case(&cloud, directory.path(), file);
     let worst_usd: f64 = bound.values().map(|(quantity, usd)| quantity * usd).sum();
     let arguments = [
-        "run", file, "--platform", "aws", "--yes", "--max-usd", "0.05", "--out", &out,
+        "run",
+        file,
+        "--platform",
+        "aws",
+        "--yes",
+        "--max-usd",
+        "0.05",
+        "--out",
+        &out,
     ];
     let ran = cloud.run(directory.path(), &arguments);
     assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));

@@ -438,14 +438,19 @@ fn lists_that_are_behind_are_waited_for() {
     let made = std::sync::Mutex::new(Vec::<(String, std::time::Instant)>::new());
     let rule = move |request: &ProxiedRequest<'_>| {
         let mut made = made.lock().unwrap();
-        let action = request.body.split('&').find_map(|pair| pair.strip_prefix("Action="));
+        let action = request
+            .body
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("Action="));
         match action {
             Some("RunInstances" | "CreateSubnet" | "CreateVpc" | "CreateVpcEndpoint") => {
                 let what = action.unwrap().to_owned();
                 made.push((what, std::time::Instant::now()));
                 Fate::Through
             }
-            Some("DescribeInstances") if is_recent(&made, "RunInstances") => Fate::Empty("reservationSet"),
+            Some("DescribeInstances") if is_recent(&made, "RunInstances") => {
+                Fate::Empty("reservationSet")
+            }
             Some("DescribeSubnets") if is_recent(&made, "CreateSubnet") => Fate::Empty("subnetSet"),
             Some("DescribeVpcs") if is_recent(&made, "CreateVpc") => Fate::Empty("vpcSet"),
             Some("DescribeVpcEndpoints") if is_recent(&made, "CreateVpcEndpoint") => {
@@ -463,5 +468,6 @@ fn lists_that_are_behind_are_waited_for() {
 /// Returns whether something was made less than three seconds ago.
 fn is_recent(made: &[(String, std::time::Instant)], what: &str) -> bool {
     let lag = std::time::Duration::from_secs(3);
-    made.iter().any(|(made, at)| made == what && at.elapsed() < lag)
+    made.iter()
+        .any(|(made, at)| made == what && at.elapsed() < lag)
 }

@@ -91,11 +91,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
             name: name("members"),
             vpc: Some(name("network")),
         }),
-        role(
-            "switch",
-            "states.amazonaws.com",
-            permissions::switch(scope),
-        ),
+        role("switch", "states.amazonaws.com", permissions::switch(scope)),
         Spec::Switch(SwitchSpec {
             name: name("switch"),
             role: name("switch"),

@@ -59,8 +59,8 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
 /// nothing, or whose new price is `uncertain`.
 fn merged(fresh: Vec<Price>, old: &PriceBook, uncertain: &BTreeSet<&str>) -> Vec<Price> {
     let kept = old.prices().iter().filter(|price| {
-        uncertain.contains(price.dimension.as_str()) ||
-        price.dimension == "s3_delete"
+        uncertain.contains(price.dimension.as_str())
+            || price.dimension == "s3_delete"
             || price.dimension == "logs_gb_month"
             || price.dimension.starts_with("serverless_gpu/")
     });

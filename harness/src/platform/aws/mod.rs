@@ -158,7 +158,9 @@ impl ConsentedRun {
         }
         let specs = deployment::shared(&scope, &rows, code).map_err(unusable)?;
         let made = provision(&specs, &clients, &mut journal, &approval).await?;
-        let switches = made.into_iter().filter(|(made, _)| made.kind == Kind::Switch);
+        let switches = made
+            .into_iter()
+            .filter(|(made, _)| made.kind == Kind::Switch);
         Ok(Aws {
             armed: std::sync::Mutex::new(switches.map(|(_, execution)| execution).collect()),
             clients,

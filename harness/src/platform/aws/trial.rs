@@ -152,7 +152,10 @@ impl Trial<'_> {
             other => return other,
         };
         let scope = &self.aws.scope;
-        if deployment::subnet(scope, &self.aws.rows).map_err(unusable)?.is_none() {
+        if deployment::subnet(scope, &self.aws.rows)
+            .map_err(unusable)?
+            .is_none()
+        {
             // In the default network EC2 chooses the zone itself.
             return Err(refused);
         }
