@@ -187,6 +187,56 @@ fn nothing_is_made_without_consent_or_over_the_limit() {
     cloud.assert_empty();
 }
 
+/// Shipped prices are one region's; elsewhere they bound nothing.
+#[test]
+fn a_run_in_another_region_takes_its_prices() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
+    let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes"]);
+    let command = command.current_dir(directory.path());
+    let refused = command.env("AWS_REGION", "eu-west-1").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", printed(&refused));
+    assert!(
+        printed(&refused).contains("--prices FILE"),
+        "{}",
+        printed(&refused)
+    );
+    cloud.assert_empty();
+}
+
+/// A worker that would not start on AWS is refused before anyone is asked for money.
+#[test]
+fn a_worker_that_cannot_start_there_is_refused_before_consent() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
+    // A worker that answers here, and is no program there.
+    let worker = std::env::var_os("EPOCHCOST_WORKER").map(std::path::PathBuf::from);
+    let beside =
+        || Path::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator")).with_file_name("bootstrap");
+    let worker = worker.unwrap_or_else(beside);
+    let script = directory.path().join("bootstrap");
+    let text = format!("#!/bin/bash\nexec {} \"$@\"\n", worker.display());
+    std::fs::write(&script, text).unwrap();
+    let chmod = std::process::Command::new("chmod")
+        .arg("+x")
+        .arg(&script)
+        .status();
+    assert!(chmod.unwrap().success());
+    // Without `--yes`: consent would be asked for, and be impossible.
+    let mut command = cloud.command(&["run", &file, "--platform", "aws"]);
+    let command = command.current_dir(directory.path());
+    let refused = command.env("EPOCHCOST_WORKER", script).output().unwrap();
+    let text = printed(&refused);
+    assert!(!text.contains("--yes"), "{text}");
+    assert!(
+        text.contains("ELF") || text.contains("EPOCHCOST_WORKER"),
+        "{text}"
+    );
+    cloud.assert_empty();
+}
+
 /// Shared: two buckets and a role; of the trial: a log group and a function.
 #[test]
 fn a_kill_after_any_journaled_step_leaves_nothing() {

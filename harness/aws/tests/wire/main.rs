@@ -184,7 +184,8 @@ async fn an_account_with_everything_is_fine() {
     })
     .await;
     assert!(checks.iter().all(|check| check.found.is_ok()), "{checks:?}");
-    assert_eq!(checks.len(), 8);
+    // One dry run for the GPUs' type, one for the hosts'.
+    assert_eq!(checks.len(), 9);
 }
 
 #[tokio::test]

@@ -429,3 +429,37 @@ fn instance(subnet: Option<String>) -> Spec {
         expires: "2099-01-01T00:00:00Z".parse().unwrap(),
     })
 }
+
+/// Every second of each is paid for: none waits for another's end.
+#[tokio::test]
+async fn instances_end_at_once() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        ("TerminateInstances", _) => (200, ec2(operation, "<instancesSet/>")),
+        // Still there when first asked for, after the one call for all.
+        ("DescribeInstances", 0) => (
+            200,
+            ec2(
+                operation,
+                "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
+                 <instanceState><name>shutting-down</name></instanceState></item></instancesSet>\
+                 </item></reservationSet>",
+            ),
+        ),
+        ("DescribeInstances", _) => (200, ec2(operation, "<reservationSet/>")),
+        (other, _) => network(other),
+    })
+    .await;
+    let instance = |id: &str| Found {
+        holding: Holding::Instance("t2.medium".to_owned()),
+        ..found(Kind::Instance, id)
+    };
+    let all = vec![instance("i-1"), instance("i-2"), instance("i-3")];
+    let removed = remove(&service, all).await;
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+    // The first call names all three.
+    let first = service.first("TerminateInstances");
+    for id in ["i-1", "i-2", "i-3"] {
+        assert!(first.contains(id), "{first}");
+    }
+    assert_eq!(service.asked("TerminateInstances"), 1 + 3);
+}
