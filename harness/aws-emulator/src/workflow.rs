@@ -132,7 +132,7 @@ pub(crate) fn run<'a>(
                     let at_s = match timestamp_path {
                         Some(path) => {
                             let at = at_path(&input, path)?;
-                            let at: Timestamp = (at.as_str().unwrap_or_default().parse())
+                            let at = (at.as_str().unwrap_or_default().parse::<Timestamp>())
                                 .map_err(|error| format!("{name}: {error}"))?;
                             at.as_second() as f64
                         }
@@ -226,11 +226,9 @@ async fn endpoints(
         "describeVpcEndpoints" => {
             let filter = &parameters["Filters"][0];
             let name = filter["Name"].as_str().ok_or("a filter has no name")?;
-            let ids = cloud
-                .backend
-                .endpoints(region, name, &texts(&filter["Values"]));
-            let ids = ids.await?.into_iter();
-            let ids: Vec<Value> = ids
+            let values = texts(&filter["Values"]);
+            let ids = cloud.backend.endpoints(region, name, &values).await?;
+            let ids: Vec<Value> = (ids.into_iter())
                 .map(|id| serde_json::json!({ "VpcEndpointId": id }))
                 .collect();
             Ok(serde_json::json!({ "VpcEndpoints": ids }))

@@ -166,8 +166,8 @@ impl Trial<'_> {
             };
             let name = further.name.clone();
             // The subnet is the run's, for later trials, too.
-            let subnet = self.provision(&[Spec::Subnet(further)], &mut BTreeSet::new());
-            if subnet.await.is_err() {
+            let (subnet, mut of_run) = ([Spec::Subnet(further)], BTreeSet::new());
+            if self.provision(&subnet, &mut of_run).await.is_err() {
                 break;
             }
             for spec in &mut specs {
