@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::calls;
 
 /// Actions that know no resources, or are asked about all of them.
-const OF_ALL: [&str; 13] = [
+const OF_ALL: [&str; 14] = [
     "s3:ListAllMyBuckets",
     "iam:ListRoles",
     "iam:ListInstanceProfiles",
@@ -17,6 +17,7 @@ const OF_ALL: [&str; 13] = [
     "states:ListStateMachines",
     "cloudwatch:GetMetricData",
     "servicequotas:GetServiceQuota",
+    "servicequotas:GetAWSDefaultServiceQuota",
     "pricing:GetProducts",
     "route53:AssociateVPCWithHostedZone",
     "ssm:GetParameters",

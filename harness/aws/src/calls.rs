@@ -178,6 +178,11 @@ pub const CALLS: &[Permitted] = &[
         "GetServiceQuota",
         "servicequotas:GetServiceQuota",
     ),
+    call(
+        "Service Quotas",
+        "GetAWSDefaultServiceQuota",
+        "servicequotas:GetAWSDefaultServiceQuota",
+    ),
     call("Pricing", "GetProducts", "pricing:GetProducts"),
 ];
 

@@ -192,11 +192,25 @@ async fn quota(
         .get_service_quota()
         .service_code(service)
         .quota_code(code);
-    let answer = match call!(format!("read the quota {code} of {service}"), ask) {
-        Ok(answer) => answer,
+    let doing = format!("read the quota {code} of {service}");
+    let answer = match call!(&doing, ask) {
+        Ok(answer) => Ok(answer.quota),
+        // Quotas that nobody has changed are unknown in some accounts, and have their default.
+        Err(error) if error.cause() == Some(Cause::NotFound) => {
+            let default = clients
+                .quotas
+                .get_aws_default_service_quota()
+                .service_code(service)
+                .quota_code(code);
+            call!(&doing, default).map(|answer| answer.quota)
+        }
+        Err(error) => Err(error),
+    };
+    let quota = match answer {
+        Ok(quota) => quota,
         Err(error) => return wrong(what, &error),
     };
-    let Some(value) = answer.quota.and_then(|quota| quota.value) else {
+    let Some(value) = quota.and_then(|quota| quota.value) else {
         return Check {
             what,
             found: Err("the quota has no value".to_owned()),

@@ -230,6 +230,29 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
     assert_eq!(permissions, "not allowed: iam:CreateRole");
 }
 
+/// A quota that nobody has changed is unknown in some accounts: it has its default.
+#[tokio::test]
+async fn an_unknown_quota_is_its_default() {
+    let checks = checks(|operation| match operation {
+        "GetCallerIdentity" => (200, identity()),
+        "DescribeRegions" => (200, regions()),
+        "GetServiceQuota" => {
+            let unknown = "{\"__type\": \"NoSuchResourceException\", \"Message\": \"told to\"}";
+            (400, unknown.to_owned())
+        }
+        "GetAWSDefaultServiceQuota" => (200, quota(5.0)),
+        "DescribeVpcs" => (200, vpcs(1)),
+        "RunInstances" => (412, ec2_error("DryRunOperation")),
+        "GetRole" => (200, role()),
+        "SimulatePrincipalPolicy" => (200, decisions("allowed")),
+        other => panic!("nobody should ask for {other}"),
+    })
+    .await;
+    assert!(one(&checks, "VPCs").found.is_ok(), "{checks:?}");
+    let standard = one(&checks, "standard instances").found.as_ref();
+    assert!(standard.unwrap_err().starts_with("5 vCPUs"), "{checks:?}");
+}
+
 #[tokio::test]
 async fn without_an_identity_nothing_else_is_asked() {
     let checks = checks(|_| {
