@@ -149,7 +149,9 @@ async fn what_no_list_has_yet_is_removed_by_its_id() {
     let ids: Vec<String> = paid.map(|(_, id)| id).collect();
     assert_eq!(ids.len(), 3);
     let ec2 = aws_sdk_ec2::Client::new(&config);
+    let project = aws_sdk_ec2::types::Tag::builder().key(epochcost_aws::PROJECT_TAG.0);
     let untag = ec2.delete_tags().set_resources(Some(ids));
+    let untag = untag.tags(project.build());
     untag.send().await.unwrap();
     let removed = tear_down_within(&clients, &mut journal, Duration::ZERO);
     let removed = removed.await.unwrap();
