@@ -12,7 +12,7 @@ use crate::chain::chain;
 use crate::cmd;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::ui::{Output, eprint_line, output_failure, print_bytes};
+use crate::ui::{Output, eprint_line, fit_to, output_failure, print_bytes};
 
 /// When does serverless training pay? Runs training systems side by side and
 /// reports time, cost, communication and accuracy.
@@ -159,6 +159,7 @@ pub async fn main() -> ExitCode {
         verbosity,
         wide: cli.global.wide,
     };
+    fit_to(output.width());
     let ended = dispatch(cli.verb, output).await;
     match ended.and_then(written) {
         Ok(exit) => exit.into(),

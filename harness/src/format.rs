@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 use crate::claims::{Estimate, Format};
+use crate::ui;
 
 /// What stands where a figure is unknown.
 pub const UNKNOWN: &str = "–";
@@ -174,6 +175,7 @@ pub fn figure(value: Estimate, format: Format) -> String {
 /// Returns text broken at spaces, but not before a percent sign; `first` stands
 /// before the first line, as many spaces before the others.
 pub fn wrapped(first: &str, text: &str) -> String {
+    let columns = ui::columns().map_or(COLUMNS, |terminal| terminal.min(COLUMNS));
     let indent = " ".repeat(first.chars().count());
     let mut lines: Vec<String> = Vec::new();
     let mut line = first.to_owned();
@@ -181,7 +183,7 @@ pub fn wrapped(first: &str, text: &str) -> String {
     for word in text.replace(" %", "\u{a0}%").split(' ') {
         let word = word.replace('\u{a0}', " ");
         let width = line.chars().count() + 1 + word.chars().count();
-        if !is_empty && width > COLUMNS {
+        if !is_empty && width > columns {
             lines.push(std::mem::replace(&mut line, indent.clone()));
             is_empty = true;
         }

@@ -1,4 +1,5 @@
-"""Trains ResNet-18 or MobileNet for images of 32 x 32 on random ones, as the papers do on CIFAR-10.
+"""Trains ResNet-18 or MobileNet for images of 32 x 32 on random ones, as the papers do on CIFAR-10;
+or any model of torchvision, where that is installed.
 
 An ordinary PyTorch training, which knows nothing of epochcost:
 
@@ -50,19 +51,28 @@ def mobilenet(classes=10):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1024, classes))
 
 
+def of_torchvision(name):
+    import torchvision
+
+    return getattr(torchvision.models, name)()
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", choices=["resnet18", "mobilenet"], default="resnet18")
+    parser.add_argument("--model", default="resnet18", help="resnet18, mobilenet or torchvision:NAME")
     parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--side", type=int, default=32, help="pixels of a side of the images")
     parser.add_argument("--epochs", type=int, default=1000)
     options = parser.parse_args()
     torch.manual_seed(1)
-    images = torch.rand(max(4 * options.batch, 64), 3, 32, 32)
+    images = torch.rand(max(4 * options.batch, 64), 3, options.side, options.side)
     labels = torch.randint(10, (len(images),))
     loader = DataLoader(
         TensorDataset(images, labels), batch_size=options.batch, shuffle=True, drop_last=True
     )
-    model = {"resnet18": resnet18, "mobilenet": mobilenet}[options.model]()
+    kind, _, name = options.model.rpartition(":")
+    own = {"resnet18": resnet18, "mobilenet": mobilenet}
+    model = of_torchvision(name) if kind == "torchvision" else own[name]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     for epoch in range(options.epochs):
         for inputs, expected in loader:

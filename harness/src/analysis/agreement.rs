@@ -123,9 +123,9 @@ pub fn verdict(agreement: Result<Agreement, String>) -> (VerdictKind, String) {
 /// by) with a ranking; none where a ranking is not judged over draws. `draws` is the run's
 /// number of draws.
 pub fn of(claim: &Claim, rows: &[&RowAnalysis], draws: u32) -> Option<Result<Agreement, String>> {
-    let (metric, target) = figure(claim).filter(|_| draws > 0)?;
+    let figure = figure(claim).filter(|_| draws > 0)?;
     let [row, divisor] = rows else { return None };
-    let values = |row: &RowAnalysis| {
+    let values = |row: &RowAnalysis, (metric, target): Figure| {
         let id = &row.planned.row.id;
         let drawn = row.draws.clone();
         let drawn = drawn.ok_or_else(|| format!("there are no draws of {id}"))?;
@@ -135,7 +135,8 @@ pub fn of(claim: &Claim, rows: &[&RowAnalysis], draws: u32) -> Option<Result<Agr
         let found = drawn.values(metric, target).map(<[_]>::to_vec);
         found.ok_or_else(|| format!("the draws of {id} do not have this figure"))
     };
-    let both = values(row).and_then(|own| Ok((own, values(divisor)?)));
+    let both = values(row, figure);
+    let both = both.and_then(|own| Ok((own, values(divisor, divisor_of(claim, figure))?)));
     Some(both.map(|(own, divisor)| Agreement::count(claim, &own, &divisor)))
 }
 
@@ -152,6 +153,11 @@ fn figure(claim: &Claim) -> Option<Figure> {
         Metric::TrainLoss | Metric::Accuracy | Metric::ReplicasIdentical
     );
     (!is_of_training).then_some((metric, claim.target))
+}
+
+/// Returns the figure of the row that a ranking divides by.
+fn divisor_of(claim: &Claim, (metric, target): Figure) -> Figure {
+    (claim.over_metric.unwrap_or(metric), target)
 }
 
 /// Returns the figures that draws keep of each row, by the row's position: those that the
@@ -181,7 +187,7 @@ pub fn figures(claims: &[Claim], rows: &[PlannedRow]) -> BTreeMap<usize, Vec<Fig
             // More than one divisor is a verdict of its own.
             if let [divisor] = others.as_slice() {
                 want(place, figure);
-                want(*divisor, figure);
+                want(*divisor, divisor_of(claim, figure));
             }
         }
     }
@@ -338,6 +344,11 @@ mod tests {
             };
             assert_eq!(figure(&of_training), None);
         }
+        // A stage over another: each row's draws keep their own figure.
+        let stages = claim(r#""at_least": 1, "over_metric": "put""#);
+        let own = figure(&stages).unwrap();
+        assert_eq!(own, (Metric::SecondsPerEpoch, None));
+        assert_eq!(divisor_of(&stages, own).0.name(), "put");
         let alone = Claim {
             over: None,
             ..claim(limit)

@@ -143,18 +143,28 @@ impl RowAnalysis {
         }
     }
 
+    /// Returns what `claim` observes of a row that another is divided by.
+    pub fn observe_divisor(&self, claim: &Claim) -> Estimate {
+        match claim.over_metric {
+            Some(metric) => self.estimate(metric),
+            None => self.observe(claim),
+        }
+    }
+
     /// Returns what `claim` observes of this row over what it observes of
     /// `other`.
     pub fn observe_over(&self, claim: &Claim, other: &Self) -> Estimate {
-        let observed = [self, other].map(|row| row.observe(claim).mean);
-        if observed.iter().any(Option::is_none) {
+        if self.observe(claim).mean.is_none() || other.observe_divisor(claim).mean.is_none() {
             return Estimate::default();
         }
-        self.over(other, |row, trial| match (claim.metric, claim.target) {
-            (Some(_), Some(target)) => trial.time_to_accuracy(target),
-            (Some(metric), None) => trial.metric(metric, &row.planned.row.job),
-            (None, _) => None,
-        })
+        let figure = |metric: Option<Metric>| {
+            move |row: &Self, trial: &TrialAnalysis| match (metric, claim.target) {
+                (Some(_), Some(target)) => trial.time_to_accuracy(target),
+                (Some(metric), None) => trial.metric(metric, &row.planned.row.job),
+                (None, _) => None,
+            }
+        };
+        self.ratio(other, figure(claim.metric), figure(claim.divisor()))
     }
 
     /// Returns nothing as soon as one trial does not get there: a mean of those
@@ -201,12 +211,22 @@ impl RowAnalysis {
         other: &Self,
         value: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
     ) -> Estimate {
+        self.ratio(other, &value, &value)
+    }
+
+    /// Returns one figure of this row's trials over another of another row's.
+    fn ratio(
+        &self,
+        other: &Self,
+        value: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
+        divisor: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
+    ) -> Estimate {
         let pairs: Vec<(f64, f64)> = self
             .succeeded()
             .filter_map(|trial| {
                 let mut others = other.succeeded();
                 let same = others.find(|own| own.trial.id.trial == trial.trial.id.trial)?;
-                value(self, trial).zip(value(other, same))
+                value(self, trial).zip(divisor(other, same))
             })
             .collect();
         if self.is_sampled {

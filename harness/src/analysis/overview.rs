@@ -1,6 +1,7 @@
 //! Several runs in one: what became of every item, every claim, and the exit code.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ use crate::platform::{Figures, figures_of};
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
-pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 1 };
+pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 2 };
 
 /// A run and its analysis.
 #[derive(Clone, Debug)]
@@ -86,6 +87,9 @@ pub struct ItemOverview {
     pub platform: Option<String>,
     /// The platform profile of a simulated run.
     pub profile: Option<String>,
+    /// Size of the run directory, bytes; null without a run. Since 2.2.
+    #[serde(default)]
+    pub bytes: Option<u64>,
     /// What it was reduced by, as `--set` takes it.
     pub reduced: Vec<String>,
     /// Trials that ended, failed ones included.
@@ -286,6 +290,7 @@ impl ItemOverview {
                 |summary| Some(summary.platform.clone()),
             ),
             profile: summary.and_then(|summary| summary.profile.clone()),
+            bytes: run.and_then(|run| size_of(run.directory.path()).ok()),
             reduced: item.reduced.clone(),
             trials: rows().map(|row| row.trials).sum(),
             failed_trials: rows().map(RowSummary::surprising_failures).sum(),
@@ -293,6 +298,21 @@ impl ItemOverview {
             claims,
         }
     }
+}
+
+/// Returns the size of all files of a directory and of those below it.
+fn size_of(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        bytes += if found.is_dir() {
+            size_of(&entry.path())?
+        } else {
+            found.len()
+        };
+    }
+    Ok(bytes)
 }
 
 fn judged(run: &AnalysedRun) -> Vec<JudgedClaim> {

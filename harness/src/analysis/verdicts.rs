@@ -145,8 +145,12 @@ impl Judge<'_> {
             return Some((VerdictKind::Infeasible, why));
         }
         if observed.mean.is_none() {
-            let of = rows.iter().find(|row| row.observe(claim).mean.is_none());
-            return Some(self.missing(claim, of.unwrap_or(row)));
+            let lacks = |(place, row): &(usize, &&RowAnalysis)| match *place {
+                0 => row.observe(claim).mean.is_none(),
+                _ => row.observe_divisor(claim).mean.is_none(),
+            };
+            let of = rows.iter().enumerate().find(lacks);
+            return Some(self.missing(claim, of.map_or(row, |(_, row)| row)));
         }
         None
     }

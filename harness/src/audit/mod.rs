@@ -31,7 +31,7 @@ pub use finding::{Finding, Input, Outcome, Printed, Statement, TOLERANCE};
 pub use published::Published;
 
 /// The version of what `audit --json` prints.
-pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
 
 /// A paper, by the name of its directory under `experiments/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]

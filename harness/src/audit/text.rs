@@ -5,15 +5,15 @@ use super::{Finding, Outcome, Paper};
 use crate::format::{self, wrapped};
 
 /// Findings of one check, in one paper.
-struct Group<'a> {
-    item: &'static str,
-    check: &'static str,
-    formula: &'static str,
-    findings: Vec<&'a Finding>,
+pub(crate) struct Group<'a> {
+    pub(crate) item: &'static str,
+    pub(crate) check: &'static str,
+    pub(crate) formula: &'static str,
+    pub(crate) findings: Vec<&'a Finding>,
 }
 
 /// Returns the findings with that outcome, check by check.
-fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
+pub(crate) fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for finding in findings.iter().filter(|finding| finding.outcome == outcome) {
         let is_its =
@@ -32,7 +32,7 @@ fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
 }
 
 /// Returns the papers that findings are about, each with its own.
-fn by_paper(findings: &[Finding]) -> impl Iterator<Item = (Paper, Vec<&Finding>)> {
+pub(crate) fn by_paper(findings: &[Finding]) -> impl Iterator<Item = (Paper, Vec<&Finding>)> {
     Paper::ALL.into_iter().filter_map(|paper| {
         let own = findings.iter().filter(|finding| finding.paper == paper);
         let own: Vec<&Finding> = own.collect();
@@ -41,7 +41,7 @@ fn by_paper(findings: &[Finding]) -> impl Iterator<Item = (Paper, Vec<&Finding>)
 }
 
 /// Returns how many differ, agree and cannot be checked.
-fn counted(findings: &[&Finding]) -> String {
+pub(crate) fn counted(findings: &[&Finding]) -> String {
     let count = |outcome| {
         let with = findings.iter().filter(|finding| finding.outcome == outcome);
         with.count()
@@ -56,7 +56,7 @@ fn counted(findings: &[&Finding]) -> String {
 }
 
 /// Returns a figure with its unit, in at least three digits.
-fn figure(value: f64, unit: &str) -> String {
+pub(crate) fn figure(value: f64, unit: &str) -> String {
     let text = match value.abs() {
         size if size >= 1000.0 => format::count((value * 100.0).round() / 100.0),
         size if size > 0.0 && size < 0.1 => {
@@ -96,7 +96,7 @@ fn figures(finding: &Finding) -> String {
 
 /// Returns how far the printed figure is from the computed one; nothing where
 /// they are equal in four digits.
-fn difference(ratio: f64) -> String {
+pub(crate) fn difference(ratio: f64) -> String {
     match (ratio, (ratio - 1.0) * 100.0) {
         (ratio, _) if !(0.5..=2.0).contains(&ratio) => {
             format!(": {} times it", format::number(ratio))
@@ -108,7 +108,7 @@ fn difference(ratio: f64) -> String {
 }
 
 /// Returns an input as it is printed; one that was computed, in four digits.
-fn stated(value: f64) -> String {
+pub(crate) fn stated(value: f64) -> String {
     /// More characters than any published figure has.
     const LONG: usize = 12;
     let text = format::exact(value);
@@ -119,7 +119,7 @@ fn stated(value: f64) -> String {
 }
 
 /// Returns every input with its cell.
-fn inputs(finding: &Finding) -> String {
+pub(crate) fn inputs(finding: &Finding) -> String {
     let inputs = finding.inputs.iter();
     let inputs =
         inputs.map(|input| format!("{} {} ({})", input.name, stated(input.value), input.place));
@@ -127,7 +127,7 @@ fn inputs(finding: &Finding) -> String {
 }
 
 /// Returns every sentence with its cell.
-fn statements(finding: &Finding) -> Vec<String> {
+pub(crate) fn statements(finding: &Finding) -> Vec<String> {
     let statements = finding.statements.iter();
     let text = statements.map(|statement| format!("{} ({})", statement.text, statement.place));
     text.collect()
@@ -141,7 +141,10 @@ fn sources(finding: &Finding) -> String {
 }
 
 /// Returns texts of findings, each once, in order.
-fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>) -> Vec<&'a str> {
+pub(crate) fn distinct<'a>(
+    findings: &[&'a Finding],
+    text: fn(&Finding) -> Option<&String>,
+) -> Vec<&'a str> {
     let mut texts: Vec<&str> = Vec::new();
     for text in findings.iter().filter_map(|finding| text(finding)) {
         if !texts.contains(&text.as_str()) {
@@ -151,10 +154,94 @@ fn distinct<'a>(findings: &[&'a Finding], text: fn(&Finding) -> Option<&String>)
     texts
 }
 
+/// Phrases of a consequence that overturns a conclusion, behind what it is about.
+const OVERTURNS: [&str; 4] = [
+    "does not survive",
+    "the wrong way round",
+    "is not that of",
+    "is true of the smaller model alone",
+];
+
+/// Returns what the findings come to: how many figures differ, the furthest of them, and
+/// the conclusions that do not survive.
+pub fn sentences(findings: &[Finding]) -> Vec<String> {
+    let differs = |own: &[&Finding]| {
+        let off = own.iter().filter(|one| one.outcome == Outcome::Differs);
+        off.count()
+    };
+    let of_papers: Vec<String> = by_paper(findings)
+        .map(|(paper, own)| format!("{} of {} in {}", differs(&own), own.len(), paper.cited()))
+        .collect();
+    let all: Vec<&Finding> = findings.iter().collect();
+    let first = format!(
+        "Of {} figures, {} do not follow from the paper's own inputs: {}.",
+        all.len(),
+        differs(&all),
+        of_papers.join(", ")
+    );
+    let mut sentences = vec![first];
+    sentences.extend(furthest(&all));
+    let overturned = overturned(&all);
+    sentences.push(if overturned.is_empty() {
+        "No conclusion is overturned.".to_owned()
+    } else {
+        format!(
+            "Conclusions that do not survive: {}.",
+            overturned.join("; ")
+        )
+    });
+    sentences
+}
+
+/// Returns the finding whose printed figure is furthest from the computed one.
+fn furthest(findings: &[&Finding]) -> Option<String> {
+    let off = |finding: &Finding| {
+        let ratio = finding.ratio.filter(|ratio| *ratio > 0.0)?;
+        (finding.outcome == Outcome::Differs).then(|| ratio.ln().abs())
+    };
+    let known = findings.iter().filter_map(|one| Some((one, off(one)?)));
+    let (most, _) = known.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    Some(format!(
+        "Furthest off: {}, {}, {} of {}: {}.",
+        most.paper.cited(),
+        most.item,
+        most.check,
+        most.row,
+        figures(most)
+    ))
+}
+
+/// Returns what the conclusions that do not survive are about, each with its place.
+fn overturned(findings: &[&Finding]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for finding in findings {
+        let Some(consequence) = &finding.consequence else {
+            continue;
+        };
+        let about = OVERTURNS
+            .iter()
+            .find_map(|phrase| consequence.split_once(phrase));
+        let Some((about, _)) = about else { continue };
+        // An aside in brackets is of figures.
+        let about = about.split(" (").next().unwrap_or(about).trim();
+        let about = about.strip_suffix(" is").unwrap_or(about);
+        let (paper, item, check) = (finding.paper.cited(), finding.item, finding.check);
+        let line = format!("{about} ({paper}, {item}: {check})");
+        if !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
+}
+
 /// Returns the findings as plain text: what differs in full, the rest in one
 /// line per check. With `all`, every figure that agrees has a line of its own.
 pub fn plain(findings: &[Finding], all: bool) -> String {
-    let mut lines = Vec::new();
+    let sentences = sentences(findings);
+    let mut lines: Vec<String> = (sentences.iter())
+        .map(|sentence| wrapped("", sentence))
+        .collect();
+    lines.push(String::new());
     for (paper, own) in by_paper(findings) {
         let title = format!("{} ({})", paper.cited(), counted(&own));
         lines.push(title);
@@ -242,7 +329,10 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
 
 /// Returns the findings as Markdown: one table per check.
 pub fn markdown(findings: &[Finding]) -> String {
-    let mut text = String::from("# Audit of the papers' arithmetic\n");
+    let mut text = String::from("# Audit of the papers' arithmetic\n\n");
+    for sentence in sentences(findings) {
+        text.push_str(&format!("- {}\n", sentence.replace('|', "\\|")));
+    }
     for (paper, own) in by_paper(findings) {
         text.push_str(&format!("\n## {}\n\n{}.\n", paper.cited(), counted(&own)));
         for (outcome, title) in [
@@ -316,6 +406,50 @@ mod tests {
             line.starts_with("| ") && !line.starts_with("| ---") && !line.starts_with("| of |")
         });
         assert_eq!(rows.count(), findings.len());
+    }
+
+    /// Counts are those of the findings, and a conclusion is named once per place.
+    #[test]
+    fn the_audit_begins_with_what_it_comes_to() {
+        let findings = shipped();
+        let said = sentences(&findings);
+        let [first, furthest, last] = &said[..] else {
+            panic!("three sentences");
+        };
+        let differ = findings
+            .iter()
+            .filter(|one| one.outcome == Outcome::Differs);
+        let differ = differ.count();
+        let expected = format!("Of {} figures, {differ} do not follow", findings.len());
+        assert!(first.starts_with(&expected), "{first}");
+        // No other is further off.
+        let ratio = |finding: &Finding| finding.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+        let differing = findings
+            .iter()
+            .filter(|one| one.outcome == Outcome::Differs);
+        let most = differing
+            .max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+            .unwrap();
+        assert!(
+            furthest.contains(&most.row) && furthest.contains(most.item),
+            "{furthest}"
+        );
+        assert!(
+            last.starts_with("Conclusions that do not survive: "),
+            "{last}"
+        );
+        let place = "the order of total costs (Barrak et al. 2025, Table 2:";
+        assert_eq!(last.matches(place).count(), 1, "{last}");
+        assert!(plain(&findings, false).starts_with(&first[..40]));
+
+        let agreeing: Vec<Finding> = findings
+            .into_iter()
+            .filter(|one| one.outcome == Outcome::Agrees && one.consequence.is_none())
+            .collect();
+        assert_eq!(
+            sentences(&agreeing).last().unwrap(),
+            "No conclusion is overturned."
+        );
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub enum ClaimError {
     /// A target without `time_to_accuracy`, or the reverse.
     #[error("the claim {0:?} must give target and the metric time_to_accuracy together")]
     Target(String),
+    /// Two metrics whose ratio has no meaning.
+    #[error("the claim {0:?} divides by a metric that it cannot be divided by")]
+    OverMetric(String),
     /// A unit that observed values cannot be converted to.
     #[error("the claim {claim:?} is in {unit:?}, and its metric is not")]
     Unit {
@@ -99,6 +102,7 @@ impl ClaimError {
             Self::Domain { field, .. } => Some(field),
             Self::Unit { .. } => Some("unit"),
             Self::Cell(_) => Some("cell"),
+            Self::OverMetric(_) => Some("over_metric"),
             Self::Explanation(_) | Self::Evidence(_) => Some("explanation"),
             Self::Superfluous { field, .. } => Some(field),
             Self::Lacking { .. } => Some("kind"),
@@ -117,6 +121,9 @@ impl ClaimError {
                 format!("give one of {}, or leave the unit out", known.join(", "))
             }
             Self::Cell(_) => "add `published:` with the cell's value".into(),
+            Self::OverMetric(_) => "give `over` (`{}` is the same row), and two metrics of one \
+                                    unit, none of them learned"
+                .into(),
             Self::Evidence(_) => "add `evidence:`, a list of figures that support the text; where \
                                   there is none, leave the explanation out: the verdict is then \
                                   reported as unexplained"
@@ -172,6 +179,12 @@ impl Claim {
         }
         if self.target.is_some() != (self.metric == Some(Metric::TimeToAccuracy)) {
             return Err(ClaimError::Target(name()));
+        }
+        if let (Some(over), Some(metric)) = (self.over_metric, self.metric) {
+            let is_learned = over.is_learned() || metric.is_learned();
+            if self.over.is_none() || over.unit() != metric.unit() || is_learned {
+                return Err(ClaimError::OverMetric(name()));
+            }
         }
         if self.cell.is_some() && self.published.is_none() {
             return Err(ClaimError::Cell(name()));
@@ -311,6 +324,19 @@ mod tests {
 
     fn checked(base: &str, rest: &str) -> Result<(), ClaimError> {
         claim(&format!("{{{base}{rest}}}")).validate()
+    }
+
+    #[test]
+    fn a_ratio_of_two_metrics_has_two_rows_and_one_unit() {
+        let stages =
+            r#""claim":"c","kind":"own","select":{},"metric":"compute_gradients","at_least":1"#;
+        let with = |rest: &str| checked(stages, rest);
+        assert_eq!(with(r#","over":{},"over_metric":"put""#), Ok(()));
+        let refused = Err(ClaimError::OverMetric("c".into()));
+        assert_eq!(with(r#","over_metric":"put""#), refused);
+        assert_eq!(with(r#","over":{},"over_metric":"put_memory_mb""#), refused);
+        let learned = r#","at_least":1,"over":{},"over_metric":"validation_accuracy""#;
+        assert_eq!(checked(OWN, learned), refused);
     }
 
     #[test]

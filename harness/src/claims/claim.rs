@@ -40,6 +40,9 @@ pub struct Claim {
     /// Divides by this row's value. Fields left out are those of the selected row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Selector>,
+    /// Metric of the row that is divided by, where it is another one: a stage over another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_metric: Option<Metric>,
     /// The paper's statement, where several experiments claim it: claims of one
     /// statement are one agreement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,6 +125,11 @@ impl Claim {
                 high: self.at_most,
             },
         }
+    }
+
+    /// Returns the metric of the row that is divided by.
+    pub fn divisor(&self) -> Option<Metric> {
+        self.over_metric.or(self.metric)
     }
 
     /// Returns whether it states which of two is ahead, and not by how much.

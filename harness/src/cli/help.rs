@@ -44,6 +44,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
             "epochcost plan experiments/own-model.yaml",
             "epochcost plan experiments/smoke.yaml --limits",
             "epochcost plan experiments/own-model.yaml --deadline 2h --budget 5usd",
+            "epochcost plan experiments/smoke.yaml --html plan.html",
         ],
     ),
     ("map", &["epochcost map --deadline 2h --out map.svg"]),
@@ -51,7 +52,10 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
     ("profile", &["epochcost profile --help"]),
     (
         "replay",
-        &["epochcost replay results/RUN --memory 4096 --workers 8"],
+        &[
+            "epochcost replay results/RUN --memory 4096 --workers 8",
+            "epochcost replay results/RUN --html replay.html",
+        ],
     ),
     (
         "reproduce",
@@ -65,7 +69,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
         "report",
         &[
             "epochcost report results/RUN",
-            "epochcost report results/RUN --figures figures",
+            "epochcost report results/RUN --figures figures --png",
             "epochcost report results/ONE results/TWO --out page",
         ],
     ),
@@ -76,7 +80,13 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
             "epochcost compare results/BEFORE results/AFTER --html compare.html",
         ],
     ),
-    ("audit", &["epochcost audit cost-performance"]),
+    (
+        "audit",
+        &[
+            "epochcost audit cost-performance",
+            "epochcost audit --html audit.html",
+        ],
+    ),
     (
         "artifact",
         &["epochcost artifact cost-performance --out artifact"],

@@ -8,6 +8,7 @@ use crate::audit::{self, AUDIT_VERSION, Finding, Paper, Published};
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::report;
 use crate::results::{ResultsError, SchemaVersion};
 use crate::ui::Output;
 
@@ -23,12 +24,17 @@ pub struct Args {
     /// Print Markdown instead of plain text.
     #[arg(long)]
     markdown: bool,
+    /// Also write the audit as a page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Audited<'a> {
     schema_version: SchemaVersion,
+    /// What the findings come to, a sentence each. Since 1.2.
+    answer: Vec<String>,
     findings: &'a [Finding],
 }
 
@@ -59,8 +65,13 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     } else {
         audit::text::plain(&findings, output.verbosity > 0)
     });
+    if let Some(path) = &args.html {
+        report::write_page(path, &report::audit_page(&findings))?;
+        output.message(format_args!("page: {}", path.display()));
+    }
     output.json(&Audited {
         schema_version: AUDIT_VERSION,
+        answer: audit::text::sentences(&findings),
         findings: &findings,
     });
     Ok(Exit::Done)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::forecast::{Goal, MapRequest, map};
+use crate::forecast::{Goal, MapRequest, map, shifts};
 use crate::ui::Output;
 
 /// `map`.
@@ -24,6 +24,14 @@ pub struct Args {
     /// docs/PLACES.md lists.
     #[arg(long, value_name = "NAME|FILE")]
     place: Vec<String>,
+    /// Draw the own model of an experiment as a point, with its best settings: a file such as
+    /// `epochcost profile -- PROGRAM` writes.
+    #[arg(long, value_name = "EXPERIMENT")]
+    model: Option<PathBuf>,
+    /// Say how the map moves without S3 Express, with an interpreted client and with fewer
+    /// bytes to exchange, and draw nothing. Takes as long as six maps.
+    #[arg(long, conflicts_with_all = ["model", "out"])]
+    shifts: bool,
     /// Where to write the picture.
     #[arg(long, value_name = "FILE.svg", default_value = "map.svg")]
     out: PathBuf,
@@ -35,12 +43,20 @@ pub struct Args {
 /// When an option or a place cannot be used, or the picture cannot be written.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let goal = Goal::parse(Some(&args.deadline), args.budget.as_deref())?;
-    let drawn = map(&MapRequest {
+    let request = MapRequest {
         places: &args.place,
         goal: goal.unwrap_or_default(),
         samples: args.samples,
         cells: None,
-    })?;
+        model: args.model.as_deref(),
+    };
+    if args.shifts {
+        let moved = shifts(&request)?;
+        output.text(moved.text());
+        output.json(&moved);
+        return Ok(Exit::Done);
+    }
+    let drawn = map(&request)?;
     std::fs::write(&args.out, drawn.svg()).map_err(|source| Error::Io {
         doing: format!("write {}", args.out.display()),
         source,

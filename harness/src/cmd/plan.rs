@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::PlatformKind;
 use crate::forecast::{self, Goal, Request, Sampling, Work};
+use crate::report;
 use crate::ui::Output;
 
 /// `plan`.
@@ -85,6 +86,9 @@ pub struct Args {
     /// make, and the most that it can cost.
     #[arg(long, value_enum)]
     platform: Option<PlatformKind>,
+    /// Also write the plan as a page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// The price book, by default the one that this program brings along.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
@@ -131,6 +135,10 @@ impl Args {
 /// When the experiment or a profile cannot be used.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let plan = forecast::forecast(&args.request()?, output)?;
+    if let Some(path) = &args.html {
+        report::write_page(path, &plan.page())?;
+        output.message(format_args!("page: {}", path.display()));
+    }
     output.text(plan.text(output.verbosity > 0));
     output.json(&plan);
     Ok(Exit::Done)

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::forecast::replay::{self, Replay, Request};
+use crate::report;
 use crate::run::stop_signal;
 use crate::ui::{Output, eprint_line};
 
@@ -36,6 +37,9 @@ pub struct Args {
     /// Write the comparison to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Also write the comparison as a page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Replace the file if it is there.
     #[arg(long, requires = "out")]
     force: bool,
@@ -85,6 +89,10 @@ async fn execute(replay: &Replay, args: &Args, output: Output) -> Result<Exit, E
     let comparison = replay.compare().await?;
     if let Some(out) = &args.out {
         replay::write(&comparison, out)?;
+    }
+    if let Some(path) = &args.html {
+        report::write_page(path, &comparison.page())?;
+        output.message(format_args!("page: {}", path.display()));
     }
     output.text(replay::text(&comparison));
     output.json(&comparison);

@@ -7,7 +7,7 @@ use crate::analysis::record::{RECORD, RecordComparison};
 use crate::analysis::summary::Summary;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::report;
+use crate::report::{self, PICTURES_REMEDY, Renderer};
 use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory, probe};
 use crate::ui::Output;
 
@@ -24,6 +24,9 @@ pub struct Args {
     /// Markdown, LaTeX) of the run into this directory.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     figures: Option<PathBuf>,
+    /// Write figures as PNG, too, by rsvg-convert, inkscape or chromium.
+    #[arg(long, requires = "figures")]
+    png: bool,
 }
 
 /// Writes the report of each run, and ends as the run itself ended.
@@ -41,6 +44,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(out) = &args.out {
         probe(out)?;
     }
+    let renderer = renderer(args.png)?;
     let mut exit = Exit::Done;
     let mut runs = Vec::new();
     for path in &args.runs {
@@ -53,7 +57,8 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         output.message(format_args!("report: {}", page.display()));
         exit = exit.max(run.analysis.exit_status());
         if let Some(directory) = &args.figures {
-            figures(&run, directory, args.runs.len() > 1, output)?;
+            let directory = of_run(directory, &run, args.runs.len() > 1);
+            figures(&run, &directory, renderer.as_ref(), output)?;
         }
         runs.push(Some(run));
     }
@@ -69,18 +74,36 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// Writes a run's figures and tables; those of several runs each into a directory of
-/// its own.
+/// Returns the program that draws pictures, if they are asked for.
+///
+/// # Errors
+/// When this machine has none.
+fn renderer(is_asked: bool) -> Result<Option<Renderer>, Error> {
+    if !is_asked {
+        return Ok(None);
+    }
+    let found = Renderer::find();
+    found.map(Some).ok_or_else(|| Error::Lacks {
+        what: "no program of this machine draws SVG".to_owned(),
+        remedy: PICTURES_REMEDY.to_owned(),
+    })
+}
+
+/// Returns the directory of a run's figures: one of its own where there are several runs.
+fn of_run(directory: &Path, run: &AnalysedRun, is_one_of_several: bool) -> PathBuf {
+    let name = Some(&run.directory.manifest().run_id).filter(|_| is_one_of_several);
+    name.map_or_else(|| directory.to_owned(), |name| directory.join(name))
+}
+
+/// Writes a run's figures and tables.
 fn figures(
     run: &AnalysedRun,
     directory: &Path,
-    is_one_of_several: bool,
+    renderer: Option<&Renderer>,
     output: Output,
 ) -> Result<(), Error> {
-    let name = Some(&run.directory.manifest().run_id).filter(|_| is_one_of_several);
-    let directory = name.map_or_else(|| directory.to_owned(), |name| directory.join(name));
-    probe(&directory)?;
-    let files = report::write_figures(&run.directory, &run.analysis, &directory)?;
+    probe(directory)?;
+    let files = report::write_figures(&run.directory, &run.analysis, directory, renderer)?;
     output.message(format_args!(
         "figures: {files} files in {}",
         directory.display()

@@ -109,7 +109,15 @@ async fn one(
     let destination = match (args.out.as_deref(), args.resume) {
         (None, _) => Destination::New,
         (Some(out), false) => Destination::At(out),
-        (Some(out), true) => Destination::After(out),
+        (Some(out), true) => {
+            if !RunDirectory::is_in(out) {
+                let out = out.display();
+                output.message(format_args!(
+                    "there is no run in {out} yet: this one begins"
+                ));
+            }
+            Destination::After(out)
+        }
     };
     let consent = SpendingConsent {
         yes: args.yes,

@@ -17,7 +17,7 @@ pub struct Selection {
     #[arg(long, value_name = "A.B=C")]
     pub set: Vec<String>,
     /// Repetitions of each row.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = repetitions)]
     pub trials: Option<usize>,
     /// Platform to run on.
     #[arg(long, value_enum)]
@@ -25,6 +25,11 @@ pub struct Selection {
     /// What serves the channels of the local platform.
     #[arg(long, value_enum)]
     pub services: Option<Services>,
+}
+
+fn repetitions(text: &str) -> Result<usize, String> {
+    let number = text.parse();
+    number.map_err(|_| "give a whole number of 1 or more".to_owned())
 }
 
 impl Selection {

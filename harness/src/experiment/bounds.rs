@@ -7,6 +7,7 @@ use super::document::Node;
 use super::error::ExperimentError;
 use super::raw::Training;
 use crate::rows::{Fault, FaultKind};
+use crate::suggest::did_you_mean;
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
 const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
@@ -68,6 +69,45 @@ impl Checker<'_> {
                 format!("{} s is outside Lambda's range of time-outs", row.timeout_s),
                 "give 1 to 900",
             ));
+        }
+        Ok(())
+    }
+
+    /// Refuses memory sizes of functions that the system does not have, or that run on
+    /// instances; sizes that Lambda does not offer; and any on AWS, where all functions of a
+    /// deployment get one.
+    pub(super) fn function_sizes(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        row: &Training,
+    ) -> Result<(), ExperimentError> {
+        let functions = system.deployment().functions.iter();
+        let functions = functions.filter(|function| function.host == Host::Function);
+        let known: Vec<&str> = functions.map(|function| function.name).collect();
+        for (function, memory_mb) in &row.function_memory_mb {
+            let (problem, remedy) = if known.is_empty() {
+                let problem = format!("{} has no functions", system.title());
+                (problem, "leave `function_memory_mb` out".to_owned())
+            } else if !known.contains(&function.as_str()) {
+                let problem = format!("{} has no function `{function}`", system.title());
+                (problem, did_you_mean(function, &known))
+            } else if self.simulation.is_none()
+                && !LAMBDA_MEMORY_MB.contains(&u64::from(*memory_mb))
+            {
+                let problem = format!(
+                    "{memory_mb} MB of `{function}` is outside Lambda's range of memory sizes"
+                );
+                (problem, "give 128 to 10240".to_owned())
+            } else if !self.has_links {
+                let problem = "functions of a trial on AWS have one memory size".to_owned();
+                let remedy =
+                    "leave `function_memory_mb` out, or run it with --platform local or sim";
+                (problem, remedy.to_owned())
+            } else {
+                continue;
+            };
+            return Err(self.error(fields, "function_memory_mb", problem, remedy));
         }
         Ok(())
     }

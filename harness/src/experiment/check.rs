@@ -66,6 +66,7 @@ impl Checker<'_> {
             }
         };
         self.ranges(fields, &training)?;
+        self.function_sizes(fields, system, &training)?;
         let instance_type = self.instance_type(fields, system, &training)?;
         let settings = self.settings(fields, system, &training)?;
         let device = self.device(fields, system, &training)?;
@@ -125,6 +126,7 @@ impl Checker<'_> {
             id: row_id(&training, &raw.swept),
             job,
             memory_mb: u32::try_from(training.memory_mb).unwrap_or(u32::MAX),
+            function_memory_mb: training.function_memory_mb,
             timeout_s: training.timeout_s,
             instance_type,
             cpu_fallback: device.fallback,

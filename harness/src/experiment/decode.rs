@@ -35,6 +35,7 @@ pub fn decode_with<'a, T: Deserialize<'a>>(
     T::deserialize(Located(node)).map_err(|error| {
         let origin = error.origin.unwrap_or_else(|| node.origin.clone());
         let (problem, remedy) = error.kind.explain(elsewhere);
+        let remedy = in_field(&origin.path, remedy);
         document.error(origin, problem, remedy)
     })
 }
@@ -118,10 +119,57 @@ impl DecodeError {
     }
 }
 
+/// What stands behind "a whole number of 0 or more".
+const COUNT: &str = "a whole number of 0 or more";
+
+/// Returns a remedy in the words of its field: the unit that the number is in, and 1 where 0
+/// would be refused next.
+fn in_field(path: &str, remedy: String) -> String {
+    /// Units by the end of a field's name, with an example.
+    const UNITS: [(&str, &str); 5] = [
+        ("_mb", "megabytes, as 2048"),
+        ("_ms", "milliseconds, as 250"),
+        ("_s", "seconds, as 900"),
+        ("_bytes", "bytes, as 3073"),
+        ("_usd", "US dollars, as 0.5"),
+    ];
+    const FROM_ONE: [&str; 6] = [
+        "workers",
+        "batch_size",
+        "batches_per_worker",
+        "epochs",
+        "trials",
+        "k",
+    ];
+    let field = path.rsplit('.').next().unwrap_or(path);
+    let is_rate = field.contains("_per_");
+    let unit = UNITS
+        .iter()
+        .find(|(end, _)| field.ends_with(end) && !is_rate);
+    if let Some((_, unit)) = unit {
+        let number = remedy
+            .replace(COUNT, "a whole number")
+            .replace("0 to 4294967295", "1");
+        let number = number.replace(" from 1", "");
+        return if number.contains("number") {
+            format!("{number} of {unit}, without a unit")
+        } else {
+            number
+        };
+    }
+    if field == "input" && remedy.contains("3 values") {
+        return format!("{remedy}: channels, height and width, as [3, 32, 32]");
+    }
+    if FROM_ONE.contains(&field) {
+        return remedy.replace(COUNT, "a whole number of 1 or more");
+    }
+    remedy
+}
+
 /// Names of Rust types, in a user's words.
 fn in_words(expected: &str) -> String {
     match expected {
-        "u64" | "usize" => "a whole number of 0 or more".to_owned(),
+        "u64" | "usize" => COUNT.to_owned(),
         "u32" => "a whole number from 0 to 4294967295".to_owned(),
         "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
@@ -129,7 +177,10 @@ fn in_words(expected: &str) -> String {
         "a sequence" => "a list".to_owned(),
         other if other.starts_with("struct ") => "a map of fields".to_owned(),
         other if other.starts_with("enum ") => "one of its names".to_owned(),
-        other => other.to_owned(),
+        other => match other.strip_prefix("an array of length ") {
+            Some(length) => format!("a list of {length} values"),
+            None => other.to_owned(),
+        },
     }
 }
 
@@ -158,6 +209,14 @@ impl de::Error for DecodeError {
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::mismatch(found, expected)
+    }
+
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        Kind::Mismatch {
+            found: format!("a list of {length}"),
+            expected: in_words(&expected.to_string()),
+        }
+        .into()
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

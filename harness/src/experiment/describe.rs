@@ -136,6 +136,20 @@ fn claims(claims: &[Claim]) -> String {
     text
 }
 
+/// Memory of a row's functions: one size, or the least and the most.
+fn sizes(row: &Row) -> String {
+    let own = row.function_memory_mb.values().copied();
+    let (mut least, mut most) = (row.memory_mb, row.memory_mb);
+    for mb in own {
+        (least, most) = (least.min(mb), most.max(mb));
+    }
+    if least == most {
+        format!("{most} MB")
+    } else {
+        format!("{least} to {most} MB")
+    }
+}
+
 fn describe_row(row: &Row) -> [String; 11] {
     let job = &row.job;
     let traffic = expand_row(row).traffic;
@@ -144,8 +158,8 @@ fn describe_row(row: &Row) -> [String; 11] {
     let runs_on = |host| find(&job.system).is_none_or(|system| system.deployment().runs_on(host));
     let memory = match (runs_on(Host::Instance), runs_on(Host::Function)) {
         (true, false) => row.instance_type.clone(),
-        (false, _) => format!("{} MB", row.memory_mb),
-        (true, true) => format!("{}, {} MB", row.instance_type, row.memory_mb),
+        (false, _) => sizes(row),
+        (true, true) => format!("{}, {}", row.instance_type, sizes(row)),
     };
     [
         row.id.clone(),

@@ -4,7 +4,7 @@
 use epochcost_systems::{Device, Job, Machines, Sizes, System, SystemError};
 
 use super::check::Checker;
-use super::document::Node;
+use super::document::{Node, Place};
 use super::error::ExperimentError;
 use super::raw::Training;
 use crate::cost::instances::{gpus, with_gpus};
@@ -60,16 +60,19 @@ impl Checker<'_> {
             None if fit > 0 => Ok(fit),
             Some(asked) if fit > 0 => Err(self.error(
                 fields,
-                "batches_per_worker",
+                asked_for(fields, "batches_per_worker"),
                 format!(
                     "{asked} batches of {} are more than the data holds: {held}",
                     job.batch_size
                 ),
-                format!("at most {fit} batches fit"),
+                format!(
+                    "at most {fit} batches fit: set batches_per_worker to {fit}, or leave it out for \
+                     one pass over the data"
+                ),
             )),
             _ => Err(self.error(
                 fields,
-                "batch_size",
+                asked_for(fields, "batch_size"),
                 format!("not one batch of {} fits: {held}", job.batch_size),
                 "use a smaller batch, fewer workers or more data",
             )),
@@ -157,4 +160,15 @@ impl Checker<'_> {
             format!("{suitable}use fewer workers, or compute on the CPU: `device: {{kind: cpu}}`"),
         ))
     }
+}
+
+/// Returns which of the fields that share the data out an option of the command has set;
+/// without one, `written`, which the file states.
+fn asked_for<'a>(fields: &Node, written: &'a str) -> &'a str {
+    let is_option = |field: &&str| {
+        let node = fields.get(field);
+        node.is_some_and(|node| matches!(node.origin.place, Place::Option(_)))
+    };
+    let shared = ["batches_per_worker", "batch_size", "workers"];
+    shared.into_iter().find(is_option).unwrap_or(written)
 }

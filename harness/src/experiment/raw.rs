@@ -131,6 +131,9 @@ pub struct Training {
     /// Memory size of every function, MB.
     #[serde(default = "defaults::memory_mb")]
     pub memory_mb: u64,
+    /// Memory sizes of functions that have their own, MB, by name.
+    #[serde(default)]
+    pub function_memory_mb: BTreeMap<String, u32>,
     /// Time limit of an invocation, seconds.
     #[serde(default = "defaults::timeout_s")]
     pub timeout_s: u64,
@@ -183,6 +186,7 @@ impl Training {
         "evaluate",
         "augment",
         "memory_mb",
+        "function_memory_mb",
         "timeout_s",
         "ephemeral_storage_mb",
         "environment",

@@ -234,6 +234,44 @@ fn values_keep_their_place() {
 }
 
 #[test]
+fn memory_sizes_of_functions_name_functions_of_the_system() {
+    let sized = |text: &str| {
+        let set = format!("systems.1.function_memory_mb={text}");
+        load(BASE, &[&set])
+    };
+    let experiment = sized("{update_model: 512, compute_gradients: 3200}").unwrap();
+    let row = experiment.rows.iter().find(|row| row.job.system == "spirt");
+    let sizes = &row.unwrap().function_memory_mb;
+    assert_eq!(
+        (sizes["update_model"], sizes["compute_gradients"]),
+        (512, 3200)
+    );
+    for (text, problem) in [
+        ("{update_modle: 512}", "did you mean `update_model`"),
+        ("{update_model: 64}", "outside Lambda's range"),
+    ] {
+        let error = sized(text).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    let error = refusal(
+        BASE,
+        &[
+            "systems.1.system=gpu_baseline",
+            "systems.1.function_memory_mb={worker: 512}",
+        ],
+    );
+    assert!(error.contains("has no functions"), "{error}");
+    let error = refusal(
+        BASE,
+        &[
+            "platform=aws",
+            "systems.1.function_memory_mb={update_model: 512}",
+        ],
+    );
+    assert!(error.contains("one memory size"), "{error}");
+}
+
+#[test]
 fn an_attack_belongs_to_its_rows_and_must_be_possible() {
     let attack = |text: &str| format!("attack={text}");
     let given = attack("{kind: sign_flip, workers: 2, strength: 10}");

@@ -101,11 +101,17 @@ impl Estimate {
 /// # Errors
 /// When the setting is none of a known system.
 pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error> {
+    probe_by(simulation, CLASSES_ABOVE)
+}
+
+/// Simulates sizes only, where workers that are alike are represented above so many.
+fn probe_by(simulation: &Simulation, alike_above: usize) -> Result<Outcome<Simulated>, Error> {
     if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
         return Ok(Outcome::Infeasible(infeasible));
     }
     let options = Options {
-        classes_above: Some(CLASSES_ABOVE),
+        classes_above: Some(alike_above),
+        merges_invocations: true,
         ..Options::default()
     };
     let simulated = match simulate(simulation, options) {
@@ -130,8 +136,21 @@ pub(super) fn estimate(
     simulation: &Simulation,
     prices: &PriceBook,
 ) -> Result<Outcome<Estimate>, Error> {
+    estimate_by(row, simulation, prices, CLASSES_ABOVE)
+}
+
+/// What `row` takes, where workers that are alike are represented above so many.
+///
+/// # Errors
+/// As [`estimate`].
+pub(super) fn estimate_by(
+    row: &Row,
+    simulation: &Simulation,
+    prices: &PriceBook,
+    alike_above: usize,
+) -> Result<Outcome<Estimate>, Error> {
     let began = Instant::now();
-    let probed = probe(simulation)?;
+    let probed = probe_by(simulation, alike_above)?;
     let took = began.elapsed();
     Ok(match probed {
         Outcome::Feasible(simulated) => {

@@ -12,6 +12,7 @@ mod frontier;
 mod limits;
 mod map;
 mod memory;
+mod page;
 pub(crate) mod parallel;
 mod places;
 pub mod replay;
@@ -44,10 +45,10 @@ use crate::rows::Simulation;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
 
 pub use self::answer::Goal;
-pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, map};
+pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, Shift, Shifts, map, shifts};
 pub use self::work::Work;
 
 /// What is forecast, and how.
@@ -147,7 +148,12 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let prices = price_book(request.prices)?;
+    let began = Instant::now();
     let (candidates, mut rows) = planned(&experiment, stands, &prices)?;
+    output.detail(format_args!(
+        "rows and their smallest memory: {:.2} s",
+        began.elapsed().as_secs_f64()
+    ));
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
     for refused in &experiment.impossible {
         let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());

@@ -65,7 +65,9 @@ pub(super) fn candidates(
     let sim = Sim::new(stands.clone(), None);
     let plans = experiment.trial_plans();
     let described = plans.iter().take(experiment.rows.len()).map(|plan| {
-        let simulation = sim.describe(plan).map_err(Error::from)?;
+        let mut simulation = sim.describe(plan).map_err(Error::from)?;
+        // A plan is of what should happen.
+        simulation.faults.clear();
         let row = plan.row.clone();
         Ok(Candidate { row, simulation })
     });

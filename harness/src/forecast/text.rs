@@ -8,13 +8,14 @@ use super::limits::{Boundary, Obstacle};
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
 use super::uncertainty::{Percentiles, Uncertainty};
-use crate::format::{bytes_in_column, count, number, usd};
+use crate::format::{bytes_in_column, count, duration, number, usd, wrapped};
+use crate::report::{COST_NAMES, cost_parts};
 use crate::ui::table;
 
 /// The text of a forecast; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     let mut parts = vec![
-        (plan.answer.as_ref()).map_or_else(String::new, |answer| answer.text()),
+        (plan.answer.as_ref()).map_or_else(|| sentences(plan), |answer| answer.text()),
         times_and_dollars(&plan.rows),
         legend(plan),
         by_sample(plan),
@@ -42,6 +43,14 @@ pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     parts.join("\n\n")
 }
 
+/// What the forecast comes to, a sentence a line.
+fn sentences(plan: &Forecast) -> String {
+    let lines: Vec<String> = (plan.sentences().iter())
+        .map(|sentence| wrapped("", sentence))
+        .collect();
+    lines.join("\n")
+}
+
 /// A figure of a row's estimate.
 fn figure(row: &PlannedRow, of: impl Fn(&Estimate) -> String) -> String {
     row.estimate.as_ref().map_or("-".to_owned(), of)
@@ -55,7 +64,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
         "b",
         "memory",
         "s/epoch",
-        "total s",
+        "total",
         "compute s",
         "sync s",
         "$ paper",
@@ -72,7 +81,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
                 row.batch_size.to_string(),
                 memory(row),
                 figure(row, |e| number(e.seconds_per_epoch)),
-                figure(row, |e| number(e.seconds)),
+                figure(row, |e| duration(e.seconds)),
                 figure(row, |e| stage(e.stage_seconds.compute_gradients)),
                 figure(row, |e| stage(e.stage_seconds.synchronise)),
                 figure(row, |e| number(e.cost_paper_usd)),
@@ -95,7 +104,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
     text
 }
 
-fn memory(row: &PlannedRow) -> String {
+pub(super) fn memory(row: &PlannedRow) -> String {
     match (&row.instance_type, row.memory_mb) {
         (Some(instance), None) => instance.clone(),
         (Some(instance), Some(memory_mb)) => format!("{instance}, {memory_mb} MB"),
@@ -110,12 +119,13 @@ fn legend(plan: &Forecast) -> String {
     } else {
         ""
     };
-    format!(
+    let text = format!(
         "* on the Pareto frontier of total seconds against {} dollars{each}; compute and sync: \
          seconds per worker and epoch; smallest MB: the smallest functions that have the memory and \
          the time",
         plan.account.as_str()
-    )
+    );
+    wrapped("", &text)
 }
 
 /// Returns the time and the price of a sample, which compare rows that train different
@@ -198,18 +208,22 @@ fn bills(rows: &[PlannedRow], verbose: bool) -> String {
     estimated.map(of).collect::<Vec<_>>().join("\n")
 }
 
-/// One line: the sum and what it is made of, largest first.
+/// One line: the sum and what it is made of, largest first, in words. The names that bills
+/// use stand in the itemised one.
 fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
     let [_, full] = &estimate.bills;
+    let items = full.items.iter();
+    let sums = cost_parts(items.map(|item| (item.dimension.as_str(), item.usd)));
     // Deletes are requests that cost nothing.
-    let mut items: Vec<_> = full.items.iter().filter(|item| item.usd > 0.0).collect();
-    items.sort_by(|a, b| b.usd.total_cmp(&a.usd));
-    let parts = items
+    let named = COST_NAMES.into_iter().zip(sums);
+    let mut parts: Vec<(&str, f64)> = named.filter(|(_, usd)| *usd > 0.0).collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let parts: Vec<String> = parts
         .iter()
-        .map(|item| format!("{} {}", item.dimension, usd(item.usd)));
-    let parts: Vec<String> = parts.collect();
+        .map(|(name, dollars)| format!("{name} {}", usd(*dollars)))
+        .collect();
     let total = usd(estimate.cost_full_usd);
-    format!("{}: {total} = {}", row.id, parts.join(" + "))
+    wrapped("", &format!("{}: {total} = {}", row.id, parts.join(" + ")))
 }
 
 fn itemised(row: &PlannedRow, estimate: &Estimate) -> String {
@@ -378,7 +392,7 @@ fn stands_on(plan: &Forecast) -> String {
     lines.join("\n")
 }
 
-fn origin(origin: ComputeOrigin) -> &'static str {
+pub(super) fn origin(origin: ComputeOrigin) -> &'static str {
     match origin {
         ComputeOrigin::Measured => "measured",
         ComputeOrigin::Published => {

@@ -101,6 +101,11 @@ pub trait Platform: Send + Sync {
         progress: &dyn Progress,
     ) -> Result<TrialOutcome, PlatformError>;
 
+    /// Returns how many trials may run at the same time: one where clocks measure them.
+    fn concurrent_trials(&self) -> usize {
+        1
+    }
+
     /// Removes everything that runs in `directory` created outside this machine
     /// and returns what is still there. May be repeated, and is called however
     /// the run ended, also before [`begin`](Self::begin).

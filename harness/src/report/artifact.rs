@@ -8,6 +8,7 @@ use super::export::{Table, latex_text};
 use super::markdown_cell;
 use crate::analysis::overview::{ItemOverview, JudgedClaim, Overview};
 use crate::claims::{ClaimKind, VerdictKind};
+use crate::format;
 use crate::results::ItemState;
 
 /// An appendix in both forms.
@@ -20,6 +21,10 @@ pub struct Appendix {
     /// Number of claims.
     pub claims: usize,
 }
+
+/// What the sections need of the document that they stand in.
+const PACKAGES: &str =
+    "% Needs \\usepackage[T1]{fontenc} and \\usepackage{array,booktabs,longtable}.\n\n";
 
 /// A part of the appendix.
 enum Part {
@@ -35,10 +40,12 @@ pub fn appendix(record: &Overview, papers: &[String]) -> Appendix {
     let is_asked = |item: &&ItemOverview| papers.is_empty() || papers.contains(&item.paper);
     let items: Vec<&ItemOverview> = record.items.iter().filter(is_asked).collect();
     let claims = claims(&items);
-    let parts = parts(&items, &claims);
+    let parts = parts(&items, &claims, &record.items);
     Appendix {
         markdown: parts.iter().map(markdown).collect(),
-        latex: parts.iter().map(latex).collect(),
+        latex: std::iter::once(PACKAGES.to_owned())
+            .chain(parts.iter().map(latex))
+            .collect(),
         claims: claims.len(),
     }
 }
@@ -65,7 +72,7 @@ fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
     claims
 }
 
-fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>]) -> Vec<Part> {
+fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>], all: &[ItemOverview]) -> Vec<Part> {
     let mut parts = vec![
         Part::Section("Abstract"),
         Part::Text(format!(
@@ -114,12 +121,13 @@ fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>]) -> Vec<Part> {
     parts.push(Part::Subsection("Experiments"));
     parts.push(Part::Text(
         "Each experiment is one command, safe to repeat: what is recorded already is not run again. \
-         Human time is under a minute each; `--dry-run` estimates the machine's time before \
-         anything runs. The expected result is the number of verdicts of each kind, from the \
+         Human time is under a minute each. Minutes are those of the recorded reproduction on two \
+         cores, without the build; the disk is what the results take. `--dry-run` estimates the \
+         time of training before anything runs. The expected result is the number of verdicts of each kind, from the \
          recorded reproduction."
             .into(),
     ));
-    parts.push(Part::Table(items_table(items)));
+    parts.push(Part::Table(items_table(items, all)));
     parts.push(Part::Code(
         "epochcost reproduce                  # all, and one page over all of them".into(),
     ));
@@ -165,22 +173,72 @@ fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
     }
 }
 
-fn items_table(items: &[&ItemOverview]) -> Table {
+fn items_table(items: &[&ItemOverview], all: &[ItemOverview]) -> Table {
     let rows = items.iter().enumerate().map(|(place, item)| {
+        let minutes = seconds(item, all).map(|seconds| seconds / 60.0);
         vec![
             text(format!("E{}", place + 1)),
             text(format!("epochcost reproduce {}", item.id)),
             text(item.platform.clone().unwrap_or_default()),
+            text(minutes.map_or_else(|| format::UNKNOWN.into(), within)),
+            Cell::of(item.bytes.map(|bytes| bytes as f64), format::bytes),
             text(expected(item)),
         ]
     });
-    let heading = ["experiment", "command", "platform", "expected verdicts"];
+    let heading = [
+        "experiment",
+        "command",
+        "platform",
+        "minutes",
+        "disk",
+        "expected verdicts",
+    ];
     Table {
         caption: "Experiments".into(),
         heading: heading.map(str::to_owned).into(),
-        texts: 4,
+        texts: 6,
         rows: rows.collect(),
     }
+}
+
+/// No item takes as long: a longer gap lies between two reproductions, seconds.
+const LONGEST_S: f64 = 4.0 * 3600.0;
+
+/// Returns minutes as people plan with them.
+fn within(minutes: f64) -> String {
+    if minutes < 1.0 {
+        "under 1".to_owned()
+    } else {
+        format!("{:.0}", minutes.ceil())
+    }
+}
+
+/// Returns how long an item took in the recorded reproduction: from its start to that of
+/// the next, which ran after it. Not known of the last.
+fn seconds(item: &ItemOverview, all: &[ItemOverview]) -> Option<f64> {
+    let start = begun(item)?;
+    let later = all.iter().filter_map(begun);
+    // Items that begin in the same second took less than one.
+    let ties = all
+        .iter()
+        .filter(|other| begun(other) == Some(start))
+        .count();
+    let is_last_of_ties = all.iter().rfind(|other| begun(other) == Some(start));
+    if ties > 1 && is_last_of_ties.is_some_and(|last| last.id != item.id) {
+        return Some(0.0);
+    }
+    let next = later.filter(|other| *other > start).min()?;
+    // What is reused was recorded on another day.
+    Some((next - start) as f64).filter(|seconds| *seconds < LONGEST_S)
+}
+
+/// Returns when an item's run began, by its id (`2026-11-22T18-45-57Z-NAME`), seconds.
+fn begun(item: &ItemOverview) -> Option<i64> {
+    let id = item.run_id.as_deref()?.get(..20)?;
+    let (day, time) = id.split_once('T')?;
+    let text = format!("{day}T{}", time.replace('-', ":"));
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some(at.as_second())
 }
 
 /// Returns the verdicts of an item by kind, as recorded.

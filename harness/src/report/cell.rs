@@ -6,20 +6,29 @@ use crate::format;
 
 /// A figure as people read it, and exactly, so that tables can be sorted.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Cell {
+pub struct Cell {
+    /// As people read it.
     pub text: String,
     /// Every digit; empty where the figure is unknown.
     pub exact: String,
 }
 
 impl Cell {
+    /// Returns a text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            exact: String::new(),
+        }
+    }
+
     /// Returns a figure that may be unknown.
-    pub(super) fn of(value: Option<f64>, format: impl Fn(f64) -> String) -> Self {
+    pub fn of(value: Option<f64>, format: impl Fn(f64) -> String) -> Self {
         Self::with(value, format::or_unknown(value, format))
     }
 
     /// Returns a figure with a text of its own.
-    pub(super) fn with(value: Option<f64>, text: String) -> Self {
+    pub fn with(value: Option<f64>, text: String) -> Self {
         Self {
             text,
             exact: value
@@ -29,7 +38,7 @@ impl Cell {
     }
 
     /// Returns a count.
-    pub(super) fn whole(value: usize) -> Self {
+    pub fn whole(value: usize) -> Self {
         Self {
             text: value.to_string(),
             exact: value.to_string(),

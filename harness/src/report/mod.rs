@@ -3,6 +3,7 @@
 
 mod activity;
 mod artifact;
+mod audit;
 mod causes;
 mod cell;
 mod chart;
@@ -14,6 +15,7 @@ mod facts;
 mod junit;
 mod notes;
 mod overview;
+mod page;
 mod provenance;
 mod research_object;
 mod rows;
@@ -42,8 +44,13 @@ use crate::hash::sha256;
 use crate::results::{ResultsError, RunDirectory};
 
 pub use artifact::{Appendix, appendix};
+pub use audit::audit_page;
+pub use cell::Cell;
+pub use charts::{COST_NAMES, Chart, cost_parts};
 pub use comparison::{Words, write_comparison};
+pub use export::{PICTURES_REMEDY, Renderer};
 pub use overview::write_overview;
+pub use page::{Page, Parts, Section, Sheet, TimeAndCost, stacked, time_cost, write_page};
 pub use provenance::Provenance;
 pub use terminal::{terminal_overview, terminal_table, terminal_warnings};
 
@@ -81,7 +88,8 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
 }
 
 /// Writes every figure of a run as an image that stands alone, with its data, and
-/// every table as CSV, Markdown and LaTeX, into `directory`; returns how many files.
+/// every table as CSV, Markdown and LaTeX, into `directory`, with a renderer as PNG too;
+/// returns how many files.
 ///
 /// # Errors
 /// When a file could not be read or written.
@@ -89,11 +97,13 @@ pub fn write_figures(
     run: &RunDirectory,
     analysis: &Analysis,
     directory: &Path,
+    renderer: Option<&Renderer>,
 ) -> Result<usize, ResultsError> {
     let names = names(&analysis.summary.rows);
     let rows = labelled(analysis, &names);
     let samples = samples(run, analysis)?;
-    export::write(run, &view(run, analysis, &rows, &samples), directory)
+    let view = view(run, analysis, &rows, &samples);
+    export::write(run, &view, directory, renderer)
 }
 
 fn view(
@@ -130,12 +140,17 @@ fn render(
     context.insert("view", view);
     context.insert("style", STYLE);
     context.insert("script", SCRIPT);
-    // The page's policy lets this script run, and no other text of the page.
-    context.insert(
-        "script_hash",
-        &BASE64_STANDARD.encode(sha256(SCRIPT.as_bytes())),
-    );
+    context.insert("policy", &policy());
     tera.render(name, &context).map_err(failed)
+}
+
+/// Returns what a page may do: run this script and no other text of the page, and show
+/// pictures of its own (a figure that is saved as PNG). It may ask for nothing.
+fn policy() -> String {
+    let hash = BASE64_STANDARD.encode(sha256(SCRIPT.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{hash}'"
+    )
 }
 
 /// Escapes text for a cell of a Markdown table.

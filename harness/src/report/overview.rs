@@ -10,7 +10,7 @@ use super::facts::facts;
 use super::notes;
 use super::provenance::Provenance;
 use super::render;
-use super::tally::{Strip, TallyLine, expectations, strips, tally};
+use super::tally::{Strip, TallyLine, before, expectations, strips, tally};
 use super::view::{
     Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
 };
@@ -72,6 +72,8 @@ struct View {
     strips: Vec<Strip>,
     words: Vec<&'static str>,
     tally: Vec<TallyLine>,
+    /// The same before claims had kinds.
+    before: Vec<TallyLine>,
     unexpected: Vec<ClaimLine>,
     /// Items that were not run to their end.
     not_done: Vec<ItemLine>,
@@ -183,6 +185,7 @@ impl View {
             strips: strips(&overview.counts),
             words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
             tally: tally(overview),
+            before: before(),
             unexpected: items()
                 .flat_map(|(item, run)| claim_lines(item, run.as_ref(), |claim| claim.unexpected))
                 .collect(),

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::downloads::present;
+use crate::hash::sha256_of;
 use crate::results::{Manifest, RunDirectory};
 
 /// File that makes a directory an RO-Crate.
@@ -93,8 +94,9 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         "@id": "#run", "@type": "CreateAction",
         "name": manifest.command.join(" "),
         "description": description(manifest),
-        "startTime": manifest.created,
-        "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
+        "startTime": with_offset(&manifest.created),
+        "endTime": ended(run),
+        "actionStatus": "http://schema.org/CompletedActionStatus",
         "instrument": {"@id": WORKFLOW},
         "object": objects,
         "result": references(&results),
@@ -121,6 +123,7 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
             "@id": WORKFLOW, "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
             "name": manifest.experiment, "description": what,
             "encodingFormat": format_of(name),
+            "version": sha256_of(&run.path().join(name)).ok(),
             "programmingLanguage": {"@id": "#epochcost"},
         }),
         "events" => json!({"@id": id(name), "@type": "Dataset", "name": name, "description": what}),
@@ -136,6 +139,24 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         ],
         "@graph": graph,
     })
+}
+
+/// Returns when the last trial ended; nothing where trials ran in virtual time.
+fn ended(run: &RunDirectory) -> Option<String> {
+    let is_virtual = run.manifest().simulation.is_some();
+    let trials = run.trials().ok().filter(|_| !is_virtual)?;
+    let ends = trials.iter().map(|trial| trial.started_s + trial.wall_s);
+    let last = ends.max_by(f64::total_cmp)?;
+    let at = jiff::Timestamp::from_second(last.ceil() as i64).ok()?;
+    Some(with_offset(&at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()))
+}
+
+/// Returns a time in UTC with its offset in digits, as the profile wants it.
+fn with_offset(time: &str) -> String {
+    match time.strip_suffix('Z') {
+        Some(time) => format!("{time}+00:00"),
+        None => time.to_owned(),
+    }
 }
 
 fn description(manifest: &Manifest) -> String {

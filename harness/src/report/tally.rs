@@ -7,6 +7,9 @@ use crate::analysis::counts::Counts;
 use crate::analysis::overview::{ItemOverview, JudgedClaim, Overview};
 use crate::claims::{Known, VerdictKind};
 
+/// Verdicts as they were counted before claims had kinds: paper, claims, verdict, number.
+const BEFORE: &str = include_str!("../../../results/records/2026-11-22-verdicts-before.csv");
+
 /// Verdicts on claims of one kind, counted.
 #[derive(Debug, Serialize)]
 pub(super) struct Strip {
@@ -101,4 +104,51 @@ pub(super) fn tally(overview: &Overview) -> Vec<TallyLine> {
         .map(|(paper, place)| line(paper, place))
         .filter(|line| line.counts.iter().any(|count| *count > 0))
         .collect()
+}
+
+/// Returns the verdicts of the claims before these had kinds, by paper; see [`BEFORE`].
+pub(super) fn before() -> Vec<TallyLine> {
+    let mut lines: Vec<TallyLine> = Vec::new();
+    for entry in BEFORE.lines().skip(1) {
+        let mut cells = entry.split(',');
+        let mut next = || cells.next().unwrap_or_default();
+        let (paper, kind, verdict, number) = (next(), next(), next(), next());
+        if !lines
+            .last()
+            .is_some_and(|line| line.paper == paper && line.kind == kind)
+        {
+            lines.push(TallyLine {
+                paper: paper.to_owned(),
+                kind,
+                counts: vec![0; VerdictKind::ALL.len()],
+            });
+        }
+        let place = VerdictKind::ALL.map(VerdictKind::as_str);
+        let place = place.iter().position(|word| *word == verdict);
+        if let (Some(line), Some(place)) = (lines.last_mut(), place) {
+            line.counts[place] = number.parse().unwrap_or_default();
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_counts_before_is_read() {
+        let lines = before();
+        let read: usize = lines.iter().flat_map(|line| &line.counts).sum();
+        let written: usize = (BEFORE.lines().skip(1))
+            .filter_map(|line| line.rsplit(',').next()?.parse::<usize>().ok())
+            .sum();
+        assert_eq!(read, written, "{lines:?}");
+        assert_eq!(written, 402);
+        let values: usize = (lines.iter())
+            .filter(|line| line.kind == "values with a published number")
+            .map(|line| line.counts[0])
+            .sum();
+        assert_eq!((VerdictKind::ALL[0], values), (VerdictKind::Reproduced, 10));
+    }
 }

@@ -41,6 +41,8 @@ pub(super) struct View {
     pub strip: Vec<StripItem>,
     /// Headings of the metrics in `summary`.
     pub columns: Vec<String>,
+    /// Whether of any row it is known if its replicas are identical.
+    pub has_replicas: bool,
     /// Columns of `summary` after those that name the row.
     pub span: usize,
     pub summary: Vec<SummaryLine>,
@@ -161,7 +163,12 @@ impl View {
                 .map(|verdict| verdict_line(verdict, &names, &summary.rows))
                 .collect()
         };
-        let columns = rows::columns(summary.target_accuracy);
+        let mut columns = rows::columns(summary.target_accuracy);
+        let mut lines_of_rows: Vec<SummaryLine> = summaries()
+            .map(|(row, known)| summary_line(row, known))
+            .collect();
+        leave_out_unknown(&mut columns, &mut lines_of_rows);
+        let has_replicas = lines_of_rows.iter().any(|line| line.replicas != UNKNOWN);
         Self {
             title: manifest.experiment.clone(),
             run_id: manifest.run_id.clone(),
@@ -175,11 +182,10 @@ impl View {
             answer: sentences(&summary.answer),
             agreements: agreements(analysis),
             strip: strip(analysis),
-            span: columns.len() + 2,
+            span: columns.len() + 1 + usize::from(has_replicas),
             columns,
-            summary: summaries()
-                .map(|(row, known)| summary_line(row, known))
-                .collect(),
+            has_replicas,
+            summary: lines_of_rows,
             // Figures, and the tables of details.
             charts: charts.all,
             timelines: charts.timelines,
@@ -206,6 +212,21 @@ impl View {
             downloads: Vec::new(),
             money: provenance::money(manifest),
             interval: provenance::interval(manifest),
+        }
+    }
+}
+
+/// Leaves out columns that have no figure in any row: of a simulation without training, loss
+/// and accuracy.
+fn leave_out_unknown(columns: &mut Vec<String>, lines: &mut [SummaryLine]) {
+    for place in (0..columns.len()).rev() {
+        let mut cells = lines.iter().filter_map(|line| line.figures.get(place));
+        if lines.is_empty() || cells.any(|cell| !cell.exact.is_empty()) {
+            continue;
+        }
+        columns.remove(place);
+        for line in lines.iter_mut().filter(|line| place < line.figures.len()) {
+            line.figures.remove(place);
         }
     }
 }

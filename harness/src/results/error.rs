@@ -82,7 +82,7 @@ pub enum ResultsError {
     #[error("failed to read {0}: there is no such file; the run directory is not complete")]
     Missing(PathBuf),
     /// A file could not be read or written.
-    #[error("failed to {doing} {path}{}", remedy(source).unwrap_or_default())]
+    #[error("failed to {doing} {path}{}", remedy(source).or(gone(source)).unwrap_or_default())]
     Io {
         /// Attempted operation; follows "failed to".
         doing: &'static str,
@@ -154,6 +154,14 @@ impl ResultsError {
             Self::Io { .. } | Self::Encode { .. } | Self::Render { .. }
         )
     }
+}
+
+/// Returns what to do where a file or directory is not there that was: reading a file that is
+/// missing is [`ResultsError::Missing`].
+fn gone(error: &std::io::Error) -> Option<&'static str> {
+    (error.kind() == ErrorKind::NotFound).then_some(
+        "\n  = help: the run directory was deleted or moved while it was in use; run the experiment again",
+    )
 }
 
 /// Remedy of a directory that cannot be written to.

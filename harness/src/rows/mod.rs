@@ -7,13 +7,13 @@ mod simulation;
 mod stated;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use epochcost_servers::Allocator;
 use epochcost_simulator::profile::Client;
-use epochcost_systems::{Job, Sizes, Stage, find_model};
+use epochcost_systems::{Job, Sizes, find_model};
 use serde::{Deserialize, Serialize};
 
+pub use epochcost_systems::{Fault, FaultKind};
 pub use own_model::OwnModel;
 pub(crate) use simulation::stated;
 pub use simulation::{STATED_BY_EXPERIMENT, Simulation, device, draw_seed};
@@ -31,6 +31,9 @@ pub struct Row {
     pub job: Job,
     /// Memory size of every function, MB; decides the CPU share (1,769 MB = 1 vCPU).
     pub memory_mb: u32,
+    /// Memory sizes of functions that have their own, MB, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub function_memory_mb: BTreeMap<String, u32>,
     /// Time limit of an invocation, seconds.
     pub timeout_s: u64,
     /// EC2 instance type of workers that run on instances.
@@ -144,77 +147,6 @@ impl Row {
             }
         }
     }
-}
-
-/// A fault injected into one worker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fault {
-    /// The worker.
-    pub rank: usize,
-    /// The epoch.
-    pub epoch: usize,
-    /// The mini-batch.
-    pub batch: usize,
-    /// What happens.
-    pub kind: FaultKind,
-    /// The stage of the step before which it happens; left out, it happens before the
-    /// gradient.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<Stage>,
-    /// The function of the system in which it happens; left out, in any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-}
-
-impl Fault {
-    /// A fault before one gradient, whenever the worker gets there.
-    pub const fn at_gradient(rank: usize, epoch: usize, batch: usize, kind: FaultKind) -> Self {
-        Self {
-            rank,
-            epoch,
-            batch,
-            kind,
-            stage: None,
-            function: None,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rank, epoch, batch, ..
-        } = self;
-        match self.kind {
-            FaultKind::Crash => f.write_str("crash")?,
-            FaultKind::Hang => f.write_str("hang")?,
-            FaultKind::Error => f.write_str("error")?,
-            FaultKind::StragglerMs(late_ms) => write!(f, "delay of {late_ms} ms")?,
-            FaultKind::OutOfMemory => f.write_str("lack of memory")?,
-        }
-        let place = self.stage.map_or("gradient", Stage::as_str);
-        write!(
-            f,
-            " of worker {rank} before {place}, epoch {epoch}, mini-batch {batch}"
-        )
-    }
-}
-
-/// What happens at a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    /// The process ends at once.
-    Crash,
-    /// The process stops, and its connections stay open.
-    Hang,
-    /// The function returns an error.
-    Error,
-    /// The worker is late by this many milliseconds.
-    StragglerMs(u64),
-    /// The worker allocates memory until it is stopped.
-    OutOfMemory,
 }
 
 /// One repetition of a row.

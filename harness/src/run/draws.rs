@@ -233,7 +233,9 @@ impl RowTask {
             let before = agreement::value(before, &self.planned, *figure);
             differs(before, *again).then(|| {
                 let name = figure.0.name();
-                format!("timed again, its {name} is {again:?} and not {before:?}")
+                let [again, before] = [*again, before]
+                    .map(|value| value.map_or("none".to_owned(), |value| value.to_string()));
+                format!("timed again, its {name} is {again} and not {before}")
             })
         })
     }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::stream::{self, StreamExt};
+
 use super::draws;
 use super::prepared::{Opened, Prepared, open};
 use super::progress::{Following, TrialProgress};
@@ -12,7 +14,7 @@ use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::metering::TrialOutcome;
-use crate::platform::{Finding, Platform, Site, SpendingConsent};
+use crate::platform::{Finding, Platform, SpendingConsent};
 use crate::report;
 use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
 use crate::rows::TrialPlan;
@@ -200,7 +202,7 @@ struct Trials<'a> {
     output: Output,
 }
 
-/// Returns a warning of each fault of a real trial that did not happen.
+/// Returns a warning of each fault that did not happen.
 fn missed_faults(plan: &TrialPlan, outcome: &TrialOutcome) -> Vec<String> {
     let faults = &plan.row.faults;
     let times = outcome.faults(faults.len());
@@ -221,19 +223,27 @@ impl Trials<'_> {
         plans.retain(|plan| !impossible.contains(&plan.row.id.as_str()));
         let figures = self.experiment.platform.site().figures();
         let following = Following::new(plans.len(), figures, self.output);
+        let mut left = Vec::with_capacity(plans.len());
         for (index, plan) in plans.iter().enumerate() {
             if finished.contains(&TrialId::of(plan)) {
                 following.skipped(index, plan);
-                continue;
+            } else {
+                left.push((index, plan));
             }
+        }
+        // Several at a time where clocks are virtual; written in their order.
+        let running = left.into_iter().map(|(index, plan)| {
             let progress: Arc<TrialProgress> = following.trial(index, plan);
-            let data = &self.prepared.data;
-            let mut outcome = (self.platform)
-                .run_trial(plan, data, progress.as_ref())
-                .await?;
-            if self.experiment.platform.site() != Site::VirtualTime {
-                outcome.warnings.extend(missed_faults(plan, &outcome));
+            async move {
+                let data = &self.prepared.data;
+                let outcome = self.platform.run_trial(plan, data, progress.as_ref());
+                (index, plan, outcome.await)
             }
+        });
+        let mut ended = stream::iter(running).buffered(self.platform.concurrent_trials());
+        while let Some((index, plan, outcome)) = ended.next().await {
+            let mut outcome = outcome?;
+            outcome.warnings.extend(missed_faults(plan, &outcome));
             self.directory.append_trial(plan, &outcome)?;
             following.ended(index, plan, &outcome);
         }

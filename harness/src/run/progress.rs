@@ -85,11 +85,24 @@ fn bar(length: usize, output: Output, template: &str) -> ProgressBar {
 pub struct TrialProgress {
     bar: ProgressBar,
     name: String,
+    /// Steps of all workers and epochs.
+    steps: u64,
 }
 
 impl Progress for TrialProgress {
     fn steps(&self, done: u64) {
-        self.bar.set_message(format!("{}: {done} steps", self.name));
+        self.bar
+            .set_message(format!("{}: {}", self.name, share(done, self.steps)));
+    }
+}
+
+/// Returns how many steps have ended, with their share. A system that computes in other
+/// steps than mini-batches may have more.
+fn share(done: u64, all: u64) -> String {
+    if (1..=all).contains(&done) {
+        format!("{done} of {all} steps ({} %)", 100 * done / all)
+    } else {
+        format!("{done} steps")
     }
 }
 
@@ -99,7 +112,7 @@ impl Following {
         let bar = bar(
             trials,
             output,
-            "{spinner} [{pos}/{len} trials, {elapsed}, {eta} left] {msg}",
+            "{spinner} [{pos}/{len} trials, {percent} %, {elapsed}, {eta} left] {msg}",
         );
         Self {
             bar,
@@ -123,9 +136,11 @@ impl Following {
                 self.trials
             ));
         }
+        let job = &plan.row.job;
         Arc::new(TrialProgress {
             bar: self.bar.clone(),
             name,
+            steps: (job.workers * job.batches_per_worker * job.epochs) as u64,
         })
     }
 
@@ -180,5 +195,18 @@ impl Following {
     /// Prints above the bar.
     fn print(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_a_share_as_long_as_they_are_mini_batches() {
+        assert_eq!(share(6, 24), "6 of 24 steps (25 %)");
+        assert_eq!(share(24, 24), "24 of 24 steps (100 %)");
+        assert_eq!(share(25, 24), "25 steps");
+        assert_eq!(share(0, 0), "0 steps");
     }
 }

@@ -1,44 +1,185 @@
 //! Columns of text.
 
-/// Returns rows under a heading, each column as wide as its widest cell;
-/// columns whose cells are all numbers lean to the right.
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Columns of the terminal that tables may take; 0 where they may take any number.
+static WIDTH: AtomicUsize = AtomicUsize::new(0);
+
+/// Space between two columns.
+const GAP: usize = 2;
+
+/// A column of text is not made narrower than this.
+const NARROWEST: usize = 16;
+
+/// Says how many columns of the terminal tables and sentences may take; none for any number.
+pub fn fit_to(width: Option<usize>) {
+    WIDTH.store(width.unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Returns how many columns of the terminal there are; none where there is no terminal.
+pub fn columns() -> Option<usize> {
+    Some(WIDTH.load(Ordering::Relaxed)).filter(|width| *width > 0)
+}
+
+/// Returns rows under a heading, each column as wide as its widest cell; columns whose cells
+/// are all numbers lean to the right.
+///
+/// On a terminal that is too narrow, columns of text are wrapped; if that is not enough, the
+/// table goes on below itself, with its first column again.
 pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells
-            .chain([heading[column].chars().count()])
-            .max()
-            .unwrap_or(0)
+    fitted(heading, rows, columns())
+}
+
+/// A column with its cells.
+struct Column<'a> {
+    /// The heading, then a cell for each row.
+    cells: Vec<&'a str>,
+    width: usize,
+    is_numeric: bool,
+}
+
+impl Column<'_> {
+    fn widest_word(&self) -> usize {
+        let words = self.cells.iter().flat_map(|cell| cell.split(' '));
+        words.map(width_of).max().unwrap_or(0)
+    }
+}
+
+fn width_of(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn fitted<const N: usize>(
+    heading: [&str; N],
+    rows: &[[String; N]],
+    width: Option<usize>,
+) -> String {
+    let mut all: Vec<Column<'_>> = (0..N).map(|place| column(&heading, rows, place)).collect();
+    let Some(width) = width else {
+        return lines(&all.iter().collect::<Vec<_>>());
     };
-    let numeric = |column: usize| {
-        let number = |row: &[String; N]| {
-            row[column].starts_with(|c: char| c.is_ascii_digit()) || row[column] == "-"
-        };
-        !rows.is_empty() && rows.iter().all(number)
+    narrow(&mut all, width);
+    let blocks = blocks(&all, width);
+    let blocks = blocks.iter().map(|block| lines(block));
+    blocks.collect::<Vec<_>>().join("\n\n")
+}
+
+fn column<'a, const N: usize>(
+    heading: &[&'a str; N],
+    rows: &'a [[String; N]],
+    place: usize,
+) -> Column<'a> {
+    let is_number = |row: &[String; N]| {
+        row[place].starts_with(|c: char| c.is_ascii_digit()) || row[place] == "-"
     };
-    // Width and alignment of each column.
-    let shape: [(usize, bool); N] = std::array::from_fn(|column| (width(column), numeric(column)));
-    let line = |cells: [&str; N]| {
-        let padded = cells.iter().zip(shape).map(|(cell, (width, right))| {
-            if right {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
+    let cells = rows.iter().map(|row| row[place].as_str());
+    let cells: Vec<&str> = std::iter::once(heading[place]).chain(cells).collect();
+    Column {
+        width: cells.iter().map(|cell| width_of(cell)).max().unwrap_or(0),
+        cells,
+        is_numeric: !rows.is_empty() && rows.iter().all(is_number),
+    }
+}
+
+fn total(columns: &[&Column<'_>]) -> usize {
+    let widths: usize = columns.iter().map(|column| column.width).sum();
+    widths + GAP * columns.len().saturating_sub(1)
+}
+
+/// Narrows columns of text, the widest first, until the table fits or none can be narrowed.
+fn narrow(all: &mut [Column<'_>], width: usize) {
+    loop {
+        let excess = total(&all.iter().collect::<Vec<_>>()).saturating_sub(width);
+        let texts = all.iter_mut().filter(|column| !column.is_numeric);
+        let least = |column: &Column<'_>| column.widest_word().max(NARROWEST);
+        let widest = texts
+            .filter(|column| column.width > least(column))
+            .max_by_key(|column| column.width);
+        match widest {
+            Some(column) if excess > 0 => {
+                // Not below the next widest at once: both give in then.
+                let step = excess.min(column.width - least(column)).min(8);
+                column.width -= step;
             }
-        });
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+            _ => return,
+        }
+    }
+}
+
+/// Returns the columns in tables that fit, each with the first column.
+fn blocks<'a, 'b>(all: &'b [Column<'a>], width: usize) -> Vec<Vec<&'b Column<'a>>> {
+    let Some((first, rest)) = all.split_first() else {
+        return Vec::new();
     };
-    let body = rows
-        .iter()
-        .map(|row| line(std::array::from_fn(|column| row[column].as_str())));
-    std::iter::once(line(heading))
-        .chain(body)
-        .collect::<Vec<_>>()
-        .join("\n")
+    // A mark before the names is none.
+    let keys = 1 + usize::from(first.width <= 1 && !rest.is_empty());
+    let keys: Vec<&Column<'a>> = all[..keys].iter().collect();
+    let rest = &rest[keys.len() - 1..];
+    let mut blocks = vec![keys.clone()];
+    for column in rest {
+        let is_full = blocks.last().is_some_and(|block| {
+            block.len() > keys.len() && total(block) + GAP + column.width > width
+        });
+        if is_full {
+            blocks.push(keys.clone());
+        }
+        if let Some(block) = blocks.last_mut() {
+            block.push(column);
+        }
+    }
+    blocks
+}
+
+/// Returns a table as lines.
+fn lines(columns: &[&Column<'_>]) -> String {
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let mut lines = Vec::new();
+    for row in 0..rows {
+        let cells: Vec<Vec<String>> = (columns.iter())
+            .map(|column| wrapped(column.cells[row], column.width))
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+        for line in 0..height {
+            let parts = cells.iter().zip(columns).map(|(cell, column)| {
+                let text = cell.get(line).map_or("", String::as_str);
+                let width = column.width;
+                if column.is_numeric {
+                    format!("{text:>width$}")
+                } else {
+                    format!("{text:<width$}")
+                }
+            });
+            let gap = " ".repeat(GAP);
+            lines.push(parts.collect::<Vec<_>>().join(&gap).trim_end().to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+/// Returns a cell in lines of a width; what has no space is not broken.
+fn wrapped(cell: &str, width: usize) -> Vec<String> {
+    if width_of(cell) <= width {
+        return vec![cell.to_owned()];
+    }
+    let mut lines = vec![String::new()];
+    for word in cell.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width_of(line) + 1 + width_of(word) <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -48,5 +189,45 @@ mod tests {
             ["bcd".to_owned(), "20".to_owned()],
         ];
         assert_eq!(table(["name", "n"], &rows), "name   n\na      1\nbcd   20");
+    }
+
+    #[test]
+    fn a_narrow_terminal_wraps_texts_and_then_goes_on_below() {
+        let rows = [[
+            "one".to_owned(),
+            "a long text of many words".to_owned(),
+            "1".to_owned(),
+        ]];
+        assert_eq!(
+            fitted(["row", "text", "n"], &rows, Some(26)),
+            "row  text                n\none  a long text of      1\n     many words"
+        );
+        let rows = [["one".to_owned(), "123456".to_owned(), "654321".to_owned()]];
+        assert_eq!(
+            fitted(["row", "a", "b"], &rows, Some(12)),
+            "row       a\none  123456\n\nrow       b\none  654321"
+        );
+    }
+
+    proptest! {
+        /// A table that fits no terminal loses no word, and is no wider than the terminal
+        /// where every cell alone has room beside the name of its row.
+        #[test]
+        fn no_word_is_lost_and_no_line_too_wide(
+            rows in prop::collection::vec(
+                prop::array::uniform5("[a-z]{1,9}( [a-z]{1,9}){0,5}|[0-9]{1,9}"), 1..6),
+            width in 40_usize..120,
+        ) {
+            let heading = ["name", "b", "c", "d", "e"];
+            let text = fitted(heading, &rows, Some(width));
+            let widest = text.lines().map(width_of).max().unwrap_or(0);
+            prop_assert!(widest <= width, "{widest} of {width}:\n{text}");
+            let all: Vec<&str> = text.split_whitespace().collect();
+            for word in rows.iter().flatten().flat_map(|cell| cell.split(' ')) {
+                prop_assert!(all.contains(&word), "{word} is lost:\n{text}");
+            }
+            // A wide enough terminal changes nothing.
+            prop_assert_eq!(fitted(heading, &rows, Some(10_000)), fitted(heading, &rows, None));
+        }
     }
 }

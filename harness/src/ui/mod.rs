@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use console::Term;
 use serde::Serialize;
 
-pub use columns::table;
+pub use columns::{columns, fit_to, table};
 
 /// Whether a result for machines was printed: standard output holds one document.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);

@@ -288,6 +288,11 @@ fn outside_lambdas_limits() {
     );
     refused(
         "memory_mb: 2048",
+        "memory_mb: 2048\nfunction_memory_mb: {update_model: 64}",
+        &["bad.yaml:10:", "function_memory_mb", "has no function"],
+    );
+    refused(
+        "memory_mb: 2048",
         "memory_mb: 10241",
         &["bad.yaml:9:", "memory_mb", "128 to 10240"],
     );
@@ -340,6 +345,77 @@ fn a_value_of_set_names_the_option() {
     let directory = with("epochs: 2", "epochs: 2");
     let output = epochcost(directory.path(), &["run", "bad.yaml", "--set", "workers=0"]);
     assert_refused(&output, &["bad.yaml", "--set workers=0", "zero workers"]);
+}
+
+/// A number has the unit of its field's name; 0 is not offered where it is refused next.
+#[test]
+fn a_remedy_names_the_unit_and_the_least_number() {
+    let directory = with("epochs: 2", "epochs: 2");
+    for (set, words) in [
+        (
+            "memory_mb=2GB",
+            [
+                "\"2GB\"",
+                "a whole number of megabytes, as 2048, without a unit",
+            ],
+        ),
+        (
+            "timeout_s=15m",
+            ["\"15m\"", "seconds, as 900, without a unit"],
+        ),
+        ("workers=-2", ["-2", "a whole number of 1 or more"]),
+        ("epochs=two", ["\"two\"", "a whole number of 1 or more"]),
+    ] {
+        let output = epochcost(directory.path(), &["run", "bad.yaml", "--set", set]);
+        assert_refused(&output, &[&format!("--set {set}"), words[0], words[1]]);
+    }
+    let output = epochcost(directory.path(), &["run", "bad.yaml", "--trials", "-3"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("'-3'") && message.contains("a whole number of 1 or more"),
+        "{message}"
+    );
+}
+
+/// The option is to blame, not the line of the file that it no longer fits.
+#[test]
+fn an_option_that_leaves_too_few_samples_is_named_itself() {
+    let directory = with("epochs: 2", "epochs: 2");
+    let output = epochcost(
+        directory.path(),
+        &["run", "bad.yaml", "--set", "workers=64"],
+    );
+    assert_refused(
+        &output,
+        &[
+            "--set workers=64: workers: 3 batches of 8 are more than the data holds",
+            "9 for each of 64 workers",
+            "set batches_per_worker to 1, or leave it out",
+        ],
+    );
+    let output = epochcost(
+        directory.path(),
+        &["run", "bad.yaml", "--set", "workers=600"],
+    );
+    assert_refused(
+        &output,
+        &["--set workers=600: workers: not one batch of 8 fits"],
+    );
+}
+
+#[test]
+fn the_size_of_an_image_is_asked_for_in_words() {
+    let directory = with("epochs: 2", "epochs: 2");
+    let own =
+        "{name: mine, parameters: 1000, input: [1024], classes: 10, flops_per_sample: 1000000}";
+    let file = directory.path().join("bad.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("model: mobilenet", &format!("models: [{own}]\nmodel: mine"));
+    fs::write(&file, text).unwrap();
+    let output = epochcost(directory.path(), &["check", "bad.yaml"]);
+    let words = "a list of 3 values: channels, height and width, as [3, 32, 32]";
+    assert_refused(&output, &["input", "a list of 1", words]);
 }
 
 #[test]

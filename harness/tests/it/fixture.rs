@@ -77,6 +77,7 @@ pub fn row(system: &str) -> Row {
         id: format!("{system}-paper"),
         job,
         memory_mb: 2048,
+        function_memory_mb: Default::default(),
         timeout_s: 900,
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: true,

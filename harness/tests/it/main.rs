@@ -11,6 +11,7 @@ mod causes;
 mod claims;
 mod compare;
 mod compare_recorded;
+mod coverage;
 mod doctor;
 mod downloads;
 mod draws;

@@ -310,3 +310,342 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
     assert!(changed > 2 * 2, "{changed}");
     assert_eq!(text.matches("<td class=\"change\">").count(), changed);
 }
+
+/// Text as pages escape it.
+fn escaped(text: &str) -> String {
+    let text = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+/// Runs a verb with `--html` and `--json`; what it printed, and its page.
+fn page_of(arguments: &[&str]) -> (Value, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let output = program()
+        .args(arguments)
+        .arg("--json")
+        .arg("--html")
+        .arg(&page)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    let printed = serde_json::from_slice(&output.stdout).unwrap();
+    (printed, fs::read_to_string(&page).unwrap())
+}
+
+/// The page has a figure, but for the last digit, which a reader of JSON may round otherwise.
+#[track_caller]
+fn has_figure(page: &str, figure: &Value) {
+    let wanted = figure.as_f64().unwrap();
+    let values = page.split("data-value=\"").skip(1);
+    let mut values = values.filter_map(|rest| rest.split('"').next()?.parse::<f64>().ok());
+    let is_same = |value: f64| (value - wanted).abs() <= 1e-12 * wanted.abs();
+    assert!(values.any(is_same), "{wanted} is not on the page");
+}
+
+/// Nothing that a browser would ask for, and a policy that names the script.
+#[track_caller]
+fn stands_alone(page: &str) {
+    for foreign in ["src=", "<link", "@import", "url("] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("<div class=\"answer\""));
+}
+
+#[test]
+fn a_plan_is_a_page_with_the_figures_of_its_json() {
+    let smoke = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/smoke.yaml");
+    let smoke = smoke.to_str().unwrap();
+    let (plan, page) = page_of(&["plan", smoke, "--set", "memory_mb=512"]);
+    stands_alone(&page);
+    let rows = plan["rows"].as_array().unwrap();
+    let mut possible = 0;
+    for row in rows {
+        assert!(page.contains(&format!(
+            "<th scope=\"row\">{}</th>",
+            row["id"].as_str().unwrap()
+        )));
+        let estimate = &row["estimate"];
+        if estimate.is_null() {
+            continue;
+        }
+        possible += 1;
+        for field in [
+            "seconds",
+            "seconds_per_epoch",
+            "cost_full_usd",
+            "cost_paper_usd",
+        ] {
+            has_figure(&page, &estimate[field]);
+        }
+    }
+    assert!(possible > 0);
+    // The fastest, the cheapest, and what is not possible are said first.
+    let least = |field: &str| {
+        let known = rows.iter().filter(|row| !row["estimate"].is_null());
+        let value = |row: &&Value| row["estimate"][field].as_f64().unwrap();
+        let best = known.min_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
+        best["id"].as_str().unwrap()
+    };
+    let (_, answer) = page.split_once("<div class=\"answer\"").unwrap();
+    let (answer, _) = answer.split_once("</div>").unwrap();
+    assert!(
+        answer.contains(&format!("Fastest (simulated): {}, ", least("seconds"))),
+        "{answer}"
+    );
+    assert!(
+        answer.contains(&format!(
+            "Cheapest (simulated): {}, ",
+            least("cost_full_usd")
+        )),
+        "{answer}"
+    );
+    let impossible = rows.len() - possible;
+    let said = match impossible {
+        0 => format!("All {possible} rows are possible."),
+        1 => format!("Of {} rows 1 is not possible", rows.len()),
+        count => format!("Of {} rows {count} are not possible", rows.len()),
+    };
+    assert!(answer.contains(&said), "{said}: {answer}");
+    assert_eq!(
+        page.matches("<tr class=\"infeasible\">").count(),
+        impossible
+    );
+}
+
+#[test]
+fn a_plan_with_a_goal_begins_with_where_to_train() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/own-model.yaml");
+    let own = own.to_str().unwrap();
+    let goal = [
+        "--deadline",
+        "1h",
+        "--place",
+        "lambda-x86",
+        "--samples",
+        "2000",
+    ];
+    let (plan, page) = page_of(&[&["plan", own], &goal[..]].concat());
+    stands_alone(&page);
+    for sentence in plan["answer"]["sentences"].as_array().unwrap() {
+        assert!(
+            page.contains(&escaped(sentence.as_str().unwrap())),
+            "{sentence}"
+        );
+    }
+    for choice in plan["answer"]["frontier"].as_array().unwrap() {
+        assert!(
+            page.contains(&escaped(choice["what"].as_str().unwrap())),
+            "{choice}"
+        );
+    }
+}
+
+#[test]
+fn an_audit_is_a_page_with_every_finding() {
+    let (audited, page) = page_of(&["audit"]);
+    stands_alone(&page);
+    let findings = audited["findings"].as_array().unwrap();
+    let rows = page.matches("<th scope=\"row\">").count();
+    assert_eq!(rows, findings.len());
+    for sentence in audited["answer"].as_array().unwrap() {
+        assert!(
+            page.contains(&escaped(sentence.as_str().unwrap())),
+            "{sentence}"
+        );
+    }
+    for finding in findings {
+        if let Some(consequence) = finding["consequence"].as_str() {
+            assert!(page.contains(&escaped(consequence)), "{consequence}");
+        }
+    }
+}
+
+#[test]
+fn a_replay_is_a_page_with_the_figures_of_its_json() {
+    let run = crate::replay::scene().path().join("run");
+    let (replayed, page) = page_of(&["replay", run.to_str().unwrap()]);
+    stands_alone(&page);
+    for row in replayed["rows"].as_array().unwrap() {
+        for figures in [&row["recorded"], &row["simulated"]] {
+            has_figure(&page, &figures["wall_s"]["mean"]);
+        }
+    }
+    assert!(page.contains("Simulated wall time: "), "{page}");
+}
+
+/// A machine without a program that draws says what to install; one with a program gets a
+/// picture beside every image.
+#[test]
+fn figures_are_drawn_by_a_program_of_the_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let (run, out) = (directory.path().join("run"), directory.path().join("out"));
+    written(&run, fixture::CLAIMS);
+    let programs = directory.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    let drawn = || {
+        program()
+            .arg("report")
+            .arg(&run)
+            .arg("--figures")
+            .arg(&out)
+            .arg("--png")
+            .env("PATH", &programs)
+            .output()
+            .unwrap()
+    };
+    let lacking = drawn();
+    let message = String::from_utf8_lossy(&lacking.stderr).into_owned();
+    assert_eq!(lacking.status.code(), Some(5), "{message}");
+    assert!(
+        message.contains("apt-get install librsvg2-bin"),
+        "{message}"
+    );
+
+    let stand_in = programs.join("rsvg-convert");
+    fs::write(&stand_in, "#!/bin/sh\necho \"$5\" > \"$4\"\n").unwrap();
+    let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(&stand_in, mode).unwrap();
+    let ended = drawn();
+    let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(3), "{message}");
+    let of_kind = |kind: &str| {
+        let entries = fs::read_dir(&out).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        let names = names.filter_map(|name| name.strip_suffix(kind).map(str::to_owned));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(of_kind(".png"), of_kind(".svg"));
+    assert!(of_kind(".png").len() > 6);
+}
+
+/// A document of LaTeX that takes the appendix in.
+const PAPER: &str = r"\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage{array,booktabs,longtable}
+\begin{document}
+\input{appendix}
+\end{document}
+";
+
+/// Runs pdflatex in a directory; what it said. None where there is no LaTeX.
+fn typeset(directory: &Path, file: &str) -> Option<String> {
+    let mut latex = Command::new("pdflatex");
+    latex.args(["-interaction=nonstopmode", "-halt-on-error", file]);
+    let ended = match latex.current_dir(directory).output() {
+        Ok(ended) => ended,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let what = "no pdflatex; to run it: apt-get install texlive-latex-recommended";
+            let _ = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("SKIPPED {file}: {what}\n").as_bytes(),
+            );
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(ended.status.success(), "{said}");
+    Some(said)
+}
+
+#[test]
+fn tables_and_appendix_are_typeset_where_there_is_latex() {
+    let directory = tempfile::tempdir().unwrap();
+    let (run, out) = (directory.path().join("run"), directory.path().join("out"));
+    written(&run, fixture::CLAIMS);
+    let figures = program()
+        .arg("report")
+        .arg(&run)
+        .arg("--figures")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert_eq!(figures.status.code(), Some(3));
+    let record = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(analysis::record::RECORD);
+    let appendix = program()
+        .arg("artifact")
+        .arg("--record")
+        .arg(&record)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(appendix.status.success());
+    fs::write(out.join("paper.tex"), PAPER).unwrap();
+    for file in ["tables.tex", "paper.tex"] {
+        let Some(said) = typeset(&out, file) else {
+            return;
+        };
+        // What reaches into the margin is not read.
+        let beyond = said.lines().filter_map(|line| {
+            let rest = line.strip_prefix("Overfull \\hbox (")?;
+            rest.split("pt").next()?.parse::<f64>().ok()
+        });
+        let widest = beyond.fold(0.0, f64::max);
+        assert!(
+            widest < 40.0,
+            "{file}: {widest} points beyond the margin: {said}"
+        );
+        assert!(out.join(file).with_extension("pdf").is_file());
+    }
+}
+
+/// Two rows whose epochs differ are set against each other by a thousand samples, and neither
+/// is called the fastest of an epoch.
+#[test]
+fn no_chart_sets_unlike_epochs_side_by_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("unlike.yaml");
+    let text = "\
+schema: 1
+name: unlike
+platform: sim
+dataset: {name: cifar10}
+model: mobilenet
+workers: 4
+batch_size: 64
+batches_per_worker: 6
+epochs: 1
+evaluate: never
+simulation: {compute: [stated-flops], limits: false}
+systems:
+  - allreduce
+  - {system: spirt, batches_per_worker: 2}
+claims: []
+";
+    fs::write(&file, text).unwrap();
+    let (run, out) = (directory.path().join("run"), directory.path().join("out"));
+    let ended = program()
+        .arg("run")
+        .arg(&file)
+        .arg("--out")
+        .arg(&run)
+        .output()
+        .unwrap();
+    assert!(ended.status.success());
+    let figures = program()
+        .arg("report")
+        .arg(&run)
+        .arg("--figures")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(figures.status.success());
+    let data = fs::read_to_string(out.join("time-cost.csv")).unwrap();
+    let heading = data.lines().next().unwrap();
+    assert_eq!(heading.matches("of 1,000 samples").count(), 2, "{heading}");
+    assert!(!heading.contains("epoch"), "{heading}");
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("No two rows of this run do the same work"));
+    assert!(page.contains("so that 1,000 samples are compared"));
+}

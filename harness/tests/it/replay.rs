@@ -42,7 +42,7 @@ fn exits(output: &Output, code: i32) -> String {
 }
 
 /// A directory with a finished run of the experiment in `run`.
-fn scene() -> &'static TempDir {
+pub fn scene() -> &'static TempDir {
     static SCENE: OnceLock<TempDir> = OnceLock::new();
     SCENE.get_or_init(|| {
         let directory = tempfile::tempdir().unwrap();

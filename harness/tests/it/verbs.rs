@@ -121,3 +121,52 @@ fn help_groups_verbs_and_gives_examples() {
     }
     assert!(text(&ends(&["run", "--help"], 0)).contains("Examples:\n  epochcost run smoke"));
 }
+
+/// "81.6 s" in a run of a second once looked like a mistake.
+#[test]
+fn virtual_seconds_are_called_so_on_every_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("run");
+    let smoke = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
+    let options = ["--platform", "sim", "--set", "claims=[]", "--resume"];
+    let arguments = [
+        &["run", smoke],
+        &options[..],
+        &["--out", out.to_str().unwrap()],
+    ];
+    let ended = ends(&arguments.concat(), 0);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    // Nor is it passed over that there is nothing to go on with.
+    assert!(said.contains("there is no run in "), "{said}");
+    let trials: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("trial "))
+        .collect();
+    assert!(trials.len() > 10, "{said}");
+    for line in trials {
+        assert!(line.contains(" s simulated"), "{line}");
+    }
+    assert!(text(&ended).contains("(simulated)"), "{}", text(&ended));
+    // Warnings take three lines, whatever their number.
+    let warnings = said.lines().filter(|line| line.starts_with("warning: "));
+    assert!(warnings.count() <= 3, "{said}");
+}
+
+/// 3,118 words without a picture or an answer were once the first that a reader saw.
+#[test]
+fn the_readme_is_short_and_shows_a_figure_and_one_command_first() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let words = readme.split_whitespace().count();
+    assert!(words <= 1_200, "{words} words");
+    for figure in ["docs/figures/map.svg", "docs/figures/time-cost.svg"] {
+        let place = readme.find(figure);
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../");
+        assert!(std::path::Path::new(root).join(figure).is_file());
+        if let Some(place) = place {
+            assert!(place < readme.len() / 2, "{figure} comes late");
+            return;
+        }
+    }
+    panic!("no figure in the README");
+}

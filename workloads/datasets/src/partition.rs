@@ -35,7 +35,10 @@ pub fn shards(samples: usize, workers: usize, seed: u64) -> Vec<Vec<u32>> {
 /// workers.
 #[must_use]
 pub fn shard_len(samples: usize, workers: usize, rank: usize) -> usize {
-    slice_lengths(samples, workers).nth(rank).unwrap_or(0)
+    if rank >= workers {
+        return 0;
+    }
+    samples / workers + usize::from(rank < samples % workers)
 }
 
 /// Returns the lengths of [`shards`].

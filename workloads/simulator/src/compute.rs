@@ -227,7 +227,8 @@ pub(crate) fn at_once<F: Future>(future: F) -> F::Output {
     }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
+    // A runtime's task has a budget, which would not be renewed here.
+    let mut future = pin!(tokio::task::unconstrained(future));
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,

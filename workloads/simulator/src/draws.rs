@@ -23,6 +23,11 @@ impl Draws {
         }
     }
 
+    /// Returns the stream's seed, if events are drawn.
+    pub(crate) fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
     /// Returns the next event's duration over its mean.
     pub(crate) fn factor(&self, spread: Option<&Spread>) -> f64 {
         let (Some(seed), Some(spread)) = (self.seed, spread) else {

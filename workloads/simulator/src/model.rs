@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use epochcost_systems::{
-    Compute, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, Stage, StageSeconds,
-    StepRecord, Waits,
+    Compute, Fault, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, Stage,
+    StageSeconds, StepRecord, Waits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub struct Simulation {
     pub sizes: Sizes,
     /// Memory size of every function, MB.
     pub memory_mb: u32,
+    /// Memory sizes of functions that have their own, MB, by name.
+    #[serde(default)]
+    pub function_memory_mb: BTreeMap<String, u32>,
     /// Longest invocation before the platform ends it, seconds.
     pub timeout_s: f64,
     /// The platform.
@@ -32,6 +35,9 @@ pub struct Simulation {
     pub cost: ModelCost,
     /// Whether the platform's limits apply.
     pub has_limits: bool,
+    /// Injected faults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
 }
 
 /// A maker of the real model of an invocation.
@@ -49,6 +55,9 @@ pub struct Options {
     pub recorded: Option<Arc<Recorded>>,
     /// Whether the record of every step is kept, or only their totals.
     pub keeps_steps: bool,
+    /// Whether one invocation is kept of those that are billed alike: where nobody asks for
+    /// single ones, memory does not grow with their number.
+    pub merges_invocations: bool,
     /// Whether every poll is simulated, also those that would find nothing: the same
     /// outcome, in more time.
     pub simulates_every_poll: bool,

@@ -13,6 +13,10 @@ use crate::model::{Options, Simulation};
 /// do the same at the same time.
 const REPRESENTATIVES: usize = 8;
 
+/// Number of representatives where single events are drawn: what they do is a sample of what all
+/// do.
+const DRAWN_REPRESENTATIVES: usize = 32;
+
 /// Number of requests of an exchange above which workers that are not alike are not simulated:
 /// some ten minutes on one core.
 const MOST_REQUESTS: u64 = 20_000_000;
@@ -78,15 +82,18 @@ impl Population {
         let reason = match bound.symmetry() {
             Symmetry::Everyone => return Ok(everyone),
             Symmetry::Unlike { instead } => instead,
-            Symmetry::Alike(alike) => match unlike(simulation, options) {
+            Symmetry::Alike(alike) => match unlike(simulation, options, alike) {
                 None => {
+                    let count = if draws_events(simulation) {
+                        DRAWN_REPRESENTATIVES
+                    } else {
+                        REPRESENTATIVES
+                    };
+                    if job.workers <= count {
+                        return Ok(everyone);
+                    }
                     let sizes = simulation.sizes;
-                    return Ok(Self::representatives(
-                        job.workers,
-                        REPRESENTATIVES,
-                        sizes,
-                        alike,
-                    ));
+                    return Ok(Self::representatives(job.workers, count, sizes, alike));
                 }
                 Some(reason) => reason,
             },
@@ -178,10 +185,10 @@ impl Population {
         writers.into_iter().map(named).collect()
     }
 
-    /// Returns the keys under which an object is stored that `rank` puts under `key`.
-    pub(crate) fn objects<'a>(&self, rank: usize, key: &'a str) -> Vec<Cow<'a, str>> {
-        let written = self.written(self.alike.objects, rank, key);
-        written.into_iter().map(|(_, key)| key).collect()
+    /// Returns the keys under which an object is stored that `rank` puts under `key`, each with its
+    /// writer.
+    pub(crate) fn objects<'a>(&self, rank: usize, key: &'a str) -> Vec<(usize, Cow<'a, str>)> {
+        self.written(self.alike.objects, rank, key)
     }
 
     /// Returns the keys of objects that are deleted where `rank` deletes `keys`.
@@ -209,13 +216,14 @@ impl Population {
         written.into_iter().map(|(_, queue)| queue).collect()
     }
 
-    /// Returns the messages that are sent, each with its queue, where `rank` sends `message`.
+    /// Returns the messages that are sent, each with its writer and queue, where `rank` sends
+    /// `message`.
     pub(crate) fn messages<'a>(
         &self,
         rank: usize,
         queue: &'a str,
         message: &Payload,
-    ) -> Vec<(Cow<'a, str>, Payload)> {
+    ) -> Vec<(usize, Cow<'a, str>, Payload)> {
         let shared = Parties::read(self.alike.queues, queue).is_none();
         let writers = if shared {
             let members = self.members(rank);
@@ -225,20 +233,25 @@ impl Population {
         };
         let named = writers.into_iter();
         named
-            .map(|(writer, queue)| (queue, self.signed(message, rank, writer)))
+            .map(|(writer, queue)| (writer, queue, self.signed(message, rank, writer)))
             .collect()
     }
 
-    /// Returns the messages that reach `queue`, which is bound to the exchange to which `rank`
-    /// sends `message`: a worker's own reaches it, too.
-    pub(crate) fn fanned_out(&self, rank: usize, queue: &str, message: &Payload) -> Vec<Payload> {
+    /// Returns the messages that reach `queue`, each with its writer, which is bound to the exchange
+    /// to which `rank` sends `message`: a worker's own reaches it, too.
+    pub(crate) fn fanned_out(
+        &self,
+        rank: usize,
+        queue: &str,
+        message: &Payload,
+    ) -> Vec<(usize, Payload)> {
         let to = Parties::read(self.alike.queues, queue).and_then(|parties| parties.to());
         if to.is_some_and(|to| self.stands_for(to) == 0) {
             return Vec::new();
         }
         let members = self.members(rank);
         members
-            .map(|writer| self.signed(message, rank, writer))
+            .map(|writer| (writer, self.signed(message, rank, writer)))
             .collect()
     }
 
@@ -301,8 +314,13 @@ pub fn simulated_workers(
     }
 }
 
+/// Returns whether single events are drawn.
+fn draws_events(simulation: &Simulation) -> bool {
+    simulation.profile.draws.is_some() && !simulation.profile.spreads().is_empty()
+}
+
 /// Returns why workers that are alike by their system's rules are not in this simulation.
-fn unlike(simulation: &Simulation, options: &Options) -> Option<&'static str> {
+fn unlike(simulation: &Simulation, options: &Options, alike: Alike) -> Option<&'static str> {
     let job = &simulation.job;
     if options.compute.is_some() || options.recorded.is_some() || options.data.is_some() {
         return Some("no real gradients and no recorded values");
@@ -310,8 +328,9 @@ fn unlike(simulation: &Simulation, options: &Options) -> Option<&'static str> {
     if job.attack.is_some() {
         return Some("a job without attackers");
     }
-    // Workers whose events are drawn fall out of step, and into convoys of another size.
-    if simulation.profile.draws.is_some() && !simulation.profile.spreads().is_empty() {
+    // Workers whose events are drawn fall out of step, and into convoys of another size where
+    // they share a server.
+    if draws_events(simulation) && !alike.drawn {
         return Some("stated values, without draws of single events");
     }
     if simulation.profile.host.is_some() {
@@ -362,6 +381,7 @@ mod tests {
         queues: &["_q{to}", "_own{from}"],
         sender_at: Some(1),
         stores: StoreUse::Apart,
+        drawn: true,
     };
 
     /// Everyone is stood for once, and chunks of one class have one length.
@@ -397,10 +417,11 @@ mod tests {
             for rank in &simulated {
                 for to in (0..workers).filter(|to| to != rank) {
                     let key = format!("{to}_{rank}");
-                    objects.extend(all.objects(*rank, &key).into_iter().map(Cow::into_owned));
+                    let written = all.objects(*rank, &key).into_iter();
+                    objects.extend(written.map(|(_, key)| key.into_owned()));
                     let sent = Payload::Bytes(Bytes::from(vec![0, *rank as u8, 0, 0, 0]));
                     let queue = format!("t_q{to}");
-                    for (queue, message) in all.messages(*rank, &queue, &sent) {
+                    for (_, queue, message) in all.messages(*rank, &queue, &sent) {
                         let sender = message.bytes().map(|bytes| bytes[1]).unwrap_or_default();
                         messages.push((queue.into_owned(), usize::from(sender)));
                     }

@@ -35,6 +35,8 @@ pub enum Operation {
     InstanceGet,
     /// Bulk data to a function, from peers that are never the limit.
     Download,
+    /// Bulk data to a function in a VPC.
+    VpcDownload,
     /// Bulk data from a function.
     Upload,
     /// Calls to warm sandboxes: from the first call to the start of each.
@@ -86,6 +88,7 @@ pub struct Probe {
 /// profile's seed.
 pub fn probe(profile: &Profile<f64>, probe: &Probe) -> Vec<f64> {
     let profile = Profile {
+        functions_in_vpc: probe.operation == Operation::VpcDownload,
         client: match probe.client {
             ProbeClient::Compiled => Client::Compiled,
             ProbeClient::Interpreted | ProbeClient::Streaming => Client::Interpreted,
@@ -144,7 +147,9 @@ impl Timing {
             Operation::Get | Operation::Put | Operation::InstanceGet => {
                 self.requests(function).await;
             }
-            Operation::Download | Operation::Upload => self.bulk(function).await,
+            Operation::Download | Operation::VpcDownload | Operation::Upload => {
+                self.bulk(function).await;
+            }
             Operation::WarmStart if self.probe.functions > 1 => {
                 self.starts.call(&self.profile, 1).await;
                 self.note(self.now_s());
@@ -262,6 +267,7 @@ impl Timing {
             interpreted: interpreted.filter(|_| probe.client != ProbeClient::Compiled),
             has_codec: probe.client == ProbeClient::Interpreted,
             shares_gpu: false,
+            is_function: !is_instance,
             compute_spread: model.compute_spread.clone(),
         };
         let draws = Draws::new(profile.draws, hash::mix(1, function));

@@ -25,8 +25,10 @@ pub fn refused(
         return Ok(None);
     }
     let function = &simulation.profile.function;
-    let memory_mb = f64::from(simulation.memory_mb);
-    if memory_mb < function.memory_mb_minimum || memory_mb > function.memory_mb_limit {
+    let own = simulation.function_memory_mb.values();
+    let sizes = std::iter::once(&simulation.memory_mb).chain(own);
+    let outside = |mb: &f64| *mb < function.memory_mb_minimum || *mb > function.memory_mb_limit;
+    if let Some(memory_mb) = sizes.map(|mb| f64::from(*mb)).find(outside) {
         let reason = format!(
             "{memory_mb} MB is outside the sizes of a function, {} to {} MB",
             function.memory_mb_minimum, function.memory_mb_limit

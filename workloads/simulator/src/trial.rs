@@ -10,10 +10,11 @@ use epochcost_systems::{
     drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 
-use crate::engine::{Deadlock, Engine, locked};
+use crate::engine::{Deadlock, Engine, locked, nanoseconds};
 use crate::error::SimulationError;
-use crate::functions::{Instances, Lambda, Records, Trial};
+use crate::functions::{Calls, Instances, Lambda, Records, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
 use crate::population::Population;
@@ -24,7 +25,14 @@ use crate::services::Services;
 /// # Errors
 /// [`SimulationError`] when the system is unknown or does not take the job, or the
 /// dataset is too small. A failure of the system under test is part of the outcome.
-pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, SimulationError> {
+pub fn simulate(
+    simulation: &Simulation,
+    mut options: Options,
+) -> Result<Simulated, SimulationError> {
+    // A worker to which something happens is like no other.
+    if !simulation.faults.is_empty() {
+        options.classes_above = None;
+    }
     // Services, and the dataset in them.
     let job = &simulation.job;
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
@@ -65,16 +73,15 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         requests,
         arithmetic: ArithmeticMeter::default(),
         records: records.clone(),
-        invocations: Mutex::default(),
+        invocations: Mutex::new(Calls::new(options.merges_invocations)),
         serial: AtomicU64::new(0),
+        faults: simulation.faults.clone(),
     });
     let functions = ByHost {
         system,
         functions: Lambda::new(
             trial.clone(),
-            simulation.memory_mb,
-            simulation.timeout_s,
-            simulation.has_limits,
+            simulation,
             !system.bind(job)?.states().is_empty(),
         ),
         instances: Instances {
@@ -82,13 +89,29 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
         },
     };
     // The run itself, in virtual time.
-    let driven = engine.run(drive(system, job, &functions, follow_ups));
+    let limit_s = deadline_s(simulation, system);
+    let driving = drive(system, job, &functions, follow_ups);
+    let ended = match limit_s {
+        None => engine.run(driving).map(Some),
+        Some(limit_s) => {
+            let driven = select(Box::pin(driving), engine.until(nanoseconds(limit_s)));
+            engine.run(driven).map(|ended| match ended {
+                Either::Left((driven, _)) => Some(driven),
+                Either::Right(_) => None,
+            })
+        }
+    };
     let wall_s = trial.seconds();
     drop(functions);
-    let (transitions, failure) = match driven {
-        Ok(Ok(driven)) => (driven.transitions, None),
-        Ok(Err(DriveError::System(error))) => return Err(error.into()),
-        Ok(Err(DriveError::Invoke(error))) => (0, Some(error.to_string())),
+    let (transitions, failure) = match ended {
+        Ok(Some(Ok(driven))) => (driven.transitions, None),
+        Ok(None) => {
+            let limit_s = limit_s.unwrap_or_default();
+            let reason = format!("the trial did not end within {limit_s:.0} s");
+            (0, Some(reason))
+        }
+        Ok(Some(Err(DriveError::System(error)))) => return Err(error.into()),
+        Ok(Some(Err(DriveError::Invoke(error)))) => (0, Some(error.to_string())),
         Err(Deadlock) => {
             let reason = "deadlock: every worker waits for another";
             (0, Some(reason.to_owned()))
@@ -104,13 +127,22 @@ pub fn simulate(simulation: &Simulation, options: Options) -> Result<Simulated, 
     Ok(Simulated {
         records: kept,
         totals: std::mem::take(&mut locked(&records.totals)),
-        invocations: std::mem::take(&mut locked(&trial.invocations)),
+        invocations: std::mem::take(&mut *locked(&trial.invocations)).into_list(),
         transitions,
         wall_s,
         events: engine.acted(),
         failure: failure.filter(|_| infeasible.is_none()),
         infeasible,
     })
+}
+
+/// Returns the time after which a trial with injected faults is given up: in an epoch, a
+/// worker runs each of its system's functions at most once, one after the other.
+fn deadline_s(simulation: &Simulation, system: &dyn System) -> Option<f64> {
+    let functions = system.deployment().functions.len().max(1);
+    let turns = simulation.job.epochs * functions + 1;
+    let boot_s = simulation.profile.instance.boot_s;
+    (!simulation.faults.is_empty()).then_some(boot_s + simulation.timeout_s * turns as f64)
 }
 
 /// Stores the dataset where the system reads it, before the run.

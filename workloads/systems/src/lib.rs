@@ -27,6 +27,7 @@ pub use contract::deployment::{
 };
 pub use contract::drive::{ByHost, DriveError, Driven, Functions, InvokeError, drive};
 pub use contract::error::SystemError;
+pub use contract::fault::{Fault, FaultKind, Faults};
 pub use contract::job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
 pub use contract::models::{ModelSizes, find_model, models};
 pub use contract::pause::{Pause, PollTarget, SkippedPolls};

@@ -7,10 +7,10 @@ use std::str::FromStr;
 use epochcost_channels::{ChannelError, Endpoint, NetworkShape, Scope};
 use epochcost_environment::worker as variable;
 use epochcost_models::Precision;
+use epochcost_systems::Fault;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::faults::Fault;
 use crate::host::WorkerError;
 
 /// The platform of which a worker requests invocations and executions.
@@ -129,8 +129,9 @@ fn json<T: DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
+    use epochcost_systems::FaultKind;
+
     use super::*;
-    use crate::faults::FaultKind;
 
     fn variable(name: &str) -> Option<String> {
         let value = match name {

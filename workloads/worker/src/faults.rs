@@ -1,79 +1,26 @@
 //! Injected faults, for tests of failure behaviour.
 
 use std::process::{self, Command};
-use std::sync::Arc;
 use std::time::Duration;
 use std::{env, thread};
 
 use async_trait::async_trait;
 use epochcost_systems::{
-    Batch, ComputeHook, Record, Recorder, Result, Stage, StageEntry, StageHook, SystemError,
+    Batch, ComputeHook, Fault, FaultKind, Faults, Record, Recorder, Result, StageEntry, StageHook,
+    SystemError,
 };
-use serde::Deserialize;
 use tokio::time::sleep;
 
 use crate::output::Output;
 
-/// A fault injected into one gradient, or one stage of a step, of one worker.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fault {
-    /// Rank of the worker.
-    pub rank: usize,
-    /// The epoch.
-    pub epoch: usize,
-    /// The mini-batch; 0 for a step that is a whole epoch.
-    pub batch: usize,
-    /// Kind of the fault.
-    pub kind: FaultKind,
-    /// The stage before which it happens; `None`: before the gradient.
-    #[serde(default)]
-    pub stage: Option<Stage>,
-    /// The function in which it happens; `None`: in any.
-    #[serde(default)]
-    pub function: Option<String>,
-}
-
-/// The effect of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    /// The process ends at once.
-    Crash,
-    /// The process stops, and its connections stay open.
-    Hang,
-    /// The function returns an error.
-    Error,
-    /// The worker is delayed by this many milliseconds.
-    StragglerMs(u64),
-    /// The worker allocates memory until it is stopped.
-    OutOfMemory,
-}
-
-/// The faults of one function's invocations.
+/// The injected faults of one function's invocations, applied to this process.
 #[derive(Clone)]
-pub struct Faults {
-    /// The faults that can happen in this function, with their numbers in the row's list.
-    faults: Arc<[(usize, Fault)]>,
-}
+pub struct Injected(Faults);
 
-impl Faults {
+impl Injected {
     /// Takes from a row's `faults` those of `function`.
     pub fn new(faults: &[Fault], function: &str) -> Self {
-        let is_own = |fault: &Fault| fault.function.as_ref().is_none_or(|name| name == function);
-        let own = faults.iter().cloned().enumerate();
-        Self {
-            faults: own.filter(|(_, fault)| is_own(fault)).collect(),
-        }
-    }
-
-    /// Returns the faults that `applies` finds at this moment.
-    fn due<'a>(
-        &'a self,
-        applies: impl Fn(&Fault) -> bool + 'a,
-    ) -> impl Iterator<Item = (usize, &'a Fault)> {
-        let numbered = self.faults.iter().map(|(number, fault)| (*number, fault));
-        numbered.filter(move |(_, fault)| applies(fault))
+        Self(Faults::new(faults, function))
     }
 }
 
@@ -86,13 +33,9 @@ fn record(number: usize, fault: &Fault) {
 }
 
 #[async_trait]
-impl ComputeHook for Faults {
+impl ComputeHook for Injected {
     async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
-        let applies = |fault: &Fault| {
-            fault.stage.is_none()
-                && (fault.rank, fault.epoch, fault.batch) == (batch.rank, batch.epoch, batch.index)
-        };
-        for (number, fault) in self.due(applies) {
+        for (number, fault) in self.0.before_gradient(batch) {
             record(number, fault);
             apply(fault.kind).await?;
         }
@@ -100,13 +43,9 @@ impl ComputeHook for Faults {
     }
 }
 
-impl StageHook for Faults {
+impl StageHook for Injected {
     fn before_stage(&self, entry: StageEntry) {
-        let at = (entry.rank, entry.epoch, entry.batch.unwrap_or(0));
-        let applies = |fault: &Fault| {
-            fault.stage == Some(entry.stage) && (fault.rank, fault.epoch, fault.batch) == at
-        };
-        for (number, fault) in self.due(applies) {
+        for (number, fault) in self.0.before_stage(entry) {
             record(number, fault);
             apply_to_thread(fault.kind);
         }

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use crate::compute::{JobModel, Loaded, Model};
 use crate::control::Control;
 use crate::environment::{Environment, Platform};
-use crate::faults::Faults;
+use crate::faults::Injected;
 use crate::host::{HostClock, WorkerError};
 use crate::output::Output;
 use crate::process::OwnProcess;
@@ -90,7 +90,7 @@ impl Worker {
         let model = self.model(&task.job, rank)?;
         let on_gpu = model.is_on_gpu();
         let model = JobModel::new(model, &task.job)?;
-        let faults = Faults::new(&self.environment.faults, &task.function);
+        let faults = Injected::new(&self.environment.faults, &task.function);
         let compute = HookedCompute::boxed(faults.clone(), Box::new(model));
         let mut world = World::new(
             task,

@@ -1,25 +1,38 @@
 //! Seconds and dollars of one setting at one place.
 
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use epochcost_simulator::Simulation;
-use epochcost_simulator::profile::ModelCost;
-use epochcost_systems::{Device, Job, find};
+use epochcost_simulator::profile::{ModelCost, Profile};
+use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
 use super::goal::Price;
 use crate::cost::{CostModel, LineItem, PriceBook};
 use crate::error::Error;
-use crate::forecast::estimate::{Estimate, Outcome, estimate, has_functions};
+use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions};
 use crate::forecast::places::{Draw, Site};
-use crate::forecast::work;
+use crate::forecast::{parallel, work};
+use crate::platform::sim::CLASSES_ABOVE;
 use crate::rows::{Row, Simulation as Stands};
 
-/// Mini-batches per worker of the longer of two short simulations. A training with no
-/// more is simulated whole.
-const SHORT_BATCHES: usize = 8;
+/// Mini-batches per worker of the two short simulations that a training is carried on from.
+const SHORT: Lengths = Lengths { few: 4, many: 8 };
 
-/// Events above which a setting is not simulated whole, but carried on from two short
-/// simulations: some seconds of one core.
+/// Workers above which alike ones are represented in short simulations.
+const ALIKE_ABOVE: usize = 16;
+
+/// Events up to which the best settings are simulated whole, whatever their parts show: about a
+/// second of one core.
+const FEW_EVENTS: f64 = 1e6;
+
+/// Events up to which a setting is simulated whole whose mini-batches do not take the same time.
 const MOST_EVENTS: f64 = 4e6;
+
+/// Relative difference of two parts of a training up to which each mini-batch is said to repeat
+/// the one before.
+const REPEATS: f64 = 0.01;
 
 /// A setting of the search: what is trained, and where.
 #[derive(Clone, Debug)]
@@ -40,6 +53,25 @@ pub(in crate::forecast) struct Figures {
     /// Whether the whole was simulated; otherwise it is carried on from its first
     /// mini-batches and epochs.
     pub(super) is_whole: bool,
+    /// Whether no closer simulation follows.
+    pub(super) is_settled: bool,
+}
+
+/// Mini-batches per worker of two short simulations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lengths {
+    few: usize,
+    many: usize,
+}
+
+/// The part of a training that is simulated.
+#[derive(Clone, Copy)]
+struct Span {
+    /// Mini-batches per worker and epoch.
+    batches: usize,
+    epochs: usize,
+    /// Workers above which alike ones are represented.
+    alike_above: usize,
 }
 
 /// What grows with the mini-batches of a training, without the rounding of bills.
@@ -76,26 +108,132 @@ pub(in crate::forecast) struct Bench<'a> {
     pub(in crate::forecast) stands: &'a Stands,
     pub(in crate::forecast) prices: &'a PriceBook,
     pub(in crate::forecast) account: CostModel,
+    /// Platform and prices of each site at their stated values.
+    stated: Vec<(Profile<f64>, PriceBook)>,
+    /// Simulations so far, and their events.
+    counted: [AtomicU64; 2],
+}
+
+/// Simulations and their events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Counted {
+    pub(super) simulations: u64,
+    pub(super) events: u64,
+}
+
+impl<'a> Bench<'a> {
+    pub(in crate::forecast) fn new(
+        sites: &'a [Site],
+        stands: &'a Stands,
+        prices: &'a PriceBook,
+        account: CostModel,
+    ) -> Self {
+        let none = Draw(None);
+        Self {
+            sites,
+            stands,
+            prices,
+            account,
+            stated: (sites.iter())
+                .map(|site| (site.profile(none), site.prices(prices, none)))
+                .collect(),
+            counted: Default::default(),
+        }
+    }
 }
 
 impl Bench<'_> {
+    /// Returns the platform and the prices of a point's place at their stated values.
+    pub(super) fn stated(&self, point: &Point) -> (&Profile<f64>, &PriceBook) {
+        let (profile, prices) = &self.stated[point.site];
+        (profile, prices)
+    }
+
+    /// Returns the simulations so far.
+    pub(super) fn counted(&self) -> Counted {
+        let [simulations, events] = &self.counted;
+        Counted {
+            simulations: simulations.load(Ordering::Relaxed),
+            events: events.load(Ordering::Relaxed),
+        }
+    }
+
     /// Returns the figures of a point from short simulations; of the whole training where
     /// it is short itself.
     ///
     /// # Errors
     /// When the row is none of a known system, or something has no price.
     pub(in crate::forecast) fn short(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+        match self.lengths(point) {
+            Some(lengths) => self.carried(point, draw, lengths),
+            None => self.whole(point, draw),
+        }
+    }
+
+    /// Returns the figures of a point from the shortest simulations, for ratios between draws
+    /// and between amounts of work: fewer functions may run at once in them than in the whole.
+    ///
+    /// # Errors
+    /// As [`Self::short`].
+    pub(super) fn rough(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+        self.carried(point, draw, SHORT)
+    }
+
+    /// Returns the lengths of short simulations in which as many functions run at once as in the
+    /// whole; none where rounds divide an epoch, which shorter epochs would change.
+    fn lengths(&self, point: &Point) -> Option<Lengths> {
+        let job = &point.row.job;
+        let Some(system) = find(&job.system) else {
+            return Some(SHORT);
+        };
+        let Ok(bound) = system.bind(job) else {
+            return Some(SHORT);
+        };
+        let fans_out = (bound.states().iter()).find_map(|state| match state {
+            State::Batches { fan_out, .. } => Some(*fan_out),
+            State::Task { .. } => None,
+        });
+        let Some(fan_out) = fans_out else {
+            return Some(SHORT);
+        };
+        if bound.rounds() > 1 {
+            return None;
+        }
+        let (profile, _) = self.stated(point);
+        let limit = (profile.function.concurrency_limit / job.workers.max(1) as f64).ceil();
+        let at_once = match fan_out {
+            FanOut::Parallel => limit,
+            FanOut::Map => limit.min(profile.workflow.map_concurrency_limit),
+        };
+        let few = (at_once as usize).clamp(SHORT.few, job.batches_per_worker.max(SHORT.few));
+        Some(Lengths {
+            few,
+            many: few.saturating_mul(2),
+        })
+    }
+
+    /// Returns the figures of a point, carried on from two short simulations.
+    fn carried(&self, point: &Point, draw: Draw, lengths: Lengths) -> Result<Found, Error> {
         let job = &point.row.job;
         let (batches, epochs) = (job.batches_per_worker, job.epochs);
-        if batches <= SHORT_BATCHES && epochs == 1 {
+        let is_short = batches <= lengths.many;
+        if is_short && epochs == 1 && job.workers <= ALIKE_ABOVE {
             return self.whole(point, draw);
         }
-        let (few, many) = if batches > SHORT_BATCHES {
-            (SHORT_BATCHES / 2, SHORT_BATCHES)
-        } else {
+        let (few, many) = if is_short {
             (batches, batches)
+        } else {
+            (lengths.few, lengths.many)
         };
-        let at = |batches, epochs| self.part(point, draw, batches, epochs);
+        let at = |batches, epochs| {
+            let alike_above = ALIKE_ABOVE;
+            let span = Span {
+                batches,
+                epochs,
+                alike_above,
+            };
+            self.part(point, draw, span)
+        };
         let base = match at(few, 1)? {
             Ok(base) => base,
             Err(reason) => return Ok(Err(reason)),
@@ -115,27 +253,97 @@ impl Bench<'_> {
                 Err(reason) => return Ok(Err(reason)),
             }
         }
+        Ok(self.extended(point, base, few, &per_batch, &per_epoch, draw))
+    }
+
+    /// Returns the figures of the whole from those of one epoch of `few` mini-batches.
+    fn extended(
+        &self,
+        point: &Point,
+        base: Part,
+        few: usize,
+        per_batch: &Growing,
+        per_epoch: &Growing,
+        draw: Draw,
+    ) -> Found {
+        let job = &point.row.job;
+        let (batches, epochs) = (job.batches_per_worker, job.epochs);
         let growing = (base.growing)
-            .plus(&per_epoch, (epochs - 1) as f64)
-            .plus(&per_batch, (epochs * (batches - few)) as f64);
+            .plus(per_epoch, epochs.saturating_sub(1) as f64)
+            .plus(per_batch, (epochs * batches.saturating_sub(few)) as f64);
         let part = Part { growing, ..base };
-        Ok(self.within_limits(point, part).map(|part| Figures {
+        self.within_limits(point, part).map(|part| Figures {
             price: self.interrupted(point, part.price(), &part.growing, draw),
             events: part.growing.events,
             is_whole: false,
-        }))
+            is_settled: false,
+        })
     }
 
-    /// Returns the figures of a whole training, or those of short ones where it has too
-    /// many events.
+    /// Returns the figures of a point that was simulated in part, with every worker: of the
+    /// whole, or carried on from parts of which the second takes per mini-batch what the first
+    /// does.
     ///
     /// # Errors
     /// As [`Self::short`].
     pub(super) fn settled(&self, point: &Point, short: &Figures) -> Result<Found, Error> {
-        if short.is_whole || short.events > MOST_EVENTS {
+        if short.is_settled {
             return Ok(Ok(*short));
         }
-        self.whole(point, Draw(None))
+        // Requests between workers grow with the workers that are represented.
+        let job = &point.row.job;
+        let represented = (job.workers as f64 / ALIKE_ABOVE as f64).max(1.0);
+        let events = short.events * represented;
+        let lengths = self.lengths(point);
+        let repeats = lengths.filter(|lengths| job.batches_per_worker > 2 * lengths.many);
+        let figures = match repeats {
+            Some(lengths) if events > FEW_EVENTS => self.repeated(point, lengths, events)?,
+            _ if events > MOST_EVENTS => Ok(*short),
+            _ => self.whole(point, Draw(None))?,
+        };
+        Ok(figures.map(|figures| Figures {
+            is_settled: true,
+            ..figures
+        }))
+    }
+
+    /// Returns the figures of a training from parts of three lengths, if the mini-batches of the
+    /// third take what those of the second do; of the whole otherwise, unless that has too many
+    /// events.
+    fn repeated(&self, point: &Point, lengths: Lengths, events: f64) -> Result<Found, Error> {
+        let Lengths { few, many } = lengths;
+        let longest = 2 * many;
+        let spans = [(few, 1), (many, 1), (longest, 1), (few, 2)];
+        let wanted = if point.row.job.epochs > 1 { 4 } else { 3 };
+        let parts = parallel::map(&spans[..wanted], |(batches, epochs)| {
+            let span = Span {
+                batches: *batches,
+                epochs: *epochs,
+                alike_above: CLASSES_ABOVE,
+            };
+            self.part(point, Draw(None), span)
+        });
+        let parts: Result<Result<Vec<Part>, String>, Error> = parts.into_iter().collect();
+        let parts = match parts? {
+            Ok(parts) => parts,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let growth = |from: usize, to: usize| {
+            let batches = (spans[to].0 - spans[from].0) as f64;
+            parts[from].growing.to(&parts[to].growing, batches)
+        };
+        let (first, second) = (growth(0, 1), growth(1, 2));
+        let per_epoch = (parts.get(3)).map_or_else(Growing::default, |twice| {
+            parts[0].growing.to(&twice.growing, 1.0)
+        });
+        if !parts[0].is_alike(&first, &second) && events <= MOST_EVENTS {
+            return self.whole(point, Draw(None));
+        }
+        let base = parts.into_iter().next();
+        Ok(match base {
+            Some(base) => self.extended(point, base, few, &second, &per_epoch, Draw(None)),
+            None => Err("nothing was simulated".to_owned()),
+        })
     }
 
     /// Returns the figures of a whole training.
@@ -144,7 +352,12 @@ impl Bench<'_> {
     /// As [`Self::short`].
     pub(super) fn whole(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
         let job = &point.row.job;
-        let found = self.part(point, draw, job.batches_per_worker, job.epochs)?;
+        let span = Span {
+            batches: job.batches_per_worker,
+            epochs: job.epochs,
+            alike_above: CLASSES_ABOVE,
+        };
+        let found = self.part(point, draw, span)?;
         Ok(found.map(|part| {
             let billed = Price {
                 seconds: part.growing.seconds,
@@ -154,18 +367,13 @@ impl Bench<'_> {
                 price: self.interrupted(point, billed, &part.growing, draw),
                 events: part.growing.events,
                 is_whole: true,
+                is_settled: true,
             }
         }))
     }
 
     /// Simulates so much of a point.
-    fn part(
-        &self,
-        point: &Point,
-        draw: Draw,
-        batches: usize,
-        epochs: usize,
-    ) -> Result<Result<Part, String>, Error> {
+    fn part(&self, point: &Point, draw: Draw, span: Span) -> Result<Result<Part, String>, Error> {
         let site = &self.sites[point.site];
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
@@ -173,22 +381,37 @@ impl Bench<'_> {
                 "no compute profile knows the model on {device}"
             )));
         };
-        let profile = site.profile(draw);
+        let stated = self.stated(point);
+        let (profile, prices) = match draw.0 {
+            None => (stated.0.clone(), Cow::Borrowed(stated.1)),
+            Some(_) => (
+                site.profile(draw),
+                Cow::Owned(site.prices(self.prices, draw)),
+            ),
+        };
         let simulation = Simulation {
-            job: cut(&point.row.job, batches, epochs),
+            job: cut(&point.row.job, span.batches, span.epochs),
             sizes: point.row.sizes(),
             memory_mb: point.row.memory_mb,
+            function_memory_mb: point.row.function_memory_mb.clone(),
             timeout_s: profile.function.timeout_s_limit,
             cost: site.cost(&reference, draw),
             profile,
             has_limits: true,
+            faults: Vec::new(),
         };
-        let prices = site.prices(self.prices, draw);
-        Ok(match estimate(&point.row, &simulation, &prices)? {
-            Outcome::Feasible(estimate) => Ok(self.of(&point.row, &estimate, epochs)),
-            Outcome::Infeasible(limit) => Err(limit.to_string()),
-            Outcome::Failed(reason) => Err(reason),
-        })
+        self.counted[0].fetch_add(1, Ordering::Relaxed);
+        let alike_above = span.alike_above;
+        Ok(
+            match estimate_by(&point.row, &simulation, &prices, alike_above)? {
+                Outcome::Feasible(estimate) => {
+                    self.counted[1].fetch_add(estimate.events, Ordering::Relaxed);
+                    Ok(self.of(&point.row, &estimate, span.epochs))
+                }
+                Outcome::Infeasible(limit) => Err(limit.to_string()),
+                Outcome::Failed(reason) => Err(reason),
+            },
+        )
     }
 
     /// Returns an estimate with its machines apart, whose bill is by whole seconds and has
@@ -254,8 +477,7 @@ impl Bench<'_> {
     /// Refuses a carried-on point whose functions would run too long; one whose workers
     /// re-invoke themselves goes on.
     fn within_limits(&self, point: &Point, part: Part) -> Result<Part, String> {
-        let site = &self.sites[point.site];
-        let limit_s = site.profile(Draw(None)).function.timeout_s_limit;
+        let limit_s = self.stated(point).0.function.timeout_s_limit;
         let goes_on = point.row.job.settings["continues_by_time"] == true;
         let longest_s = part.growing.longest_s;
         if has_functions(&point.row) && longest_s > limit_s && !goes_on {
@@ -268,7 +490,7 @@ impl Bench<'_> {
 }
 
 /// Shortest time that a machine is billed for, seconds.
-const MINIMUM_S: f64 = 60.0;
+pub(super) const MINIMUM_S: f64 = 60.0;
 
 /// Returns the machines of a row on instances.
 fn machines(row: &Row) -> usize {
@@ -287,6 +509,13 @@ fn rented_usd(items: &[LineItem]) -> f64 {
 }
 
 impl Part {
+    /// Returns whether two growths per mini-batch take about the same seconds and dollars.
+    fn is_alike(&self, a: &Growing, b: &Growing) -> bool {
+        let usd = |growing: &Growing| growing.other_usd + growing.machine_s * self.usd_per_s;
+        let close = |a: f64, b: f64| (a - b).abs() <= REPEATS * a.abs().max(b.abs());
+        close(a.seconds, b.seconds) && close(usd(a), usd(b))
+    }
+
     /// Returns seconds and dollars, with the minimum of the machines' bill.
     fn price(&self) -> Price {
         let machine_s = self.growing.machine_s.max(self.machines * MINIMUM_S);

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Searched;
 use super::bench::Point;
 use crate::error::Error;
+use crate::forecast::parallel;
 use crate::forecast::places::Draw;
 use crate::format::{count, duration, number, usd};
 use crate::rows::OwnModel;
@@ -46,10 +47,10 @@ pub(super) fn break_evens(
     let (Some(functions), Some(instances)) = (functions, instances) else {
         return Ok(Vec::new());
     };
-    let pair = [functions, instances].map(|index| &searched.points[index]);
+    let pair = [functions, instances];
     let mut found: Vec<BreakEven> = runs(searched, functions, instances).into_iter().collect();
-    let job = &pair[1].row.job;
-    if let Some(own) = &pair[0].row.own_model {
+    let job = &searched.points[instances].row.job;
+    if let Some(own) = &searched.points[functions].row.own_model {
         let now = own.parameters as f64;
         let at = crossing(searched, pair, with_parameters)?;
         found.push(of("trainable_parameters", "trainable parameters", now, at));
@@ -63,8 +64,8 @@ pub(super) fn break_evens(
 /// Returns the runs per month from which on an instance that is kept costs no more than
 /// functions that are paid by the run.
 fn runs(searched: &Searched<'_>, functions: usize, instances: usize) -> Option<BreakEven> {
-    let run = searched.found[functions].as_ref().ok()?.price;
-    let kept = searched.found[instances].as_ref().ok()?.price;
+    let run = searched.figures(functions)?.price;
+    let kept = searched.figures(instances)?.price;
     let point = &searched.points[instances];
     let site = searched.site(point);
     let machines = match point.row.job.workers {
@@ -148,49 +149,101 @@ enum Crossing {
     Never { cheaper: &'static str },
 }
 
+/// The dollars of two settings by a factor of a quantity.
+struct Pair<'a, V> {
+    searched: &'a Searched<'a>,
+    points: [usize; 2],
+    vary: V,
+    /// Dollars of each setting over those of its shortest simulations.
+    scales: [f64; 2],
+}
+
+impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
+    fn new(searched: &'a Searched<'a>, points: [usize; 2], vary: V) -> Result<Self, Error> {
+        let mut pair = Self {
+            searched,
+            points,
+            vary,
+            scales: [1.0; 2],
+        };
+        let known = points.map(|point| searched.figures(point).map(|found| found.price.usd));
+        let rough = pair.usd(&[1.0])?;
+        for ((scale, known), rough) in pair.scales.iter_mut().zip(known).zip(&rough) {
+            if let (Some(known), Some(rough)) = (known, rough) {
+                *scale = known / rough.max(f64::MIN_POSITIVE);
+            }
+        }
+        Ok(pair)
+    }
+
+    /// Returns the dollars of both settings at each factor, one setting after the other; none
+    /// where one is impossible.
+    fn usd(&self, factors: &[f64]) -> Result<Vec<Option<f64>>, Error> {
+        let tasks: Vec<(f64, usize)> = (factors.iter())
+            .flat_map(|factor| [(*factor, 0), (*factor, 1)])
+            .collect();
+        let found = parallel::map(&tasks, |(factor, which)| -> Result<Option<f64>, Error> {
+            let point = &self.searched.points[self.points[*which]];
+            let Some(point) = (self.vary)(point, *factor) else {
+                return Ok(None);
+            };
+            let found = self.searched.bench.rough(&point, Draw(None))?;
+            Ok(found
+                .ok()
+                .map(|figures| figures.price.usd * self.scales[*which]))
+        });
+        found.into_iter().collect()
+    }
+
+    /// Returns for each factor whether functions are cheaper; nothing where one of the two is
+    /// impossible.
+    fn functions_win(&self, factors: &[f64]) -> Result<Vec<Option<bool>>, Error> {
+        let usd = self.usd(factors)?;
+        let wins = usd.chunks(2).map(|pair| match pair {
+            [Some(functions), Some(instances)] => Some(functions < instances),
+            _ => None,
+        });
+        Ok(wins.collect())
+    }
+}
+
 /// Finds the crossing that is nearest to the quantity as it is.
 fn crossing(
     searched: &Searched<'_>,
-    pair: [&Point; 2],
-    vary: impl Fn(&Point, f64) -> Option<Point>,
+    points: [usize; 2],
+    vary: impl Fn(&Point, f64) -> Option<Point> + Sync,
 ) -> Result<Crossing, Error> {
-    // Whether functions are cheaper; unknown where one of the two is impossible.
-    let functions_win = |factor: f64| -> Result<Option<bool>, Error> {
-        let mut dollars = [None; 2];
-        for (usd, point) in dollars.iter_mut().zip(pair) {
-            if let Some(point) = vary(point, factor) {
-                let found = searched.bench.short(&point, Draw(None))?;
-                *usd = found.ok().map(|figures| figures.price.usd);
-            }
+    let pair = Pair::new(searched, points, vary)?;
+    // Outwards from the quantity as it is, up to the first change on either side.
+    let middle = FACTORS.len() / 2;
+    let mut wins = vec![None; FACTORS.len()];
+    wins[middle] = pair.functions_win(&[FACTORS[middle]])?[0];
+    let mut nearest = None;
+    for distance in 1..=middle {
+        let (below, above) = (middle - distance, middle + distance);
+        let found = pair.functions_win(&[FACTORS[below], FACTORS[above]])?;
+        (wins[below], wins[above]) = (found[0], found[1]);
+        let changes = |from: usize| {
+            wins[from].is_some() && wins[from + 1].is_some() && wins[from] != wins[from + 1]
+        };
+        nearest = [below, above - 1].into_iter().find(|from| changes(*from));
+        if nearest.is_some() {
+            break;
         }
-        Ok(match dollars {
-            [Some(functions), Some(instances)] => Some(functions < instances),
-            _ => None,
-        })
-    };
-    let mut grid = Vec::with_capacity(FACTORS.len());
-    for factor in FACTORS {
-        grid.push((factor, functions_win(factor)?));
     }
-    let now = functions_win(1.0)?;
-    let changes = grid
-        .windows(2)
-        .filter(|pair| pair[0].1.is_some() && pair[1].1.is_some() && pair[0].1 != pair[1].1);
-    let distance = |pair: &&[(f64, Option<bool>)]| (pair[0].0 * pair[1].0).sqrt().log10().abs();
-    let nearest = changes.min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let Some(nearest) = nearest else {
-        let cheaper = if now == Some(true) {
+    let Some(from) = nearest else {
+        let cheaper = if wins[middle] == Some(true) {
             "function"
         } else {
             "instance"
         };
         return Ok(Crossing::Never { cheaper });
     };
-    let functions_below = nearest[0].1 == Some(true);
-    let (mut low, mut high) = (nearest[0].0, nearest[1].0);
+    let functions_below = wins[from] == Some(true);
+    let (mut low, mut high) = (FACTORS[from], FACTORS[from + 1]);
     for _ in 0..BISECTIONS {
         let middle = (low * high).sqrt();
-        match functions_win(middle)? {
+        match pair.functions_win(&[middle])?[0] {
             Some(wins) if wins == functions_below => low = middle,
             Some(_) => high = middle,
             None => break,

@@ -1,13 +1,16 @@
 //! Where to train: the setting that meets a goal best, of all systems, numbers of
 //! workers, memory sizes, fidelities and places.
 //!
-//! Every setting is simulated with few mini-batches, which are carried on to the whole;
-//! the best is then simulated whole until one of them stays the best. Draws of all that
-//! has a range say how far the answer holds.
+//! Settings are simulated with few mini-batches, which are carried on to the whole, in the
+//! order of bounds that none of them can be better than: what is worse by its bound than the
+//! best that is known needs no simulation. The best is then simulated whole until one of them
+//! stays the best. Draws of all that has a range say how far the answer holds.
 
 mod bench;
+mod bounds;
 mod even;
 mod goal;
+mod page;
 mod points;
 mod ranges;
 mod text;
@@ -15,14 +18,17 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use std::time::Instant;
+
 use epochcost_systems::Host;
 use serde::Serialize;
 
 pub(super) use self::bench::{Bench, Point};
-use self::bench::{Figures, Found};
+use self::bench::{Counted, Figures, Found};
+use self::bounds::Before;
 use self::even::BreakEven;
 pub use self::goal::Goal;
-pub(super) use self::goal::Price;
+use self::goal::Price;
 pub(super) use self::points::points;
 use self::ranges::Range;
 pub(super) use self::text::describe;
@@ -44,9 +50,12 @@ pub(super) struct Answer {
     goal: Goal,
     /// Samples that are trained.
     samples: usize,
-    /// Settings that were simulated.
+    /// Settings that were searched.
     searched: usize,
-    /// Settings among them that are possible.
+    /// Settings among them that were simulated, or are impossible by their sizes. Bounds of time
+    /// and dollars rule out the others. Since 1.3.
+    simulated: usize,
+    /// Settings among the simulated ones that are possible.
     possible: usize,
     /// The best that meets the goal; null if nothing does.
     answer: Option<Choice>,
@@ -94,11 +103,14 @@ pub(super) struct Choice {
     index: usize,
 }
 
-/// Everything that was searched.
-struct Searched<'a> {
-    bench: Bench<'a>,
-    points: Vec<Point>,
-    found: Vec<Found>,
+/// Settings, what bounds each, and what is known of those that were simulated.
+pub(super) struct Searched<'a> {
+    pub(super) bench: &'a Bench<'a>,
+    pub(super) points: Vec<Point>,
+    /// Seconds and dollars that no setting goes below; none for impossible ones.
+    least: Vec<Option<Price>>,
+    /// Figures of the settings that were simulated, and reasons of those that are impossible.
+    found: Vec<Option<Found>>,
 }
 
 /// Returns where to train an experiment's model under a goal.
@@ -121,57 +133,145 @@ pub(super) fn answer(
         points.len(),
         sites.len()
     ));
-    let bench = Bench {
-        sites: &sites,
-        stands,
-        prices,
-        account: request.account,
-    };
-    let mut searched = Searched::of(bench, points)?;
+    let bench = Bench::new(&sites, stands, prices, request.account);
+    let effort = Effort::new(output);
+    let mut searched = Searched::of(&bench, points);
     let all = searched.fits(|_| true);
     let best = searched.settle(goal, &all)?;
     let seed = request.sampling.map_or(42, |sampling| sampling.seed);
-    Answer::of(&mut searched, goal, best, seed)
+    Answer::of(&mut searched, goal, best, seed, effort)
 }
 
-impl<'a> Searched<'a> {
-    /// Simulates every point with few mini-batches.
-    fn of(bench: Bench<'a>, points: Vec<Point>) -> Result<Self, Error> {
-        let found = parallel::map(&points, |point| bench.short(point, Draw(None)));
-        let found = found.into_iter().collect::<Result<_, _>>()?;
-        Ok(Self {
-            bench,
-            points,
-            found,
-        })
+/// What the parts of a search took, for `-v`.
+struct Effort {
+    output: Output,
+    began: Instant,
+    counted: Counted,
+}
+
+impl Effort {
+    fn new(output: Output) -> Self {
+        Self {
+            output,
+            began: Instant::now(),
+            counted: Counted::default(),
+        }
     }
 
-    fn prices(&self) -> Vec<Option<Price>> {
-        let price = |found: &Found| found.as_ref().ok().map(|figures| figures.price);
-        self.found.iter().map(price).collect()
+    /// Prints what the part that ends here took.
+    fn end(&mut self, part: &str, searched: &Searched<'_>) {
+        let counted = searched.bench.counted();
+        self.output.detail(format_args!(
+            "search, {part}: {} simulations, {} events, {:.2} s",
+            counted.simulations - self.counted.simulations,
+            counted.events - self.counted.events,
+            self.began.elapsed().as_secs_f64()
+        ));
+        (self.began, self.counted) = (Instant::now(), counted);
+    }
+}
+
+/// Settings that are simulated before the bounds of the others are looked at again.
+const WAVE: usize = 16;
+
+impl<'a> Searched<'a> {
+    /// Computes the bounds of every point, and simulates none.
+    pub(super) fn of(bench: &'a Bench<'a>, points: Vec<Point>) -> Self {
+        let (mut least, mut found) = (Vec::new(), Vec::new());
+        for point in &points {
+            let (price, reason) = match bounds::before(bench, point) {
+                Before::AtLeast(price) => (Some(price), None),
+                Before::Impossible(reason) => (None, Some(Err(reason))),
+            };
+            least.push(price);
+            found.push(reason);
+        }
+        Self {
+            bench,
+            points,
+            least,
+            found,
+        }
+    }
+
+    /// Simulates points with few mini-batches, unless they were.
+    fn simulate(&mut self, indices: &[usize]) -> Result<(), Error> {
+        let missing: Vec<usize> = (indices.iter().copied())
+            .filter(|index| self.found[*index].is_none())
+            .collect();
+        let found = parallel::map(&missing, |index| {
+            self.bench.short(&self.points[*index], Draw(None))
+        });
+        for (index, found) in missing.into_iter().zip(found) {
+            self.found[index] = Some(found?);
+        }
+        Ok(())
+    }
+
+    /// Returns the figures of a point that was simulated and is possible.
+    pub(super) fn figures(&self, index: usize) -> Option<&Figures> {
+        self.found[index].as_ref()?.as_ref().ok()
+    }
+
+    /// Returns the figures of every point that was simulated, and the bounds of the others.
+    fn hopes(&self) -> Vec<Option<Price>> {
+        let known = |(index, found): (usize, &Option<Found>)| match found {
+            Some(found) => found.as_ref().ok().map(|figures| figures.price),
+            None => self.least[index],
+        };
+        self.found.iter().enumerate().map(known).collect()
+    }
+
+    /// Returns the best of the points that `fits` marks: the one that would be found if all of
+    /// them were simulated, since no other one's bound is before it.
+    pub(super) fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+        loop {
+            let hopes = self.hopes();
+            let Some(best) = goal.best(&hopes, |place| fits[place]) else {
+                return Ok(None);
+            };
+            if self.found[best].is_some() {
+                return Ok(Some(best));
+            }
+            let wave = self.wave(goal, fits, &hopes);
+            self.simulate(&wave)?;
+        }
+    }
+
+    /// Returns the first points whose bounds are before the best figures that are known.
+    fn wave(&self, goal: Goal, fits: &[bool], hopes: &[Option<Price>]) -> Vec<usize> {
+        let known = goal.best(hopes, |place| fits[place] && self.found[place].is_some());
+        let known = known.and_then(|place| hopes[place]);
+        let mut ahead: Vec<(usize, Price)> = (hopes.iter().enumerate())
+            .filter(|(place, _)| fits[*place] && self.found[*place].is_none())
+            .filter_map(|(place, hope)| Some((place, (*hope)?)))
+            .filter(|(_, hope)| goal.is_met_by(*hope))
+            .filter(|(_, hope)| known.is_none_or(|known| goal.order(*hope, known).is_le()))
+            .collect();
+        ahead.sort_by(|(i, a), (j, b)| goal.order(*a, *b).then(i.cmp(j)));
+        ahead.truncate(WAVE);
+        ahead.into_iter().map(|(place, _)| place).collect()
     }
 
     /// Returns the best of the points that `fits` marks, once its figures are those of the
     /// whole training.
     fn settle(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
         loop {
-            let Some(best) = goal.best(&self.prices(), |place| fits[place]) else {
+            let Some(best) = self.best(goal, fits)? else {
                 return Ok(None);
             };
-            let Ok(short) = self.found[best].clone() else {
+            let Some(short) = self.figures(best).copied() else {
                 return Ok(None);
             };
-            let settled = self.bench.settled(&self.points[best], &short)?;
-            let is_same = settled == self.found[best];
-            self.found[best] = settled;
-            if is_same {
+            if short.is_settled {
                 return Ok(Some(best));
             }
+            self.found[best] = Some(self.bench.settled(&self.points[best], &short)?);
         }
     }
 
     /// Returns for each point whether `of` holds.
-    fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
+    pub(super) fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
         self.points.iter().map(of).collect()
     }
 
@@ -191,7 +291,7 @@ impl<'a> Searched<'a> {
 
     fn choice(&self, index: usize) -> Option<Choice> {
         let point = &self.points[index];
-        let figures: &Figures = self.found[index].as_ref().ok()?;
+        let figures = self.figures(index)?;
         let job = &point.row.job;
         let on_functions = self.host(point) == Host::Function;
         Some(Choice {
@@ -211,14 +311,30 @@ impl<'a> Searched<'a> {
         })
     }
 
-    /// Returns the points on the frontier of seconds and dollars, cheapest first.
-    fn frontier(&self) -> Vec<usize> {
-        let known: Vec<(usize, Price)> = (self.prices().into_iter().enumerate())
+    /// Returns the cheapest points on the frontier of seconds and dollars: no figures and no
+    /// bound are faster and cheaper. Bounds of more dollars hide none of them.
+    fn frontier(&mut self) -> Result<Vec<usize>, Error> {
+        loop {
+            let mut on = self.hopeful_frontier();
+            on.truncate(MOST_SHOWN);
+            let unknown: Vec<usize> = (on.iter().copied())
+                .filter(|index| self.found[*index].is_none())
+                .collect();
+            if unknown.is_empty() {
+                return Ok(on);
+            }
+            self.simulate(&unknown)?;
+        }
+    }
+
+    /// Returns the points on the frontier of what is known and of the bounds of the rest.
+    fn hopeful_frontier(&self) -> Vec<usize> {
+        let hopes: Vec<(usize, Price)> = (self.hopes().into_iter().enumerate())
             .filter_map(|(index, price)| Some((index, price?)))
             .collect();
-        let pairs: Vec<(f64, f64)> = known.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
+        let pairs: Vec<(f64, f64)> = hopes.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
         let on = frontier::frontier(&pairs);
-        let mut kept: Vec<_> = known.iter().zip(on).filter(|(_, on)| *on).collect();
+        let mut kept: Vec<_> = hopes.iter().zip(on).filter(|(_, on)| *on).collect();
         kept.sort_by(|((_, a), _), ((_, b), _)| a.usd.total_cmp(&b.usd));
         kept.into_iter().map(|((index, _), _)| *index).collect()
     }
@@ -230,6 +346,7 @@ impl Answer {
         goal: Goal,
         best: Option<usize>,
         seed: u64,
+        mut effort: Effort,
     ) -> Result<Self, Error> {
         // The alternatives; the plain one and the two hosts whether they meet the goal or not.
         let runner_up = match best {
@@ -253,23 +370,26 @@ impl Answer {
         let instances = kind(searched, Wanted::On(Host::Instance))?;
         let nearest = match best {
             Some(_) => Vec::new(),
-            None => searched.nearest(goal),
+            None => searched.nearest(goal)?,
         };
+        effort.end("the best of each kind", searched);
         // The frontier, and how far all of it holds.
-        let mut shown = searched.frontier();
-        shown.truncate(MOST_SHOWN);
+        let shown = searched.frontier()?;
+        effort.end("frontier", searched);
         let named = [best, runner_up, plain, functions, instances];
         let mut drawn: Vec<usize> = named.into_iter().flatten().collect();
         drawn.extend(shown.iter().chain(&nearest));
         drawn.sort_unstable();
         drawn.dedup();
         let draws = ranges::draws(searched, &drawn, seed)?;
+        effort.end("draws", searched);
         let order = if best.is_some() { goal } else { any };
         let choice = |index: usize| {
             let choice = searched.choice(index)?;
             Some(draws.mark(choice, best, order))
         };
         let break_evens = even::break_evens(searched, functions, instances)?;
+        effort.end("break-evens", searched);
         let mut answer = Self {
             goal,
             samples: (searched
@@ -279,7 +399,14 @@ impl Answer {
             .min()
             .unwrap_or(0),
             searched: searched.points.len(),
-            possible: searched.found.iter().filter(|found| found.is_ok()).count(),
+            simulated: searched
+                .found
+                .iter()
+                .filter(|found| found.is_some())
+                .count(),
+            possible: (0..searched.points.len())
+                .filter(|index| searched.figures(*index).is_some())
+                .count(),
             answer: best.and_then(choice),
             runner_up: runner_up.and_then(choice),
             plain: plain.and_then(choice),
@@ -330,26 +457,27 @@ impl Searched<'_> {
         }
     }
 
-    /// Returns what is nearest to a goal that nothing meets: the cheapest in time, the
+    /// Returns what is nearest to a goal that nothing meets: the cheapest in time and the
     /// fastest in the budget, or the fastest and the cheapest of all.
-    fn nearest(&self, goal: Goal) -> Vec<usize> {
-        let prices = self.prices();
-        let least = |fits: &dyn Fn(Price) -> bool, by: fn(Price) -> f64| {
-            let known = prices.iter().enumerate();
-            let known = known.filter_map(|(index, price)| Some((index, (*price)?)));
-            let fitting = known.filter(|(_, price)| fits(*price));
-            let least = fitting.min_by(|(_, a), (_, b)| by(*a).total_cmp(&by(*b)));
-            least.map(|(index, _)| index)
+    fn nearest(&mut self, goal: Goal) -> Result<Vec<usize>, Error> {
+        let all = self.fits(|_| true);
+        let cheapest = |deadline_s| Goal {
+            deadline_s: Some(deadline_s),
+            budget_usd: None,
         };
-        let in_time = least(&|price| goal.in_time(price), |price| price.usd);
-        let in_budget = least(&|price| goal.in_budget(price), |price| price.seconds);
+        let fastest = |budget_usd| Goal {
+            deadline_s: None,
+            budget_usd: Some(budget_usd),
+        };
+        let without = f64::INFINITY;
+        let in_time = self.best(cheapest(goal.deadline_s.unwrap_or(without)), &all)?;
+        let in_budget = self.best(fastest(goal.budget_usd.unwrap_or(without)), &all)?;
         let mut nearest: Vec<usize> = [in_time, in_budget].into_iter().flatten().collect();
         if nearest.is_empty() {
-            let fastest = least(&|_| true, |price| price.seconds);
-            let cheapest = least(&|_| true, |price| price.usd);
-            nearest.extend([fastest, cheapest].into_iter().flatten());
+            nearest.extend(self.best(fastest(without), &all)?);
+            nearest.extend(self.best(cheapest(without), &all)?);
         }
         nearest.dedup();
-        nearest
+        Ok(nearest)
     }
 }

@@ -58,14 +58,14 @@ pub(super) fn draws(searched: &Searched<'_>, points: &[usize], seed: u64) -> Res
         .flat_map(|point| all.iter().map(move |draw| (*point, *draw)))
         .collect();
     let found = parallel::map(&tasks, |(point, draw)| {
-        searched.bench.short(&searched.points[*point], *draw)
+        searched.bench.rough(&searched.points[*point], *draw)
     });
     let found: Vec<Option<Price>> = found
         .into_iter()
         .map(|found| Ok(found?.ok().map(|figures| figures.price)))
         .collect::<Result<_, Error>>()?;
     let prices = found.chunks(all.len()).zip(points).map(|(own, point)| {
-        let whole = searched.found[*point].as_ref().ok().map(|f| f.price);
+        let whole = searched.figures(*point).map(|figures| figures.price);
         let (stated, drawn) = own.split_first().unwrap_or((&None, &[]));
         // Draws are of short simulations: they are carried on as far as the whole was.
         let scale = |of: fn(Price) -> f64| match (whole, stated) {

@@ -41,12 +41,7 @@ fn few_sites() -> Vec<Site> {
 }
 
 fn bench<'a>(sites: &'a [Site], stands: &'a Simulation, prices: &'a PriceBook) -> Bench<'a> {
-    Bench {
-        sites,
-        stands,
-        prices,
-        account: CostModel::Full,
-    }
+    Bench::new(sites, stands, prices, CostModel::Full)
 }
 
 fn goal(deadline_s: Option<f64>, budget_usd: Option<f64>) -> Goal {
@@ -98,8 +93,8 @@ fn the_search_agrees_with_brute_force() {
             goal(None, Some(usd)),
             goal(Some(seconds), Some(usd)),
         ] {
-            let mut searched =
-                Searched::of(bench(&sites, &stands, &prices), points.clone()).unwrap();
+            let bench = bench(&sites, &stands, &prices);
+            let mut searched = Searched::of(&bench, points.clone());
             let all = searched.fits(|_| true);
             let found = searched.settle(goal, &all).unwrap();
             let expected = goal.best(&whole, |_| true);
@@ -107,7 +102,7 @@ fn the_search_agrees_with_brute_force() {
                 assert_eq!(found, expected, "{goal:?}");
                 continue;
             };
-            let figures = *searched.found[found].as_ref().unwrap();
+            let figures = *searched.figures(found).unwrap();
             assert!(figures.is_whole);
             assert_eq!(Some(figures.price), whole[found]);
             // As good as the best, but for what a partial simulation may be off by.
@@ -123,6 +118,137 @@ fn the_search_agrees_with_brute_force() {
                 measure(own) <= measure(best) * 1.02,
                 "{goal:?}: {own:?} {best:?}"
             );
+        }
+    }
+}
+
+/// Every system that is searched for, with epochs and samples of any number.
+fn all_systems(samples: usize, epochs: usize) -> Experiment {
+    let names: Vec<&str> = (epochcost_systems::systems().iter())
+        .map(|system| system.name())
+        // KubeML's tensors are those of a model of its own.
+        .filter(|name| *name != "kubeml")
+        .collect();
+    let mut experiment = experiment(samples, epochs);
+    let list = format!("[{}]", names.join(", "));
+    (experiment.document.set_option("test", "systems", &list)).unwrap();
+    let options = Options {
+        platform: Some(simulator()),
+        keeps_impossible: true,
+        ..Options::default()
+    };
+    Experiment::from_document(experiment.document, &options).unwrap()
+}
+
+/// No setting takes less than its bound, of any system.
+#[test]
+fn nothing_is_faster_or_cheaper_than_its_bound() {
+    let (experiment, sites) = (all_systems(1_280, 2), few_sites());
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let bench = bench(&sites, &stands, &prices);
+    let mut bounded = std::collections::BTreeSet::new();
+    for point in small_points(&experiment, &sites) {
+        let what = text::describe(&point, &sites[point.site]);
+        let whole = bench.whole(&point, Draw(None)).unwrap();
+        let short = bench.short(&point, Draw(None)).unwrap();
+        let least = match bounds::before(&bench, &point) {
+            Before::AtLeast(least) => least,
+            Before::Impossible(reason) => {
+                assert!(whole.is_err() && short.is_err(), "{what}: {reason}");
+                continue;
+            }
+        };
+        for found in [whole, short].into_iter().flatten() {
+            let price = found.price;
+            assert!(
+                least.seconds <= price.seconds && least.usd <= price.usd,
+                "{what}: {price:?} below {least:?}"
+            );
+            if least.usd > 0.0 && least.seconds > 0.0 {
+                bounded.insert(point.row.job.system.clone());
+            }
+        }
+    }
+    // The bound says something of nearly all of them.
+    assert!(bounded.len() > 8, "{bounded:?}");
+}
+
+/// The search that leaves settings out finds what it would find if it simulated all of them.
+#[test]
+fn bounds_change_no_answer_and_no_frontier() {
+    let (experiment, sites) = (all_systems(1_280, 1), few_sites());
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let bench = bench(&sites, &stands, &prices);
+    let points = small_points(&experiment, &sites);
+    let mut every = Searched::of(&bench, points.clone());
+    let all: Vec<usize> = (0..points.len()).collect();
+    every.simulate(&all).unwrap();
+    let known: Vec<Price> = every.hopes().into_iter().flatten().collect();
+    let mut left_out = 0;
+    for price in known.iter().step_by(7) {
+        for goal in [
+            goal(Some(price.seconds), None),
+            goal(None, Some(price.usd)),
+            goal(Some(price.seconds), Some(price.usd)),
+            goal(Some(f64::INFINITY), None),
+        ] {
+            let mut searched = Searched::of(&bench, points.clone());
+            let fits = searched.fits(|_| true);
+            let expected = goal.best(&every.hopes(), |_| true);
+            assert_eq!(searched.best(goal, &fits).unwrap(), expected, "{goal:?}");
+            left_out += searched
+                .found
+                .iter()
+                .filter(|found| found.is_none())
+                .count();
+        }
+    }
+    assert!(left_out > 0);
+    let mut searched = Searched::of(&bench, points);
+    assert_eq!(searched.frontier().unwrap(), every.frontier().unwrap());
+}
+
+/// Functions that an account's limit keeps from running at once are carried on from as many as
+/// run at once: roughly (21 % below the whole here), which orders settings, and within 5 % where
+/// the answer names one, which is settled.
+#[test]
+fn a_fan_out_beyond_the_limit_is_carried_on() {
+    let text = "schema: 1\nname: mine\nplatform: sim\ndataset: {samples: 32000, test: 10, \
+                bytes_per_sample: 3073}\nmodels:\n  - {name: mine, parameters: 20000, \
+                flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}\nmodel: mine\n\
+                workers: 4\nbatch_size: 4\nepochs: 1\nsystems: [spirt]\n";
+    let document = Document::parse(Path::new("mine.yaml"), text.to_owned()).unwrap();
+    let options = Options {
+        platform: Some(simulator()),
+        ..Options::default()
+    };
+    let experiment = Experiment::from_document(document, &options).unwrap();
+    let sites = places::sites(&["lambda-x86".to_owned()]).unwrap();
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let bench = bench(&sites, &stands, &prices);
+    let points = points::points(&experiment, &sites).unwrap();
+    let wanted = |point: &&Point| {
+        let row = &point.row;
+        row.job.system == "spirt" && row.job.workers == 4 && row.memory_mb == 1769
+    };
+    let wanted: Vec<&Point> = points.iter().filter(wanted).collect();
+    assert!(!wanted.is_empty());
+    for point in wanted {
+        let what = text::describe(point, &sites[0]);
+        let whole = bench.whole(point, Draw(None)).unwrap().unwrap();
+        let short = bench.short(point, Draw(None)).unwrap().unwrap();
+        assert!(!short.is_whole);
+        let settled = bench.settled(point, &short).unwrap().unwrap();
+        for (found, tolerance) in [(&short, 0.25), (&settled, 0.05)] {
+            for (a, b) in [
+                (whole.price.seconds, found.price.seconds),
+                (whole.price.usd, found.price.usd),
+            ] {
+                assert!((a - b).abs() <= tolerance * a, "{what}: {a} and {b}");
+            }
         }
     }
 }
@@ -179,9 +305,12 @@ fn ranges_hold_the_figures_that_they_are_of() {
     let stands = experiment.simulation.clone().unwrap();
     let prices = PriceBook::shipped().unwrap();
     let points = small_points(&experiment, &sites);
-    let searched = Searched::of(bench(&sites, &stands, &prices), points).unwrap();
-    let possible: Vec<usize> = (0..searched.points.len())
-        .filter(|index| searched.found[*index].is_ok())
+    let bench = bench(&sites, &stands, &prices);
+    let mut searched = Searched::of(&bench, points);
+    let all: Vec<usize> = (0..searched.points.len()).collect();
+    searched.simulate(&all).unwrap();
+    let possible: Vec<usize> = (all.into_iter())
+        .filter(|index| searched.figures(*index).is_some())
         .collect();
     let draws = ranges::draws(&searched, &possible, 42).unwrap();
     let any = goal(Some(f64::INFINITY), None);
@@ -213,10 +342,11 @@ fn more_time_or_money_never_makes_the_answer_worse() {
     let prices = PriceBook::shipped().unwrap();
     let points = small_points(&experiment, &sites);
     let answer = |goal: Goal| {
-        let mut searched = Searched::of(bench(&sites, &stands, &prices), points.clone()).unwrap();
+        let bench = bench(&sites, &stands, &prices);
+        let mut searched = Searched::of(&bench, points.clone());
         let all = searched.fits(|_| true);
         let best = searched.settle(goal, &all).unwrap();
-        best.map(|best| searched.found[best].as_ref().unwrap().price)
+        best.map(|best| searched.figures(best).unwrap().price)
     };
     let steps = [20.0, 60.0, 120.0, 240.0, 900.0, 86_400.0];
     let (mut by_time, mut by_money): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());

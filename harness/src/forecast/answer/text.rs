@@ -170,10 +170,12 @@ pub(super) fn of(answer: &Answer) -> String {
     ];
     format!(
         "{}\n\n{}\n* the answer; ~ a tie with it: better in more than 5 % of the draws of all \
-         ranges. Of {} settings, {} are possible; {} samples each",
+         ranges. Of {} settings, bounds of time and cost rule out {}; of the others {} are \
+         possible; {} samples each",
         answer.sentences.join("\n"),
         table(heading, &lines),
         count(answer.searched as f64),
+        count((answer.searched - answer.simulated) as f64),
         count(answer.possible as f64),
         count(answer.samples as f64)
     )

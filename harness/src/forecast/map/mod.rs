@@ -1,6 +1,7 @@
 //! A map of where training is cheapest, and where it is fastest: by the size of a model
 //! and the operations of a sample, under a deadline.
 
+mod shifts;
 mod svg;
 
 #[cfg(test)]
@@ -11,7 +12,7 @@ use std::path::Path;
 use epochcost_systems::{Fidelity, Host, find_model};
 use serde::Serialize;
 
-use super::answer::{Bench, Goal, Point, Price, describe, points};
+use super::answer::{Bench, Goal, Point, Searched, describe, points};
 use super::places::{Draw, Site, sites};
 use super::{alone, parallel};
 use crate::cost::{CostModel, PriceBook};
@@ -21,8 +22,10 @@ use crate::platform::simulator;
 use crate::results::{ResultsError, SchemaVersion};
 use crate::rows::{OwnModel, Simulation};
 
+pub use self::shifts::{Shift, Shifts, shifts};
+
 /// Version of the format of a map.
-const MAP_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+const MAP_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// Trainable scalars of the columns: steps of half an order of magnitude.
 const PARAMETERS: [f64; 9] = [1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9];
@@ -63,6 +66,8 @@ pub struct MapRequest<'a> {
     pub samples: u64,
     /// Cells of the map along each side at most; all without it.
     pub cells: Option<usize>,
+    /// Experiment whose own model is drawn as a point.
+    pub model: Option<&'a Path>,
 }
 
 /// Kind of a place and system, which decides a colour.
@@ -109,7 +114,7 @@ pub struct Cell {
     pub fastest: Option<Best>,
 }
 
-/// A model of the papers.
+/// A model that is drawn as a point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
     /// Name of the model.
@@ -118,6 +123,9 @@ pub struct Mark {
     pub parameters: f64,
     /// Operations that take as long as its step on the reference GPU.
     pub flops_per_sample: f64,
+    /// The best settings of the user's own model; null for models of the papers, which have those
+    /// of the nearest cell. Since 1.1.
+    pub own: Option<Cell>,
 }
 
 /// The map.
@@ -143,47 +151,124 @@ pub struct Map {
 /// Returns the map.
 ///
 /// # Errors
-/// When a place cannot be used, or something has no price.
+/// When a place or the experiment of an own model cannot be used, or something has no price.
 pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
-    let experiment = experiment(request.samples)?;
-    let Some(stands) = &experiment.simulation else {
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
-    let prices = PriceBook::shipped().map_err(ResultsError::from)?;
-    let sites = sites(request.places)?;
-    let points: Vec<Point> = points(&experiment, &sites)?
-        .into_iter()
-        .filter(|point| is_tried(point, &sites))
+    let field = Field::new(request)?;
+    let mut models: Vec<Mark> = (MODELS.iter())
+        .filter_map(|name| mark(field.stands()?, name))
         .collect();
-    let bench = Bench {
-        sites: &sites,
-        stands,
-        prices: &prices,
-        account: CostModel::Full,
-    };
-    let (parameters, operations) = (thinned(&PARAMETERS, request), thinned(&OPERATIONS, request));
-    let grid: Vec<(f64, f64)> = (operations.iter())
-        .flat_map(|flops| parameters.iter().map(move |n| (*n, *flops)))
-        .collect();
-    let cells = parallel::map(&grid, |(parameters, flops)| {
-        cell(&bench, &points, request.goal, *parameters, *flops)
-    });
-    let cells: Vec<Cell> = cells.into_iter().collect::<Result<_, _>>()?;
+    if let Some(path) = request.model {
+        models.push(field.own(path)?);
+    }
     let mut map = Map {
         schema_version: MAP_VERSION,
         goal: request.goal,
         samples: request.samples,
-        parameters,
-        operations,
-        cells,
-        models: MODELS
-            .iter()
-            .filter_map(|name| mark(stands, name))
-            .collect(),
+        parameters: thinned(&PARAMETERS, request),
+        operations: thinned(&OPERATIONS, request),
+        cells: field.cells(1.0)?,
+        models,
         sentences: Vec::new(),
     };
     map.sentences = sentences(&map);
     Ok(map)
+}
+
+/// Everything that cells are simulated with.
+struct Field<'a> {
+    request: &'a MapRequest<'a>,
+    experiment: Experiment,
+    prices: PriceBook,
+    sites: Vec<Site>,
+}
+
+impl<'a> Field<'a> {
+    fn new(request: &'a MapRequest<'a>) -> Result<Self, Error> {
+        Ok(Self {
+            request,
+            experiment: experiment(request.samples)?,
+            prices: PriceBook::shipped().map_err(ResultsError::from)?,
+            sites: sites(request.places)?,
+        })
+    }
+
+    fn stands(&self) -> Option<&Simulation> {
+        self.experiment.simulation.as_ref()
+    }
+
+    /// Calls `work` with the bench of this field and the points that are tried.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&Bench<'_>, &[Point]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Some(stands) = self.stands() else {
+            return Err(Error::NothingSelected("no simulation".into()));
+        };
+        let points: Vec<Point> = points(&self.experiment, &self.sites)?
+            .into_iter()
+            .filter(|point| is_tried(point, &self.sites))
+            .collect();
+        let bench = Bench::new(&self.sites, stands, &self.prices, CostModel::Full);
+        work(&bench, &points)
+    }
+
+    /// Returns the cells of the map, where a share of each model's parameters is trained and
+    /// exchanged.
+    fn cells(&self, exchanged: f64) -> Result<Vec<Cell>, Error> {
+        let columns = thinned(&PARAMETERS, self.request);
+        let grid: Vec<(f64, f64)> = (thinned(&OPERATIONS, self.request).iter())
+            .flat_map(|flops| columns.iter().map(move |n| (*n, *flops)))
+            .collect();
+        self.with(|bench, points| {
+            let cells = parallel::map(&grid, |(parameters, flops)| -> Result<Cell, Error> {
+                let trained = (parameters * exchanged).round().max(1.0);
+                let found = cell(bench, points, self.request.goal, trained, *flops)?;
+                Ok(Cell {
+                    parameters: *parameters,
+                    ..found
+                })
+            });
+            cells.into_iter().collect()
+        })
+    }
+
+    /// Returns the point of the own model of an experiment, with its best settings.
+    fn own(&self, path: &Path) -> Result<Mark, Error> {
+        let options = Options {
+            platform: Some(simulator()),
+            keeps_impossible: true,
+            ..Options::default()
+        };
+        let experiment = Experiment::from_document(Document::read(path)?, &options)?;
+        let own = experiment.rows.iter().find_map(|row| row.own_model.clone());
+        let (Some(own), Some(stands)) = (own, &experiment.simulation) else {
+            return Err(Error::Usage {
+                problem: format!("{} describes no model of its own", path.display()),
+                remedy: "name an experiment with `models`, such as `epochcost profile` writes"
+                    .to_owned(),
+            });
+        };
+        let device = epochcost_systems::Device::Cuda;
+        let profiled = stands.cost(&own.name, device, false);
+        let cost = profiled.map_or_else(|| own.cost(device), |(_, cost)| cost.clone());
+        let parameters = own.parameters as f64;
+        let flops_per_sample = operations(cost.sample_s);
+        let goal = self.request.goal;
+        let best =
+            self.with(|bench, points| cell(bench, points, goal, parameters, flops_per_sample))?;
+        Ok(Mark {
+            model: own.name,
+            parameters,
+            flops_per_sample,
+            own: Some(best),
+        })
+    }
+}
+
+/// Returns the operations of a forward pass whose step takes so long per sample on the
+/// reference GPU.
+fn operations(sample_s: f64) -> f64 {
+    sample_s * REFERENCE_FLOPS_PER_S / 3.0
 }
 
 impl Map {
@@ -192,7 +277,7 @@ impl Map {
         svg::picture(self)
     }
 
-    /// Returns the cell that is nearest to a model.
+    /// Returns the cell that is nearest to a point.
     pub fn nearest(&self, mark: &Mark) -> Option<&Cell> {
         let distance = |cell: &Cell| {
             let across = (cell.parameters / mark.parameters).log10();
@@ -273,11 +358,7 @@ fn cell(
     let points: Vec<Point> = (points.iter())
         .map(|point| with_model(point, parameters, flops))
         .collect();
-    let mut prices = Vec::with_capacity(points.len());
-    for point in &points {
-        let found = bench.short(point, Draw(None))?;
-        prices.push(found.ok().map(|figures| figures.price));
-    }
+    let mut searched = Searched::of(bench, points);
     let fastest = Goal {
         deadline_s: None,
         budget_usd: Some(goal.budget_usd.unwrap_or(f64::INFINITY)),
@@ -285,26 +366,23 @@ fn cell(
     Ok(Cell {
         parameters,
         flops_per_sample: flops,
-        cheapest: best(bench, &points, &prices, goal)?,
-        fastest: best(bench, &points, &prices, fastest)?,
+        cheapest: best(&mut searched, goal)?,
+        fastest: best(&mut searched, fastest)?,
     })
 }
 
 /// Returns the best point by a goal, and whether draws agree on its kind.
-fn best(
-    bench: &Bench<'_>,
-    points: &[Point],
-    prices: &[Option<Price>],
-    goal: Goal,
-) -> Result<Option<Best>, Error> {
-    let Some(best) = goal.best(prices, |_| true) else {
+fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>, Error> {
+    let bench = searched.bench;
+    let all = searched.fits(|_| true);
+    let Some(best) = searched.best(goal, &all)? else {
         return Ok(None);
     };
-    let Some(price) = prices[best] else {
+    let Some(price) = searched.figures(best).map(|figures| figures.price) else {
         return Ok(None);
     };
     // The best of each kind, which draws may bring to the top.
-    let own = kind(&points[best], bench.sites);
+    let own = kind(&searched.points[best], bench.sites);
     let mut rivals = vec![best];
     for other in [
         Kind::Functions,
@@ -312,14 +390,16 @@ fn best(
         Kind::SeveralGpus,
         Kind::Ring,
     ] {
-        let fits = |place: usize| kind(&points[place], bench.sites) == other;
-        rivals.extend(goal.best(prices, fits).filter(|_| other != own));
+        if other != own {
+            let fits = searched.fits(|point| kind(point, bench.sites) == other);
+            rivals.extend(searched.best(goal, &fits)?);
+        }
     }
     let mut is_uncertain = false;
     for draw in 0..DRAWS {
         let mut drawn = Vec::with_capacity(rivals.len());
         for rival in &rivals {
-            let found = bench.short(&points[*rival], Draw(Some(draw)))?;
+            let found = bench.short(&searched.points[*rival], Draw(Some(draw)))?;
             drawn.push(found.ok().map(|figures| figures.price));
         }
         if goal.best(&drawn, |_| true) != Some(0) {
@@ -327,10 +407,12 @@ fn best(
             break;
         }
     }
+    let point = &searched.points[best];
+    let site = &bench.sites[point.site];
     Ok(Some(Best {
         kind: own,
-        what: describe(&points[best], &bench.sites[points[best].site]),
-        place: bench.sites[points[best].site].place.name.clone(),
+        what: describe(point, site),
+        place: site.place.name.clone(),
         seconds: price.seconds,
         usd: price.usd,
         is_uncertain,
@@ -344,7 +426,8 @@ fn mark(stands: &Simulation, name: &str) -> Option<Mark> {
     Some(Mark {
         model: name.to_owned(),
         parameters: sizes.parameters as f64,
-        flops_per_sample: cost.sample_s * REFERENCE_FLOPS_PER_S / 3.0,
+        flops_per_sample: operations(cost.sample_s),
+        own: None,
     })
 }
 
@@ -377,7 +460,7 @@ fn sentences(map: &Map) -> Vec<String> {
         ),
     ];
     for mark in &map.models {
-        let cell = map.nearest(mark);
+        let cell = mark.own.as_ref().or_else(|| map.nearest(mark));
         let best = cell.and_then(|cell| cell.cheapest.as_ref());
         sentences.push(match best {
             Some(best) => format!(

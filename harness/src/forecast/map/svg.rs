@@ -162,14 +162,26 @@ fn marks(svg: &mut String, map: &Map, left: f64, bottom: f64) {
         let (x, y) = (left + (across + 0.5) * SIDE, bottom - (up + 0.5) * SIDE);
         put!(
             svg,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#222\" stroke=\"#fff\"/><text \
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{}\" fill=\"{}\" stroke=\"#fff\"/><text \
              class=\"s\" x=\"{:.1}\" y=\"{:.1}\" style=\"paint-order:stroke;stroke:#fff;\
              stroke-width:2px\">{}</text>",
+            if mark.own.is_some() { 6 } else { 4 },
+            if mark.own.is_some() {
+                "#c8102e"
+            } else {
+                "#222"
+            },
             x + 6.0,
             y + 3.0,
-            mark.model
+            escaped(&mark.model)
         );
     }
+}
+
+/// Returns a name as text of a picture.
+fn escaped(name: &str) -> String {
+    let name = name.replace('&', "&amp;");
+    name.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Returns where a value lies among rising ones, by logarithm; none outside.

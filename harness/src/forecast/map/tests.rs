@@ -10,8 +10,81 @@ fn small() -> Map {
         goal: Goal::parse(Some("2h"), None).unwrap().unwrap(),
         samples: 50_000,
         cells: Some(2),
+        model: None,
     })
     .unwrap()
+}
+
+/// A model of one's own is a point with settings of its own.
+#[test]
+fn an_own_model_is_a_point() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.yaml");
+    let text = "schema: 1\nname: mine\nplatform: sim\ndataset: {samples: 1000, test: 0, \
+                bytes_per_sample: 3073}\nmodels:\n  - {name: a<b, parameters: 2000000, \
+                flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}\nmodel: a<b\n\
+                workers: 4\nbatch_size: 64\nepochs: 1\nsystems: [scatterreduce]\n";
+    std::fs::write(&path, text).unwrap();
+    let places = ["aws-g4dn.xlarge".to_owned()];
+    let request = MapRequest {
+        places: &places,
+        goal: Goal::parse(Some("2h"), None).unwrap().unwrap(),
+        samples: 50_000,
+        cells: Some(2),
+        model: Some(&path),
+    };
+    let drawn = map(&request).unwrap();
+    let own = drawn.models.last().unwrap();
+    assert_eq!((own.model.as_str(), own.parameters), ("a<b", 2e6));
+    // Its stated rate on a GPU decides its time there, and the map's rate what that amounts to.
+    let known = own.own.as_ref().unwrap();
+    assert_eq!(known.flops_per_sample, own.flops_per_sample);
+    assert!(
+        known
+            .cheapest
+            .as_ref()
+            .unwrap()
+            .what
+            .contains("aws-g4dn.xlarge")
+    );
+    assert!(
+        drawn
+            .sentences
+            .last()
+            .unwrap()
+            .starts_with("a<b: cheapest is one")
+    );
+    assert!(drawn.svg().contains(">a&lt;b</text>"));
+    // A file without such a model is refused.
+    std::fs::write(&path, text.replace("a<b\n", "lenet5\n")).unwrap();
+    assert!(map(&request).is_err());
+}
+
+/// Changes are counted by kinds.
+#[test]
+fn a_map_moves_by_the_cells_that_change_their_kind() {
+    let places = ["lambda-x86", "lambda-x86-s3-express", "aws-g4dn.xlarge"].map(str::to_owned);
+    let moved = shifts(&MapRequest {
+        places: &places,
+        goal: Goal::parse(Some("2h"), None).unwrap().unwrap(),
+        samples: 50_000,
+        cells: Some(2),
+        model: None,
+    })
+    .unwrap();
+    let [same, rest @ ..] = moved.shifts.as_slice() else {
+        panic!("no shifts");
+    };
+    assert_eq!((same.cheapest_changed, same.fastest_changed), (0, 0));
+    assert_eq!(rest.len(), 5);
+    for shift in rest {
+        assert_eq!(shift.cells, 4);
+        // Functions gain or lose no more cells than change.
+        let gained = shift.functions_cheapest.abs_diff(same.functions_cheapest);
+        if !shift.change.contains("line above") {
+            assert!(gained <= shift.cheapest_changed, "{shift:?}");
+        }
+    }
 }
 
 #[test]
@@ -72,12 +145,7 @@ fn best_at(model: &str) -> Cell {
     let sites = sites(&names.map(str::to_owned)).unwrap();
     let points: Vec<Point> = points(&experiment, &sites).unwrap();
     let points: Vec<Point> = points.into_iter().filter(|p| is_tried(p, &sites)).collect();
-    let bench = Bench {
-        sites: &sites,
-        stands: &stands,
-        prices: &prices,
-        account: CostModel::Full,
-    };
+    let bench = Bench::new(&sites, &stands, &prices, CostModel::Full);
     let goal = Goal::parse(Some("2h"), None).unwrap().unwrap();
     let (parameters, operations) = match model {
         "smallest" => (PARAMETERS[0], OPERATIONS[0]),

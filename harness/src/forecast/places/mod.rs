@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use epochcost_kernels::hash;
-use epochcost_simulator::profile::{Constant, FunctionDevice, ModelCost, Profile};
+use epochcost_simulator::profile::{Client, Constant, FunctionDevice, ModelCost, Profile};
 use epochcost_systems::{Device, Host};
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,23 @@ impl Draw {
 }
 
 impl Site {
+    /// Returns the place on another platform profile, with its own constants in it, and with
+    /// functions that use another client.
+    ///
+    /// # Errors
+    /// When the profile lacks something that the place needs.
+    pub(super) fn on(&self, profile: &str, client: Client) -> Result<Self, Error> {
+        let table =
+            hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
+        let place = Place {
+            profile: profile.to_owned(),
+            ..self.place.clone()
+        };
+        let mut moved = site(place, &table)?;
+        moved.profile.client = client;
+        Ok(moved)
+    }
+
     /// Returns the device that workers compute on.
     pub(super) fn device(&self) -> Device {
         self.hardware.device

@@ -39,7 +39,7 @@ pub struct Comparison {
 pub(super) struct RecordedRun {
     pub(super) run_id: String,
     created: String,
-    experiment: String,
+    pub(super) experiment: String,
     worker_sha256: Option<String>,
     machine: Machine,
 }
@@ -56,9 +56,9 @@ pub(super) struct Settings {
     /// Source of the numbers of the compute profile.
     compute_origin: ComputeOrigin,
     /// Memory size of every function, if it is another.
-    memory_mb: Option<u32>,
+    pub(super) memory_mb: Option<u32>,
     /// Number of workers, if it is another.
-    workers: Option<usize>,
+    pub(super) workers: Option<usize>,
     /// Every number of the platform profile.
     constants: Vec<ConstantRecord>,
 }

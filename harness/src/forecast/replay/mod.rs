@@ -8,6 +8,7 @@
 
 mod calibrate;
 mod compare;
+mod page;
 mod setting;
 mod show;
 

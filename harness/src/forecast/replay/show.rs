@@ -27,6 +27,19 @@ const HEADING: [&str; 14] = [
     "full $",
 ];
 
+/// Names of the stages, in the order of [`numbers`].
+pub(super) const STAGES: [&str; 9] = [
+    "fetch dataset",
+    "compute gradients",
+    "serialise",
+    "put",
+    "wait",
+    "get",
+    "aggregate",
+    "update model",
+    "detect convergence",
+];
+
 /// Refuses a file that is there or cannot be written, before any work.
 ///
 /// # Errors
@@ -76,10 +89,15 @@ pub fn text(comparison: &Comparison) -> String {
     } else {
         "another platform"
     };
-    let mut text = format!(
-        "{} replayed on {} ({machine}), {steps}; stages are seconds per worker\n\n",
+    let sentences = comparison.sentences();
+    let sentences = sentences
+        .iter()
+        .map(|text| format::wrapped("", text) + "\n");
+    let mut text = sentences.collect::<String>();
+    text.push_str(&format!(
+        "\n{} replayed on {} ({machine}), {steps}; stages are seconds per worker\n\n",
         comparison.run.run_id, replay.profile
-    );
+    ));
     let rows: Vec<_> = comparison.rows.iter().flat_map(lines).collect();
     text.push_str(&table(HEADING, &rows));
     for row in &comparison.rows {
@@ -147,7 +165,7 @@ fn ratios(id: &str, recorded: &Figures, simulated: &Figures) -> [String; 14] {
 }
 
 /// Stages in the order of the heading, and both accounts.
-fn numbers(figures: &Figures) -> [f64; 11] {
+pub(super) fn numbers(figures: &Figures) -> [f64; 11] {
     let stages = &figures.stage_seconds;
     [
         stages.fetch_dataset,

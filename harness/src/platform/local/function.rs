@@ -69,6 +69,7 @@ impl LocalFunction {
         let api = RuntimeApi::start().await?;
         let spec = FunctionSpec {
             memory_mb: config.memory_mb,
+            function_memory_mb: Default::default(),
             timeout: config.timeout,
             storage_mb: config.storage_mb,
             environment: config.environment,

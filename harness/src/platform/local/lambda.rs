@@ -1,6 +1,6 @@
 //! Functions as AWS Lambda runs them: sandboxes started on demand and kept warm.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,22 @@ use super::sandbox::Sandbox;
 pub(super) struct FunctionSpec {
     /// Memory size, MB.
     pub(super) memory_mb: u32,
+    /// Memory sizes of functions that have their own, MB, by name.
+    pub(super) function_memory_mb: BTreeMap<String, u32>,
     /// Time limit of an invocation.
     pub(super) timeout: Duration,
     /// Size of `/tmp`, MB.
     pub(super) storage_mb: u32,
     /// The functions' own environment variables.
     pub(super) environment: Vec<(String, String)>,
+}
+
+impl FunctionSpec {
+    /// Memory size of one function, MB.
+    pub(super) fn memory_of(&self, function: &str) -> u32 {
+        let own = self.function_memory_mb.get(function);
+        own.copied().unwrap_or(self.memory_mb)
+    }
 }
 
 /// The functions of one trial.

@@ -103,12 +103,13 @@ impl Sandbox {
         spec: &FunctionSpec,
     ) -> Result<Self, String> {
         let id = Uuid::new_v4().simple().to_string();
+        let memory_mb = spec.memory_of(function);
         let slot = api.open(&id, function);
         let log = Arc::new(Log::default());
         let lines = log.clone();
         let mut environment = environment::of_function(&environment::Function {
             name: function,
-            memory_mb: spec.memory_mb,
+            memory_mb,
             sandbox: &id,
             runtime_api: &api.endpoint(&id),
             root: host.program.parent(),
@@ -121,7 +122,7 @@ impl Sandbox {
                 environment,
                 String::new(),
                 Some(Size {
-                    memory_mb: spec.memory_mb,
+                    memory_mb,
                     storage_mb: spec.storage_mb,
                 }),
                 move |line| {
@@ -147,7 +148,7 @@ impl Sandbox {
             log,
             init,
             timeout: spec.timeout,
-            memory_mb: spec.memory_mb,
+            memory_mb,
             logs: host.logs.clone(),
         })
     }

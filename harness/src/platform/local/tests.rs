@@ -69,6 +69,7 @@ fn row(job: &Job) -> Row {
         id: "sandboxes".into(),
         job: job.clone(),
         memory_mb: 512,
+        function_memory_mb: Default::default(),
         timeout_s: TIMEOUT.as_secs(),
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: false,
@@ -111,6 +112,7 @@ impl Peer {
         });
         let own = environment.iter().copied().collect::<BTreeMap<_, _>>();
         let spec = FunctionSpec {
+            function_memory_mb: BTreeMap::new(),
             memory_mb: 512,
             timeout: TIMEOUT,
             storage_mb: 512,

@@ -152,6 +152,7 @@ async fn functions(
         .map_err(io("serve the Runtime API"))?;
     let spec = FunctionSpec {
         memory_mb: row.memory_mb,
+        function_memory_mb: row.function_memory_mb.clone(),
         timeout: Duration::from_secs(row.timeout_s),
         storage_mb: row.sandbox.ephemeral_storage_mb,
         environment: row.sandbox.environment.clone().into_iter().collect(),

@@ -1,6 +1,8 @@
 //! An experiment in virtual time, from its constants to its last trial.
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread;
 
 use async_trait::async_trait;
 
@@ -94,6 +96,15 @@ impl Platform for InVirtualTime {
             infeasible,
             ..Prepared::default()
         })
+    }
+
+    /// One per core where models train: a trial keeps little more than one of them busy,
+    /// and no clock measures it.
+    fn concurrent_trials(&self) -> usize {
+        match self.sim.as_ref().and_then(|sim| sim.real.as_ref()) {
+            Some(_) => thread::available_parallelism().map_or(1, NonZero::get),
+            None => 1,
+        }
     }
 
     async fn run_trial(

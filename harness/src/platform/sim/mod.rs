@@ -89,10 +89,12 @@ impl Sim {
             job: row.job.clone(),
             sizes: plan.sizes,
             memory_mb: row.memory_mb,
+            function_memory_mb: row.function_memory_mb.clone(),
             timeout_s: row.timeout_s as f64,
             cost,
             profile,
             has_limits: self.simulation.limits,
+            faults: row.faults.clone(),
         })
     }
 
@@ -140,7 +142,9 @@ impl Sim {
     /// # Errors
     /// The same as [`describe`](Self::describe), and when the row's system is unknown.
     pub async fn infeasible(&self, plan: &TrialPlan) -> Result<Option<Infeasible>, PlatformError> {
-        let simulation = self.describe(plan)?;
+        let mut simulation = self.describe(plan)?;
+        // A limit is the row's own, whatever is injected into it.
+        simulation.faults.clear();
         let known = refused(&simulation, package_mb()).map_err(unusable)?;
         if known.is_some() || !self.simulation.limits {
             return Ok(known);
@@ -166,10 +170,6 @@ impl Sim {
             }
         };
         let mut outcome = outcome::of(simulated);
-        if !plan.row.faults.is_empty() {
-            let warning = "the faults of this row were not injected: a simulation has none";
-            outcome.warnings.push(warning.into());
-        }
         if plan.row.precision != Precision::default() {
             outcome.warnings.push(format!(
                 "precision {} changes no simulated time or value: compute profiles state one precision; \

@@ -21,6 +21,29 @@ const COSTS: [(&str, &[&str]); 8] = [
     ("instances", &["ec2/"]),
 ];
 
+/// Names of the families of price dimensions, in their order.
+pub const COST_NAMES: [&str; COSTS.len()] = {
+    let mut names = [""; COSTS.len()];
+    let mut place = 0;
+    while place < names.len() {
+        names[place] = COSTS[place].0;
+        place += 1;
+    }
+    names
+};
+
+/// Returns the dollars of each family; what belongs to none is of instances.
+pub fn cost_parts<'a>(items: impl Iterator<Item = (&'a str, f64)>) -> [f64; COSTS.len()] {
+    let mut sums = [0.0; COSTS.len()];
+    for (dimension, usd) in items {
+        let family = COSTS
+            .iter()
+            .position(|(_, prefixes)| prefixes.iter().any(|prefix| dimension.starts_with(prefix)));
+        sums[family.unwrap_or(COSTS.len() - 1)] += usd;
+    }
+    sums
+}
+
 /// Draws seconds by stage.
 pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
@@ -59,15 +82,8 @@ pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
 /// Draws dollars by what is charged for.
 pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
-        let mut sums = [0.0; COSTS.len()];
-        for item in mean_items(labelled.row, |trial| &trial.full) {
-            let family = COSTS.iter().position(|(_, prefixes)| {
-                prefixes
-                    .iter()
-                    .any(|prefix| item.dimension.starts_with(prefix))
-            });
-            sums[family.unwrap_or(COSTS.len() - 1)] += item.usd;
-        }
+        let items = mean_items(labelled.row, |trial| &trial.full);
+        let sums = cost_parts(items.iter().map(|item| (item.dimension.as_str(), item.usd)));
         let sums = sums.into_iter().map(|usd| (usd > 0.0).then_some(usd));
         bar(
             labelled,
@@ -78,7 +94,7 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
     let drawn = Bars {
         id: "costs-chart",
         label: "Cost of a trial by line item",
-        legend: COSTS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        legend: COST_NAMES.map(str::to_owned).into(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some("cost by the paper's cost model"),
         format: format::usd,

@@ -16,13 +16,17 @@ use crate::analysis::names::system_title;
 use crate::analysis::{Analysis, RowAnalysis};
 use crate::claims::Claim;
 
+pub use breakdowns::{COST_NAMES, cost_parts};
 pub(super) use timelines::timelines;
 
 /// A chart with what a reader must know of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Chart {
+pub struct Chart {
+    /// Unique in its page.
     pub id: String,
+    /// Heading.
     pub title: String,
+    /// What a reader must know of it.
     pub caption: String,
     /// The chart for a wide window.
     pub svg: String,
@@ -30,13 +34,13 @@ pub(super) struct Chart {
     pub narrow: String,
     /// The figures behind it; none of a timeline, whose figures are in the trace.
     #[serde(skip)]
-    pub data: Option<Data>,
+    pub(super) data: Option<Data>,
     /// The system that it is of; empty where it is of all.
     pub system: String,
 }
 
 impl Chart {
-    fn of_all(
+    pub(super) fn of_all(
         id: &str,
         title: &str,
         caption: String,
@@ -56,7 +60,7 @@ impl Chart {
 }
 
 /// Draws a chart for windows of every size; nothing if there is nothing to draw.
-fn every_size(draw: impl Fn(Size) -> Option<String>) -> Option<[String; 2]> {
+pub(super) fn every_size(draw: impl Fn(Size) -> Option<String>) -> Option<[String; 2]> {
     let [wide, narrow] = Size::ALL.map(draw);
     Some([wide?, narrow?])
 }
@@ -71,7 +75,7 @@ pub(super) struct Labelled<'a> {
 }
 
 /// Rows up to which each has a look of its own.
-const MOST_LOOKS: usize = 24;
+pub(super) const MOST_LOOKS: usize = 24;
 
 /// Returns every row with its name and look.
 pub(super) fn labelled<'a>(analysis: &'a Analysis, names: &'a [String]) -> Vec<Labelled<'a>> {

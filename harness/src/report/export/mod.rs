@@ -2,21 +2,25 @@
 //! tables for papers.
 
 mod image;
+mod picture;
 mod table;
 
 use std::path::Path;
 
+pub use self::picture::{REMEDY as PICTURES_REMEDY, Renderer};
 pub(super) use self::table::{Table, latex_text};
 use super::cell::Cell;
 use super::charts::{Chart, STAGES};
 use super::view::{VerdictLine, View};
 use crate::results::{Manifest, ResultsError, RunDirectory, write_whole};
 
-/// Writes everything into `directory`; returns the number of files.
+/// Writes everything into `directory`, figures as PNG too with a renderer; returns the number
+/// of files.
 pub(super) fn write(
     run: &RunDirectory,
     view: &View,
     directory: &Path,
+    renderer: Option<&Renderer>,
 ) -> Result<usize, ResultsError> {
     let mut files: Vec<(String, String)> = Vec::new();
     let citation = citation(run.manifest(), &view.title);
@@ -34,11 +38,51 @@ pub(super) fn write(
         files.push((format!("table-{name}.md"), table.markdown()));
         files.push((format!("table-{name}.tex"), table.latex(&citation)));
     }
+    files.push(("tables.tex".to_owned(), document(view, &citation)));
     files.push(("CITATION.txt".to_owned(), format!("{citation}\n")));
     for (name, text) in &files {
         write_whole(&directory.join(name), text.as_bytes())?;
     }
-    Ok(files.len())
+    let Some(renderer) = renderer else {
+        return Ok(files.len());
+    };
+    let charts = view.charts.iter().chain(&view.timelines);
+    let mut drawn = 0;
+    for chart in charts {
+        picture(renderer, directory, chart)?;
+        drawn += 1;
+    }
+    Ok(files.len() + drawn)
+}
+
+/// Returns a document of LaTeX with every table, to see them or to take one from.
+fn document(view: &View, citation: &str) -> String {
+    let inputs = tables(view).into_iter();
+    let inputs: String = inputs
+        .map(|(name, _)| format!("\\input{{table-{name}}}\n\\clearpage\n"))
+        .collect();
+    format!(
+        "% {citation}\n\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\
+         \\usepackage{{array,booktabs,graphicx,longtable}}\n\\begin{{document}}\n{inputs}\
+         \\noindent {}\n\\end{{document}}\n",
+        latex_text(citation)
+    )
+}
+
+/// Draws the image of a chart, which was written, as PNG beside it.
+fn picture(renderer: &Renderer, directory: &Path, chart: &Chart) -> Result<(), ResultsError> {
+    let of = |directory: &Path, kind: &str| directory.join(format!("{}.{kind}", chart.id));
+    // Browsers take whole paths alone.
+    let absolute = directory
+        .canonicalize()
+        .map_err(ResultsError::io("find", directory))?;
+    let (svg, png) = (of(&absolute, "svg"), of(&absolute, "png"));
+    let size = image::pixels(&chart.svg);
+    let drawn = renderer.draw(&svg, &png, size);
+    drawn.map_err(|reason| ResultsError::Encode {
+        path: png.clone(),
+        reason,
+    })
 }
 
 fn image(chart: &Chart, view: &View, citation: &str) -> String {

@@ -4,6 +4,22 @@ use crate::report::cell::Cell;
 use crate::report::chart::Data;
 use crate::report::markdown_cell;
 
+/// Rows of a table that floats; more go over several pages.
+const MOST_FLOATING: usize = 30;
+
+/// Characters of the longest text that stands in one line.
+const LONG: usize = 24;
+
+/// Characters of the longest text that stands in one line of a table over several pages that
+/// would be too wide.
+const SHORT: usize = 10;
+
+/// Share of the text's width that a character takes at the size of a column of text.
+const CHARACTER: f64 = 0.013;
+
+/// Share of the text's width between two columns.
+const SEPARATION: f64 = 0.03;
+
 /// A table.
 pub(in crate::report) struct Table {
     /// Meaning.
@@ -94,54 +110,117 @@ impl Table {
         text
     }
 
-    /// Returns it as rows of text over several pages: the package `longtable`.
+    /// Returns it as rows of text over several pages, without a caption.
     pub fn long_latex(&self) -> String {
-        let row = |cells: Vec<String>| format!("  {} \\\\\n", cells.join(" & "));
-        let width = 0.92 / self.heading.len().max(1) as f64;
-        let columns = format!("p{{{width:.2}\\linewidth}}").repeat(self.heading.len());
-        let mut text = format!("\\begin{{longtable}}{{{columns}}}\n  \\toprule\n");
-        text.push_str(&row(self
-            .heading
-            .iter()
-            .map(|name| latex_text(name))
-            .collect()));
-        text.push_str("  \\midrule\n  \\endhead\n");
+        let is_wide = self.shares().iter().sum::<f64>() > 1.0;
+        let columns = self.column_types(0.97, if is_wide { SHORT } else { LONG });
+        let rule = |name: &str| format!("  \\{name}rule\n");
+        let mut text = format!("\\begin{{longtable}}{{{columns}}}\n{}", rule("top"));
+        text.push_str(&latex_row("  ", self.heading.iter()));
+        text.push_str(&format!("{}  \\endhead\n", rule("mid")));
         for cells in &self.rows {
-            text.push_str(&row(cells
-                .iter()
-                .map(|cell| latex_text(&cell.text))
-                .collect()));
+            text.push_str(&latex_row("  ", cells.iter().map(|cell| &cell.text)));
         }
-        text.push_str("  \\bottomrule\n\\end{longtable}\n");
+        text.push_str(&format!("{}\\end{{longtable}}\n", rule("bottom")));
         text
     }
 
-    /// Returns it as a floating table of LaTeX that needs the package `booktabs`.
+    /// Returns it for a paper, with its caption: a floating table that is no wider than the
+    /// text, or, with many rows, one over several pages.
     pub fn latex(&self, citation: &str) -> String {
-        let row = |cells: Vec<String>| format!("    {} \\\\\n", cells.join(" & "));
-        let columns: String = (0..self.heading.len())
-            .map(|column| if column < self.texts { 'l' } else { 'r' })
-            .collect();
-        let mut text = format!(
-            "% {}\n% Needs \\usepackage{{booktabs}}.\n\\begin{{table}}\n  \\caption{{{}}}\n  \\centering\n  \\begin{{tabular}}{{{columns}}}\n    \\toprule\n",
-            citation.replace('\n', " "),
-            latex_text(&self.caption)
-        );
-        text.push_str(&row(self
-            .heading
-            .iter()
-            .map(|name| latex_text(name))
-            .collect()));
-        text.push_str("    \\midrule\n");
-        for cells in &self.rows {
-            text.push_str(&row(cells
-                .iter()
-                .map(|cell| latex_text(&cell.text))
-                .collect()));
+        let needs = "% Needs \\usepackage{array,booktabs,graphicx,longtable}.\n";
+        let head = format!("% {}\n{needs}", citation.replace('\n', " "));
+        let caption = latex_text(&self.caption);
+        if self.rows.len() > MOST_FLOATING {
+            let table = self.long_latex();
+            let (begin, rest) = table.split_once('\n').unwrap_or((&table, ""));
+            return format!(
+                "{head}{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n{begin}\n  \\caption{{{caption}}} \\\\\n{rest}}}\n"
+            );
         }
-        text.push_str("    \\bottomrule\n  \\end{tabular}\n\\end{table}\n");
-        text
+        let columns = self.column_types(0.95, LONG);
+        let mut body = format!("  \\begin{{tabular}}{{{columns}}}\n    \\toprule\n");
+        body.push_str(&latex_row("    ", self.heading.iter()));
+        body.push_str("    \\midrule\n");
+        for cells in &self.rows {
+            body.push_str(&latex_row("    ", cells.iter().map(|cell| &cell.text)));
+        }
+        body.push_str("    \\bottomrule\n  \\end{tabular}");
+        if self.shares().iter().sum::<f64>() > 1.0 {
+            body = format!("  \\resizebox{{\\linewidth}}{{!}}{{%\n{body}}}");
+        }
+        format!(
+            "{head}\\begin{{table}}\n  \\caption{{{caption}}}\n  \\centering\n{body}\n\\end{{table}}\n"
+        )
     }
+
+    /// Returns the width of the widest cell of each column in characters.
+    fn widths(&self) -> Vec<usize> {
+        let widest = |column: usize| {
+            let cells = self.rows.iter().filter_map(|cells| cells.get(column));
+            let cells = cells.map(|cell| cell.text.chars().count());
+            let own = self
+                .heading
+                .get(column)
+                .map_or(0, |name| name.chars().count());
+            cells.chain([own]).max().unwrap_or(0)
+        };
+        (0..self.heading.len()).map(widest).collect()
+    }
+
+    /// Returns the share of the text's width that each column takes, as far as it is one
+    /// line: long texts are wrapped, and count little.
+    fn shares(&self) -> Vec<f64> {
+        let shares = self.widths().into_iter().enumerate();
+        shares
+            .map(|(column, width)| {
+                let is_wrapped = column < self.texts && width > LONG;
+                CHARACTER * if is_wrapped { LONG } else { width } as f64 + SEPARATION
+            })
+            .collect()
+    }
+
+    /// Returns the types of the columns: text left, figures right, long texts in paragraphs
+    /// that share what the others leave of `available`.
+    /// Texts of more than `longest` characters are long.
+    fn column_types(&self, available: f64, longest: usize) -> String {
+        let widths = self.widths();
+        let is_long = |column: usize| column < self.texts && widths[column] > longest;
+        let fixed: f64 = (self.shares().iter().enumerate())
+            .filter(|(column, _)| !is_long(*column))
+            .map(|(_, share)| share)
+            .sum();
+        // Twice as long a text does not get twice the width.
+        let weight = |column: usize| (widths[column] as f64).sqrt();
+        let weights: f64 = (0..widths.len())
+            .filter(|one| is_long(*one))
+            .map(weight)
+            .sum();
+        let separations = (0..widths.len()).filter(|one| is_long(*one)).count() as f64 * SEPARATION;
+        let rest = (available - fixed - separations).max(0.3);
+        (0..widths.len())
+            .map(|column| match (is_long(column), column < self.texts) {
+                (true, _) => {
+                    let share = rest * weight(column) / weights;
+                    format!(">{{\\raggedright\\arraybackslash}}p{{{share:.2}\\linewidth}}")
+                }
+                (false, true) => "l".to_owned(),
+                (false, false) => "r".to_owned(),
+            })
+            .collect()
+    }
+}
+
+/// Returns a row of LaTeX.
+fn latex_row<'a>(indent: &str, cells: impl Iterator<Item = &'a String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| breakable(&latex_text(cell))).collect();
+    format!("{indent}{} \\\\\n", cells.join(" & "))
+}
+
+/// Returns text of LaTeX in which names and paths may be broken.
+fn breakable(text: &str) -> String {
+    text.replace('/', "/\\allowbreak{}")
+        .replace("\\_", "\\_\\allowbreak{}")
 }
 
 /// Returns a cell of CSV, in quotation marks where it needs them.
@@ -153,7 +232,8 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Returns text that LaTeX typesets as it is.
+/// Returns text that LaTeX typesets as it is. A character that its fonts do not have
+/// is named by its number.
 pub(in crate::report) fn latex_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -162,26 +242,62 @@ pub(in crate::report) fn latex_text(text: &str) -> String {
                 escaped.push('\\');
                 escaped.push(c);
             }
-            '\\' => escaped.push_str("\\textbackslash{}"),
-            '~' => escaped.push_str("\\textasciitilde{}"),
-            '^' => escaped.push_str("\\textasciicircum{}"),
-            '<' => escaped.push_str("\\textless{}"),
-            '>' => escaped.push_str("\\textgreater{}"),
-            '±' => escaped.push_str("$\\pm$"),
-            '×' => escaped.push_str("$\\times$"),
-            '·' => escaped.push_str("$\\cdot$"),
-            '–' => escaped.push_str("--"),
-            '−' => escaped.push_str("$-$"),
-            '≈' => escaped.push_str("$\\approx$"),
+            // Two of them would become a dash.
+            '-' if escaped.ends_with('-') => escaped.push_str("{}-"),
+            ' '..='~' if !r"\~^<>|".contains(c) => escaped.push(c),
             '\n' | '\r' => escaped.push(' '),
-            _ => escaped.push(c),
+            _ => match LATEX.iter().find(|(known, _)| *known == c) {
+                Some((_, command)) => escaped.push_str(command),
+                // Letters of western Europe are in T1.
+                None if ('\u{c0}'..='\u{ff}').contains(&c) => escaped.push(c),
+                None => escaped.push_str(&format!("[U+{:04X}]", u32::from(c))),
+            },
         }
     }
     escaped
 }
 
+/// Characters that are commands of LaTeX.
+const LATEX: [(char, &str); 33] = [
+    ('\\', "\\textbackslash{}"),
+    ('~', "\\textasciitilde{}"),
+    ('^', "\\textasciicircum{}"),
+    ('<', "\\textless{}"),
+    ('>', "\\textgreater{}"),
+    ('|', "\\textbar{}"),
+    ('±', "$\\pm$"),
+    ('×', "$\\times$"),
+    ('·', "$\\cdot$"),
+    ('−', "$-$"),
+    ('≈', "$\\approx$"),
+    ('≥', "$\\geq$"),
+    ('≤', "$\\leq$"),
+    ('≠', "$\\neq$"),
+    ('→', "$\\rightarrow$"),
+    ('√', "$\\surd$"),
+    ('²', "$^2$"),
+    ('³', "$^3$"),
+    ('½', "$\\frac12$"),
+    ('∅', "$\\emptyset$"),
+    ('∞', "$\\infty$"),
+    ('α', "$\\alpha$"),
+    ('β', "$\\beta$"),
+    ('λ', "$\\lambda$"),
+    ('μ', "$\\mu$"),
+    ('µ', "$\\mu$"),
+    ('τ', "$\\tau$"),
+    ('○', "$\\circ$"),
+    ('§', "\\S{}"),
+    ('–', "--"),
+    ('—', "---"),
+    ('…', "\\dots{}"),
+    ('’', "'"),
+];
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::format;
 
@@ -209,7 +325,10 @@ mod tests {
     #[test]
     fn latex_and_markdown_escape_what_they_would_read() {
         let text = table().latex("c");
-        assert!(text.contains("A, \"b\"\\_1 & \\$0.333 & -- \\\\"), "{text}");
+        assert!(
+            text.contains("A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\"),
+            "{text}"
+        );
         assert!(text.contains("\\caption{Cost \\& time}") && text.contains("{lrr}"));
         assert!(text.contains("\\toprule") && text.contains("\\bottomrule"));
         assert!(
@@ -217,5 +336,65 @@ mod tests {
                 .markdown()
                 .starts_with("| system | cost | rest |\n| --- | --: | --: |\n")
         );
+        assert_eq!(
+            latex_text("--out a|b\\c"),
+            "-{}-out a\\textbar{}b\\textbackslash{}c"
+        );
+        assert_eq!(latex_text("café ✗"), "café [U+2717]");
+    }
+
+    /// A table whose cells are these texts and a figure, in so many rows.
+    fn of_texts(texts: &[String], rows: usize) -> Table {
+        let cells = |_| {
+            let texts = texts.iter().map(Cell::text);
+            texts.chain([Cell::of(Some(1.5), format::number)]).collect()
+        };
+        let heading = (0..=texts.len()).map(|column| format!("c{column}"));
+        Table {
+            caption: "Any".to_owned(),
+            heading: heading.collect(),
+            texts: texts.len(),
+            rows: (0..rows).map(cells).collect(),
+        }
+    }
+
+    /// Returns how many cells end before the last one.
+    fn separators(line: &str) -> usize {
+        line.replace("\\&", "").matches('&').count()
+    }
+
+    proptest! {
+        /// Whatever cells hold: every row has as many cells as the table has columns, braces
+        /// are balanced, environments are closed, and every character is one that
+        /// pdflatex knows.
+        #[test]
+        fn latex_has_balanced_columns_braces_and_environments(
+            texts in prop::collection::vec("\\PC{0,60}", 1..5),
+            rows in 1_usize..60,
+        ) {
+            let table = of_texts(&texts, rows);
+            for text in [table.latex("c"), table.long_latex()] {
+                let lines = text.lines().filter(|line| line.trim_end().ends_with("\\\\"));
+                let lines: Vec<&str> = lines.filter(|line| !line.contains("\\caption")).collect();
+                prop_assert_eq!(lines.len(), 1 + rows, "{}", text);
+                for line in lines {
+                    prop_assert_eq!(separators(line), texts.len(), "{}", line);
+                }
+                let bare = text.replace("\\{", "").replace("\\}", "");
+                prop_assert_eq!(bare.matches('{').count(), bare.matches('}').count());
+                for name in ["table", "tabular", "longtable"] {
+                    let begins = text.matches(&format!("\\begin{{{name}}}")).count();
+                    prop_assert_eq!(begins, text.matches(&format!("\\end{{{name}}}")).count());
+                }
+                prop_assert!(text.chars().all(|c| c == '\n' || (' '..='ÿ').contains(&c)), "{}", text);
+                // Columns of the type and of the rows are as many.
+                let (_, types) = text.split_once("{tabular}{").or(text.split_once("{longtable}{")).unwrap();
+                let types = types.lines().next().unwrap();
+                let types = types.replace("raggedright", "").replace("arraybackslash", "");
+                let types = types.replace("linewidth", "");
+                let columns = types.chars().filter(|c| "lrp".contains(*c)).count();
+                prop_assert_eq!(columns, texts.len() + 1, "{}", types);
+            }
+        }
     }
 }

@@ -6,13 +6,17 @@ mod chromium;
 mod numbers;
 mod pages;
 mod probes;
+mod saved;
 
 use std::collections::BTreeSet;
 
 use self::chromium::Browser;
 use self::numbers::{charts_agree, column, tables_agree};
-use self::pages::{comparison, kept, measured, overview, shipped, simulated, table2};
-use self::probes::{CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
+use self::pages::{
+    audited, comparison, kept, many, measured, overview, planned, replayed, shipped, simulated,
+    table2,
+};
+use self::probes::{BEYOND, CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
 use serde_json::json;
 
 #[test]
@@ -20,7 +24,9 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     let Some(mut browser) = Browser::start("pages_fit_every_window") else {
         return;
     };
-    for page in [measured(), simulated(), table2(), overview(), comparison()] {
+    let of_runs = [measured(), simulated(), table2(), many(), overview()];
+    let of_verbs = [comparison(), planned(), replayed(), audited()];
+    for page in of_runs.into_iter().chain(of_verbs) {
         for scheme in ["light", "dark"] {
             for width in [390, 800, 1400] {
                 browser.resize(width, 1000);
@@ -29,6 +35,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
                 let place = format!("{} at {width}, {scheme}", page.name());
                 assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
                 assert_eq!(browser.value(COVERED), json!([]), "{place}");
+                assert_eq!(browser.value(BEYOND), json!([]), "{place}");
                 browser.picture(&kept(&format!("{}-{width}-{scheme}.png", page.name())));
                 assert_eq!(browser.complaints(&page.url), [""; 0], "{place}");
             }
@@ -52,6 +59,7 @@ fn charts_of_shipped_experiments_are_legible_at_every_width() {
             assert_eq!(browser.value(OVERFLOWING), json!([]), "{place}");
             assert_eq!(browser.value(COVERED), json!([]), "{place}");
             assert_eq!(browser.value(EMPTY), json!([]), "{place}");
+            assert_eq!(browser.value(BEYOND), json!([]), "{place}");
             browser.picture(&kept(&format!("{}-{width}.png", page.name())));
         }
     }
@@ -284,7 +292,15 @@ fn both_schemes_are_readable() {
     let Some(mut browser) = Browser::start("both_schemes") else {
         return;
     };
-    for page in [measured(), simulated(), overview()] {
+    let pages = [
+        measured(),
+        simulated(),
+        many(),
+        overview(),
+        planned(),
+        audited(),
+    ];
+    for page in pages {
         let mut backgrounds = Vec::new();
         for scheme in ["light", "dark"] {
             browser.prefer(scheme, "screen");

@@ -71,6 +71,18 @@ pub fn tables_agree(browser: &mut Browser, page: &Page) {
     for (table, columns, lines) in tables {
         for (place, field) in columns {
             let known: Vec<Figure> = lines.iter().map(|line| figure(line, field)).collect();
+            // A column of dashes is left out.
+            if *table == *"table-summary" && known.iter().all(Option::is_none) {
+                let heading = browser.value(&format!(
+                    "document.querySelector('#{table} thead').textContent"
+                ));
+                let name = field.trim_start_matches('/').replace('_', " ");
+                assert!(
+                    !heading.as_str().unwrap().contains(&name),
+                    "{name}: {heading}"
+                );
+                continue;
+            }
             same(&column(browser, table, *place), &known, field);
         }
     }

@@ -39,7 +39,8 @@ claims:
 
 /// A page with the directory that it reports of.
 pub struct Page {
-    directory: PathBuf,
+    /// What it is in.
+    pub directory: PathBuf,
     /// Its address.
     pub url: String,
     /// What `summary.json` says.
@@ -173,6 +174,108 @@ pub fn shipped() -> &'static [Page] {
             simulate_with(&name, &experiment, options)
         };
         files.iter().map(page).collect()
+    })
+}
+
+/// Every system under the paper's settings and all but two tuned, too: as many rows as have a
+/// colour and a mark of their own.
+const MANY: &str = "\
+schema: 1
+name: many-systems
+platform: sim
+dataset: {name: cifar10}
+model: mobilenet
+workers: 4
+batch_size: 128
+batches_per_worker: 6
+epochs: 2
+evaluate: never
+memory_mb: 3008
+simulation: {profile: aws-us-east-1, compute: [stated-flops], limits: false}
+systems:
+  - spirt
+  - mlless
+  - scatterreduce
+  - allreduce
+  - gpu_baseline
+  - p2p
+  - p2p_lambda
+  - lambdaml_scatterreduce
+  - lambdaml_allreduce
+  - lambdaml_async
+  - {system: kubeml, settings: {document_samples: 64, k: 2}}
+  - {system: mirrored, instance_type: g4dn.12xlarge}
+  - ring
+  - {system: spirt, fidelity: tuned}
+  - {system: mlless, fidelity: tuned}
+  - {system: scatterreduce, fidelity: tuned}
+  - {system: allreduce, fidelity: tuned}
+  - {system: gpu_baseline, fidelity: tuned}
+  - {system: p2p, fidelity: tuned}
+  - {system: p2p_lambda, fidelity: tuned}
+  - {system: lambdaml_scatterreduce, fidelity: tuned}
+  - {system: lambdaml_allreduce, fidelity: tuned}
+  - {system: lambdaml_async, fidelity: tuned}
+  - {system: kubeml, fidelity: tuned, settings: {document_samples: 64, k: 2}}
+claims: []
+";
+
+/// Twenty-four rows in virtual time.
+pub fn many() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let experiment = kept("many-systems.yaml");
+        fs::create_dir_all(kept("")).unwrap();
+        fs::write(&experiment, MANY).unwrap();
+        simulate("many-systems", &experiment)
+    })
+}
+
+/// The page that a verb writes to the file that `--html` names.
+fn written(name: &str, arguments: &[&str]) -> Page {
+    let directory = kept(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    let page = directory.join(format!("{name}.html"));
+    let output = program()
+        .args(arguments)
+        .arg("--html")
+        .arg(&page)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    Page {
+        url: format!("file://{}", page.display()),
+        summary: Value::Null,
+        directory,
+    }
+}
+
+/// The page of a plan: two models, with limits and intervals.
+pub fn planned() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        simulated();
+        let experiment = kept("simulated.yaml");
+        let options = ["--uncertainty", "4", "--cheapest-memory"];
+        let arguments = [&["plan", experiment.to_str().unwrap()], &options[..]].concat();
+        written("plan", &arguments)
+    })
+}
+
+/// The page of the audit of all papers.
+pub fn audited() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| written("audit", &["audit"]))
+}
+
+/// The page of a replay of a run that trained.
+pub fn replayed() -> &'static Page {
+    static PAGE: OnceLock<Page> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let run = crate::replay::scene().path().join("run");
+        written("replay", &["replay", run.to_str().unwrap()])
     })
 }
 

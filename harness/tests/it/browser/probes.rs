@@ -30,6 +30,13 @@ pub const COVERED: &str = "(() => {
   return out;
 })()";
 
+/// Labels of axes beyond what they can be: a share of more than 100 %, a length below 0.
+pub const BEYOND: &str = "(() => {
+  const texts = [...document.querySelectorAll('svg.chart text')].map((t) => t.textContent.trim());
+  const share = (text) => /^[\\d.,]+ %$/.test(text) && Number(text.replace(/[^\\d.]/g, '')) > 100;
+  return texts.filter((text) => share(text) || /^[-−]\\$?\\d/.test(text));
+})()";
+
 /// Charts of this window that show nothing, and windows without a chart.
 pub const EMPTY: &str = "(() => {
   const shown = [...document.querySelectorAll('svg.chart')].filter((s) => s.checkVisibility());

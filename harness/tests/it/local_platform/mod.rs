@@ -70,6 +70,7 @@ fn plan(system: &str) -> TrialPlan {
         id: system.into(),
         job,
         memory_mb: 1_769,
+        function_memory_mb: Default::default(),
         timeout_s: 900,
         instance_type: "g4dn.xlarge".into(),
         cpu_fallback: false,

@@ -86,6 +86,11 @@ pub(crate) fn json_mean(texts: &[Payload]) -> Result<Payload> {
     }
 }
 
+/// Returns the number of bytes that there are to compute on: none of a phantom's.
+pub(crate) fn real_bytes(value: &Payload) -> u64 {
+    real(value).map_or(0, |bytes| bytes.len() as u64)
+}
+
 /// Returns the bytes of a value, or `None` for a phantom.
 fn real(value: &Payload) -> Option<&[u8]> {
     value.bytes().ok().map(Bytes::as_ref)

@@ -122,7 +122,7 @@ impl MemoryTensors {
             operation.read(sent, |key| tensor(&values, key), missing)?
         };
         let kind = operation.kind;
-        let bytes = inputs.all().map(Payload::len).sum();
+        let bytes = inputs.all().map(compute::real_bytes).sum();
         let (target, velocity) =
             compute::run(bytes, move || compute::operation(kind, &inputs)).await?;
         let written = [Some(operation.target.clone()), operation.velocity_key()];

@@ -2,12 +2,15 @@
 //!
 //! Format, little-endian: the dense length (u32), the number of entries (u32),
 //! then 8 bytes an entry: index (u32) and value (`f32`), indices strictly
-//! ascending.
+//! ascending. The wide form has entries alone, 16 bytes each: index (i64) and
+//! value (`f64`).
 
 use crate::error::{KernelError, expect_length};
 
 const HEADER_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 8;
+/// Bytes of an entry of the wide form: index (i64) and value (`f64`).
+const WIDE_ENTRY_BYTES: usize = 16;
 
 /// Some entries of a dense vector; all others are 0.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -126,6 +129,42 @@ impl SparseVector {
     }
 }
 
+impl SparseVector {
+    /// Returns the wide payload: 16 bytes per entry and no header, index (i64) and value
+    /// (`f64`), little-endian. Its reader knows the dense length.
+    #[must_use]
+    pub fn encode_wide(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(WIDE_ENTRY_BYTES * self.entries());
+        for (index, value) in self.indices.iter().zip(&self.values) {
+            bytes.extend_from_slice(&i64::from(*index).to_le_bytes());
+            bytes.extend_from_slice(&f64::from(*value).to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`SparseVector::encode_wide`] wrote of a vector of `length` elements.
+    ///
+    /// # Errors
+    /// [`KernelError::Sparse`] if the bytes break the format, [`KernelError::TooLong`] if
+    /// 32-bit indices cannot address the elements.
+    pub fn decode_wide(bytes: &[u8], length: usize) -> Result<Self, KernelError> {
+        let length = u32::try_from(length).map_err(|_| KernelError::TooLong { length })?;
+        let (words, rest) = bytes.as_chunks::<8>();
+        let (entries, half) = words.as_chunks::<2>();
+        if !rest.is_empty() || !half.is_empty() {
+            return Err(malformed("its last entry is cut short"));
+        }
+        let mut indices = Vec::with_capacity(entries.len());
+        let mut values = Vec::with_capacity(entries.len());
+        for [index, value] in entries {
+            let index = u32::try_from(i64::from_le_bytes(*index));
+            indices.push(index.map_err(|_| malformed("an index lies beyond its length"))?);
+            values.push(f64::from_le_bytes(*value) as f32);
+        }
+        Self::new(length, indices, values)
+    }
+}
+
 const fn malformed(reason: &'static str) -> KernelError {
     KernelError::Sparse { reason }
 }
@@ -174,6 +213,19 @@ mod tests {
     }
 
     #[test]
+    fn wide_payload_of_one_entry() {
+        let sparse = SparseVector::new(3, vec![2], vec![1.0]).unwrap();
+        let bytes = sparse.encode_wide();
+        assert_eq!(
+            bytes,
+            [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F]
+        );
+        assert!(SparseVector::decode_wide(&bytes, 2).is_err());
+        assert!(SparseVector::decode_wide(&bytes[..15], 3).is_err());
+        assert!(SparseVector::decode_wide(&bytes[..8], 3).is_err());
+    }
+
+    #[test]
     fn entries_out_of_order_or_range_are_refused() {
         assert!(SparseVector::new(3, vec![3], vec![1.0]).is_err());
         assert!(SparseVector::new(3, vec![1, 1], vec![1.0; 2]).is_err());
@@ -193,7 +245,28 @@ mod tests {
                 (0..dense.len() as u32).filter(|i| keep >> (i % 64) & 1 == 1).collect();
             let values = indices.iter().map(|i| dense[*i as usize]).collect();
             let sparse = SparseVector::new(dense.len() as u32, indices, values).unwrap();
-            prop_assert_eq!(SparseVector::decode(&sparse.encode()).unwrap(), sparse);
+            prop_assert_eq!(SparseVector::decode(&sparse.encode()).unwrap(), sparse.clone());
+            let wide = sparse.encode_wide();
+            prop_assert_eq!(wide.len(), 16 * sparse.entries());
+            prop_assert_eq!(SparseVector::decode_wide(&wide, dense.len()).unwrap(), sparse);
+        }
+
+        #[test]
+        fn arbitrary_wide_bytes_are_refused_or_kept(
+            length in 0usize..9,
+            entries in prop::collection::vec((-2i64..12, -9.0f32..9.0), 0..5),
+            cut in 0usize..16,
+        ) {
+            let mut bytes: Vec<u8> = entries
+                .iter()
+                .flat_map(|(index, value)| {
+                    [index.to_le_bytes(), f64::from(*value).to_le_bytes()].concat()
+                })
+                .collect();
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            if let Ok(sparse) = SparseVector::decode_wide(&bytes, length) {
+                prop_assert_eq!(sparse.encode_wide(), bytes);
+            }
         }
 
         #[test]

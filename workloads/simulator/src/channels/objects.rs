@@ -50,16 +50,29 @@ impl ObjectStore for SimObjects {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
+        let _under_way = self.station.begin_operation();
         self.request(bucket, Direction::Write).await;
         self.transfer(body.len(), Direction::Write).await;
-        let population = &services.population;
-        for key in population.objects(self.station.rank(), key) {
-            self.objects.put(bucket, &key, body.clone()).await?;
+        let (now, mut later) = (self.station.engine.now(), Vec::new());
+        for (writer, key) in services.population.objects(self.station.rank(), key) {
+            match self.station.instant_of(writer) {
+                at if at > now => later.push((at, key.into_owned())),
+                _ => self.objects.put(bucket, &key, body.clone()).await?,
+            }
+        }
+        if !later.is_empty() {
+            let (objects, bucket) = (self.objects.clone(), bucket.to_owned());
+            self.station.at_instants(later, move |key| {
+                let (objects, bucket, body) = (objects.clone(), bucket.clone(), body.clone());
+                // A store in memory takes every object.
+                async move { objects.put(&bucket, &key, body).await.unwrap_or_default() }
+            });
         }
         Ok(())
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
+        let _under_way = self.station.begin_operation();
         self.request(bucket, Direction::Read).await;
         let found = self.objects.store.get(bucket, key).await?;
         Ok(self.fetched(found).await)

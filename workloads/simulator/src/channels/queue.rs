@@ -46,6 +46,24 @@ impl SimQueue {
         Ok(())
     }
 
+    /// Puts messages into their queues, each when its writer comes to this point.
+    fn deliver(&self, messages: impl Iterator<Item = (usize, String, Payload)>) {
+        let (now, mut later) = (self.station.engine.now(), Vec::new());
+        for (writer, queue, message) in messages {
+            match self.station.instant_of(writer) {
+                at if at > now => later.push((at, (queue, message))),
+                _ => self.queues.push(&queue, message),
+            }
+        }
+        if !later.is_empty() {
+            let queues = self.queues.clone();
+            self.station.at_instants(later, move |(queue, message)| {
+                queues.push(&queue, message);
+                std::future::ready(())
+            });
+        }
+    }
+
     /// Takes the oldest message, waiting for one until `deadline`.
     async fn next(&self, queue: &str, deadline: u64) -> Option<Payload> {
         let engine = &self.station.engine;
@@ -67,9 +85,11 @@ impl Queue for SimQueue {
     async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
         self.upload(&message).await?;
         let population = &self.station.services.population;
-        for (queue, message) in population.messages(self.station.rank(), queue, &message) {
-            self.queues.push(&queue, message);
-        }
+        let messages = population.messages(self.station.rank(), queue, &message);
+        let messages = messages.into_iter();
+        self.deliver(
+            messages.map(|(writer, queue, message)| (writer, queue.into_owned(), message)),
+        );
         Ok(())
     }
 
@@ -83,11 +103,11 @@ impl Queue for SimQueue {
                 key: exchange.to_owned(),
             })?;
         let population = &self.station.services.population;
-        for queue in bound {
-            for message in population.fanned_out(self.station.rank(), &queue, &message) {
-                self.queues.push(&queue, message);
-            }
-        }
+        let rank = self.station.rank();
+        self.deliver(bound.into_iter().flat_map(|queue| {
+            let messages = population.fanned_out(rank, &queue, &message).into_iter();
+            messages.map(move |(writer, message)| (writer, queue.clone(), message))
+        }));
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
+use tokio::task::unconstrained;
 
 /// Locks `mutex`, also after a panic: no holder leaves its content half changed.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -228,10 +229,10 @@ impl Engine {
     {
         let (ended, output) = oneshot::channel();
         let spawned = Arc::new(Spawned {
-            future: Mutex::new(Some(Box::pin(async move {
+            future: Mutex::new(Some(Box::pin(unconstrained(async move {
                 // The receiver is gone if the handle was dropped.
                 let _ = ended.send(future.await);
-            }))),
+            })))),
             is_ready: AtomicBool::new(false),
             ready: self.ready.clone(),
         });
@@ -239,12 +240,24 @@ impl Engine {
         Handle { spawned, output }
     }
 
+    /// Runs `future` beside all others, with nobody waiting for it.
+    pub(crate) fn detach(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let spawned = Arc::new(Spawned {
+            future: Mutex::new(Some(Box::pin(future))),
+            is_ready: AtomicBool::new(false),
+            ready: self.ready.clone(),
+        });
+        spawned.wake();
+    }
+
     /// Polls `future` to its end, letting time jump from event to event.
     pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, Deadlock> {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut context = Context::from_waker(&waker);
-        let mut future = pin!(future);
+        // Within a runtime's task, tokio's own futures are never ready once the task has used up
+        // its budget, and nothing is given back before this ends.
+        let mut future = pin!(unconstrained(future));
         loop {
             while flag.0.swap(false, Ordering::Relaxed) {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut context) {

@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used)]
+use epochcost_channels::{Payload, TensorStore};
 use futures_util::future::join_all;
 
 use super::*;
@@ -23,6 +24,29 @@ fn time_jumps_from_event_to_event() {
     ];
     assert_eq!(*locked(&order), expected);
     assert_eq!(engine.acted(), 3);
+}
+
+/// A task of tokio's runtime has a budget, after which tokio's own futures are not ready: a
+/// simulation on the main thread of the program stood still there.
+#[test]
+fn virtual_time_passes_in_a_task_of_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let engine = Engine::default();
+        let store = epochcost_channels::memory::MemoryTensors::default();
+        let work = async {
+            for _ in 0..1_000 {
+                let inner = engine.clone();
+                engine.spawn(async move { inner.seconds(1.0).await }).await;
+                let one = Payload::Phantom { bytes: 1 << 20 };
+                crate::compute::at_once(store.accumulate("sum", one)).unwrap();
+            }
+        };
+        engine.run(work).unwrap();
+        assert_eq!(engine.now(), 1_000_000_000_000);
+    });
 }
 
 #[test]

@@ -50,12 +50,14 @@ impl Functions for Instances {
             has_codec: true,
             compute_spread: None,
             shares_gpu: false,
+            is_function: false,
         };
         // Its process runs the task.
-        let (world, computed) = trial
+        let invoked = trial
             .world(task.clone(), &spec, Arc::default())
             .map_err(|error| failed(error.to_string()))?;
-        let ended = trial.run(world).await;
+        let computed = invoked.computed.clone();
+        let ended = trial.run(invoked).await;
         // It is billed for the boot as for an init.
         trial.record(Invocation {
             id: trial.next_id(),

@@ -1,5 +1,6 @@
 //! Functions in virtual time: sandboxes, cold starts, limits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::pool::{Pool, Sandbox};
 use super::start::Starts;
 use crate::engine::nanoseconds;
 use crate::limits::{Infeasible, Limit};
-use crate::model::Invocation;
+use crate::model::{Invocation, Simulation};
 use crate::network::Network;
 use crate::station::StationSpec;
 
@@ -22,8 +23,12 @@ pub(crate) struct Lambda {
     pool: Pool,
     starts: Starts,
     memory_mb: u32,
-    /// Longest invocation, seconds; none without limits.
+    /// Memory sizes of functions that have their own, MB.
+    function_memory_mb: BTreeMap<String, u32>,
+    /// Longest invocation, seconds; none without limits and faults.
     timeout_s: Option<f64>,
+    /// Whether the platform's limits apply.
+    has_limits: bool,
     /// Whether a state machine invokes the functions.
     is_workflow: bool,
     /// Iterations of an inline Map state that run at the same time.
@@ -31,13 +36,8 @@ pub(crate) struct Lambda {
 }
 
 impl Lambda {
-    pub(crate) fn new(
-        trial: Arc<Trial>,
-        memory_mb: u32,
-        timeout_s: f64,
-        has_limits: bool,
-        is_workflow: bool,
-    ) -> Self {
+    pub(crate) fn new(trial: Arc<Trial>, simulation: &Simulation, is_workflow: bool) -> Self {
+        let (timeout_s, has_limits) = (simulation.timeout_s, simulation.has_limits);
         let function = &trial.profile.function;
         let limits = (
             function.concurrency_limit as usize,
@@ -51,24 +51,34 @@ impl Lambda {
             } else {
                 usize::MAX
             },
-            timeout_s: has_limits.then_some(timeout_s.min(function.timeout_s_limit)),
+            // A process that hangs is ended, whatever the limits.
+            timeout_s: (has_limits || !trial.faults.is_empty())
+                .then_some(timeout_s.min(function.timeout_s_limit)),
+            has_limits,
             trial,
-            memory_mb,
+            memory_mb: simulation.memory_mb,
+            function_memory_mb: simulation.function_memory_mb.clone(),
             is_workflow,
         }
     }
 
-    fn spec(&self, sandbox: &Sandbox) -> StationSpec {
+    fn memory_of(&self, function: &str) -> u32 {
+        let own = self.function_memory_mb.get(function);
+        own.copied().unwrap_or(self.memory_mb)
+    }
+
+    fn spec(&self, sandbox: &Sandbox, memory_mb: u32) -> StationSpec {
         let function = &self.trial.profile.function;
         StationSpec {
-            vcpus: function.vcpus(self.memory_mb),
+            vcpus: function.vcpus(memory_mb),
             arithmetic_bytes_per_s: function.arithmetic_bytes_per_s,
-            bytes_per_s: function.bytes_per_s(self.memory_mb),
+            bytes_per_s: function.bytes_per_s(memory_mb),
             network: sandbox.network.clone(),
             interpreted: self.trial.profile.interpreted(),
             has_codec: true,
             compute_spread: function.compute_spread.clone(),
             shares_gpu: true,
+            is_function: true,
         }
     }
 
@@ -92,12 +102,13 @@ impl Lambda {
 
     /// Returns the limit of memory or time that the invocation exceeded, if any.
     fn exceeded(&self, peak_mb: f64, function: &str, timed_out: bool) -> Option<Infeasible> {
-        let timeout_s = self.timeout_s?;
+        let timeout_s = self.timeout_s.filter(|_| self.has_limits)?;
+        let memory_mb = self.memory_of(function);
         // Memory that is too small ends a function before its time is up.
-        let (limit, reason) = if peak_mb > f64::from(self.memory_mb) {
-            let reason = format!("{function} needs {peak_mb:.0} MB of {} MB", self.memory_mb);
+        let (limit, reason) = if peak_mb > f64::from(memory_mb) {
+            let reason = format!("{function} needs {peak_mb:.0} MB of {memory_mb} MB");
             (Limit::Memory, reason)
-        } else if timed_out {
+        } else if timed_out && self.trial.faults.is_empty() {
             let reason = format!("{function} runs for more than {timeout_s:.0} s");
             (Limit::Duration, reason)
         } else {
@@ -131,11 +142,13 @@ impl Functions for Lambda {
         // The code runs until it ends or its time is over.
         let started = trial.engine.now();
         let is_built = sandbox.is_built.clone();
-        let (mut world, computed) = trial
-            .world(task.clone(), &self.spec(&sandbox), is_built)
-            .map_err(|error| failed(error.to_string()))?;
-        world = world.with_limit(self.timeout_s.map(Duration::from_secs_f64));
-        let running = trial.run(world);
+        let memory_mb = self.memory_of(&function);
+        let invoked = trial
+            .world(task.clone(), &self.spec(&sandbox, memory_mb), is_built)
+            .map_err(|error| failed(error.to_string()))?
+            .with_limit(self.timeout_s.map(Duration::from_secs_f64));
+        let computed = invoked.computed.clone();
+        let running = trial.run(invoked);
         let (ended, timed_out) = match self.timeout_s {
             None => (running.await, false),
             Some(limit) => {
@@ -153,6 +166,10 @@ impl Functions for Lambda {
         let error = match (&over, &ended) {
             (Some(over), _) => Some(over.to_string()),
             (None, Err(error)) => Some(error.to_string()),
+            (None, Ok(_)) if timed_out => {
+                let timeout_s = self.timeout_s.unwrap_or_default();
+                Some(format!("Task timed out after {timeout_s:.2} seconds"))
+            }
             (None, Ok(_)) => None,
         };
         // A failed sandbox serves no further invocation.
@@ -164,7 +181,7 @@ impl Functions for Lambda {
             started_s: started as f64 * 1e-9,
             duration_s: (trial.engine.now() - started) as f64 * 1e-9,
             init_s,
-            memory_mb: Some(self.memory_mb),
+            memory_mb: Some(memory_mb),
             peak_memory_mb: sandbox.peak_mb,
             error: error.clone(),
             alike: 1,

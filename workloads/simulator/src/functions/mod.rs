@@ -1,5 +1,6 @@
 //! Functions and instances that exist in virtual time only.
 
+mod calls;
 mod instances;
 mod lambda;
 mod pool;
@@ -10,10 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost_systems::{
-    ArithmeticMeter, Outcome, Record, Recorder, Requests, Result as SystemResult, Sizes,
-    StepRecord, System, Task, World,
+    ArithmeticMeter, Compute, Fault, Faults, HookedCompute, Outcome, Record, Recorder, Requests,
+    Result as SystemResult, Sizes, StepRecord, System, SystemError, Task, World,
 };
+use futures_util::future::{Either, select};
+use tokio::sync::oneshot;
 
+pub(crate) use calls::Calls;
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
 pub(crate) use start::Starts;
@@ -27,7 +31,7 @@ use crate::population::Population;
 use crate::profile::{ModelCost, Profile};
 use crate::recorded::Recorded;
 use crate::services::Services;
-use crate::station::{Chance, Station, StationSpec, Work};
+use crate::station::{Chance, Injected, Station, StationSpec, Work};
 
 /// The context that all invocations of a trial share.
 pub(crate) struct Trial {
@@ -43,8 +47,27 @@ pub(crate) struct Trial {
     pub(crate) requests: Requests,
     pub(crate) arithmetic: ArithmeticMeter,
     pub(crate) records: Arc<Records>,
-    pub(crate) invocations: Mutex<Vec<Invocation>>,
+    pub(crate) invocations: Mutex<Calls>,
     pub(crate) serial: AtomicU64,
+    /// Injected faults.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// An invocation before its code runs.
+pub(crate) struct Invoked {
+    world: World,
+    /// What it computes.
+    pub(crate) computed: Arc<Computed>,
+    /// The end of its process by an injected fault; none without faults.
+    death: Option<oneshot::Receiver<&'static str>>,
+}
+
+impl Invoked {
+    /// The same invocation, which the platform ends after `limit`.
+    pub(crate) fn with_limit(mut self, limit: Option<Duration>) -> Self {
+        self.world = self.world.with_limit(limit);
+        self
+    }
 }
 
 impl Trial {
@@ -58,14 +81,13 @@ impl Trial {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes the world of one invocation on `spec`'s machine, and the record of what
-    /// it computes.
+    /// Makes the world of one invocation on `spec`'s machine.
     pub(crate) fn world(
         &self,
         task: Task,
         spec: &StationSpec,
         is_built: Arc<std::sync::atomic::AtomicBool>,
-    ) -> SystemResult<(World, Arc<Computed>)> {
+    ) -> SystemResult<Invoked> {
         // The machine.
         let host = self.services.host.as_ref();
         let chance = Chance::new(&task, &self.profile);
@@ -97,28 +119,61 @@ impl Trial {
             gpus: self.gpus.clone(),
             shares_gpu: spec.shares_gpu,
         };
-        // The channels from it.
+        // The channels from it, and the faults that are injected.
         let channels = channels(&station);
-        let world = World::new(
+        let injected = (!self.faults.is_empty()).then(|| Injected {
+            faults: Faults::new(&self.faults, &task.function),
+            station: station.clone(),
+            recorder: self.records.clone(),
+        });
+        let death = injected.as_ref().map(|_| station.fate.death());
+        let compute: Box<dyn Compute> = match &injected {
+            Some(injected) => HookedCompute::boxed(injected.clone(), Box::new(compute)),
+            None => Box::new(compute),
+        };
+        let requests = Arc::new(self.requests.clone());
+        let mut world = World::new(
             task,
             &channels,
-            Box::new(compute),
-            Arc::new(self.requests.clone()),
+            compute,
+            requests,
             station,
             self.records.clone(),
         );
-        Ok((world, computed))
+        if let Some(injected) = injected {
+            world = world.with_stage_hook(Arc::new(injected));
+        }
+        Ok(Invoked {
+            world,
+            computed,
+            death,
+        })
     }
 
-    /// Spawns the invocation of `world`: of thousands that run at once, the engine
-    /// polls only those that were woken.
-    pub(crate) fn run(&self, mut world: World) -> Handle<SystemResult<Outcome>> {
+    /// Spawns an invocation: of thousands that run at once, the engine polls only those
+    /// that were woken.
+    pub(crate) fn run(&self, invoked: Invoked) -> Handle<SystemResult<Outcome>> {
         let (system, arithmetic) = (self.system, self.arithmetic.clone());
-        self.engine.spawn(async move {
+        let Invoked {
+            mut world, death, ..
+        } = invoked;
+        let code = async move {
             let outcome = arithmetic.scope(system.run(&mut world)).await;
             // Arithmetic after the last request takes time, too.
             world.clock.sleep(Duration::ZERO).await;
             outcome
+        };
+        let Some(death) = death else {
+            return self.engine.spawn(code);
+        };
+        self.engine.spawn(async move {
+            match select(Box::pin(code), death).await {
+                Either::Left((outcome, _)) => outcome,
+                // The sender lives as long as the code.
+                Either::Right((reason, _)) => Err(SystemError::Compute(
+                    reason.unwrap_or("its process ended").to_owned(),
+                )),
+            }
         })
     }
 
@@ -139,7 +194,7 @@ impl Trial {
     /// Records an invocation that ended.
     pub(crate) fn record(&self, mut invocation: Invocation) {
         invocation.alike = self.alike(invocation.task.rank);
-        locked(&self.invocations).push(invocation);
+        locked(&self.invocations).add(invocation);
     }
 
     /// Returns the number of workers for which `rank` stands, itself included.

@@ -45,6 +45,7 @@ impl Profile<f64> {
                 }],
                 gpu: None,
                 network_credit: None,
+                vpc_bytes_per_s: None,
                 mb_per_vcpu: 1769.0,
                 vcpus_limit: f64::INFINITY,
                 arithmetic_bytes_per_s: f64::INFINITY,
@@ -74,6 +75,7 @@ impl Profile<f64> {
             draws: None,
             function_price: None,
             function_device: FunctionDevice::Cpu,
+            functions_in_vpc: false,
         }
     }
 }

@@ -167,6 +167,10 @@ parts! {
         /// Credit of a sandbox's network; none: the bandwidth is constant.
         #[serde(skip_serializing_if = "Option::is_none")]
         part network_credit: Option<NetworkCredit<T>>,
+        /// Bandwidth that all functions share in a VPC, bytes per second; none: no limit is known.
+        /// It counts where the profile has its functions in one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional vpc_bytes_per_s: Option<T>,
         /// Memory per vCPU, MB.
         number mb_per_vcpu: T,
         /// Most vCPUs of a function.

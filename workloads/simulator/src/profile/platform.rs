@@ -53,6 +53,9 @@ pub struct Profile<T> {
     /// Device of functions.
     #[serde(default)]
     pub function_device: FunctionDevice,
+    /// Whether functions are in a VPC, where they share `function.vpc_bytes_per_s`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub functions_in_vpc: bool,
 }
 
 /// How the program of a function is executed, which decides what it does with each
@@ -106,6 +109,7 @@ impl<T> Profile<T> {
             draws: self.draws,
             function_price: self.function_price.clone(),
             function_device: self.function_device,
+            functions_in_vpc: self.functions_in_vpc,
         }
     }
 }
@@ -202,6 +206,13 @@ pub fn too_slow(path: &str, value: f64) -> Option<String> {
 }
 
 impl Profile<f64> {
+    /// Returns the bandwidth that all functions share, if they are in a VPC.
+    pub(crate) fn shared_by_functions(&self) -> Option<f64> {
+        self.function
+            .vpc_bytes_per_s
+            .filter(|_| self.functions_in_vpc)
+    }
+
     /// Returns what the client of functions takes in addition, if it is interpreted and the
     /// profile describes one.
     pub fn interpreted(&self) -> Option<InterpretedModel<f64>> {

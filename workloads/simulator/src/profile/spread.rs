@@ -55,6 +55,18 @@ impl Spread {
         wider
     }
 
+    /// Returns the variance over all shares.
+    pub(crate) fn variance(&self) -> f64 {
+        let square = |[[low, from], [high, to]]: [[f64; 2]; 2]| {
+            // The mean of a square that rises linearly between two deviations from 1.
+            let (from, to) = (from - 1.0, to - 1.0);
+            (high - low) * (from * from + from * to + to * to) / 3.0
+        };
+        let pairs = self.quantiles.windows(2);
+        let squares: f64 = pairs.map(|pair| square([pair[0], pair[1]])).sum();
+        (squares - (self.mean() - 1.0).powi(2)).max(0.0)
+    }
+
     /// Returns the mean of all shares: 1, up to rounding.
     fn mean(&self) -> f64 {
         let pairs = self.quantiles.windows(2);

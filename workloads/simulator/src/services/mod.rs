@@ -29,6 +29,8 @@ pub(crate) struct Services {
     pub(crate) queues: Arc<Queues>,
     /// The cores of the host, if all stations share one.
     pub(crate) host: Option<Resource>,
+    /// The network that all functions share, if they are in a VPC.
+    pub(crate) vpc: Option<Resource>,
     notify: Notify,
     infeasible: Arc<Mutex<Option<Infeasible>>>,
     /// Whether polls that would find nothing may be left out.
@@ -59,7 +61,9 @@ impl Services {
             let content = content.unwrap_or_default();
             Arc::new(Tensors::new(engine, host.as_ref(), &model, content))
         });
+        let shared = profile.shared_by_functions();
         Self {
+            vpc: shared.map(|bytes_per_s| Resource::new(engine, bytes_per_s)),
             // On a shared host, polls that find nothing take cores from others.
             leaves_out_polls: host.is_none() && !simulates_every_poll,
             objects: Arc::new(Objects::new(engine, &profile.object_store, &notify)),

@@ -1,10 +1,13 @@
 //! The machine of an invocation: its share of cores, its network, its clock.
 
 mod chance;
+mod fate;
+mod lateness;
 mod transfer;
 
+use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,9 +17,12 @@ use futures_util::future::{Either, select};
 
 pub(crate) use self::chance::Chance;
 use self::chance::Jitter;
+use self::fate::Fate;
+pub(crate) use self::fate::Injected;
+use self::lateness::Lateness;
 pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
-use crate::engine::{Engine, nanoseconds};
+use crate::engine::{Engine, locked, nanoseconds};
 use crate::gpus::{GpuWork, Gpus};
 use crate::network::{Direction, Network, Peer};
 use crate::profile::{InterpretedModel, ServiceModel, Spread};
@@ -52,6 +58,8 @@ pub(crate) struct Station {
     has_codec: bool,
     draws: Draws,
     compute_spread: Option<Spread>,
+    /// The network of the VPC that it shares with all functions.
+    vpc: Option<Resource>,
     transfers: Mutex<usize>,
     /// Nanoseconds of arithmetic that were done and not waited for yet.
     debt: AtomicU64,
@@ -60,10 +68,25 @@ pub(crate) struct Station {
     /// Instant of the last pause between two polls.
     paused: AtomicU64,
     work: Work,
+    /// Injected faults of its process.
+    pub(crate) fate: Fate,
     /// Workers for which this one stands, itself included.
     alike: u64,
+    /// How late these are behind it; none without draws, and where it stands for itself alone.
+    lateness: Option<Mutex<Lateness>>,
+    /// Operations on the object store that are under way.
+    under_way: AtomicUsize,
     /// The trial's services.
     pub(crate) services: Services,
+}
+
+/// An operation that is under way.
+pub(crate) struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The worker and the function of a station.
@@ -88,6 +111,8 @@ pub(crate) struct StationSpec {
     pub(crate) compute_spread: Option<Spread>,
     /// Whether it may share its GPU with others.
     pub(crate) shares_gpu: bool,
+    /// Whether it is a function's, which share the network of a VPC.
+    pub(crate) is_function: bool,
 }
 
 impl Station {
@@ -100,9 +125,14 @@ impl Station {
         chance: Chance,
         work: Work,
     ) -> Self {
+        let alike = services.population.stands_for(work.rank);
+        let drawn = chance.draws.seed().filter(|_| alike > 1);
         Self {
-            alike: services.population.stands_for(work.rank),
+            alike,
+            lateness: drawn.map(|seed| Mutex::new(Lateness::new(seed))),
+            under_way: AtomicUsize::new(0),
             work,
+            fate: Fate::default(),
             engine: engine.clone(),
             host: host.cloned(),
             jitter: chance.jitter,
@@ -117,6 +147,7 @@ impl Station {
             arithmetic_bytes_per_s: spec.arithmetic_bytes_per_s,
             arithmetic: arithmetic.clone(),
             bytes_per_s: spec.bytes_per_s,
+            vpc: services.vpc.clone().filter(|_| spec.is_function),
             transfers: Mutex::new(0),
             debt: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
@@ -165,8 +196,9 @@ impl Station {
         }
     }
 
-    /// Waits for the time of past arithmetic.
+    /// Waits for the time of past arithmetic, and undergoes the faults that were met.
     pub(crate) async fn settle(&self) {
+        self.undergo().await;
         self.note_arithmetic();
         let debt = self.debt.swap(0, Ordering::Relaxed);
         if debt == 0 {
@@ -193,10 +225,55 @@ impl Station {
             }
             Some(_) => {}
             None => {
-                let factor = self.draws.factor(self.compute_spread.as_ref());
+                let factor = self.drawn(self.compute_spread.as_ref(), seconds);
                 self.engine.seconds(seconds * factor).await;
             }
         }
+    }
+
+    /// Draws how long an event of `mean_s` on average takes over that mean.
+    fn drawn(&self, spread: Option<&Spread>, mean_s: f64) -> f64 {
+        let factor = self.draws.factor(spread);
+        if let (Some(lateness), Some(spread)) = (&self.lateness, spread) {
+            // Of several at once, each delays the whole by its part.
+            let at_once = self.under_way.load(Ordering::Relaxed).max(1);
+            locked(lateness).note(spread, mean_s / at_once as f64, factor);
+        }
+        factor
+    }
+
+    /// Counts an operation as under way until the guard is dropped.
+    pub(crate) fn begin_operation(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(&self.under_way)
+    }
+
+    /// Returns the instant at which worker `other`, for which this one stands, comes to where it
+    /// is now.
+    pub(crate) fn instant_of(&self, other: usize) -> u64 {
+        let late = match &self.lateness {
+            Some(lateness) if other != self.work.rank => locked(lateness).of(other),
+            _ => 0,
+        };
+        self.engine.now() + late
+    }
+
+    /// Does `act` with each of `all`, at the instant of each: now, where that is now.
+    pub(crate) fn at_instants<T, F, A>(&self, mut all: Vec<(u64, T)>, act: A)
+    where
+        T: Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+        A: Fn(T) -> F + Send + Sync + 'static,
+    {
+        // The sort is stable: what is due at one instant keeps its order.
+        all.sort_by_key(|(at, _)| *at);
+        let engine = self.engine.clone();
+        self.engine.detach(async move {
+            for (at, one) in all {
+                engine.until(at).await;
+                act(one).await;
+            }
+        });
     }
 
     /// Computes `work` on its GPU.
@@ -206,7 +283,7 @@ impl Station {
             return gpus.note(&work);
         }
         self.settle().await;
-        let factor = self.draws.factor(self.compute_spread.as_ref());
+        let factor = self.drawn(self.compute_spread.as_ref(), work.seconds);
         let work = GpuWork {
             seconds: work.seconds * factor,
             busy_s: work.busy_s * factor,
@@ -234,7 +311,10 @@ impl Station {
                 &service.write_spread,
             ),
         };
-        let mut latency_s = mean_s * self.draws.factor(spread.as_ref());
+        if let Some(lateness) = self.lateness.as_ref().filter(|_| peer == Peer::Objects) {
+            locked(lateness).request(direction == Direction::Read);
+        }
+        let mut latency_s = mean_s * self.drawn(spread.as_ref(), mean_s);
         if let Some(connection_s) = service.connection_s.filter(|_| self.network.connects(peer)) {
             latency_s += connection_s;
         }
@@ -321,6 +401,9 @@ impl Clock for Station {
         // The next poll may be under way: then its request has part of its latency
         // behind it.
         let now = self.engine.now();
+        if let Some(lateness) = self.lateness.as_ref().filter(|_| now > began) {
+            locked(lateness).release();
+        }
         let starts = began + polls * period + interval;
         if starts > now {
             self.engine.until(starts).await;

@@ -1,6 +1,8 @@
 //! Transfers between a station and a server: bandwidth, credit, and what an interpreted client
 //! makes of the bytes.
 
+use futures_util::future::join;
+
 use super::Station;
 use crate::engine::locked;
 use crate::network::Direction;
@@ -19,8 +21,16 @@ pub(crate) struct Server<'a> {
 }
 
 impl Server<'_> {
-    async fn consume(self, bytes: f64, rate: f64) {
-        self.bandwidth.consume_as(self.users, bytes, rate).await;
+    /// Moves `bytes` through the server and, where there is one, the network of the VPC, whichever
+    /// takes longer: exact as long as one of both is the narrower one throughout.
+    async fn consume(self, vpc: Option<&Resource>, bytes: f64, rate: f64) {
+        let through_server = self.bandwidth.consume_as(self.users, bytes, rate);
+        match vpc {
+            None => through_server.await,
+            Some(vpc) => {
+                join(through_server, vpc.consume_as(self.users, bytes, rate)).await;
+            }
+        }
     }
 }
 
@@ -36,7 +46,8 @@ impl Station {
         if bytes == 0 {
             return;
         }
-        let stream = self.stream(service, direction);
+        let limited = limited_bytes(service, bytes, direction);
+        let stream = self.stream(service, limited, direction);
         let transfer = Transfer::begin(self);
         match &self.host {
             Some(host) if service.host_core_s_per_byte > 0.0 => {
@@ -47,11 +58,9 @@ impl Station {
             _ => match self.network.burst() {
                 None => {
                     let rate = stream.min(self.bytes_per_s / *locked(&self.transfers) as f64);
-                    let limited = limited_bytes(service, bytes, direction);
-                    server.consume(limited, rate).await;
+                    server.consume(self.vpc.as_ref(), limited, rate).await;
                 }
                 Some(burst) => {
-                    let limited = limited_bytes(service, bytes, direction);
                     self.move_on_credit(server, limited, stream, burst, direction)
                         .await;
                 }
@@ -61,9 +70,9 @@ impl Station {
         self.convert(bytes, direction).await;
     }
 
-    /// Returns the bandwidth of one transfer: the service's, and what the client keeps up
-    /// with.
-    fn stream(&self, service: &ServiceModel<f64>, direction: Direction) -> f64 {
+    /// Returns the bandwidth of one transfer of `bytes`: the service's, and what the client keeps
+    /// up with.
+    fn stream(&self, service: &ServiceModel<f64>, bytes: f64, direction: Direction) -> f64 {
         let (rate, spread) = match direction {
             Direction::Read => (service.stream_bytes_per_s, &service.read_stream_spread),
             Direction::Write => (
@@ -71,7 +80,7 @@ impl Station {
                 &service.write_stream_spread,
             ),
         };
-        let rate = rate / self.draws.factor(spread.as_ref());
+        let rate = rate / self.drawn(spread.as_ref(), bytes / rate);
         let Some(client) = &self.interpreted else {
             return rate;
         };
@@ -103,14 +112,14 @@ impl Station {
             let is_alone = own == 1.0;
             let part = if is_alone { left } else { left.min(QUANTUM) };
             if self.network.spend(direction, above(part)) {
-                server.consume(part, wanted).await;
+                server.consume(self.vpc.as_ref(), part, wanted).await;
                 left -= part;
                 continue;
             }
             let part = left.min(QUANTUM);
             let has_credit = self.network.spend(direction, above(part));
             let rate = if has_credit { wanted } else { sustained };
-            server.consume(part, rate).await;
+            server.consume(self.vpc.as_ref(), part, rate).await;
             left -= part;
         }
     }

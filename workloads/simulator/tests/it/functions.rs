@@ -3,6 +3,7 @@
 use crate::support::*;
 use epochcost_simulator::profile::{Constant, Profile};
 use epochcost_simulator::{Limit, Options, Simulated, Simulation, refused, simulate};
+use epochcost_systems::Device;
 use serde_json::json;
 
 fn limited(simulation: Simulation) -> Simulation {
@@ -212,6 +213,59 @@ fn each_limit_is_named() {
     fat.function.package_mb_limit = 10.0;
     let refusal = refused(&base(&fat), 20.0).unwrap().unwrap();
     assert_eq!(refusal.limit, Limit::PackageSize);
+}
+
+/// A function with a memory size of its own is as fast, and may take as much, as that says.
+#[test]
+fn functions_have_memory_of_their_own() {
+    let mut profile = Profile::ideal();
+    profile.function.mb_per_vcpu = 1_000.0;
+    let mut base = simulation(job("spirt", 2, 3, json!({})), 1_000, &profile, 1.0);
+    // A GPU's time does not depend on a function's share of the processor.
+    base.cost.device = Device::Cpu;
+    let mut sized = base.clone();
+    sized.function_memory_mb = [("update_model".to_owned(), 512)].into();
+    let (one_size, own) = (run(&base), run(&sized));
+    for call in &own.invocations {
+        let mb = if call.task.function == "update_model" {
+            512
+        } else {
+            3008
+        };
+        assert_eq!(call.memory_mb, Some(mb), "{}", call.task.function);
+    }
+    let all = one_size.invocations.iter();
+    assert!(all.map(|call| call.memory_mb).all(|mb| mb == Some(3008)));
+    assert_eq!(one_size.totals.traffic, own.totals.traffic);
+
+    // Half of the processor is half of the speed, for that function alone.
+    let mut slow = base.clone();
+    slow.function_memory_mb = [("compute_gradients".to_owned(), 500)].into();
+    let seconds = |simulated: &Simulated, name: &str| -> f64 {
+        let calls = simulated.invocations.iter();
+        let calls = calls.filter(|call| call.task.function == name);
+        calls.map(|call| call.duration_s).sum()
+    };
+    let slow = run(&slow);
+    assert!(seconds(&slow, "compute_gradients") > 1.9 * seconds(&one_size, "compute_gradients"));
+
+    // A limit is that function's.
+    let mut small = limited(base);
+    small.profile.function.resident_mb = 100.0;
+    small.function_memory_mb = [("check_heartbeat".to_owned(), 64)].into();
+    let (limit, reason) = limit_of(&small);
+    assert_eq!(limit, Limit::Memory);
+    assert!(
+        reason.contains("check_heartbeat") && reason.contains("64 MB"),
+        "{reason}"
+    );
+    small.profile.function.memory_mb_minimum = 128.0;
+    let refusal = refused(&small, 20.0).unwrap().unwrap();
+    assert!(
+        refusal.reason.contains("64 MB is outside"),
+        "{}",
+        refusal.reason
+    );
 }
 
 #[test]

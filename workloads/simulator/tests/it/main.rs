@@ -5,6 +5,7 @@ mod alike;
 mod closed_forms;
 mod communication;
 mod convoys;
+mod faults;
 mod functions;
 mod gpus;
 mod profiles;

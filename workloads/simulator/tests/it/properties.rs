@@ -176,3 +176,62 @@ fn from_2_to_4096_workers_nothing_fails_or_jumps() {
         }
     });
 }
+
+/// What is kept of invocations that are billed alike is billed as all of them, and does not grow with
+/// their number.
+#[test]
+fn merged_invocations_are_billed_as_all_of_them() {
+    let profile = shipped("aws-us-east-1").values();
+    for system in systems().iter().map(|system| system.name()) {
+        let of = |epochs: usize, merges_invocations: bool| {
+            let mut small = small(system, 12, 2, settings(system), &profile);
+            small.job.epochs = epochs;
+            let options = Options {
+                merges_invocations,
+                ..Options::default()
+            };
+            simulate(&small, options).unwrap()
+        };
+        let (all, merged) = (of(2, false), of(2, true));
+        let sums = |simulated: &Simulated| {
+            let calls = simulated.invocations.iter();
+            calls.fold(
+                (0, 0.0, 0.0, 0.0_f64),
+                |(count, run_s, init_s, peak), call| {
+                    let alike = call.alike as f64;
+                    (
+                        count + call.alike,
+                        run_s + alike * call.duration_s,
+                        init_s + alike * call.init_s.unwrap_or(0.0),
+                        peak.max(call.peak_memory_mb),
+                    )
+                },
+            )
+        };
+        let (
+            (count, run_s, init_s, peak),
+            (merged_count, merged_run_s, merged_init_s, merged_peak),
+        ) = (sums(&all), sums(&merged));
+        assert_eq!((count, peak), (merged_count, merged_peak), "{system}");
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.max(1.0);
+        assert!(
+            close(run_s, merged_run_s) && close(init_s, merged_init_s),
+            "{system}"
+        );
+        assert!(
+            merged.invocations.len() <= all.invocations.len(),
+            "{system}"
+        );
+        assert_eq!(all.wall_s, merged.wall_s, "{system}");
+        assert_eq!(all.totals, merged.totals, "{system}");
+    }
+    let asynchronous = |workers: usize| {
+        let small = small("lambdaml_async", workers, 1, json!({}), &profile);
+        let options = Options {
+            merges_invocations: true,
+            ..Options::default()
+        };
+        simulate(&small, options).unwrap().invocations.len()
+    };
+    assert_eq!(asynchronous(10), asynchronous(1000));
+}

@@ -232,3 +232,30 @@ fn trials_on_draws_are_the_same_twice_and_move_the_same_bytes() {
         );
     }
 }
+
+/// Functions in a VPC share its network; one alone is limited by its own.
+#[test]
+fn functions_in_a_vpc_share_its_network() {
+    let mut profile = profile();
+    profile.function.bandwidth[0].bytes_per_s = 80e6;
+    profile.function.vpc_bytes_per_s = Some(1e8);
+    for (functions, in_vpc_s) in [(1, 0.625), (4, 2.0)] {
+        let of = |what| Probe {
+            functions,
+            ..operation(what, ProbeClient::Compiled, 50_000_000)
+        };
+        assert_takes(&profile, of(Operation::VpcDownload), in_vpc_s);
+        assert_takes(&profile, of(Operation::Download), 0.625);
+    }
+    // In a trial: four workers read 2 MB each at 1 MB/s together, and their gradients.
+    let synchronise_s = |in_vpc: bool| {
+        let mut profile = Profile::ideal();
+        profile.function.vpc_bytes_per_s = Some(1e6);
+        profile.functions_in_vpc = in_vpc;
+        let job = job("lambdaml_async", 4, 1, json!({}));
+        let simulated = run(&simulation(job, 500_000, &profile, 0.1));
+        simulated.wall_s
+    };
+    assert!(synchronise_s(false) < 0.2);
+    assert!(synchronise_s(true) > 8.0, "{}", synchronise_s(true));
+}

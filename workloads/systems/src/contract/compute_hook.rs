@@ -97,4 +97,8 @@ impl<H: ComputeHook> Compute for HookedCompute<H> {
         self.hook.before_evaluation(test);
         self.model.evaluate(parameters, statistics, test).await
     }
+
+    fn recorded_density(&self, epoch: usize, batch: Option<usize>) -> Option<f64> {
+        self.model.recorded_density(epoch, batch)
+    }
 }

@@ -54,13 +54,22 @@ pub fn phantom_objects(job: &Job, layout: DataLayout) -> Vec<(String, Payload)> 
         DataLayout::Whole => {
             objects.push((TRAIN_KEY.to_owned(), phantom(job.data.train_samples)));
         }
-        _ => objects.extend(
-            parts(job, layout)
-                .into_iter()
-                .map(|(key, samples)| (key, phantom(samples.len()))),
-        ),
+        DataLayout::Shards => objects
+            .extend((0..job.workers).map(|rank| (shard_key(rank), phantom(share_of(job, rank))))),
+        DataLayout::Minibatches => objects.extend((0..job.workers).flat_map(|rank| {
+            let batches = partition::covering_batches(share_of(job, rank), job.batch_size);
+            (0..batches).map(move |batch| {
+                let key = minibatch_key(job.workers, job.batch_size, rank, batch);
+                (key, phantom(job.batch_size))
+            })
+        })),
     }
     objects
+}
+
+/// Returns the number of samples of a worker: of sizes alone no sample is dealt out.
+fn share_of(job: &Job, rank: usize) -> usize {
+    partition::shard_len(job.data.train_samples, job.workers, rank)
 }
 
 /// Keys and sample numbers of a divided training split.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Device;
 
 /// Host that a system's code runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Host {
     /// Functions: billed by memory and duration.

@@ -11,6 +11,7 @@ pub(crate) mod dataset;
 pub(crate) mod deployment;
 pub(crate) mod drive;
 pub(crate) mod error;
+pub(crate) mod fault;
 pub(crate) mod job;
 pub(crate) mod models;
 pub(crate) mod pause;

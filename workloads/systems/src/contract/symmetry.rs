@@ -32,6 +32,9 @@ pub struct Alike {
     pub sender_at: Option<usize>,
     /// Use of the peers' tensor stores.
     pub stores: StoreUse,
+    /// Whether one worker stands for others also where single events are drawn: whoever reads
+    /// waits for each writer, and uses nothing that many readers share.
+    pub drawn: bool,
 }
 
 /// Number of alike workers that use one tensor store at the same time.

@@ -21,6 +21,7 @@
 //! result. Over the tensor store: W puts, W gets, one command in the store,
 //! 2(W − 1) messages of [`NOTICE_BYTES`](crate::mechanics::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -255,8 +256,8 @@ impl Reducer {
         at: Iteration,
     ) -> Result<Vec<Vector>> {
         let workers = world.workers();
-        let expected: Vec<String> = (0..workers)
-            .map(|rank| self.gradient_key(rank, at))
+        let expected: HashMap<String, usize> = (0..workers)
+            .map(|rank| (self.gradient_key(rank, at), rank))
             .collect();
         let mut found: Vec<(usize, Vector)> = Vec::with_capacity(workers);
         let poll = Duration::from_millis(self.settings.list_poll_ms);
@@ -269,7 +270,7 @@ impl Reducer {
             let mut consumed = Vec::new();
             world.enter(Stage::Get);
             for key in listed {
-                let Some(rank) = expected.iter().position(|expected| *expected == key) else {
+                let Some(&rank) = expected.get(&key) else {
                     continue;
                 };
                 if let Some(body) = objects.get(TMP, &key).await? {

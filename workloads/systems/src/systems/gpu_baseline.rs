@@ -396,6 +396,7 @@ impl TrainingSystem for GpuBaseline {
         }
         Symmetry::Alike(Alike {
             objects: &["_worker_{from}.pt", "_worker_{from}.pt.{n}"],
+            drawn: true,
             ..Alike::default()
         })
     }

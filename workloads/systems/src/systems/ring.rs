@@ -235,6 +235,8 @@ impl TrainingSystem for Ring {
         5
     }
 
+    /// A late worker delays all others, round after round, and not only those that read from it:
+    /// with draws, every worker is simulated.
     fn symmetry(&self, _settings: &Settings) -> Symmetry {
         Symmetry::Alike(Alike {
             objects: &["address_{from}"],

@@ -487,6 +487,9 @@ impl TrainingSystem for ScatterReduce {
             _ if settings.rewrites_log => unlike("settings: {rewrites_log: false}"),
             (Over::Objects, FindsBy::Name) => Symmetry::Alike(Alike {
                 objects: &["{to}_{from}_{n}_{n}", "{from}_{n}_{n}"],
+                // How much one of several requests at once delays the others is not known of
+                // those for whom a worker stands.
+                drawn: settings.transfers_at_once <= 1,
                 ..Alike::default()
             }),
         }

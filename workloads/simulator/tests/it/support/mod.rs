@@ -82,10 +82,12 @@ pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f
         job,
         sizes: sizes(parameters),
         memory_mb: 3008,
+        function_memory_mb: Default::default(),
         timeout_s: 900.0,
         profile: profile.clone(),
         cost: cost(step_s),
         has_limits: false,
+        faults: Vec::new(),
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) const ALIKE: Alike = Alike {
     objects: &[],
     sender_at: None,
     stores: StoreUse::Apart,
+    drawn: true,
 };
 
 /// SGD at the learning rate of the source.

@@ -8,6 +8,8 @@ use crate::{Result, SystemError};
 pub(super) struct Inbox {
     /// Ranks whose update was announced, in that order.
     announced: BTreeMap<u64, Vec<usize>>,
+    /// Updates that were announced and not taken yet, as announced: rank and step.
+    fresh: Vec<(usize, u64)>,
     /// Ranks that the supervisor named.
     named: BTreeMap<u64, Vec<usize>>,
     /// Ranks whose final model was announced.
@@ -25,7 +27,10 @@ impl Inbox {
     pub(super) fn sort(&mut self, message: Message) -> Result<()> {
         match message {
             Message::Start => {}
-            Message::Update { rank, step } => self.announced.entry(step).or_default().push(rank),
+            Message::Update { rank, step } => {
+                self.announced.entry(step).or_default().push(rank);
+                self.fresh.push((rank, step));
+            }
             Message::Barrier { step, senders } => {
                 self.named.insert(step, senders);
             }
@@ -43,6 +48,11 @@ impl Inbox {
             }
         }
         Ok(())
+    }
+
+    /// Takes the updates, rank and step, that were announced since the last call.
+    pub(super) fn take_fresh(&mut self) -> Vec<(usize, u64)> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// The worker that leaves after `step`. The supervisor names it before it opens the
@@ -106,5 +116,23 @@ mod tests {
             })
             .unwrap();
         assert_eq!(inbox.open(2), Some(vec![]));
+    }
+
+    #[test]
+    fn an_update_is_taken_once_whenever_its_barrier_opens() {
+        let mut inbox = Inbox::default();
+        inbox.sort(Message::Update { rank: 1, step: 2 }).unwrap();
+        inbox.sort(Message::Update { rank: 0, step: 0 }).unwrap();
+        assert_eq!(inbox.take_fresh(), [(1, 2), (0, 0)]);
+        inbox
+            .sort(Message::Barrier {
+                step: 0,
+                senders: vec![0],
+            })
+            .unwrap();
+        assert_eq!(inbox.open(0), Some(vec![0]));
+        inbox.sort(Message::Update { rank: 0, step: 1 }).unwrap();
+        assert_eq!(inbox.take_fresh(), [(0, 1)]);
+        assert!(inbox.take_fresh().is_empty());
     }
 }

@@ -51,6 +51,9 @@ pub enum AdditionOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
+    /// 16 bytes per entry, an index and a value of 8 bytes each: the sparse vectors of the
+    /// original, without its zlib, whose size has no closed form.
+    Original,
     /// The shorter of both: 4 bytes per parameter, or 8 bytes and 8 more per entry.
     Shorter,
     /// 4 bytes per parameter.
@@ -99,7 +102,7 @@ pub struct Settings {
     pub addition_order: AdditionOrder,
     /// Whether a worker downloads its own update like the others.
     pub reads_own_update: bool,
-    /// Encoding of an update in the store.
+    /// Encoding in the store of an update that was filtered per parameter; others are dense.
     pub encoding: Encoding,
     /// Whether all workers start from the same parameters.
     pub seeded_replicas: bool,
@@ -112,6 +115,9 @@ pub struct Settings {
     pub rewrites_log: bool,
     /// Number of updates that a worker fetches at once.
     pub transfers_at_once: usize,
+    /// Steps that a worker may be ahead of the slowest; at 0 all are in step.
+    #[serde(default)]
+    pub slack: usize,
     /// Removal of workers after the knee of the loss; null: all stay.
     #[serde(default)]
     pub scale_in: Option<ScaleIn>,
@@ -140,12 +146,13 @@ impl Settings {
                 aggregate: Aggregate::Sum,
                 addition_order: AdditionOrder::Rank,
                 reads_own_update: false,
-                encoding: Encoding::Shorter,
+                encoding: Encoding::Original,
                 seeded_replicas: true,
                 final_model: FinalModel::Mean,
                 keeps_updates: false,
                 rewrites_log: false,
                 transfers_at_once: 1,
+                slack: 0,
                 scale_in: None,
                 stop_at_loss: None,
                 stop_after_s: None,
@@ -167,6 +174,7 @@ impl Settings {
                 ..Self::new(Fidelity::Paper)
             },
             Fidelity::Tuned => Self {
+                encoding: Encoding::Shorter,
                 transfers_at_once: TRANSFERS_AT_ONCE,
                 ..Self::new(Fidelity::Paper)
             },
@@ -178,6 +186,14 @@ impl Settings {
         Techniques {
             reduce_on_plateau: self.reduce_on_plateau,
             early_stopping: self.early_stopping,
+        }
+    }
+
+    /// Form of updates in the store: the encoding is one of what is filtered per parameter.
+    pub(super) fn form(&self) -> Encoding {
+        match self.filter {
+            Filter::PerParameter => self.encoding,
+            Filter::Norm | Filter::None => Encoding::Dense,
         }
     }
 
@@ -218,10 +234,29 @@ impl Settings {
                 "training ends in one way: leave out stop_at_loss and stop_after_s, or this";
             return Some(("early_stopping", reason.into()));
         }
+        if self.slack > 0 {
+            return self.slack_fault().map(|reason| ("slack", reason.into()));
+        }
         if self.scale_in.is_some() && self.exchange == Exchange::Gradients {
             let reason = "models that exchange gradients are alike, and nothing is gained by \
                           averaging with one that leaves; use exchange: updates";
             return Some(("scale_in", reason.into()));
+        }
+        None
+    }
+
+    /// Why workers cannot run ahead of each other under these settings.
+    fn slack_fault(&self) -> Option<&'static str> {
+        if (self.exchange, self.aggregate) != (Exchange::Updates, Aggregate::Sum) {
+            return Some(
+                "only a sum of updates can be added later; use exchange: updates and aggregate: sum",
+            );
+        }
+        if self.depends_on_course() || self.techniques() != Techniques::default() {
+            return Some(
+                "workers that run ahead of each other do not end or leave together; leave out \
+                 scale_in, stop_at_loss, stop_after_s, reduce_on_plateau and early_stopping",
+            );
         }
         None
     }

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::message::Message;
 use super::scale_in::Tuner;
 use super::{Settings, StopAtLoss, supervisor_queue, worker_queue};
@@ -30,13 +32,18 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
 
     let mut course = Course::new(world, settings);
     let mut alive: Vec<usize> = (0..workers).collect();
+    let mut desk = Desk {
+        queue: supervisor_queue(&trial),
+        slack: settings.slack as u64,
+        early: Vec::new(),
+    };
     let mut step = 0;
     for epoch in 0..epochs {
         let (mut position, mut batch) = (0, 0);
         while position + alive.len() <= workers * batches {
             world.at(epoch, Some(batch));
             world.enter(Stage::Wait);
-            let reports = reports(world, step, &alive).await?;
+            let reports = desk.reports(world, step, &alive).await?;
             // Decide whether training ends or a worker leaves.
             position += alive.len();
             let is_epoch_end = position + alive.len() > workers * batches;
@@ -159,43 +166,64 @@ struct Reports {
     slowest: Option<usize>,
 }
 
-/// Waits for the reports of the workers `alive` on `step`.
-///
-/// A report of another step would mean that a worker passed a closed barrier.
-async fn reports(world: &World, step: u64, alive: &[usize]) -> Result<Reports> {
-    let queue = supervisor_queue(&world.task.job.trial);
-    let mut missing = alive.to_vec();
-    let (mut senders, mut loss, mut slowest) = (Vec::new(), 0.0, None);
-    while !missing.is_empty() {
-        match next_message(world, &queue).await? {
-            Message::Report {
-                rank,
-                step: at,
-                has_update,
-                loss: own,
-                ..
-            } if at == step && missing.contains(&rank) => {
-                missing.retain(|worker| *worker != rank);
-                if has_update {
-                    senders.push(rank);
+/// Where workers report to the supervisor.
+struct Desk {
+    queue: String,
+    /// Steps that a worker may be ahead of the slowest.
+    slack: u64,
+    /// Reports on later steps.
+    early: Vec<Message>,
+}
+
+impl Desk {
+    /// Waits for the reports of the workers `alive` on `step`.
+    ///
+    /// A report beyond the slack would mean that a worker passed a closed barrier.
+    async fn reports(&mut self, world: &World, step: u64, alive: &[usize]) -> Result<Reports> {
+        let mut missing: BTreeSet<usize> = alive.iter().copied().collect();
+        let (mut senders, mut loss, mut slowest) = (Vec::new(), 0.0, None);
+        let of_step =
+            |message: &Message| matches!(message, Message::Report { step: at, .. } if *at == step);
+        let mut waiting: Vec<Message> = self.early.extract_if(.., |early| of_step(early)).collect();
+        waiting.reverse();
+        while !missing.is_empty() {
+            let message = match waiting.pop() {
+                Some(early) => early,
+                None => next_message(world, &self.queue).await?,
+            };
+            match message {
+                Message::Report {
+                    rank,
+                    step: at,
+                    has_update,
+                    loss: own,
+                    ..
+                } if at == step && missing.contains(&rank) => {
+                    missing.remove(&rank);
+                    if has_update {
+                        senders.push(rank);
+                    }
+                    if rank > 0 {
+                        slowest = Some(rank);
+                    }
+                    loss += own / alive.len() as f64;
                 }
-                if rank > 0 {
-                    slowest = Some(rank);
+                Message::Report { step: at, .. } if at > step && at - step <= self.slack => {
+                    self.early.push(message);
                 }
-                loss += own / alive.len() as f64;
-            }
-            other => {
-                return Err(SystemError::Malformed {
-                    what: format!("a message to the supervisor in step {step}"),
-                    reason: format!("{other:?} was not expected"),
-                });
+                other => {
+                    return Err(SystemError::Malformed {
+                        what: format!("a message to the supervisor in step {step}"),
+                        reason: format!("{other:?} was not expected"),
+                    });
+                }
             }
         }
+        senders.sort_unstable();
+        Ok(Reports {
+            senders,
+            loss,
+            slowest,
+        })
     }
-    senders.sort_unstable();
-    Ok(Reports {
-        senders,
-        loss,
-        slowest,
-    })
 }

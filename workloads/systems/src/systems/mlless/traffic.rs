@@ -4,7 +4,7 @@ use epochcost_channels::Traffic;
 
 use super::message::{FINISH_BYTES, REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
 use super::update::encoded_bytes;
-use super::{Encoding, Filter, FinalModel, Settings};
+use super::{FinalModel, Settings};
 use crate::{Job, Sizes, StepRecord};
 
 /// Updates that all workers sent in all steps of one trial.
@@ -17,12 +17,13 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Every worker sends a whole, dense update in every step.
-    pub fn dense(job: &Job, sizes: Sizes) -> Self {
+    /// Every worker sends a whole update in every step.
+    pub fn whole(job: &Job, settings: &Settings, sizes: Sizes) -> Self {
         let updates = (job.workers * job.epochs * job.batches_per_worker) as u64;
+        let n = sizes.parameters as u64;
         Self {
             updates,
-            bytes: updates * sizes.gradient_bytes(),
+            bytes: updates * encoded_bytes(settings.form(), n, n),
         }
     }
 
@@ -32,17 +33,14 @@ impl Sent {
         sizes: Sizes,
         densities: impl IntoIterator<Item = f64>,
     ) -> Self {
-        let encoding = match settings.filter {
-            Filter::PerParameter => settings.encoding,
-            Filter::Norm | Filter::None => Encoding::Dense,
-        };
+        let form = settings.form();
         let n = sizes.parameters as u64;
         let mut sent = Self::default();
         for density in densities {
             let entries = (density * n as f64).round() as u64;
             if entries > 0 {
                 sent.updates += 1;
-                sent.bytes += encoded_bytes(encoding, entries, n);
+                sent.bytes += encoded_bytes(form, entries, n);
             }
         }
         sent
@@ -63,7 +61,8 @@ impl Sent {
 ///
 /// A worker that downloads its own update makes the updates' W − 1 a W. The
 /// last line is only there with [`FinalModel::Mean`]. A worker's own
-/// announcement is delivered to it too, like any other.
+/// announcement is delivered to it too, like any other. Slack changes nothing: a worker
+/// that runs ahead reads every announcement, update and barrier by the end, and none twice.
 pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traffic {
     let w = job.workers as u64;
     let steps = (job.epochs * job.batches_per_worker) as u64;

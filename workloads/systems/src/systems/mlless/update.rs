@@ -7,9 +7,13 @@ use super::{Encoding, Filter, Settings};
 use crate::contract::arithmetic;
 use crate::{Result, Vector};
 
+/// Bytes of an entry in the original's encoding.
+const WIDE_ENTRY_BYTES: u64 = 16;
+
 /// Bytes of an update of `entries` of `n` parameters.
 pub(super) fn encoded_bytes(encoding: Encoding, entries: u64, n: u64) -> u64 {
     match encoding {
+        Encoding::Original => WIDE_ENTRY_BYTES * entries,
         Encoding::Dense => 4 * n,
         Encoding::Shorter => (4 * n).min(8 + 8 * entries),
     }
@@ -27,20 +31,30 @@ pub(super) enum Update {
 }
 
 impl Update {
-    pub(super) fn encode(&self) -> Payload {
+    pub(super) fn encode(&self, form: Encoding) -> Payload {
         match self {
             Self::Dense(vector) => vector.encode(),
+            Self::Sparse(sparse) if form == Encoding::Original => sparse.encode_wide().into(),
             Self::Sparse(sparse) => sparse.encode().into(),
             Self::Counted { entries } => Payload::Phantom {
-                bytes: sparse_bytes(*entries as u64),
+                bytes: match form {
+                    Encoding::Original => WIDE_ENTRY_BYTES * *entries as u64,
+                    Encoding::Shorter | Encoding::Dense => sparse_bytes(*entries as u64),
+                },
             },
         }
     }
 
-    /// Reads an update of `n` parameters. A payload of 4n bytes is dense: the
-    /// sparse form is only ever used where it is shorter.
-    pub(super) fn decode(payload: &Payload, n: usize) -> Result<Self> {
+    /// Reads an update of `n` parameters. Unless the form is the original's, a payload of 4n
+    /// bytes is dense: the sparse form is only ever used where it is shorter.
+    pub(super) fn decode(payload: &Payload, n: usize, form: Encoding) -> Result<Self> {
         match payload {
+            Payload::Bytes(bytes) if form == Encoding::Original => {
+                Ok(Self::Sparse(SparseVector::decode_wide(bytes, n)?))
+            }
+            Payload::Phantom { bytes } if form == Encoding::Original => Ok(Self::Counted {
+                entries: (bytes / WIDE_ENTRY_BYTES) as usize,
+            }),
             Payload::Bytes(bytes) if bytes.len() != 4 * n => {
                 Ok(Self::Sparse(SparseVector::decode(bytes)?))
             }
@@ -86,7 +100,7 @@ pub(super) fn sum<'u>(updates: impl IntoIterator<Item = &'u Update>, n: usize) -
 pub(super) struct Significance {
     filter: Filter,
     threshold: f64,
-    encoding: Encoding,
+    form: Encoding,
     norm: NormFilter,
     accumulated: Vec<f32>,
 }
@@ -96,7 +110,7 @@ impl Significance {
         Self {
             filter: settings.filter,
             threshold: settings.significance_threshold,
-            encoding: settings.encoding,
+            form: settings.form(),
             norm: NormFilter::default(),
             accumulated: Vec::new(),
         }
@@ -120,6 +134,7 @@ impl Significance {
         let (Vector::Real(change), Some(parameters)) = (&change, parameters.real()) else {
             return Ok(match recorded {
                 Some(density) => (self.recorded(change, density), density),
+                None if self.form == Encoding::Original => (self.recorded(change, 1.0), 1.0),
                 None => (Some(Update::Dense(change)), 1.0),
             });
         };
@@ -158,23 +173,29 @@ impl Significance {
             return None;
         }
         let counted = Update::Counted { entries };
-        if encoded_bytes(self.encoding, entries as u64, n as u64) < 4 * n as u64 {
+        if self.is_sparse(entries, n) {
             return Some(counted);
         }
         counted.note_addition();
         Some(Update::Dense(change))
     }
 
+    /// Returns whether `entries` of `n` parameters are sent as such.
+    fn is_sparse(&self, entries: usize, n: usize) -> bool {
+        let (entries, n) = (entries as u64, n as u64);
+        self.form == Encoding::Original || encoded_bytes(self.form, entries, n) < 4 * n
+    }
+
     fn pack(&self, sent: SparseVector) -> Result<Option<Update>> {
         if sent.is_empty() {
             return Ok(None);
         }
-        let (entries, n) = (sent.entries() as u64, sent.length() as u64);
+        let (entries, n) = (sent.entries(), sent.length());
         let sparse = Update::Sparse(sent);
-        if encoded_bytes(self.encoding, entries, n) < 4 * n {
+        if self.is_sparse(entries, n) {
             return Ok(Some(sparse));
         }
-        let dense = sum([&sparse], n as usize)?;
+        let dense = sum([&sparse], n)?;
         Ok(Some(Update::Dense(Vector::Real(dense))))
     }
 }
@@ -195,6 +216,8 @@ mod tests {
         Significance::new(&settings)
     }
 
+    const SHORTER: Encoding = Encoding::Shorter;
+
     fn real(values: &[f32]) -> Vector {
         Vector::Real(values.to_vec())
     }
@@ -207,8 +230,11 @@ mod tests {
         let (first, density) = significance.filter(&w, change.clone(), 0, None).unwrap();
         let first = first.unwrap();
         assert_eq!(density, 1.0 / 8.0);
-        assert_eq!(first.encode().len(), 16);
-        assert_eq!(Update::decode(&first.encode(), 8).unwrap(), first);
+        assert_eq!(first.encode(SHORTER).len(), 16);
+        assert_eq!(
+            Update::decode(&first.encode(SHORTER), 8, SHORTER).unwrap(),
+            first
+        );
         // 0.8 has accumulated in both now, above 0.7 / √2.
         let (second, density) = significance.filter(&w, change, 1, None).unwrap();
         assert_eq!(density, 2.0 / 8.0);
@@ -225,9 +251,9 @@ mod tests {
             let (update, density) = significance
                 .filter(&real(&[1.0; 8]), real(&change), 0, None)
                 .unwrap();
-            let payload = update.unwrap().encode();
+            let payload = update.unwrap().encode(SHORTER);
             assert_eq!((payload.len(), density), (bytes, entries as f64 / 8.0));
-            let decoded = Update::decode(&payload, 8).unwrap();
+            let decoded = Update::decode(&payload, 8, SHORTER).unwrap();
             assert_eq!(sum([&decoded], 8).unwrap(), change);
         }
     }
@@ -248,28 +274,67 @@ mod tests {
         let (update, density) = significance
             .filter(&phantom, phantom.clone(), 0, None)
             .unwrap();
-        let payload = update.unwrap().encode();
+        let payload = update.unwrap().encode(SHORTER);
         assert_eq!((payload.len(), density), (20, 1.0));
-        assert_eq!(Update::decode(&payload, 5).unwrap(), Update::Dense(phantom));
+        assert_eq!(
+            Update::decode(&payload, 5, SHORTER).unwrap(),
+            Update::Dense(phantom)
+        );
+    }
+
+    /// The original's sparse vectors have 16 bytes per entry, however many there are.
+    #[test]
+    fn the_encoding_of_the_original_has_16_bytes_per_entry() {
+        let original = Encoding::Original;
+        for entries in [1usize, 4, 8] {
+            let mut significance = significance(Filter::PerParameter, 0.0, original);
+            let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
+            let (update, _) = significance
+                .filter(&real(&[1.0; 8]), real(&change), 0, None)
+                .unwrap();
+            let payload = update.unwrap().encode(original);
+            assert_eq!(payload.len(), 16 * entries as u64);
+            let decoded = Update::decode(&payload, 8, original).unwrap();
+            assert_eq!(sum([&decoded], 8).unwrap(), change);
+        }
+        // A phantom is whole: all of its entries.
+        let mut significance = significance(Filter::PerParameter, 0.7, original);
+        let phantom = Vector::Phantom { len: 5 };
+        let (update, density) = significance
+            .filter(&phantom, phantom.clone(), 0, None)
+            .unwrap();
+        assert_eq!((update.unwrap().encode(original).len(), density), (80, 1.0));
+        // What is not filtered per parameter is dense, as the re-implementation sends it.
+        let mut significance = super::tests::significance(Filter::None, 0.0, original);
+        let (update, _) = significance
+            .filter(&real(&[1.0; 8]), real(&[1.0; 8]), 0, None)
+            .unwrap();
+        assert_eq!(update.unwrap().encode(Encoding::Dense).len(), 32);
     }
 
     #[test]
     fn a_recorded_density_gives_the_size_of_the_real_update() {
         let phantom = Vector::Phantom { len: 8 };
-        for entries in [0usize, 1, 3, 4, 7, 8] {
+        let forms = [SHORTER, Encoding::Original];
+        let every = [0usize, 1, 3, 4, 7, 8];
+        for (form, entries) in forms.into_iter().flat_map(|form| every.map(|e| (form, e))) {
             let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
             let bytes = |change: Vector, w: Vector, recorded| {
-                let mut significance = significance(Filter::PerParameter, 0.0, Encoding::Shorter);
+                let mut significance = significance(Filter::PerParameter, 0.0, form);
                 let (update, density) = significance.filter(&w, change, 0, recorded).unwrap();
-                let payload = update.map(|update| update.encode());
+                let payload = update.map(|update| update.encode(form));
                 if let Some(payload) = &payload {
-                    assert!(Update::decode(payload, 8).is_ok());
+                    assert!(Update::decode(payload, 8, form).is_ok());
                 }
                 (payload.map(|payload| payload.len()), density)
             };
             let (sent, density) = bytes(real(&change), real(&[1.0; 8]), None);
             let again = bytes(phantom.clone(), phantom.clone(), Some(density));
-            assert_eq!(again, (sent, density), "{entries}");
+            assert_eq!(again, (sent, density), "{entries}, {form:?}");
+            if form == Encoding::Original {
+                let bytes = (entries > 0).then_some(16 * entries as u64);
+                assert_eq!(again.0, bytes);
+            }
         }
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use epochcost_channels::{ChannelError, Payload};
 use epochcost_kernels::{hash, reduce};
 
@@ -60,8 +62,11 @@ pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
             let place = worker.alive.iter().position(|alive| *alive == rank);
             let minibatch = place.and_then(|place| order.get(position + place));
             let minibatch = *minibatch.ok_or_else(|| beyond(rank, workers))?;
-            worker.step(world, step, epoch, minibatch as usize).await?;
             position += worker.alive.len();
+            let is_last = epoch + 1 == epochs && position + worker.alive.len() > order.len();
+            worker
+                .step(world, step, epoch, minibatch as usize, is_last)
+                .await?;
             if worker.removes(world, step).await? == Some(rank) {
                 world.end_step();
                 return Ok(());
@@ -110,6 +115,10 @@ struct Worker {
     alive: Vec<usize>,
     /// The last epoch that was evaluated.
     evaluated: Option<usize>,
+    /// Number of steps whose barriers have opened.
+    opened: u64,
+    /// Number of steps whose own updates were deleted.
+    deleted: u64,
 }
 
 impl Worker {
@@ -137,6 +146,8 @@ impl Worker {
             inbox,
             alive: (0..world.workers()).collect(),
             evaluated: None,
+            opened: 0,
+            deleted: 0,
         })
     }
 
@@ -146,6 +157,7 @@ impl Worker {
         step: u64,
         epoch: usize,
         minibatch: usize,
+        is_last: bool,
     ) -> Result<()> {
         world.enter(Stage::FetchDataset);
         let batches = world.task.job.batches_per_worker;
@@ -176,13 +188,23 @@ impl Worker {
         self.log(world, "update sent").await?;
         // Wait for the barrier, and fetch the announced updates.
         world.enter(Stage::Wait);
-        let announced = self.barrier(world, step).await?;
+        let announced = match self.settings.slack {
+            0 => self.barrier(world, step).await?,
+            slack => {
+                let behind = if is_last {
+                    Some(step)
+                } else {
+                    step.checked_sub(slack as u64)
+                };
+                self.come_so_far(world, behind).await?
+            }
+        };
         world.enter(Stage::Get);
-        let updates = self.fetch(world, announced, own.as_ref(), step).await?;
+        let updates = self.fetch(world, announced, own.as_ref()).await?;
         // Apply them.
         world.enter(Stage::Aggregate);
         self.apply(world, own.as_ref(), &updates)?;
-        self.delete_read(world, step).await?;
+        self.delete_read(world).await?;
         world.note_parameters(&self.replica.parameters);
         self.log(world, "model updated").await
     }
@@ -220,7 +242,8 @@ impl Worker {
             world.recorded_density(),
         )?;
         world.note_density(density);
-        let payload = own.as_ref().map(Update::encode);
+        let form = self.settings.form();
+        let payload = own.as_ref().map(|own| own.encode(form));
         world.enter(Stage::Put);
         // Store and announce the update, if there is one.
         if let Some(payload) = payload {
@@ -250,45 +273,81 @@ impl Worker {
         Ok(own)
     }
 
-    /// Who sent an update in `step`, in the order of addition, once the
-    /// supervisor reports that they are all.
-    async fn barrier(&mut self, world: &World, step: u64) -> Result<Vec<usize>> {
-        let mut senders = loop {
-            if let Some(senders) = self.inbox.open(step) {
-                break senders;
+    /// Waits until the barrier of `step` and all before it are open; returns who sent an update
+    /// in `step`, as announced.
+    async fn open(&mut self, world: &World, step: u64) -> Result<Vec<usize>> {
+        let mut senders = Vec::new();
+        while self.opened <= step {
+            match self.inbox.open(self.opened) {
+                Some(named) => {
+                    senders = named;
+                    self.opened += 1;
+                }
+                None => self.inbox.sort(next_message(world, &self.queue).await?)?,
             }
-            self.inbox.sort(next_message(world, &self.queue).await?)?;
-        };
+        }
+        Ok(senders)
+    }
+
+    /// The updates of `step`, rank and step in the order of addition, once the
+    /// supervisor reports that they are all.
+    async fn barrier(&mut self, world: &World, step: u64) -> Result<Vec<(usize, u64)>> {
+        let mut senders = self.open(world, step).await?;
+        self.inbox.take_fresh();
         if self.settings.addition_order == AdditionOrder::Rank {
             senders.sort_unstable();
         }
         senders.dedup();
-        Ok(senders)
+        Ok(senders.into_iter().map(|rank| (rank, step)).collect())
     }
 
-    /// The updates of `senders`, in their order.
+    /// The updates that have come and were not added, rank and step in the order of addition,
+    /// once all of the steps up to `behind` have.
+    async fn come_so_far(
+        &mut self,
+        world: &World,
+        behind: Option<u64>,
+    ) -> Result<Vec<(usize, u64)>> {
+        let queue = &world.exchange.queue;
+        while let Some(payload) = queue.consume(&self.queue, Duration::ZERO).await? {
+            self.inbox
+                .sort(Message::decode(&payload, world.workers())?)?;
+        }
+        if let Some(behind) = behind {
+            self.open(world, behind).await?;
+        }
+        let mut come = self.inbox.take_fresh();
+        // The own update is in the model since the local step.
+        come.retain(|(rank, _)| *rank != world.rank() || self.settings.reads_own_update);
+        if self.settings.addition_order == AdditionOrder::Rank {
+            come.sort_unstable_by_key(|(rank, step)| (*step, *rank));
+        }
+        Ok(come)
+    }
+
+    /// The `announced` updates, in their order.
     async fn fetch(
         &self,
         world: &World,
-        senders: Vec<usize>,
+        announced: Vec<(usize, u64)>,
         own: Option<&Update>,
-        step: u64,
     ) -> Result<Vec<(usize, Update)>> {
-        let senders = senders.as_slice();
+        let announced = announced.as_slice();
+        let form = self.settings.form();
         let fetched = move |index: usize| async move {
-            let rank = senders[index];
+            let (rank, step) = announced[index];
             let update = match own {
                 Some(own) if rank == world.rank() && !self.settings.reads_own_update => own.clone(),
                 _ => {
                     let payload = self
                         .expect(world, update_key(&self.trial, rank, step))
                         .await?;
-                    Update::decode(&payload, self.replica.parameters.len())?
+                    Update::decode(&payload, self.replica.parameters.len(), form)?
                 }
             };
             Ok((rank, update))
         };
-        in_turn(self.settings.transfers_at_once, senders.len(), fetched).await
+        in_turn(self.settings.transfers_at_once, announced.len(), fetched).await
     }
 
     async fn expect(&self, world: &World, key: String) -> Result<Payload> {
@@ -376,14 +435,18 @@ impl Worker {
         Ok(())
     }
 
-    /// Deletes the own update of the step before: all workers have reported
-    /// this one, so all have read that.
-    async fn delete_read(&self, world: &World, step: u64) -> Result<()> {
-        if self.settings.keeps_updates || step == 0 {
+    /// Deletes own updates that all have read: those of the step before the last that all have
+    /// reported, and with slack s of the s + 1st before it, which all have waited for.
+    async fn delete_read(&mut self, world: &World) -> Result<()> {
+        let read = self.opened.saturating_sub(1 + self.settings.slack as u64);
+        if self.settings.keeps_updates || read <= self.deleted {
             return Ok(());
         }
-        let key = update_key(&self.trial, world.rank(), step - 1);
-        Ok(world.exchange.objects.delete(BUCKET, &[key]).await?)
+        let (trial, rank) = (&self.trial, world.rank());
+        let keys = (self.deleted..read).map(|step| update_key(trial, rank, step));
+        let keys: Vec<String> = keys.collect();
+        self.deleted = read;
+        Ok(world.exchange.objects.delete(BUCKET, &keys).await?)
     }
 
     /// Has the worker leave that the supervisor named for `step`, if any: it stores its model, and

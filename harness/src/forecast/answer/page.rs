@@ -1,0 +1,78 @@
+//! The answer as a section of a page.
+
+use super::{Answer, Choice, Range};
+use crate::format::{count, duration, usd};
+use crate::report::{Cell, Section, Sheet, TimeAndCost, time_cost};
+
+impl Answer {
+    /// Returns the answer in sentences.
+    pub(in crate::forecast) fn sentences(&self) -> &[String] {
+        &self.sentences
+    }
+
+    /// Returns the settings that nothing is both faster and cheaper than.
+    pub(in crate::forecast) fn section(&self) -> Section {
+        let mut sheet = Sheet::new(
+            "Settings that nothing is both faster and cheaper than",
+            &[
+                "setting:",
+                ":",
+                "time",
+                "range:",
+                "cost",
+                "range:",
+                "steps per epoch",
+            ],
+        );
+        for choice in &self.frontier {
+            let range = |range: Option<Range>, text: fn(f64) -> String| {
+                range.map_or_else(String::new, |r| {
+                    format!("{} to {}", text(r.p5), text(r.p95))
+                })
+            };
+            sheet.row(vec![
+                Cell::text(&choice.what),
+                Cell::text(self.mark(choice)),
+                Cell::of(Some(choice.price.seconds), duration),
+                Cell::text(range(choice.seconds_range, duration)),
+                Cell::of(Some(choice.price.usd), usd),
+                Cell::text(range(choice.usd_range, usd)),
+                Cell::whole(choice.batches_per_worker),
+            ]);
+        }
+        let points: Vec<TimeAndCost> = (self.frontier.iter())
+            .map(|choice| TimeAndCost {
+                name: choice.what.clone(),
+                system: choice.place.clone(),
+                seconds: choice.price.seconds,
+                usd: choice.price.usd,
+            })
+            .collect();
+        let caption = "Down and left is better: the frontier of all settings that were searched.";
+        let words = ["simulated seconds (log)", "cost, USD (log)"];
+        Section {
+            id: "answer-frontier".into(),
+            title: "Where to train".into(),
+            charts: time_cost("frontier", &points, caption.into(), words)
+                .into_iter()
+                .collect(),
+            tables: vec![sheet],
+            notes: vec![format!(
+                "Of {} settings, {} are possible; {} samples each. A tie is better than the answer in \
+                 more than 5 % of the draws of all ranges. Fewer, larger steps may learn less.",
+                count(self.searched as f64),
+                count(self.possible as f64),
+                count(self.samples as f64)
+            )],
+        }
+    }
+
+    fn mark(&self, choice: &Choice) -> &'static str {
+        let is_answer = (self.answer.as_ref()).is_some_and(|one| one.index == choice.index);
+        match (is_answer, choice.is_tie) {
+            (true, _) => "the answer",
+            (false, true) => "a tie",
+            (false, false) => "",
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Pages of verbs that report on no single run: the answer, then sections of charts and
+//! tables.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::cell::Cell;
+use super::chart::{Bar, Bars, Look, Mark, Scatter, Segment, bars, scatter};
+use super::charts::{Chart, MOST_LOOKS, every_size};
+use super::provenance::Provenance;
+use super::render;
+use crate::format;
+use crate::results::{ResultsError, write_whole};
+
+const HTML: &str = include_str!("../../../templates/sections.html");
+
+/// A page; texts are not yet escaped.
+#[derive(Debug, Default, Serialize)]
+pub struct Page {
+    /// Heading.
+    pub title: String,
+    /// What it is about, below the heading.
+    pub about: String,
+    /// Origin of all figures, as a word behind headings; empty where it varies.
+    pub tag: &'static str,
+    /// The answer, a sentence each.
+    pub answer: Vec<String>,
+    /// Notes on all figures.
+    pub notes: Vec<String>,
+    /// Sections, in their order.
+    pub sections: Vec<Section>,
+}
+
+/// A section of a page.
+#[derive(Debug, Default, Serialize)]
+pub struct Section {
+    /// Id of its heading, unique in the page.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// Charts.
+    pub charts: Vec<Chart>,
+    /// Tables.
+    pub tables: Vec<Sheet>,
+    /// Notes below them.
+    pub notes: Vec<String>,
+}
+
+/// A table of a section.
+#[derive(Debug, Default, Serialize)]
+pub struct Sheet {
+    /// Meaning.
+    pub caption: String,
+    /// Whether the caption is a heading of its own.
+    pub is_titled: bool,
+    /// Columns; the first names the row.
+    pub columns: Vec<Column>,
+    /// Rows.
+    pub rows: Vec<Line>,
+    /// Notes of this table alone.
+    pub notes: Vec<String>,
+    /// Whether it is folded away below its caption.
+    pub is_folded: bool,
+}
+
+/// A column of a table.
+#[derive(Debug, Serialize)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// Class of its cells: `n` for figures, `why` for long texts.
+    pub class: &'static str,
+}
+
+/// A row of a table.
+#[derive(Debug, Serialize)]
+pub struct Line {
+    /// Class of the row, as `infeasible`; empty for none.
+    pub class: &'static str,
+    /// A cell for each column.
+    pub cells: Vec<Cell>,
+}
+
+impl Sheet {
+    /// Returns an empty table; columns are of figures unless their name ends with `:` (text)
+    /// or `…` (long text).
+    pub fn new(caption: &str, columns: &[&str]) -> Self {
+        let column = |name: &&str| match (name.strip_suffix(':'), name.strip_suffix('…')) {
+            (Some(name), _) => Column {
+                name: name.to_owned(),
+                class: "",
+            },
+            (None, Some(name)) => Column {
+                name: name.to_owned(),
+                class: "why",
+            },
+            (None, None) => Column {
+                name: (*name).to_owned(),
+                class: "n",
+            },
+        };
+        Self {
+            caption: caption.to_owned(),
+            columns: columns.iter().map(column).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(Line { class: "", cells });
+    }
+
+    /// Leaves out the last column, of which no row has anything to say.
+    pub fn without_last_column(&mut self) {
+        self.columns.pop();
+        for line in &mut self.rows {
+            line.cells.pop();
+        }
+    }
+
+    /// Adds a row of a class of the style.
+    pub fn classed_row(&mut self, class: &'static str, cells: Vec<Cell>) {
+        self.rows.push(Line { class, cells });
+    }
+}
+
+/// A point of a chart of time against cost.
+#[derive(Clone, Debug)]
+pub struct TimeAndCost {
+    /// Name.
+    pub name: String,
+    /// What its look stands for where there are too many points for one each.
+    pub system: String,
+    /// Seconds.
+    pub seconds: f64,
+    /// US dollars.
+    pub usd: f64,
+}
+
+/// Draws simulated seconds against dollars; nothing without points. `words` name the axes.
+pub fn time_cost(
+    id: &str,
+    points: &[TimeAndCost],
+    caption: String,
+    words: [&str; 2],
+) -> Option<Chart> {
+    let shown: Vec<&TimeAndCost> = (points.iter())
+        .filter(|point| point.seconds > 0.0 && point.usd > 0.0)
+        .collect();
+    let mut systems: Vec<&str> = Vec::new();
+    let mut marks = Vec::with_capacity(shown.len());
+    for (place, point) in shown.iter().enumerate() {
+        if !systems.contains(&point.system.as_str()) {
+            systems.push(&point.system);
+        }
+        let of_system = systems.iter().position(|known| *known == point.system);
+        let is_one_of_many = shown.len() > MOST_LOOKS;
+        marks.push(Mark {
+            name: point.name.clone(),
+            system: point.system.clone(),
+            look: Look(of_system.filter(|_| is_one_of_many).unwrap_or(place)),
+            provenance: Provenance::Simulated,
+            x: point.seconds,
+            y: point.usd,
+            y_to: None,
+        });
+    }
+    let drawn = Scatter {
+        id: &format!("{id}-chart"),
+        label: "Cost against time, on logarithmic axes",
+        x: (words[0], format::seconds),
+        y: (words[1], format::usd),
+        marks,
+        lower_bounds: Vec::new(),
+    };
+    let svg = every_size(|size| scatter(&drawn, size))?;
+    let data = drawn.data();
+    Some(Chart::of_all(id, "Time against cost", caption, data, svg))
+}
+
+/// A bar in parts, with a value marked across it.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Name.
+    pub name: String,
+    /// Lengths, in the order of the legend.
+    pub values: Vec<f64>,
+    /// The value across it.
+    pub tick: Option<f64>,
+}
+
+/// Draws bars in parts; nothing if no bar has a length. `words` are the id, the title and
+/// what the tick means.
+pub fn stacked(
+    words: [&str; 3],
+    caption: String,
+    legend: &[&str],
+    rows: &[Parts],
+    format: fn(f64) -> String,
+) -> Option<Chart> {
+    let [id, title, tick] = words;
+    let bar = |row: &Parts| Bar {
+        name: row.name.clone(),
+        system: String::new(),
+        segments: (row.values.iter().enumerate())
+            .filter(|(_, value)| **value > 0.0)
+            .map(|(series, value)| Segment {
+                series,
+                value: *value,
+            })
+            .collect(),
+        tick: row.tick,
+    };
+    let drawn = Bars {
+        id: &format!("{id}-chart"),
+        label: title,
+        legend: legend.iter().map(|name| (*name).to_owned()).collect(),
+        bars: rows.iter().map(bar).collect(),
+        tick_name: Some(tick).filter(|tick| !tick.is_empty()),
+        format,
+    };
+    let svg = every_size(|size| bars(&drawn, size))?;
+    Some(Chart::of_all(id, title, caption, drawn.data(), svg))
+}
+
+/// Writes a page. The same content always gives the same bytes.
+///
+/// # Errors
+/// When the file could not be written.
+pub fn write_page(path: &Path, page: &Page) -> Result<(), ResultsError> {
+    write_whole(path, render("sections.html", HTML, page)?.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_of_figures_unless_their_names_say_otherwise() {
+        let sheet = Sheet::new("c", &["row:", "seconds", "why…"]);
+        let columns: Vec<(&str, &str)> = (sheet.columns.iter())
+            .map(|column| (column.name.as_str(), column.class))
+            .collect();
+        assert_eq!(columns, [("row", ""), ("seconds", "n"), ("why", "why")]);
+    }
+
+    #[test]
+    fn a_page_escapes_its_texts_and_keeps_every_digit() {
+        let mut sheet = Sheet::new("Figures <all>", &["row:", "seconds", "why…"]);
+        sheet.row(vec![
+            Cell::text("a <b>"),
+            Cell::of(Some(1.0 / 3.0), format::number),
+            Cell::text("x & y"),
+        ]);
+        let page = Page {
+            title: "A & B".into(),
+            answer: vec!["First <sentence>.".into()],
+            sections: vec![Section {
+                id: "s".into(),
+                title: "Section".into(),
+                tables: vec![sheet],
+                ..Section::default()
+            }],
+            ..Page::default()
+        };
+        let text = render("sections.html", HTML, &page).unwrap();
+        for part in [
+            "<h1>A &amp; B</h1>",
+            "First &lt;sentence&gt;.",
+            "a &lt;b&gt;",
+            "x &amp; y",
+            "data-value=\"0.3333333333333333\">0.333<",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("<all>"));
+    }
+}

@@ -1,0 +1,168 @@
+//! What the papers describe is in `docs/coverage.md`, line by line: every setting and every
+//! experiment that it names exists, and what is not here has a reason.
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epochcost::experiment::{Experiment, Options, yaml_files};
+use epochcost::published::Table;
+use epochcost_systems::{Fidelity, find};
+use serde_json::Map;
+
+use crate::support::epochcost;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A line of the tables.
+struct Line {
+    what: String,
+    setting: String,
+    experiments: String,
+    why: String,
+}
+
+fn lines() -> Vec<Line> {
+    let text = fs::read_to_string(root().join("docs/coverage.md")).unwrap();
+    let mut lines = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<String> = line
+            .trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect();
+        let [what, setting, experiments, why]: [String; 4] = cells
+            .try_into()
+            .unwrap_or_else(|_| panic!("not four columns: {line}"));
+        if setting == "setting" || setting.starts_with("---") {
+            continue;
+        }
+        lines.push(Line {
+            what,
+            setting,
+            experiments,
+            why,
+        });
+    }
+    assert!(lines.len() > 50, "{} lines", lines.len());
+    lines
+}
+
+/// The files that a cell links to.
+fn links(cell: &str) -> Vec<PathBuf> {
+    let ends = cell.split("](").skip(1);
+    let links = ends.map(|end| end.split(')').next().unwrap());
+    links.map(|link| root().join("docs").join(link)).collect()
+}
+
+fn load(file: &Path) -> Experiment {
+    Experiment::load(file, &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_line_has_an_experiment_or_a_reason() {
+    for Line {
+        what,
+        experiments,
+        why,
+        ..
+    } in lines()
+    {
+        let files = links(&experiments);
+        for file in &files {
+            assert!(file.is_file(), "{what}: there is no {}", file.display());
+        }
+        let is_reason = why.strip_prefix("no: ").is_some_and(|why| why.len() > 20);
+        assert!(
+            files.is_empty() == is_reason,
+            "{what}: an experiment, or `no: ` and the reason"
+        );
+    }
+}
+
+#[test]
+fn every_setting_is_one_of_its_system_and_an_experiment_runs_that() {
+    let mut named = BTreeSet::new();
+    for Line {
+        what,
+        setting,
+        experiments,
+        ..
+    } in lines()
+    {
+        let Some(path) = setting
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix('`'))
+        else {
+            assert!(setting.is_empty(), "{what}: {setting}");
+            continue;
+        };
+        let (system, field) = path.split_once('.').unwrap();
+        let found = find(system).unwrap_or_else(|| panic!("{what}: no system {system}"));
+        let settings = found.settings(Fidelity::Paper, &Map::new()).unwrap();
+        assert!(
+            settings.get(field).is_some(),
+            "{what}: {system} has no setting {field}"
+        );
+        named.insert(system.to_owned());
+        let runs = |file: &PathBuf| load(file).rows.iter().any(|row| row.job.system == system);
+        assert!(
+            links(&experiments).iter().any(runs),
+            "{what}: no experiment runs {system}"
+        );
+    }
+    for system in [
+        "spirt",
+        "mlless",
+        "allreduce",
+        "gpu_baseline",
+        "p2p",
+        "p2p_lambda",
+        "kubeml",
+    ] {
+        assert!(named.contains(system), "{system}");
+    }
+}
+
+/// Early stopping "in all setups": every system takes it.
+#[test]
+fn every_system_takes_early_stopping() {
+    for system in epochcost_systems::systems() {
+        let settings = system.settings(Fidelity::Paper, &Map::new()).unwrap();
+        for field in ["early_stopping", "reduce_on_plateau"] {
+            assert!(
+                settings.get(field).is_some(),
+                "{} has no {field}",
+                system.name()
+            );
+        }
+    }
+}
+
+/// A sentence that a paper concludes is a claim with a verdict, or audited against the
+/// paper's own figures.
+#[test]
+fn every_sentence_of_the_papers_is_judged_or_audited() {
+    let table = Table::read(&root().join("experiments/published/statements.csv")).unwrap();
+    let output = epochcost(&root(), &["audit", "--json"]);
+    let audited = String::from_utf8(output.stdout).unwrap();
+    let mut sources = BTreeSet::new();
+    for file in yaml_files(&root().join("experiments")).unwrap() {
+        let claims = load(&file).claims.into_iter();
+        sources.extend(claims.filter_map(|claim| claim.source));
+    }
+    let mut judged = 0;
+    for row in table.rows() {
+        let cell = |name| row.text(name).unwrap().to_owned();
+        let source = format!("{}, {}", cell("paper"), cell("item"));
+        let is_claim = sources.contains(&source);
+        judged += usize::from(is_claim);
+        assert!(
+            is_claim || audited.contains(&cell("statement")),
+            "{source}: {}",
+            cell("statement")
+        );
+    }
+    assert!(judged > 0);
+}

@@ -1,0 +1,103 @@
+//! Verdicts in a summary.
+
+use std::fs;
+
+use epochcost::claims::{Metric, VerdictKind};
+use epochcost::exit::Exit;
+use epochcost::report;
+use epochcost::results::RunDirectory;
+
+use super::analysed;
+use crate::fixture;
+
+#[test]
+fn verdicts_compare_only_what_can_be_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
+    let analysis = analysed(&run);
+    let verdicts: Vec<(VerdictKind, &str)> = analysis
+        .summary
+        .verdicts
+        .iter()
+        .map(|verdict| (verdict.verdict, verdict.reason.as_str()))
+        .collect();
+    assert!(verdicts[0].0 == VerdictKind::Undecided && verdicts[0].1.contains("a cost computed"));
+    assert!(
+        verdicts[1].0 == VerdictKind::Undecided && verdicts[1].1.contains("a time of this machine")
+    );
+    assert_eq!(verdicts[2].0, VerdictKind::Reproduced, "{verdicts:?}");
+    assert!(verdicts[3].0 == VerdictKind::Undecided && verdicts[3].1.contains("generated"));
+    assert!(
+        verdicts[4..9]
+            .iter()
+            .all(|(word, _)| *word == VerdictKind::Holds),
+        "{verdicts:?}"
+    );
+    assert_eq!(verdicts[9].0, VerdictKind::NotRun);
+    let ratio = &analysis.summary.verdicts[2];
+    assert_eq!(
+        (ratio.row.as_deref(), ratio.unit.as_str()),
+        (Some("allreduce-paper"), "×")
+    );
+}
+
+/// Version 1.1 had no cells, and every verdict had a metric.
+#[test]
+fn a_verdict_of_an_older_summary_is_read() {
+    let old = r#"{"claim": "c", "kind": "own", "statement": "c", "row": null, "metric": "puts", "unit": "", "source": null,
+        "published": null, "observed": null, "observed_ci95": null, "ratio": null,
+        "band": [null, 1.0], "verdict": "not_run", "expect": null, "reason": "r"}"#;
+    let verdict: epochcost::analysis::summary::Verdict = serde_json::from_str(old).unwrap();
+    assert_eq!(verdict.cell, None);
+    assert_eq!(verdict.metric, Some(Metric::Puts));
+}
+
+#[test]
+fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
+    let judged = |expect: &str, limit: f64| {
+        let claims = format!(
+            r#"[{{"kind": "own", "claim": "c", "select": {{"system": "spirt"}}, "metric": "accuracy",
+                "at_least": {limit}{expect}}}]"#
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let run =
+            RunDirectory::create(Some(directory.path()), fixture::new_run(&claims, 1)).unwrap();
+        for system in fixture::SYSTEMS {
+            let plan = fixture::plan(system, 0);
+            run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
+                .unwrap();
+        }
+        analysed(&run).exit_status()
+    };
+    assert_eq!(judged("", 0.3), Exit::Done);
+    assert_eq!(judged("", 0.99), Exit::Failed);
+    assert_eq!(judged(r#", "expect": "fails""#, 0.99), Exit::Done);
+    assert_eq!(judged(r#", "expect": "fails""#, 0.3), Exit::Failed);
+}
+
+/// Smoke's twenty checks once filled a table "Published against measured", each
+/// "reproduced".
+#[test]
+fn checks_are_one_line_and_no_reproductions() {
+    let checks: Vec<String> = fixture::SYSTEMS
+        .iter()
+        .map(|system| {
+            format!(
+                r#"{{"kind": "check", "claim": "traffic of {system}", "select": {{"system": "{system}"}},
+                    "metric": "traffic_matches", "at_least": 1}}"#
+            )
+        })
+        .collect();
+    let directory = tempfile::tempdir().unwrap();
+    let claims = format!("[{}]", checks.join(","));
+    let run = fixture::finished(directory.path(), &claims);
+    let analysis = analysed(&run);
+    let page = fs::read_to_string(run.path().join("report.html")).unwrap();
+    assert!(page.contains("<b>5</b> of 5 checks hold"));
+    assert!(page.contains("<details><summary>5 of 5 checks hold"));
+    assert!(!page.contains("Published against") && !page.contains("id=\"table-verdicts\""));
+    let conclusions = &analysis.summary.answer.conclusions;
+    assert_eq!(conclusions, "No statement of a paper is tested here.");
+    let printed = report::terminal_table(&analysis, None);
+    assert_eq!(printed.matches("checks hold").count(), 1, "{printed}");
+}

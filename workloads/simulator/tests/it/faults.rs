@@ -1,0 +1,147 @@
+//! Injected faults in virtual time.
+
+use epochcost_simulator::profile::Profile;
+use epochcost_simulator::{Options, Simulated, Simulation, simulate};
+use epochcost_systems::{Fault, FaultKind, Record, Stage, systems};
+use serde_json::json;
+
+use crate::support::*;
+
+/// Two workers, two mini-batches of a second each, with `fault`.
+fn faulty(system: &str, fault: Option<Fault>) -> Simulation {
+    let workers = if system == "mirrored" { 1 } else { 2 };
+    let settings = match system {
+        "kubeml" => json!({"document_samples": 2}),
+        _ => json!({}),
+    };
+    let job = job(system, workers, 2, settings);
+    Simulation {
+        faults: fault.into_iter().collect(),
+        ..simulation(job, 1_000, &Profile::ideal(), 1.0)
+    }
+}
+
+fn outcome(simulation: &Simulation) -> Simulated {
+    let options = Options {
+        keeps_steps: true,
+        ..Options::default()
+    };
+    simulate(simulation, options).unwrap()
+}
+
+fn happened(simulated: &Simulated) -> usize {
+    let is_fault = |record: &&Record| matches!(record, Record::Fault { .. });
+    simulated.records.iter().filter(is_fault).count()
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    systems().iter().map(|system| system.name())
+}
+
+fn at(kind: FaultKind) -> Fault {
+    Fault::at_gradient(0, 0, 0, kind)
+}
+
+#[test]
+fn a_fault_that_is_never_reached_changes_nothing() {
+    for system in names() {
+        let never = Fault {
+            epoch: 7,
+            ..at(FaultKind::Crash)
+        };
+        let without = outcome(&faulty(system, None));
+        let with = outcome(&faulty(system, Some(never)));
+        assert_eq!(without.failure, None, "{system}");
+        assert_eq!(without, with, "{system}");
+    }
+}
+
+#[test]
+fn a_process_that_ends_ends_the_trial_unless_the_system_goes_on() {
+    let kinds = [
+        (FaultKind::Crash, "injected fault: crash"),
+        (FaultKind::OutOfMemory, "injected fault: lack of memory"),
+        (FaultKind::Error, "injected fault: error"),
+    ];
+    for system in names() {
+        for (kind, reason) in kinds {
+            let ended = outcome(&faulty(system, Some(at(kind))));
+            assert!(happened(&ended) > 0, "{system}: {kind:?}");
+            if system == "kubeml" {
+                // The other function's gradient is its epoch.
+                assert_eq!(ended.failure, None, "{kind:?}");
+                continue;
+            }
+            let failure = ended.failure.unwrap_or_default();
+            assert!(failure.contains(reason), "{system}: {kind:?}: {failure}");
+        }
+    }
+}
+
+/// Some wait for a peer no longer than a minute, the others as long as the platform lets them.
+#[test]
+fn a_process_that_hangs_is_ended_by_its_time_out() {
+    for system in names() {
+        let ended = outcome(&faulty(system, Some(at(FaultKind::Hang))));
+        assert!(happened(&ended) > 0, "{system}");
+        assert!(ended.wall_s >= 60.0, "{system}: {} s", ended.wall_s);
+        if system == "kubeml" {
+            assert_eq!(ended.failure, None);
+            continue;
+        }
+        let failure = ended.failure.unwrap_or_default();
+        let has_waited = ended.wall_s >= 900.0;
+        let said =
+            failure.contains("timed out after 900") || failure.contains("did not end within");
+        assert_eq!(said, has_waited, "{system}: {failure}");
+        assert!(!failure.is_empty(), "{system}");
+    }
+}
+
+/// Workers that wait for each other are as late as the latest of them: before the gradient
+/// and before any stage that all of them enter, as often as they enter it.
+#[test]
+fn a_late_worker_delays_the_trial_by_what_it_is_late() {
+    let late = FaultKind::StragglerMs(5_000);
+    for system in ["allreduce", "scatterreduce", "gpu_baseline", "ring"] {
+        let without = outcome(&faulty(system, None));
+        let places = [
+            None,
+            Some(Stage::FetchDataset),
+            Some(Stage::ComputeGradients),
+            Some(Stage::UpdateModel),
+        ];
+        for stage in places {
+            let fault = Fault { stage, ..at(late) };
+            let ended = outcome(&faulty(system, Some(fault)));
+            assert_eq!(ended.failure, None, "{system}");
+            let late_s = 5.0 * happened(&ended) as f64;
+            assert!(late_s > 0.0, "{system} at {stage:?}");
+            let delay_s = ended.wall_s - without.wall_s;
+            assert!(
+                (delay_s - late_s).abs() < 0.1,
+                "{system} at {stage:?}: {delay_s} s"
+            );
+        }
+    }
+}
+
+/// Nothing of the stage reaches the services before the fault.
+#[test]
+fn a_process_that_ends_before_a_put_puts_nothing() {
+    for system in ["allreduce", "scatterreduce"] {
+        let fault = Fault {
+            stage: Some(Stage::Put),
+            ..at(FaultKind::Crash)
+        };
+        let ended = outcome(&faulty(system, Some(fault)));
+        assert_eq!(happened(&ended), 1, "{system}");
+        assert!(ended.failure.is_some(), "{system}");
+        // Its step never ended.
+        let steps = ended.records.iter().filter_map(|record| match record {
+            Record::Step(step) => Some(step.rank),
+            _ => None,
+        });
+        assert_eq!(steps.filter(|rank| *rank == 0).count(), 0, "{system}");
+    }
+}

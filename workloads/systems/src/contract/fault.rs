@@ -1,0 +1,119 @@
+//! Injected faults: what happens to which worker, and when.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Batch, Stage, StageEntry};
+
+/// A fault injected into one worker, before one gradient or one stage of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// Rank of the worker.
+    pub rank: usize,
+    /// The epoch, from 0.
+    pub epoch: usize,
+    /// The mini-batch, from 0; 0 for a step that is a whole epoch.
+    pub batch: usize,
+    /// What happens.
+    pub kind: FaultKind,
+    /// The stage of the step before which it happens; `None`: before the gradient.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// The function of the system in which it happens; `None`: in any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+}
+
+impl Fault {
+    /// A fault before one gradient, whenever the worker gets there.
+    pub const fn at_gradient(rank: usize, epoch: usize, batch: usize, kind: FaultKind) -> Self {
+        Self {
+            rank,
+            epoch,
+            batch,
+            kind,
+            stage: None,
+            function: None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rank, epoch, batch, ..
+        } = self;
+        match self.kind {
+            FaultKind::Crash => f.write_str("crash")?,
+            FaultKind::Hang => f.write_str("hang")?,
+            FaultKind::Error => f.write_str("error")?,
+            FaultKind::StragglerMs(late_ms) => write!(f, "delay of {late_ms} ms")?,
+            FaultKind::OutOfMemory => f.write_str("lack of memory")?,
+        }
+        let place = self.stage.map_or("gradient", Stage::as_str);
+        write!(
+            f,
+            " of worker {rank} before {place}, epoch {epoch}, mini-batch {batch}"
+        )
+    }
+}
+
+/// The effect of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The process ends at once.
+    Crash,
+    /// The process stops, and its connections stay open.
+    Hang,
+    /// The function returns an error.
+    Error,
+    /// The worker is late by this many milliseconds.
+    StragglerMs(u64),
+    /// The worker allocates memory until it is stopped.
+    OutOfMemory,
+}
+
+/// The faults of one function's invocations, with their numbers in the row's list.
+#[derive(Clone, Debug)]
+pub struct Faults(Arc<[(usize, Fault)]>);
+
+impl Faults {
+    /// Takes from a row's `faults` those of `function`.
+    pub fn new(faults: &[Fault], function: &str) -> Self {
+        let is_own = |fault: &Fault| fault.function.as_ref().is_none_or(|name| name == function);
+        let own = faults.iter().cloned().enumerate();
+        Self(own.filter(|(_, fault)| is_own(fault)).collect())
+    }
+
+    /// Returns the faults that happen before the gradient of `batch`.
+    pub fn before_gradient(
+        &self,
+        batch: &Batch,
+    ) -> impl Iterator<Item = (usize, &Fault)> + use<'_> {
+        self.at(None, (batch.rank, batch.epoch, batch.index))
+    }
+
+    /// Returns the faults that happen before a stage.
+    pub fn before_stage(
+        &self,
+        entry: StageEntry,
+    ) -> impl Iterator<Item = (usize, &Fault)> + use<'_> {
+        let at = (entry.rank, entry.epoch, entry.batch.unwrap_or(0));
+        self.at(Some(entry.stage), at)
+    }
+
+    fn at(
+        &self,
+        stage: Option<Stage>,
+        at: (usize, usize, usize),
+    ) -> impl Iterator<Item = (usize, &Fault)> + use<'_> {
+        let numbered = self.0.iter().map(|(number, fault)| (*number, fault));
+        numbered.filter(move |(_, fault)| {
+            fault.stage == stage && (fault.rank, fault.epoch, fault.batch) == at
+        })
+    }
+}
