@@ -37,6 +37,11 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
         &out(&aws),
     ]);
     assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
+    let said = printed(&ran);
+    for rented in ["rents 3 × g4dn.xlarge for ", "rents 1 × g4dn.12xlarge for "] {
+        assert!(said.contains(rented), "{rented}: {said}");
+    }
+    assert_eq!(said.matches("its instances are gone").count(), 2, "{said}");
     let (expected, found) = (digests(&local), digests(&aws));
     // Four systems of 3 workers, one of one process; 2 epochs of 2 batches.
     assert_eq!(expected.len(), (4 * 3 + 1) * 2 * 2, "{expected:?}");

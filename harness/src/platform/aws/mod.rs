@@ -158,11 +158,14 @@ impl ConsentedRun {
         }
         let specs = deployment::shared(&scope, &rows, code).map_err(unusable)?;
         let made = provision(&specs, &clients, &mut journal, &approval).await?;
+        let endpoints = made.iter().filter(|(made, _)| made.kind == Kind::Endpoint);
+        let endpoints = endpoints.count();
         let switches = made
             .into_iter()
             .filter(|(made, _)| made.kind == Kind::Switch);
         Ok(Aws {
             armed: std::sync::Mutex::new(switches.map(|(_, execution)| execution).collect()),
+            endpoints,
             clients,
             scope,
             approval,
@@ -222,6 +225,8 @@ struct Aws {
     budget: Budget,
     /// Executions of the dead man's switch that wait; none without endpoints.
     armed: std::sync::Mutex<Vec<String>>,
+    /// Number of interface endpoints, which all trials share.
+    endpoints: usize,
     /// Spending of trials that have ended, US dollars.
     spent_usd: std::sync::Mutex<f64>,
 }

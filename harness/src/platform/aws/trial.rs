@@ -29,7 +29,7 @@ pub(super) async fn run(
 ) -> Result<TrialOutcome, PlatformError> {
     let trial = Trial::of(aws, plan)?;
     let (began, mut made) = (Timestamp::now(), BTreeSet::new());
-    let outcome = match trial.make(data, &mut made).await {
+    let outcome = match trial.make(data, &mut made, progress).await {
         Ok(()) => trial.work(progress).await,
         Err(error) => Err(error),
     };
@@ -45,6 +45,12 @@ pub(super) async fn run(
         outcome => outcome,
     };
     let left = trial.tear_down(&made).await;
+    if trial.spending()?.rented(0, began).is_some() {
+        progress.rented(match &left {
+            Ok(left) if left.is_empty() => "its instances are gone",
+            _ => "not everything that it rented is gone: `epochcost clean --dry-run` lists it",
+        });
+    }
     let mut outcome = outcome?;
     // Metrics outlive their resources, so the resources, which cost, are removed first.
     metrics::cross_check(&trial, began, &mut outcome).await?;
@@ -114,8 +120,13 @@ impl Trial<'_> {
         &self,
         data: &TrialData,
         made: &mut BTreeSet<Address>,
+        progress: &dyn Progress,
     ) -> Result<(), PlatformError> {
         self.arm().await?;
+        let end = (self.training.ends_by(&self.aws.scope, Timestamp::now())).map_err(unusable)?;
+        if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
+            progress.rented(&rented);
+        }
         let layout = self
             .system
             .bind(self.job())
