@@ -12,15 +12,22 @@ use serde_json::{Value, json};
 #[derive(Clone)]
 pub(crate) struct Backend {
     endpoint: String,
+    region: String,
     client: Client,
 }
 
 impl Backend {
-    pub(crate) fn new(endpoint: &str) -> Result<Self, ChannelError> {
+    pub(crate) fn new(endpoint: &str, region: &str) -> Result<Self, ChannelError> {
         Ok(Self {
             endpoint: endpoint.trim_end_matches('/').to_owned(),
+            region: region.to_owned(),
             client: plain_http()?,
         })
+    }
+
+    /// Returns the region whose instances and endpoints exist here.
+    pub(crate) fn region(&self) -> &str {
+        &self.region
     }
 
     /// Returns the endpoint, without a slash at its end.
@@ -119,12 +126,17 @@ impl Backend {
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    /// Returns the ids of running instances.
-    pub(crate) async fn running_instances(&self, region: &str) -> Result<Vec<String>, String> {
+    /// Returns the ids of running instances, with their types.
+    pub(crate) async fn running_instances(
+        &self,
+        region: &str,
+    ) -> Result<Vec<(String, String)>, String> {
         let query = "Action=DescribeInstances&Filter.1.Name=instance-state-name&\
                      Filter.1.Value.1=running";
         let answer = self.ec2(region, query).await?;
-        Ok(elements(&answer, "instanceId").map(str::to_owned).collect())
+        let ids = elements(&answer, "instanceId").map(str::to_owned);
+        let types = elements(&answer, "instanceType").map(str::to_owned);
+        Ok(ids.zip(types).collect())
     }
 
     /// Returns an instance's user data, encoded in Base64.
@@ -135,6 +147,47 @@ impl Backend {
             .next()
             .unwrap_or_default()
             .to_owned())
+    }
+
+    /// Returns the ids of VPC endpoints with a tag (`tag:NAME`) of one of the values.
+    pub(crate) async fn endpoints(
+        &self,
+        region: &str,
+        tag: &str,
+        values: &[String],
+    ) -> Result<Vec<String>, String> {
+        let mut query = format!("Action=DescribeVpcEndpoints&Filter.1.Name={tag}");
+        for (index, value) in values.iter().enumerate() {
+            query += &format!("&Filter.1.Value.{}={value}", index + 1);
+        }
+        let answer = self.ec2(region, &query).await?;
+        Ok(elements(&answer, "vpcEndpointId")
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Returns the ids of interface endpoints that exist.
+    pub(crate) async fn interface_endpoints(&self, region: &str) -> Result<Vec<String>, String> {
+        let query = "Action=DescribeVpcEndpoints&Filter.1.Name=vpc-endpoint-type&\
+                     Filter.1.Value.1=Interface&Filter.2.Name=vpc-endpoint-state&\
+                     Filter.2.Value.1=available";
+        let answer = self.ec2(region, query).await?;
+        Ok(elements(&answer, "vpcEndpointId")
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Removes VPC endpoints.
+    pub(crate) async fn remove_endpoints(
+        &self,
+        region: &str,
+        ids: &[String],
+    ) -> Result<(), String> {
+        let mut query = "Action=DeleteVpcEndpoints".to_owned();
+        for (index, id) in ids.iter().enumerate() {
+            query += &format!("&VpcEndpointId.{}={id}", index + 1);
+        }
+        self.ec2(region, &query).await.map(drop)
     }
 
     /// Terminates an instance.

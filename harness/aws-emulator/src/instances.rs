@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -21,8 +22,12 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::{Backend, authorization};
+use crate::clock::Clock;
 use crate::endpoints::Endpoints;
+use crate::meter::Meter;
 
+/// File with the minutes until an instance's shutdown.
+const SCHEDULED: &str = "shutdown-minutes";
 /// Polling interval of the emulated EC2.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Working directory of start scripts; replaced by a temporary one.
@@ -30,8 +35,9 @@ const HOME: &str = "/opt/epochcost";
 
 /// AWS CLI, as far as it fetches and puts objects: `aws s3 cp --quiet FROM TO`.
 const AWS: &str = include_str!("programs/aws.sh");
-/// Shutdown: nothing to do, since the end of the script ends the instance.
-const SHUTDOWN: &str = "#!/bin/bash\nexit 0\n";
+/// Shutdown: `shutdown -h +MINUTES` leaves the minutes for the emulator; the end of the script ends
+/// the instance by itself.
+const SHUTDOWN: &str = include_str!("programs/shutdown.sh");
 /// Package and service managers: everything is installed already.
 const INSTALLED: &str = "#!/bin/bash\nexit 0\n";
 /// Address at which others reach the instance.
@@ -60,12 +66,27 @@ pub(crate) struct Surroundings {
     pub(crate) endpoints: Endpoints,
     /// Region whose instances run here.
     pub(crate) region: String,
+    /// Clock of their shutdowns.
+    pub(crate) clock: Arc<Clock>,
+    /// Charges.
+    pub(crate) meter: Arc<Meter>,
 }
 
 /// Running instance.
 struct Instance {
     process: Child,
-    _directory: TempDir,
+    directory: TempDir,
+    /// Time of its start, seconds since the Unix epoch.
+    started_s: f64,
+}
+
+impl Instance {
+    /// Returns whether its own shutdown is due.
+    fn is_over(&self, now_s: f64) -> bool {
+        let scheduled = std::fs::read_to_string(self.directory.path().join(SCHEDULED));
+        let minutes: Option<f64> = scheduled.ok().and_then(|text| text.trim().parse().ok());
+        minutes.is_some_and(|minutes| now_s >= self.started_s + 60.0 * minutes)
+    }
 }
 
 impl Drop for Instance {
@@ -108,9 +129,12 @@ pub(crate) fn follow(cloud: Surroundings) -> AbortOnDropHandle<()> {
 /// what has ended here.
 async fn poll(cloud: &Surroundings, instances: &mut Instances) -> Result<(), String> {
     let (backend, region) = (&cloud.backend, cloud.region.as_str());
-    let running = backend.running_instances(region).await?;
-    instances.running.retain(|id, _| running.contains(id));
-    for id in running {
+    let running: HashMap<String, String> = (backend.running_instances(region).await?)
+        .into_iter()
+        .collect();
+    charge(cloud, &running).await?;
+    instances.running.retain(|id, _| running.contains_key(id));
+    for id in running.into_keys() {
         match instances.running.get_mut(&id) {
             None => {
                 let script = backend.user_data(region, &id).await?;
@@ -121,13 +145,29 @@ async fn poll(cloud: &Surroundings, instances: &mut Instances) -> Result<(), Str
             }
             Some(instance) => {
                 let ended = instance.process.try_wait();
-                if ended.map_err(|error| error.to_string())?.is_some() {
+                let ended = ended.map_err(|error| error.to_string())?.is_some();
+                if ended || instance.is_over(cloud.clock.now_s()) {
                     backend.terminate(region, &id).await?;
                     instances.running.remove(&id);
                 }
             }
         }
     }
+    Ok(())
+}
+
+/// Charges what exists and is paid by the hour: running instances by type, with their addresses,
+/// and interface endpoints.
+async fn charge(cloud: &Surroundings, running: &HashMap<String, String>) -> Result<(), String> {
+    let mut rented: HashMap<String, String> = HashMap::new();
+    for (id, kind) in running {
+        rented.insert(id.clone(), format!("ec2/{kind}"));
+        rented.insert(format!("address of {id}"), "ipv4_address_hour".to_owned());
+    }
+    for id in cloud.backend.interface_endpoints(&cloud.region).await? {
+        rented.insert(id, "vpc_endpoint_hour".to_owned());
+    }
+    cloud.meter.rented(&rented, cloud.clock.now_s());
     Ok(())
 }
 
@@ -165,6 +205,7 @@ fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::R
         .envs(cloud.endpoints.variables())
         .env("EMULATOR_AUTHORIZATION", authorization("s3", &cloud.region))
         .env("EMULATOR_ADDRESS", address.to_string())
+        .env("EMULATOR_SCHEDULED", directory.path().join(SCHEDULED))
         .env("EMULATOR_PORT_MAPPER", mapper.to_string())
         .env("EMULATOR_PORT_NODES", nodes.to_string());
     if let Ok(rabbitmq) = find::rabbitmq() {
@@ -179,7 +220,8 @@ fn start(user_data: &str, cloud: &Surroundings, address: Ipv4Addr) -> std::io::R
         .spawn()?;
     Ok(Instance {
         process,
-        _directory: directory,
+        directory,
+        started_s: cloud.clock.now_s(),
     })
 }
 

@@ -9,10 +9,13 @@
 
 mod api;
 mod backend;
+mod clock;
+mod control;
 mod endpoints;
 mod functions;
 mod instances;
 mod machines;
+mod meter;
 mod metrics;
 mod objects;
 mod workflow;
@@ -31,11 +34,15 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::api::{Refusal, header, region};
 use self::backend::Backend;
+use self::clock::Clock;
+use self::control::Control;
 use self::endpoints::Endpoints;
 use self::functions::FunctionStore;
 use self::instances::Surroundings;
 use self::machines::MachineStore;
+use self::meter::Meter;
 use self::metrics::MetricStore;
+use self::objects::Objects;
 
 /// Running emulator; all that it serves stops on drop.
 pub struct Emulator {
@@ -52,16 +59,32 @@ impl Emulator {
     /// # Errors
     /// When there is no free port, or no HTTP client can be made.
     pub async fn start(backend: &str, region: &str) -> std::io::Result<Self> {
-        let behind = Backend::new(backend).map_err(std::io::Error::other)?;
-        let objects = http::serve(objects::routes(behind.clone())).await?;
-        let functions = Arc::new(FunctionStore::new(behind.clone()));
+        let behind = Backend::new(backend, region).map_err(std::io::Error::other)?;
+        let (clock, meter) = (Arc::<Clock>::default(), Arc::<Meter>::default());
+        let store = Arc::new(Objects::new(behind.clone(), meter.clone()));
+        let objects = http::serve(objects::routes(store.clone())).await?;
+        let functions = Arc::new(FunctionStore::new(behind.clone(), meter.clone()));
         let metrics = functions.metrics();
+        let executions = workflow::Surroundings {
+            functions: functions.clone(),
+            backend: behind.clone(),
+            clock: clock.clone(),
+        };
+        let machines = MachineStore::new(Arc::new(executions), meter.clone());
+        let machines = Arc::new(machines);
         let own = Own {
             metrics,
-            machines: Arc::new(MachineStore::new(functions.clone())),
+            meter: meter.clone(),
+            machines: machines.clone(),
             functions: functions.clone(),
         };
-        let server = http::serve(routes(own)).await?;
+        let control = Control {
+            clock: clock.clone(),
+            meter: meter.clone(),
+            machines,
+            objects: store,
+        };
+        let server = http::serve(routes(own).merge(control::routes(control))).await?;
         let endpoints = Endpoints {
             backend: behind.endpoint().to_owned(),
             objects: objects.endpoint(),
@@ -72,6 +95,8 @@ impl Emulator {
             backend: behind,
             endpoints,
             region: region.to_owned(),
+            clock,
+            meter,
         };
         Ok(Self {
             server,
@@ -98,12 +123,13 @@ struct Own {
     functions: Arc<FunctionStore>,
     machines: Arc<MachineStore>,
     metrics: Arc<MetricStore>,
+    meter: Arc<Meter>,
 }
 
 fn routes(own: Own) -> Router {
     let metrics = Router::new()
         .route(metrics::PATH, post(metrics::get))
-        .with_state(own.metrics);
+        .with_state((own.metrics, own.meter));
     Router::new()
         .route("/", post(step_functions))
         .with_state(own.machines)
@@ -128,6 +154,8 @@ async fn step_functions(
         Some("ListTagsForResource") => machines.tags(&request),
         Some("DeleteStateMachine") => Ok(machines.remove(&request)),
         Some("StartExecution") => machines.start(&request),
+        Some("StopExecution") => machines.stop(&request),
+        Some("ListExecutions") => machines.executions(&request),
         Some("DescribeExecution") => machines.describe_execution(&request),
         Some("GetExecutionHistory") => machines.history(&request),
         _ => Err(Refusal::new(

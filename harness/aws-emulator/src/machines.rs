@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use tokio::task::AbortHandle;
 
 use crate::api::{ACCOUNT, Refusal};
-use crate::functions::FunctionStore;
-use crate::workflow::{self, Machine};
+use crate::meter::Meter;
+use crate::workflow::{self, Machine, Surroundings};
 
 type Answer = Result<Value, Refusal>;
 
@@ -24,16 +25,19 @@ struct Deployed {
 #[derive(Clone)]
 struct Execution {
     input: String,
-    /// `RUNNING`, `SUCCEEDED` or `FAILED`.
+    /// `RUNNING`, `SUCCEEDED`, `FAILED` or `ABORTED`.
     status: &'static str,
     cause: Option<String>,
     /// Type of each state's event in the history, in the order of entry.
     entered: Vec<&'static str>,
+    /// Ends the execution.
+    abort: Option<AbortHandle>,
 }
 
 /// All state machines and their executions.
 pub(crate) struct MachineStore {
-    functions: Arc<FunctionStore>,
+    cloud: Arc<Surroundings>,
+    meter: Arc<Meter>,
     machines: Mutex<BTreeMap<String, Deployed>>,
     executions: Arc<Mutex<BTreeMap<String, Execution>>>,
 }
@@ -55,9 +59,10 @@ fn text<'a>(request: &'a Value, field: &str) -> Result<&'a str, Refusal> {
 }
 
 impl MachineStore {
-    pub(crate) fn new(functions: Arc<FunctionStore>) -> Self {
+    pub(crate) fn new(cloud: Arc<Surroundings>, meter: Arc<Meter>) -> Self {
         Self {
-            functions,
+            cloud,
+            meter,
             machines: Mutex::default(),
             executions: Arc::default(),
         }
@@ -159,18 +164,68 @@ impl MachineStore {
                     status: "RUNNING",
                     cause: None,
                     entered: Vec::new(),
+                    abort: None,
                 };
                 executions.insert(execution.clone(), begun);
-                tokio::spawn(run(
-                    self.functions.clone(),
+                let running = tokio::spawn(run(
+                    (self.cloud.clone(), self.meter.clone()),
                     self.executions.clone(),
                     execution.clone(),
                     machine,
                     value,
                 ));
+                if let Some(begun) = executions.get_mut(&execution) {
+                    begun.abort = Some(running.abort_handle());
+                }
             }
         }
         Ok(json!({ "executionArn": execution, "startDate": now() }))
+    }
+
+    /// Ends an execution that runs.
+    pub(crate) fn stop(&self, request: &Value) -> Answer {
+        let (arn, _) = self.execution(request)?;
+        if let Some(execution) = locked(&self.executions).get_mut(&arn)
+            && execution.status == "RUNNING"
+        {
+            execution.status = "ABORTED";
+            if let Some(abort) = &execution.abort {
+                abort.abort();
+            }
+        }
+        Ok(json!({ "stopDate": now() }))
+    }
+
+    /// Lists the executions of a machine; of a status, if one is asked for.
+    pub(crate) fn executions(&self, request: &Value) -> Answer {
+        let machine = text(request, "stateMachineArn")?;
+        if !locked(&self.machines).contains_key(machine) {
+            return Err(Self::absent(machine));
+        }
+        let prefix = machine.replacen(":stateMachine:", ":execution:", 1) + ":";
+        let status = request["statusFilter"].as_str();
+        let executions = locked(&self.executions);
+        let listed: Vec<Value> = (executions.iter())
+            .filter(|(arn, _)| arn.starts_with(&prefix))
+            .filter(|(_, execution)| status.is_none_or(|status| status == execution.status))
+            .map(|(arn, execution)| {
+                json!({
+                    "executionArn": arn,
+                    "stateMachineArn": machine,
+                    "name": arn[prefix.len()..],
+                    "status": execution.status,
+                    "startDate": now(),
+                })
+            })
+            .collect();
+        Ok(json!({ "executions": listed }))
+    }
+
+    /// Returns the ARNs of all executions that run.
+    pub(crate) fn running(&self) -> Vec<String> {
+        let executions = locked(&self.executions);
+        let running = executions.iter().filter(|(_, one)| one.status == "RUNNING");
+        running.map(|(arn, _)| arn.clone()).collect()
     }
 
     fn execution(&self, request: &Value) -> Result<(String, Execution), Refusal> {
@@ -208,18 +263,19 @@ impl MachineStore {
 
 /// Runs an execution to its end and notes its states.
 async fn run(
-    functions: Arc<FunctionStore>,
+    (cloud, meter): (Arc<Surroundings>, Arc<Meter>),
     executions: Arc<Mutex<BTreeMap<String, Execution>>>,
     arn: String,
     machine: Arc<Machine>,
     input: Value,
 ) {
     let note = |kind: &'static str| {
+        meter.charge("state_transition", 1.0);
         if let Some(execution) = locked(&executions).get_mut(&arn) {
             execution.entered.push(kind);
         }
     };
-    let ended = workflow::run(&machine, &input, &functions, &note).await;
+    let ended = workflow::run(&machine, &input, &cloud, &note).await;
     if let Some(execution) = locked(&executions).get_mut(&arn) {
         match ended {
             Ok(()) => execution.status = "SUCCEEDED",

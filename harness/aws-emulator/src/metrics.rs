@@ -13,6 +13,7 @@ use epochcost::metering::report_line::{Report, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::api::region;
+use crate::meter::Meter;
 
 /// Path of `GetMetricData`.
 pub(crate) const PATH: &str = "/service/GraniteServiceVersion20100801/operation/GetMetricData";
@@ -183,7 +184,7 @@ fn statistic(name: &str, samples: &[f64]) -> f64 {
 
 /// Answers `GetMetricData`.
 pub(crate) async fn get(
-    State(store): State<Arc<MetricStore>>,
+    State((store, meter)): State<(Arc<MetricStore>, Arc<Meter>)>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -197,6 +198,7 @@ pub(crate) async fn get(
             return (StatusCode::BAD_REQUEST, encoded(&refusal)).into_response();
         }
     };
+    meter.charge("metric_read", request.metric_data_queries.len() as f64);
     let (region, Required(from_s), Required(to_s)) =
         (region(&headers), request.start_time, request.end_time);
     let queries = request.metric_data_queries.into_iter();

@@ -1,15 +1,19 @@
 //! The part of Amazon States Language that this project's state machines use: tasks
-//! that invoke functions, maps over one processor, parallel branches, and the order of
-//! states.
+//! that invoke functions or call EC2, maps over one processor, parallel branches, waits,
+//! choices by presence, and the order of states.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use epochcost_systems::Task;
 use futures_util::future::{BoxFuture, try_join_all};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::backend::Backend;
+use crate::clock::Clock;
 use crate::functions::FunctionStore;
 
 /// Definition of a state machine.
@@ -25,9 +29,25 @@ pub(crate) struct Machine {
 enum State {
     #[serde(rename_all = "PascalCase")]
     Task {
-        parameters: Parameters,
+        resource: String,
+        parameters: Map<String, Value>,
+        result_selector: Option<Map<String, Value>>,
+        /// Path of the result in what the next state receives; none discards it.
+        result_path: Option<String>,
         next: Option<String>,
     },
+    #[serde(rename_all = "PascalCase")]
+    Wait {
+        timestamp_path: Option<String>,
+        seconds: Option<f64>,
+        next: Option<String>,
+    },
+    #[serde(rename_all = "PascalCase")]
+    Choice {
+        choices: Vec<Presence>,
+        default: String,
+    },
+    Succeed {},
     #[serde(rename_all = "PascalCase")]
     Map {
         items_path: String,
@@ -42,6 +62,15 @@ enum State {
     },
 }
 
+/// Choice of a state where something is present at a path.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Presence {
+    variable: String,
+    is_present: bool,
+    next: String,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Parameters {
@@ -52,25 +81,81 @@ struct Parameters {
 /// Observer of every state that is entered: receives the type of its event in the history.
 pub(crate) type OnState<'a> = &'a (dyn Fn(&'static str) + Send + Sync);
 
-/// Runs a machine. Every state has the machine's input, since results are discarded.
+/// What executions reach.
+pub(crate) struct Surroundings {
+    pub(crate) functions: Arc<FunctionStore>,
+    pub(crate) backend: Backend,
+    pub(crate) clock: Arc<Clock>,
+}
+
+/// Runs a machine, whose states have its input and what earlier results add to it.
 pub(crate) fn run<'a>(
     machine: &'a Machine,
     input: &'a Value,
-    functions: &'a FunctionStore,
+    cloud: &'a Surroundings,
     on_state: OnState<'a>,
 ) -> BoxFuture<'a, Result<(), String>> {
     Box::pin(async move {
+        let mut input = input.clone();
         let mut at = Some(&machine.start_at);
         while let Some(name) = at {
             let state = machine.states.get(name);
             let state = state.ok_or_else(|| format!("there is no state {name:?}"))?;
             at = match state {
-                State::Task { parameters, next } => {
+                State::Task {
+                    resource,
+                    parameters,
+                    result_selector,
+                    result_path,
+                    next,
+                } => {
                     on_state("TaskStateEntered");
-                    invoke(parameters, input, functions)
-                        .await
-                        .map_err(|reason| format!("{name}: {reason}"))?;
+                    let parameters = filled(parameters, &input, None)?;
+                    let result = task(resource, parameters, &input, cloud).await;
+                    let result = result.map_err(|reason| format!("{name}: {reason}"))?;
+                    let result = match result_selector {
+                        Some(selector) => Value::Object(filled(selector, &result, None)?),
+                        None => result,
+                    };
+                    if let Some(path) = result_path {
+                        let field = path.strip_prefix("$.").ok_or("no path of a result")?;
+                        input[field] = result;
+                    }
                     next.as_ref()
+                }
+                State::Wait {
+                    timestamp_path,
+                    seconds,
+                    next,
+                } => {
+                    on_state("WaitStateEntered");
+                    let at_s = match timestamp_path {
+                        Some(path) => {
+                            let at = at_path(&input, path)?;
+                            let at = (at.as_str().unwrap_or_default().parse::<Timestamp>())
+                                .map_err(|error| format!("{name}: {error}"))?;
+                            at.as_second() as f64
+                        }
+                        None => cloud.clock.now_s() + seconds.unwrap_or_default(),
+                    };
+                    cloud.clock.until(at_s).await;
+                    next.as_ref()
+                }
+                State::Choice { choices, default } => {
+                    on_state("ChoiceStateEntered");
+                    let is_chosen = |choice: &&Presence| {
+                        at_path(&input, &choice.variable).is_ok() == choice.is_present
+                    };
+                    Some(
+                        choices
+                            .iter()
+                            .find(is_chosen)
+                            .map_or(default, |chosen| &chosen.next),
+                    )
+                }
+                State::Succeed {} => {
+                    on_state("SucceedStateEntered");
+                    None
                 }
                 State::Map {
                     items_path,
@@ -80,19 +165,17 @@ pub(crate) fn run<'a>(
                 } => {
                     on_state("MapStateEntered");
                     // One branch per item, all at once.
-                    let items = at_path(input, items_path)?;
+                    let items = at_path(&input, items_path)?;
                     let items = items
                         .as_array()
                         .ok_or("the items of a map must be an array")?;
                     let inputs: Vec<Value> = (items.iter())
-                        .map(|item| filled(item_selector, input, Some(item)).map(Value::Object))
+                        .map(|item| filled(item_selector, &input, Some(item)).map(Value::Object))
                         .collect::<Result<_, _>>()?;
                     // The first failure ends the map.
                     let branches = inputs.iter();
-                    try_join_all(
-                        branches.map(|input| run(item_processor, input, functions, on_state)),
-                    )
-                    .await?;
+                    try_join_all(branches.map(|input| run(item_processor, input, cloud, on_state)))
+                        .await?;
                     next.as_ref()
                 }
                 State::Parallel { branches, next } => {
@@ -100,7 +183,7 @@ pub(crate) fn run<'a>(
                     // The first failure ends all branches.
                     let running = branches
                         .iter()
-                        .map(|branch| run(branch, input, functions, on_state));
+                        .map(|branch| run(branch, &input, cloud, on_state));
                     try_join_all(running).await?;
                     next.as_ref()
                 }
@@ -108,6 +191,55 @@ pub(crate) fn run<'a>(
         }
         Ok(())
     })
+}
+
+/// Does a task's work: a call of EC2, or the invocation of a function.
+async fn task(
+    resource: &str,
+    parameters: Map<String, Value>,
+    input: &Value,
+    cloud: &Surroundings,
+) -> Result<Value, String> {
+    match resource.rsplit_once(":aws-sdk:ec2:") {
+        Some((_, operation)) => endpoints(operation, &Value::Object(parameters), cloud).await,
+        None => {
+            let parameters = serde_json::from_value(Value::Object(parameters));
+            let parameters: Parameters = parameters.map_err(|error| error.to_string())?;
+            invoke(&parameters, input, &cloud.functions).await?;
+            Ok(Value::Null)
+        }
+    }
+}
+
+/// Calls EC2 about VPC endpoints: finds those with a tag, or removes them.
+async fn endpoints(
+    operation: &str,
+    parameters: &Value,
+    cloud: &Surroundings,
+) -> Result<Value, String> {
+    let region = cloud.backend.region();
+    let texts = |list: &Value| -> Vec<String> {
+        let list = list.as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    match operation {
+        "describeVpcEndpoints" => {
+            let filter = &parameters["Filters"][0];
+            let name = filter["Name"].as_str().ok_or("a filter has no name")?;
+            let values = texts(&filter["Values"]);
+            let ids = cloud.backend.endpoints(region, name, &values).await?;
+            let ids: Vec<Value> = (ids.into_iter())
+                .map(|id| serde_json::json!({ "VpcEndpointId": id }))
+                .collect();
+            Ok(serde_json::json!({ "VpcEndpoints": ids }))
+        }
+        "deleteVpcEndpoints" => {
+            let ids = texts(&parameters["VpcEndpointIds"]);
+            cloud.backend.remove_endpoints(region, &ids).await?;
+            Ok(serde_json::json!({ "Unsuccessful": [] }))
+        }
+        other => Err(format!("{other:?} of EC2 is not served here")),
+    }
 }
 
 /// Invokes a task's function and waits for its end.
@@ -136,10 +268,10 @@ fn filled(
         match (name.strip_suffix(".$"), value) {
             (Some(name), Value::String(path)) => {
                 let value = match (path.as_str(), item) {
-                    ("$$.Map.Item.Value", Some(item)) => item,
+                    ("$$.Map.Item.Value", Some(item)) => item.clone(),
                     (path, _) => at_path(input, path)?,
                 };
-                filled.insert(name.to_owned(), value.clone());
+                filled.insert(name.to_owned(), value);
             }
             (Some(name), _) => return Err(format!("{name}.$ must be a path")),
             (None, value) => {
@@ -150,21 +282,34 @@ fn filled(
     Ok(filled)
 }
 
-/// Returns the value at `$.NAME`, or at `$.NAME[NUMBER]`, of an input.
-fn at_path<'a>(input: &'a Value, path: &str) -> Result<&'a Value, String> {
-    let field = path.strip_prefix("$.").unwrap_or_default();
-    let found = match field
+/// Returns the value at a path such as `$.NAME`, `$.NAME[NUMBER]` or `$.NAME[*].NAME`.
+fn at_path(input: &Value, path: &str) -> Result<Value, String> {
+    let nothing = || format!("there is nothing at {path:?} of the input");
+    let fields = path.strip_prefix("$.").ok_or_else(nothing)?;
+    found(input, fields).ok_or_else(nothing)
+}
+
+/// Returns the value at fields, separated by dots, of a value.
+fn found(value: &Value, fields: &str) -> Option<Value> {
+    let (field, rest) = match fields.split_once('.') {
+        Some((field, rest)) => (field, Some(rest)),
+        None => (fields, None),
+    };
+    let of = |value: &Value| match rest {
+        Some(rest) => found(value, rest),
+        None => Some(value.clone()),
+    };
+    let Some((name, number)) = field
         .strip_suffix(']')
         .and_then(|field| field.split_once('['))
-    {
-        None => input.get(field),
-        Some((name, number)) => {
-            let list = input.get(name);
-            let number: Option<usize> = number.parse().ok();
-            list.zip(number).and_then(|(list, number)| list.get(number))
-        }
+    else {
+        return of(value.get(field)?);
     };
-    found.ok_or_else(|| format!("there is nothing at {path:?} of the input"))
+    let list = value.get(name)?.as_array()?;
+    match number {
+        "*" => list.iter().map(of).collect(),
+        number => of(list.get(number.parse::<usize>().ok()?)?),
+    }
 }
 
 #[cfg(test)]
@@ -176,7 +321,10 @@ mod tests {
 
     #[test]
     fn paths_name_a_field_or_one_of_its_items() {
-        let input = json!({"epoch": 2, "batches": [5, 6]});
+        let input = json!({"epoch": 2, "batches": [5, 6], "found": {"ids": [{"id": "a"}]}});
+        assert_eq!(at_path(&input, "$.found.ids[*].id").unwrap(), json!(["a"]));
+        assert_eq!(at_path(&input, "$.found.ids[0].id").unwrap(), "a");
+        assert!(at_path(&input, "$.found.ids[1]").is_err());
         assert_eq!(at_path(&input, "$.epoch").unwrap(), 2);
         assert_eq!(at_path(&input, "$.batches[1]").unwrap(), 6);
         for path in [

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::calls;
 
 /// Actions that know no resources, or are asked about all of them.
-const OF_ALL: [&str; 13] = [
+const OF_ALL: [&str; 14] = [
     "s3:ListAllMyBuckets",
     "iam:ListRoles",
     "iam:ListInstanceProfiles",
@@ -17,14 +17,18 @@ const OF_ALL: [&str; 13] = [
     "states:ListStateMachines",
     "cloudwatch:GetMetricData",
     "servicequotas:GetServiceQuota",
+    "servicequotas:GetAWSDefaultServiceQuota",
     "pricing:GetProducts",
     "route53:AssociateVPCWithHostedZone",
     "ssm:GetParameters",
 ];
 
-/// Returns the policy document of a caller in a partition (`aws`, `aws-cn`, `aws-us-gov`).
-pub fn caller_policy(partition: &str) -> Value {
-    let mut statements: Vec<(Vec<String>, Vec<&str>)> = Vec::new();
+/// Actions with the resources that they are limited to.
+pub(crate) type Group = (Vec<String>, Vec<&'static str>);
+
+/// Returns all actions of a caller in a partition, by the resources that they are limited to.
+pub(crate) fn groups(partition: &str) -> Vec<Group> {
+    let mut statements: Vec<Group> = Vec::new();
     let mut actions = calls::actions();
     actions.dedup();
     for action in actions {
@@ -34,7 +38,21 @@ pub fn caller_policy(partition: &str) -> Value {
             None => statements.push((resources, vec![action])),
         }
     }
-    let statements: Vec<Value> = (statements.into_iter())
+    statements
+}
+
+/// Returns a resource of this program that a pattern of [`groups`] stands for; none for all.
+pub(crate) fn example(pattern: &str, region: &str, account: &str) -> Option<String> {
+    let named = (pattern.replace(":*:*:", &format!(":{region}:{account}:")))
+        .replace("::*:", &format!("::{account}:"))
+        .replace("epochcost-*", "epochcost-000000000000-x")
+        .replace('*', "x");
+    (pattern != "*").then_some(named)
+}
+
+/// Returns the policy document of a caller in a partition (`aws`, `aws-cn`, `aws-us-gov`).
+pub fn caller_policy(partition: &str) -> Value {
+    let statements: Vec<Value> = (groups(partition).into_iter())
         .map(|(resources, actions)| {
             json!({ "Effect": "Allow", "Action": actions, "Resource": resources })
         })
@@ -75,6 +93,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::policy::Statement;
 
     #[test]
     fn the_policy_allows_every_action_once_and_no_wildcard() {
@@ -89,6 +108,21 @@ mod tests {
         assert_eq!(distinct.len(), actions.len());
         assert_eq!(distinct, calls::actions().into_iter().collect());
         assert!(actions.iter().all(|action| !action.contains('*')));
+    }
+
+    /// What the simulator is asked about is what the policy grants, and is a single resource.
+    #[test]
+    fn every_pattern_has_an_example_that_it_covers() {
+        for (patterns, actions) in groups("aws") {
+            let statement = Statement::allow(&actions, patterns.clone());
+            for pattern in &patterns {
+                let example = example(pattern, "eu-west-1", "123456789012");
+                assert_eq!(example.is_none(), pattern == "*");
+                let Some(example) = example else { continue };
+                assert!(!example.contains('*'), "{example}");
+                assert!(statement.covers(actions[0], &example), "{example}");
+            }
+        }
     }
 
     /// `doctor --aws --print-policy` prints what the file must hold.

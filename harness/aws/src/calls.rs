@@ -96,6 +96,21 @@ pub const CALLS: &[Permitted] = &[
     call("EC2", "CreateVpcEndpoint", "ec2:CreateVpcEndpoint"),
     call("EC2", "DescribeVpcEndpoints", "ec2:DescribeVpcEndpoints"),
     call("EC2", "DeleteVpcEndpoints", "ec2:DeleteVpcEndpoints"),
+    call(
+        "EC2",
+        "DescribeVpcEndpointServices",
+        "ec2:DescribeVpcEndpointServices",
+    ),
+    call(
+        "EC2",
+        "DescribeNetworkInterfaces",
+        "ec2:DescribeNetworkInterfaces",
+    ),
+    call(
+        "EC2",
+        "DeleteNetworkInterface",
+        "ec2:DeleteNetworkInterface",
+    ),
     call("EC2", "CreateSecurityGroup", "ec2:CreateSecurityGroup"),
     call(
         "EC2",
@@ -153,6 +168,8 @@ pub const CALLS: &[Permitted] = &[
     call("SFN", "ListTagsForResource", "states:ListTagsForResource"),
     call("SFN", "DeleteStateMachine", "states:DeleteStateMachine"),
     call("SFN", "StartExecution", "states:StartExecution"),
+    call("SFN", "StopExecution", "states:StopExecution"),
+    call("SFN", "ListExecutions", "states:ListExecutions"),
     call("SFN", "DescribeExecution", "states:DescribeExecution"),
     call("SFN", "GetExecutionHistory", "states:GetExecutionHistory"),
     call("STS", "GetCallerIdentity", ""),
@@ -160,6 +177,11 @@ pub const CALLS: &[Permitted] = &[
         "Service Quotas",
         "GetServiceQuota",
         "servicequotas:GetServiceQuota",
+    ),
+    call(
+        "Service Quotas",
+        "GetAWSDefaultServiceQuota",
+        "servicequotas:GetAWSDefaultServiceQuota",
     ),
     call("Pricing", "GetProducts", "pricing:GetProducts"),
 ];

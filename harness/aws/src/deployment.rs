@@ -17,7 +17,7 @@ pub use crate::names::{
     SERVICE_INSTANCE, TrialIndex, code_bucket, function_name, log_group_name, objects_bucket,
     state_machine_name,
 };
-pub use crate::network::subnet;
+pub use crate::network::{ZONES, further_subnet, subnet};
 pub use crate::training::{AROUND_TRIAL_S, FunctionCalls, Training};
 
 /// Retention of log lines, days: one of CloudWatch's values.
@@ -223,6 +223,18 @@ pub fn addresses(scope: &Scope, rows: &[Training]) -> Result<Vec<Address>, Syste
     };
     let shared = shared(scope, rows, Vec::new())?;
     let mut all: Vec<Address> = shared.iter().map(Spec::address).collect();
+    if network::is_needed(rows)? {
+        // Only where the first zone has no capacity.
+        for tried in 1..network::ZONES {
+            for row in rows {
+                let further = network::further_subnet(scope, row, tried)?;
+                let address = further.map(|subnet| Spec::Subnet(subnet).address());
+                if let Some(address) = address.filter(|address| !all.contains(address)) {
+                    all.push(address);
+                }
+            }
+        }
+    }
     for (row, training) in rows.iter().enumerate() {
         for trial in 0..usize::try_from(training.trials).unwrap_or(usize::MAX) {
             let trial_index = TrialIndex { row, trial };
@@ -298,7 +310,7 @@ pub(crate) mod tests {
                 .iter()
                 .filter(|spec| matches!(spec, Spec::Role(_)))
                 .count()
-                == 3
+                == 4
         );
         assert_eq!(too_wide(&specs, &scope()), [] as [String; 0]);
         let another = Scope {

@@ -2,13 +2,14 @@
 
 use aws_sdk_ec2::types::InstanceType;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
+use std::collections::BTreeSet;
 
 use epochcost_systems::SystemError;
 
 use crate::names::SERVICE_INSTANCE;
 use crate::resource::{call, vpcs};
 use crate::training::Training;
-use crate::{AwsError, Cause, Clients, calls};
+use crate::{AwsError, Cause, Clients, Identity, caller_policy};
 
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,8 +138,14 @@ pub async fn check(clients: &Clients, needs: Needs) -> Vec<Check> {
         .await,
     );
     checks.push(network(clients).await);
-    checks.push(may_run(clients).await);
-    checks.push(may(clients, &identity.arn).await);
+    let kinds = [
+        (GPU_INSTANCE, needs.gpu_vcpus),
+        (SERVICE_INSTANCE, needs.standard_vcpus),
+    ];
+    for (kind, _) in kinds.into_iter().filter(|(_, needed)| *needed > 0) {
+        checks.push(may_run(clients, kind).await);
+    }
+    checks.push(may(clients, &identity).await);
     checks
 }
 
@@ -185,11 +192,25 @@ async fn quota(
         .get_service_quota()
         .service_code(service)
         .quota_code(code);
-    let answer = match call!(format!("read the quota {code} of {service}"), ask) {
-        Ok(answer) => answer,
+    let doing = format!("read the quota {code} of {service}");
+    let answer = match call!(&doing, ask) {
+        Ok(answer) => Ok(answer.quota),
+        // Quotas that nobody has changed are unknown in some accounts, and have their default.
+        Err(error) if error.cause() == Some(Cause::NotFound) => {
+            let default = clients
+                .quotas
+                .get_aws_default_service_quota()
+                .service_code(service)
+                .quota_code(code);
+            call!(&doing, default).map(|answer| answer.quota)
+        }
+        Err(error) => Err(error),
+    };
+    let quota = match answer {
+        Ok(quota) => quota,
         Err(error) => return wrong(what, &error),
     };
-    let Some(value) = answer.quota.and_then(|quota| quota.value) else {
+    let Some(value) = quota.and_then(|quota| quota.value) else {
         return Check {
             what,
             found: Err("the quota has no value".to_owned()),
@@ -226,8 +247,8 @@ async fn network(clients: &Clients) -> Check {
     quota(clients, "VPCs", ("vpc", "L-F678F1CE"), needed, &of).await
 }
 
-/// Checks by a dry run whether instances may be started.
-async fn may_run(clients: &Clients) -> Check {
+/// Checks by a dry run whether instances of a type may be started, which free plans limit.
+async fn may_run(clients: &Clients, kind: &str) -> Check {
     let what = "EC2 dry run";
     let run = clients
         .instances
@@ -236,10 +257,10 @@ async fn may_run(clients: &Clients) -> Check {
         .min_count(1)
         .max_count(1)
         .image_id(ANY_IMAGE)
-        .instance_type(InstanceType::from(GPU_INSTANCE));
+        .instance_type(InstanceType::from(kind));
     let allowed = || Check {
         what,
-        found: Ok(format!("instances of {GPU_INSTANCE} may be started")),
+        found: Ok(format!("instances of {kind} may be started")),
         remedy: String::new(),
     };
     match call!("start an instance in a dry run", run) {
@@ -256,9 +277,9 @@ async fn may_run(clients: &Clients) -> Check {
     }
 }
 
-/// Checks by IAM's simulator which actions the caller may do.
-async fn may(clients: &Clients, arn: &str) -> Check {
-    let what = "permissions";
+/// Checks by IAM's simulator which actions the caller may do, each on a resource of this program.
+async fn may(clients: &Clients, identity: &Identity) -> Check {
+    let (what, arn) = ("permissions", identity.arn.as_str());
     // An account's own user has all permissions, and no policies to ask for.
     if arn.ends_with(":root") {
         return Check {
@@ -271,21 +292,12 @@ async fn may(clients: &Clients, arn: &str) -> Check {
         Ok(principal) => principal,
         Err(error) => return wrong(what, &error),
     };
-    let simulate = clients
-        .roles
-        .simulate_principal_policy()
-        .policy_source_arn(principal)
-        .set_action_names(Some(
-            calls::actions().into_iter().map(str::to_owned).collect(),
-        ));
-    // The simulator answers for every action.
-    let mut pages = simulate.into_paginator().send();
-    let (mut asked, mut denied) = (0, Vec::new());
-    while let Some(page) = pages.next().await {
-        let page = match page {
-            Ok(page) => page,
+    let partition = arn.split(':').nth(1).unwrap_or("aws");
+    let (mut asked, mut denied) = (BTreeSet::new(), BTreeSet::new());
+    for group in caller_policy::groups(partition) {
+        let answers = match simulated(clients, (&principal, &identity.account), &group).await {
+            Ok(answers) => answers,
             Err(error) => {
-                let error = AwsError::of("ask what the caller may do", error);
                 let mut check = wrong(what, &error);
                 if error.cause() == Some(Cause::Permission) {
                     check.remedy =
@@ -294,13 +306,14 @@ async fn may(clients: &Clients, arn: &str) -> Check {
                 return check;
             }
         };
-        for result in page.evaluation_results() {
-            asked += 1;
-            if *result.eval_decision() != PolicyEvaluationDecisionType::Allowed {
-                denied.push(result.eval_action_name().to_owned());
+        for (action, is_allowed) in answers {
+            asked.insert(action.clone());
+            if !is_allowed {
+                denied.insert(action);
             }
         }
     }
+    let (asked, denied) = (asked.len(), Vec::from_iter(denied));
     // No answers at all are no permission.
     if denied.is_empty() && asked > 0 {
         return Check {
@@ -314,6 +327,35 @@ async fn may(clients: &Clients, arn: &str) -> Check {
         found: Err(format!("not allowed: {}", denied.join(", "))),
         remedy: "add them to the caller's policy; docs/aws.md has one".to_owned(),
     }
+}
+
+/// Returns which actions of a group the simulator allows a principal of an account.
+async fn simulated(
+    clients: &Clients,
+    (principal, account): (&str, &str),
+    (patterns, actions): &caller_policy::Group,
+) -> Result<Vec<(String, bool)>, AwsError> {
+    let resources: Vec<String> = (patterns.iter())
+        .filter_map(|pattern| caller_policy::example(pattern, clients.region(), account))
+        .collect();
+    let simulate = clients
+        .roles
+        .simulate_principal_policy()
+        .policy_source_arn(principal)
+        .set_resource_arns((!resources.is_empty()).then_some(resources))
+        .set_action_names(Some(
+            actions.iter().map(|action| (*action).to_owned()).collect(),
+        ));
+    let mut pages = simulate.into_paginator().send();
+    let mut answers = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| AwsError::of("ask what the caller may do", error))?;
+        for result in page.evaluation_results() {
+            let is_allowed = *result.eval_decision() == PolicyEvaluationDecisionType::Allowed;
+            answers.push((result.eval_action_name().to_owned(), is_allowed));
+        }
+    }
+    Ok(answers)
 }
 
 /// Returns the ARN whose policies are asked for: the caller's, or that of the role behind its

@@ -90,7 +90,8 @@ impl Cause {
             | "InvalidSubnet.Conflict"
             | "Resource.AlreadyAssociated"
             | "RouteAlreadyExists"
-            | "StateMachineAlreadyExists" => Self::Exists,
+            | "StateMachineAlreadyExists"
+            | "ExecutionAlreadyExists" => Self::Exists,
             "DependencyViolation" | "DeleteConflict" | "BucketNotEmpty" | "VolumeInUse" => {
                 Self::InUse
             }

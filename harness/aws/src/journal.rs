@@ -4,7 +4,7 @@
 //! A process may die at any point: resources that are intended or made, and not removed,
 //! may exist.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub struct Journal {
     file: File,
     scope: Scope,
     outstanding: BTreeSet<Address>,
-    made: BTreeSet<Address>,
+    made: BTreeMap<Address, String>,
     on_write: Option<WriteHook>,
 }
 
@@ -76,7 +76,7 @@ impl Journal {
             file,
             scope: scope.clone(),
             outstanding: BTreeSet::new(),
-            made: BTreeSet::new(),
+            made: BTreeMap::new(),
             on_write: None,
         };
         journal.append(&Event::Begins {
@@ -123,7 +123,7 @@ impl Journal {
             file,
             scope: scope.clone(),
             outstanding: BTreeSet::new(),
-            made: BTreeSet::new(),
+            made: BTreeMap::new(),
             on_write: None,
         };
         events.iter().for_each(|event| journal.note(event));
@@ -147,7 +147,12 @@ impl Journal {
 
     /// Returns whether the resource is complete.
     pub fn is_made(&self, resource: &Address) -> bool {
-        self.made.contains(resource)
+        self.made.contains_key(resource)
+    }
+
+    /// Returns the service's id of a complete resource.
+    pub(crate) fn id(&self, resource: &Address) -> Option<&str> {
+        self.made.get(resource).map(String::as_str)
     }
 
     /// Returns the path of the file.
@@ -203,9 +208,9 @@ impl Journal {
             Event::Intends { resource } => {
                 self.outstanding.insert(resource.clone());
             }
-            Event::Made { resource, .. } => {
+            Event::Made { resource, id } => {
                 self.outstanding.insert(resource.clone());
-                self.made.insert(resource.clone());
+                self.made.insert(resource.clone(), id.clone());
             }
             Event::Removed { resource } => {
                 self.outstanding.remove(resource);

@@ -41,7 +41,8 @@ pub use error::{AwsError, Cause};
 pub use journal::{Event, Journal, WriteHook};
 pub use provision::provision;
 pub use removal::{
-    HoldingPrices, Removal, RunFilter, monthly_usd, remove, remove_all, survey, tear_down,
+    HoldingPrices, LISTS_LAG, Removal, RunFilter, monthly_usd, remove, remove_all, survey,
+    tear_down, tear_down_within,
 };
 pub use run::{EXPIRES_TAG, IAM_PATH, OwnerTags, PROJECT_TAG, RUN_TAG, RunId, Scope};
 pub use worst_case::{Line, Prices, WorstCaseError, worst_case};

@@ -16,6 +16,8 @@ pub(crate) const IMAGE: &str =
 pub(crate) const FUNCTIONS: &str = "functions";
 /// Role of state machines.
 pub(crate) const MACHINES: &str = "machines";
+/// Dead man's switch, and its role.
+pub(crate) const SWITCH: &str = "switch";
 /// Role and profile of instances.
 pub(crate) const INSTANCES: &str = "instances";
 /// Security group of all members of a run.

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use epochcost_systems::SystemError;
 
-use crate::Scope;
-use crate::names::{self, MEMBERS, SERVICE_INSTANCE};
+use crate::names::{self, MEMBERS, SERVICE_INSTANCE, SWITCH};
 use crate::resource::{
-    EndpointService, EndpointSpec, FunctionNetwork, InternetGatewaySpec, Spec, SubnetSpec, VpcSpec,
+    EndpointService, EndpointSpec, FunctionNetwork, InternetGatewaySpec, RoleSpec, Spec,
+    SubnetSpec, SwitchSpec, VpcSpec,
 };
-use crate::training::Training;
+use crate::training::{AROUND_TRIAL_S, Training};
+use crate::{Scope, permissions};
 
 /// Returns whether a run of these rows has its own network.
 pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
@@ -99,11 +100,18 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
         Spec::Subnet(SubnetSpec {
             name: name.clone(),
             vpc: name.clone(),
+            addresses: addresses(0),
             instance_types: instance_types.into_iter().collect(),
+            services: services(rows)?.into_iter().collect(),
         }),
     ];
-    // Endpoints of the services that functions call.
-    for service in services(rows)? {
+    // Endpoints of the services that functions call, and before them what removes those that are
+    // paid by the hour where this program has died.
+    let services = services(rows)?;
+    if services.iter().any(|service| service.is_interface()) {
+        specs.extend(switch(scope, rows)?);
+    }
+    for service in services {
         specs.push(Spec::Endpoint(EndpointSpec {
             name: scope.run.name(endpoint(service)),
             vpc: name.clone(),
@@ -113,6 +121,61 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
         }));
     }
     Ok(specs)
+}
+
+/// Returns the dead man's switch and its role. Until a trial begins, it waits for as long as the
+/// shortest trial may take.
+fn switch(scope: &Scope, rows: &[Training]) -> Result<[Spec; 2], SystemError> {
+    let mut hold_s = u64::MAX;
+    for row in rows {
+        hold_s = hold_s.min(row.deadline_s()?.saturating_add(AROUND_TRIAL_S));
+    }
+    let name = scope.run.name(SWITCH);
+    Ok([
+        Spec::Role(RoleSpec {
+            name: name.clone(),
+            service: "states.amazonaws.com",
+            policy: permissions::switch(scope),
+        }),
+        Spec::Switch(SwitchSpec {
+            name: name.clone(),
+            role: name,
+            hold_s,
+        }),
+    ])
+}
+
+/// Availability zones in which workers on instances are tried.
+pub const ZONES: usize = 3;
+
+/// Returns the addresses of a run's subnet in a zone, some 4,000. Functions share network
+/// interfaces (one for each pair of subnet and security group, and more for many connections), so
+/// that a thousand workers need fewer than a thousand.
+fn addresses(zone: usize) -> String {
+    format!("10.0.{}.0/20", 16 * zone)
+}
+
+/// Returns the subnet in another zone for a row's workers on instances, where `tried` zones had no
+/// capacity for them; none for rows with hosts of services, which stay beside their hosts: traffic
+/// between zones is paid by the gigabyte.
+///
+/// # Errors
+/// When the row's settings are invalid for its system.
+pub fn further_subnet(
+    scope: &Scope,
+    row: &Training,
+    tried: usize,
+) -> Result<Option<SubnetSpec>, SystemError> {
+    if row.service_hosts()? > 0 || row.instances()? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(SubnetSpec {
+        name: scope.run.name(&format!("network-{}", tried + 1)),
+        vpc: names::network(scope),
+        addresses: addresses(tried),
+        instance_types: vec![row.instance_type.clone()],
+        services: Vec::new(),
+    }))
 }
 
 /// Returns the name of an endpoint within its run.
@@ -163,6 +226,7 @@ mod tests {
             Kind::Vpc,
             Kind::InternetGateway,
             Kind::Subnet,
+            Kind::Switch,
             Kind::Endpoint,
         ] {
             assert!(!without.contains(&kind), "{kind}");

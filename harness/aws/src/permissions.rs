@@ -1,5 +1,6 @@
 //! Permissions of a run's roles, and the check that they reach nothing beyond the run.
 
+use crate::names::{code_bucket, objects_bucket};
 use crate::policy::{Condition, Effect, Policy, Statement};
 use crate::resource::{Kind, Spec};
 use crate::{RunId, Scope};
@@ -28,6 +29,24 @@ pub fn functions(scope: &Scope, in_network: bool) -> Policy {
 /// Returns the policy of a run's state machines: they invoke its functions.
 pub fn state_machines(scope: &Scope) -> Policy {
     Policy::new(vec![invocations(scope)])
+}
+
+/// Returns the policy of a run's dead man's switch: it removes the endpoints with the run's tag.
+/// Descriptions know no resources, and endpoints have ids for names.
+pub fn switch(scope: &Scope) -> Policy {
+    let endpoints = scope.arn("ec2", "vpc-endpoint/*");
+    let remove = Statement {
+        condition: Some(Condition {
+            operator: "StringEquals",
+            key: "aws:ResourceTag/epochcost:run",
+            values: vec![scope.run.to_string()],
+        }),
+        ..Statement::allow(&["ec2:DeleteVpcEndpoints"], vec![endpoints])
+    };
+    Policy::new(vec![
+        Statement::allow(&["ec2:DescribeVpcEndpoints"], vec!["*".to_owned()]),
+        remove,
+    ])
 }
 
 /// Returns the policy of a run's instances: they use the run's buckets, and, as workers
@@ -92,15 +111,18 @@ fn interfaces(scope: &Scope) -> [Statement; 2] {
     [allowed, denied]
 }
 
-/// Returns the permissions on the run's buckets and their objects.
+/// Returns the permissions on the run's buckets: objects are read and written, programs only read.
 fn objects(scope: &Scope) -> Vec<Statement> {
-    let buckets = format!("arn:{}:s3:::{}", scope.partition, scope.run.name("*"));
+    let bucket = |name: String| format!("arn:{}:s3:::{name}", scope.partition);
+    let (code, objects) = (bucket(code_bucket(scope)), bucket(objects_bucket(scope)));
+    let in_objects = format!("{objects}/*");
     vec![
-        Statement::allow(&["s3:ListBucket"], vec![buckets.clone()]),
+        Statement::allow(&["s3:ListBucket"], vec![code.clone(), objects]),
         Statement::allow(
-            &["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-            vec![format!("{buckets}/*")],
+            &["s3:GetObject"],
+            vec![format!("{code}/*"), in_objects.clone()],
         ),
+        Statement::allow(&["s3:PutObject", "s3:DeleteObject"], vec![in_objects]),
     ]
 }
 
@@ -109,18 +131,22 @@ fn is_own(resource: &str, run: &RunId) -> bool {
     resource.contains(&run.name(""))
 }
 
-/// Returns the statements of roles among `specs` that reach beyond the run. The pair of
-/// statements for functions in a VPC is exempt: what Lambda needs, with its denial to
-/// the functions themselves.
+/// Returns the statements of roles among `specs` that reach beyond the run. Two pairs are exempt:
+/// what Lambda needs for functions in a VPC, with its denial to the functions themselves; and the
+/// switch's, which lists endpoints and removes those with the run's tag.
 pub fn too_wide(specs: &[Spec], scope: &Scope) -> Vec<String> {
-    let pair = interfaces(scope);
+    let pairs = [
+        interfaces(scope).to_vec(),
+        switch(scope).statements().to_vec(),
+    ];
     let mut wide = Vec::new();
     for spec in specs {
         let Spec::Role(role) = spec else { continue };
         let statements = role.policy.statements();
-        let has_pair = pair.iter().all(|one| statements.contains(one));
+        let is_whole = |pair: &&Vec<Statement>| pair.iter().all(|one| statements.contains(one));
+        let exempt: Vec<&Statement> = pairs.iter().filter(is_whole).flatten().collect();
         for statement in statements {
-            if has_pair && pair.contains(statement) {
+            if exempt.contains(&statement) {
                 continue;
             }
             let is_beyond = |arn: &String| !is_own(arn, &scope.run);
@@ -153,8 +179,13 @@ mod tests {
     #[test]
     fn functions_reach_their_own_run_and_nothing_else() {
         let policy = functions(&scope(), false);
-        let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
-        let others = "arn:aws:s3:::epochcost-0000000000ac-exchange";
+        let own = "arn:aws:s3:::epochcost-0000000000ab-objects";
+        let others = "arn:aws:s3:::epochcost-0000000000ac-objects";
+        // Programs that others run are not theirs to change.
+        let code = "arn:aws:s3:::epochcost-0000000000ab-code/bootstrap";
+        assert!(policy.allows("s3:GetObject", code));
+        assert!(!policy.allows("s3:PutObject", code));
+        assert!(!policy.allows("s3:DeleteObject", code));
         assert!(policy.allows("s3:ListBucket", own));
         assert!(!policy.allows("s3:ListBucket", others));
         assert!(policy.allows("s3:PutObject", &format!("{own}/gradients/0")));
@@ -201,7 +232,7 @@ mod tests {
                 ["arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-*"] } })
         );
         let with = "s3:ListBucket";
-        let own = "arn:aws:s3:::epochcost-0000000000ab-exchange";
+        let own = "arn:aws:s3:::epochcost-0000000000ab-objects";
         assert!(inside.allows(with, own) && outside.allows(with, own));
     }
 
@@ -228,6 +259,20 @@ mod tests {
         more.actions.push("ec2:TerminateInstances");
         let more = Policy::new(vec![allowed, denied, more]);
         assert_eq!(too_wide(&role(more), &scope()).len(), 1);
+    }
+
+    /// The switch's removal is limited to the run's tag; without that it is too wide.
+    #[test]
+    fn the_switch_reaches_endpoints_of_its_run_alone() {
+        assert!(too_wide(&role(switch(&scope())), &scope()).is_empty());
+        let others = Scope {
+            run: RunId::new(0xac),
+            ..scope()
+        };
+        assert_eq!(too_wide(&role(switch(&others)), &scope()).len(), 2);
+        let mut statements = switch(&scope()).statements().to_vec();
+        statements[1].condition = None;
+        assert_eq!(too_wide(&role(Policy::new(statements)), &scope()).len(), 2);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Creation of a run's resources, one after another, each in the journal before it is
 //! created.
 
-use crate::resource::{Address, Spec};
-use crate::{Approval, AwsError, Clients, Journal};
+use crate::resource::{Address, Kind, Spec};
+use crate::{Approval, AwsError, Cause, Clients, Journal};
 
 /// Creates everything in `specs` that does not exist, in the order of its kinds. May be
 /// repeated after a failure or the death of the process: complete resources stay as they
@@ -29,13 +29,30 @@ pub async fn provision(
         if !journal.outstanding().contains(&address) {
             journal.intends(&address)?;
         }
-        let id = spec.ensure(clients, &scope).await?;
+        let id = match spec.ensure(clients, &scope).await {
+            Ok(id) => id,
+            Err(error) => {
+                // A refused instance is not on its way.
+                if address.kind == Kind::Instance && is_refusal(&error) {
+                    journal.removed(&address)?;
+                }
+                return Err(error);
+            }
+        };
         if !journal.is_made(&address) {
             journal.made(&address, &id)?;
         }
         made.push((address, id));
     }
     Ok(made)
+}
+
+/// Returns whether the service has answered that it creates nothing.
+fn is_refusal(error: &AwsError) -> bool {
+    matches!(
+        error.cause(),
+        Some(Cause::Quota | Cause::Account | Cause::Capacity | Cause::Permission)
+    )
 }
 
 /// Checks that the journal is of the clients' account and region: nothing of another

@@ -1,9 +1,11 @@
 //! Finding and removing leftovers of runs, by tag and by name.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
 
 use crate::provision::is_same_account;
 use crate::resource::{self, Address, Found, Holding, Kind};
@@ -11,6 +13,11 @@ use crate::{AwsError, Clients, Journal, RunId};
 
 /// Number of requests at once.
 const CONCURRENCY: usize = 8;
+/// Time for which a run's lists are asked again for instances and endpoints whose creation was
+/// under way: EC2's lists are behind by seconds ("Eventual consistency in the Amazon EC2 API").
+pub const LISTS_LAG: Duration = Duration::from_secs(20);
+/// Interval between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Selection of runs whose resources are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,9 +129,21 @@ fn still_needed(found: &Found, leftovers: &[(Found, AwsError)]) -> Option<AwsErr
 /// # Errors
 /// When the journal is of another account, or a request failed.
 pub async fn tear_down(clients: &Clients, journal: &mut Journal) -> Result<Removal, AwsError> {
+    tear_down_within(clients, journal, LISTS_LAG).await
+}
+
+/// Does the same where lists are behind by `lag` at most.
+///
+/// # Errors
+/// As [`tear_down`].
+pub async fn tear_down_within(
+    clients: &Clients,
+    journal: &mut Journal,
+    lag: Duration,
+) -> Result<Removal, AwsError> {
     is_same_account(clients, journal).await?;
-    let scope = journal.scope().clone();
-    let found = survey(clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
+    let held = journal.outstanding().clone();
+    let found = find(clients, journal, &held, lag).await?;
     let removal = remove_all(found, clients).await;
     let leftovers: BTreeSet<&Address> = removal
         .leftovers
@@ -141,6 +160,54 @@ pub async fn tear_down(clients: &Clients, journal: &mut Journal) -> Result<Remov
     Ok(removal)
 }
 
+/// Returns everything of the journal's run that exists, in the order of removal. What is paid by
+/// the second or the hour, is at one of the addresses `held` and is in no list is not taken for
+/// gone: the journal may have its id, and what was on its way is looked for again for `lag`.
+async fn find(
+    clients: &Clients,
+    journal: &Journal,
+    held: &BTreeSet<Address>,
+    lag: Duration,
+) -> Result<Vec<Found>, AwsError> {
+    let scope = journal.scope();
+    let (regions, filter) = ([scope.region.clone()], RunFilter::Run(scope.run.clone()));
+    let since = Instant::now();
+    let mut found = survey(clients, &regions, &filter).await?;
+    loop {
+        let is_listed = |address: &&Address| found.iter().any(|found| found.address == **address);
+        let unlisted: Vec<&Address> = (held.iter())
+            .filter(|address| matches!(address.kind, Kind::Instance | Kind::Endpoint))
+            .filter(|address| !is_listed(address))
+            .collect();
+        let on_its_way = (unlisted.iter()).any(|address| journal.id(address).is_none());
+        if !on_its_way || since.elapsed() >= lag {
+            let by_id = unlisted.into_iter().filter_map(|address| {
+                let id = journal.id(address)?.to_owned();
+                Some(known(address, id, journal))
+            });
+            let by_id: Vec<Found> = by_id.collect();
+            found.extend(by_id);
+            found.sort_by_key(|found| found.address.kind.removal_order());
+            return Ok(found);
+        }
+        sleep(LOOK_INTERVAL).await;
+        found = survey(clients, &regions, &filter).await?;
+    }
+}
+
+/// Returns a resource that the journal knows and no list has.
+fn known(address: &Address, id: String, journal: &Journal) -> Found {
+    let scope = journal.scope();
+    Found {
+        address: address.clone(),
+        region: scope.region.clone(),
+        id,
+        run: scope.run.clone(),
+        expires: Some(scope.expires),
+        holding: Holding::Free,
+    }
+}
+
 /// Removes the resources of a run at `addresses`: those of one trial, at its end.
 ///
 /// # Errors
@@ -150,8 +217,11 @@ pub async fn remove(
     journal: &mut Journal,
     addresses: &BTreeSet<Address>,
 ) -> Result<Removal, AwsError> {
-    let scope = journal.scope().clone();
-    let mut found = survey(clients, &[scope.region], &RunFilter::Run(scope.run)).await?;
+    let held: BTreeSet<Address> = (addresses.iter())
+        .filter(|address| journal.outstanding().contains(address))
+        .cloned()
+        .collect();
+    let mut found = find(clients, journal, &held, LISTS_LAG).await?;
     found.retain(|found| addresses.contains(&found.address));
     let removal = remove_all(found, clients).await;
     let leftovers: BTreeSet<&Address> = (removal.leftovers.iter())

@@ -81,6 +81,7 @@ pub fn of_trial(
             profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
             subnet: Some(names::network(scope)),
+            zones_tried: 0,
             user_data: script(&duty, &scope.region, expires)?,
             expires,
         }));

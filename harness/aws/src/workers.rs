@@ -84,6 +84,7 @@ pub fn of_trial(
             profile: scope.run.name(INSTANCES),
             security_group: scope.run.name(MEMBERS),
             subnet: subnet.map(str::to_owned),
+            zones_tried: 0,
             user_data: script(&duty, &scope.region, expires)?,
             expires,
         }));

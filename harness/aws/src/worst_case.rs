@@ -6,7 +6,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::deployment::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
-use crate::resource::EndpointService;
+use crate::resource::{EndpointService, SWITCH_TRANSITIONS};
 use crate::{metrics, network};
 
 /// Prices of a price book.
@@ -118,10 +118,12 @@ fn network_lines(
     let services = network::services(rows)?;
     let interfaces = services.iter().filter(|service| service.is_interface());
     let interfaces = interfaces.count() as f64;
-    let (mut run_s, mut bytes) = (AROUND_S, 0.0);
+    // One execution of the switch before the first trial, and one for each.
+    let (mut run_s, mut bytes, mut armed) = (AROUND_S, 0.0, 1);
     for row in rows {
         run_s += (row.deadline_s()? + AROUND_TRIAL_S) * row.trials;
         bytes += endpoint_bytes(row, &services)?;
+        armed += row.trials;
     }
     let mut charge =
         |dimension, what, quantity| charge(("", prices), lines, dimension, what, quantity);
@@ -130,6 +132,13 @@ fn network_lines(
         "interface endpoints until every trial's deadline",
         interfaces * ENDPOINT_ZONES * run_s as f64 / 3600.0,
     )?;
+    if interfaces > 0.0 {
+        charge(
+            "state_transition",
+            "the switch that removes endpoints where this machine has died",
+            (armed * SWITCH_TRANSITIONS) as f64,
+        )?;
+    }
     charge(
         "vpc_endpoint_gb",
         "tasks, answers and polls through endpoints",
@@ -206,7 +215,12 @@ fn row_lines(
         "every invocation until its time-out",
         function_s * f64::from(row.memory_mb) / 1024.0,
     )?;
-    charge("lambda_request", "invocations", invocations)?;
+    // Lambda's queue delivers at least once; a second delivery finds the claim of the first.
+    charge(
+        "lambda_request",
+        "invocations, each delivered twice",
+        2.0 * invocations,
+    )?;
     let transitions = row.transitions()? as f64 * trials;
     charge("state_transition", "state transitions", transitions)?;
     // Instances of workers and of services, with addresses and volumes.
@@ -335,7 +349,7 @@ mod tests {
         let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
         // 8 states, of which one invokes a function per mini-batch; one bootstrap per peer.
         let invocations = 2.0 * 4.0 * (1.0 + 3.0 * (7.0 + 3.0));
-        assert_eq!(quantity(&lines, "lambda_request"), invocations);
+        assert_eq!(quantity(&lines, "lambda_request"), 2.0 * invocations);
         assert_eq!(
             quantity(&lines, "lambda_gb_second"),
             invocations * 900.0 * 2.0
@@ -346,7 +360,18 @@ mod tests {
             2.0 * 13.0 * (9.0 * 7.0 + 5.0)
         );
         // A map is a transition itself.
-        assert_eq!(quantity(&lines, "state_transition"), 2.0 * 4.0 * 3.0 * 11.0);
+        let of_row: Vec<Line> = lines
+            .iter()
+            .filter(|l| !l.row.is_empty())
+            .cloned()
+            .collect();
+        assert_eq!(
+            quantity(&of_row, "state_transition"),
+            2.0 * 4.0 * 3.0 * 11.0
+        );
+        // The switch: before the first trial, and for each of two.
+        let of_all = quantity(&lines, "state_transition") - quantity(&of_row, "state_transition");
+        assert_eq!(of_all, 3.0 * SWITCH_TRANSITIONS as f64);
         // One tensor store per peer and the queue, for as long as a trial may take.
         let hours = (900.0 * (3.0 * 9.0 + 1.0) + 1200.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
@@ -377,7 +402,7 @@ mod tests {
         let hours = |rows: &[Training]| {
             let lines = worst_case(rows, &Book).unwrap();
             let of_all = lines.iter().filter(|line| line.row.is_empty());
-            assert!(of_all.count() <= 2);
+            assert!(of_all.count() <= 3);
             quantity(&lines, "vpc_endpoint_hour")
         };
         let (alone, other) = (training("spirt"), training("allreduce"));

@@ -120,6 +120,34 @@ impl fmt::Display for Report {
     }
 }
 
+/// Names of the fields that are read.
+const FIELDS: [&str; 7] = [
+    "Duration",
+    "Billed Duration",
+    "Memory Size",
+    "Max Memory Used",
+    "Init Duration",
+    "Status",
+    "Error Type",
+];
+
+impl Report {
+    /// Reads a line that Lambda itself wrote. Unlike [`str::parse`] it passes over fields
+    /// that this version does not know, as the ids of a trace where tracing is on.
+    ///
+    /// # Errors
+    /// When the fields that it knows are not those of a REPORT line.
+    pub fn of_lambda(line: &str) -> Result<Self, ReportError> {
+        let known: Vec<&str> = line
+            .split(['\t', '\n'])
+            .filter(|part| {
+                part.starts_with(HEAD) || FIELDS.iter().any(|name| field(part, name).is_some())
+            })
+            .collect();
+        known.join("\t").parse()
+    }
+}
+
 impl FromStr for Report {
     type Err = ReportError;
 
@@ -344,6 +372,27 @@ mod tests {
         );
         let cold: Report = format!("{LINE}Init Duration: 100.00 ms\t").parse().unwrap();
         assert_eq!(cold.init_ms, Some(100.0));
+    }
+
+    #[test]
+    fn fields_of_lambda_that_are_unknown_are_passed_over() {
+        let trace = "\nXRAY TraceId: 1-5bda1d6e-0b5a\tSegmentId: 53aa\tSampled: true\t\n";
+        for (known, new) in [
+            (LINE.to_owned(), format!("{LINE}{trace}")),
+            (
+                format!("{LINE}Init Duration: 100.00 ms\tStatus: timeout\t"),
+                format!(
+                    "{LINE}Restore Duration: 3.00 ms\tInit Duration: 100.00 ms\t{trace}Status: timeout"
+                ),
+            ),
+        ] {
+            assert!(new.parse::<Report>().is_err(), "{new}");
+            assert_eq!(Report::of_lambda(&new), known.parse());
+        }
+        for bad in ["12.34 s", "-12.34 ms", "NaN ms"] {
+            let line = LINE.replace("12.34 ms", bad);
+            assert!(Report::of_lambda(&line).is_err(), "{line}");
+        }
     }
 
     #[test]

@@ -196,4 +196,6 @@ pub struct RefreshedPrices {
     pub prices: Vec<Price>,
     /// Descriptions of what the region does not offer.
     pub missing: Vec<String>,
+    /// Dimensions whose price is uncertain, each with the reason.
+    pub uncertain: Vec<(String, String)>,
 }

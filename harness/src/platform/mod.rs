@@ -49,6 +49,9 @@ use crate::ui::Output;
 pub trait Progress: Send + Sync {
     /// Reports the steps that ended so far, over all workers.
     fn steps(&self, done: u64);
+
+    /// Reports what is charged for by time from now on, and until when at most.
+    fn rented(&self, _what: &str) {}
 }
 
 /// A place to run the trials of one experiment.

@@ -87,9 +87,15 @@ pub struct TrialProgress {
     name: String,
     /// Steps of all workers and epochs.
     steps: u64,
+    output: Output,
 }
 
 impl Progress for TrialProgress {
+    fn rented(&self, what: &str) {
+        let line = || self.output.message(format_args!("{}: {what}", self.name));
+        self.bar.suspend(line);
+    }
+
     fn steps(&self, done: u64) {
         self.bar
             .set_message(format!("{}: {}", self.name, share(done, self.steps)));
@@ -140,6 +146,7 @@ impl Following {
         Arc::new(TrialProgress {
             bar: self.bar.clone(),
             name,
+            output: self.output,
             steps: (job.workers * job.batches_per_worker * job.epochs) as u64,
         })
     }

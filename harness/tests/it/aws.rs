@@ -129,6 +129,8 @@ mod with_clients {
         // SPIRT's hosts need a network, and its functions the ways out of it.
         let network = ["vpc", "internet_gateway", "subnet", "endpoint"];
         assert_eq!(network.map(count), [1, 1, 1, 3]);
+        // What removes the endpoints where nobody else does.
+        assert_eq!(count("switch"), 1);
         // Four workers with GPUs in addition to the hosts of services.
         assert!(count("instance") > 4 + 4, "{resources:?}");
     }

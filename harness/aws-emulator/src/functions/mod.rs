@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use epochcost::metering::report_line::Report;
 use epochcost::platform::local::{
     FunctionConfig, FunctionLimits, InvocationLines, LocalFunction, LogSink,
 };
@@ -21,6 +22,7 @@ use self::package::{Unpacked, unpack};
 use crate::api::{ACCOUNT, Refusal};
 use crate::backend::Backend;
 use crate::endpoints::Endpoints;
+use crate::meter::Meter;
 use crate::metrics::MetricStore;
 
 pub(crate) use self::routes::routes;
@@ -94,18 +96,20 @@ pub(crate) struct FunctionStore {
     limits: FunctionLimits,
     endpoints: OnceLock<Endpoints>,
     metrics: Arc<MetricStore>,
+    meter: Arc<Meter>,
     functions: Mutex<HashMap<String, Arc<Function>>>,
     /// Workers by bucket and key; each package is unpacked once.
     workers: tokio::sync::Mutex<HashMap<(String, String), Arc<Unpacked>>>,
 }
 
 impl FunctionStore {
-    pub(crate) fn new(backend: Backend) -> Self {
+    pub(crate) fn new(backend: Backend, meter: Arc<Meter>) -> Self {
         Self {
             backend,
             limits: FunctionLimits::detect(),
             endpoints: OnceLock::new(),
             metrics: Arc::default(),
+            meter,
             functions: Mutex::default(),
             workers: tokio::sync::Mutex::default(),
         }
@@ -191,7 +195,8 @@ impl FunctionStore {
                 .map_or(512, |storage| storage.size),
             environment,
         };
-        let function = LocalFunction::start(&self.limits, config, self.log_sink(name, region))
+        let sink = self.log_sink(name, region, request.memory_size);
+        let function = LocalFunction::start(&self.limits, config, sink)
             .await
             .map_err(|error| Refusal::new("ServiceException", error.to_string()))?;
         Ok(Function {
@@ -222,10 +227,11 @@ impl FunctionStore {
 
     /// Returns a sink that counts invocations and puts their lines into the log, one
     /// invocation after another.
-    fn log_sink(&self, name: &str, region: &str) -> LogSink {
+    fn log_sink(&self, name: &str, region: &str, memory_mb: u32) -> LogSink {
         let (sender, mut lines) = mpsc::unbounded_channel::<InvocationLines>();
         let (backend, group) = (self.backend.clone(), format!("/aws/lambda/{name}"));
         let (metrics, name, region) = (self.metrics.clone(), name.to_owned(), region.to_owned());
+        let meter = self.meter.clone();
         let of_log = region.clone();
         tokio::spawn(async move {
             while let Some(lines) = lines.recv().await {
@@ -236,7 +242,11 @@ impl FunctionStore {
         });
         Arc::new(move |lines: InvocationLines| {
             let mut reports = lines.lines.iter().rev().map(|line| line.parse());
-            if let Some(report) = reports.find_map(Result::ok) {
+            let report: Option<Report> = reports.find_map(Result::ok);
+            if let Some(report) = report {
+                let gb_s = report.billed_ms as f64 / 1e3 * f64::from(memory_mb) / 1024.0;
+                meter.charge("lambda_gb_second", gb_s);
+                meter.charge("lambda_request", 1.0);
                 metrics.add(&region, &name, (lines.started_s, lines.ended_s), &report);
             }
             // The receiver ends with the last sender.

@@ -134,6 +134,52 @@ impl Cloud {
         }
     }
 
+    /// Returns the emulated cloud's time, charges, rented resources and running executions.
+    pub fn account(&self) -> Value {
+        let answer = ask_at(
+            &self.emulator.url,
+            "GET",
+            "/emulator/account",
+            "x",
+            "text/plain",
+            "",
+        );
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
+
+    fn control(&self, path: &str) {
+        let answer = ask_at(&self.emulator.url, "POST", path, "x", "text/plain", "");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+
+    /// Sets the emulated cloud's clock forward.
+    pub fn skip(&self, seconds: u64) {
+        self.control(&format!("/emulator/skip/{seconds}"));
+    }
+
+    /// Has S3 refuse the logs of instances from now on.
+    pub fn refuse_logs(&self) {
+        self.control("/emulator/refuse-logs");
+    }
+
+    /// Waits until nothing is paid by the hour, and no execution runs if `whole`; returns what is
+    /// left after a time.
+    pub fn left(&self, whole: bool, patience: Duration) -> Vec<String> {
+        let since = Instant::now();
+        loop {
+            let account = self.account();
+            let mut left = texts(&account["rented"]);
+            if whole {
+                left.extend(texts(&account["running"]));
+            }
+            if left.is_empty() || since.elapsed() > patience {
+                return left;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(epochcost());
         command
@@ -228,6 +274,11 @@ fn ask_at(url: &str, method: &str, path: &str, service: &str, content: &str, bod
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let list = list.as_array().unwrap().iter();
+    list.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 pub fn printed(output: &Output) -> String {

@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 use crate::cloud::{Cloud, experiment, printed};
 
 /// Request on its way to AWS.
-struct ProxiedRequest<'a> {
-    path: &'a str,
+pub struct ProxiedRequest<'a> {
+    pub path: &'a str,
     /// Operation, for services that name it in a header.
     target: &'a str,
     body: &'a str,
 }
 
 /// Treatment of a request.
-enum Fate {
+pub enum Fate {
     /// Forwarded.
     Through,
     /// Answered with an error: status and code.
@@ -30,11 +30,13 @@ enum Fate {
     Changed(fn(Value) -> Value),
     /// Delivered twice by Lambda's queue.
     Twice,
+    /// Answered by EC2 with an empty list of this name.
+    Empty(&'static str),
 }
 
 /// Predicate for the requests that a rule applies to.
 type IsIt = fn(&ProxiedRequest<'_>) -> bool;
-type Rule = Arc<dyn Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync>;
+pub type Rule = Arc<dyn Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync>;
 
 #[derive(Clone)]
 struct Proxy {
@@ -44,7 +46,7 @@ struct Proxy {
 }
 
 /// Starts a server in front of `upstream`, which runs as long as the tests.
-fn proxy(upstream: &str, rule: Rule) -> String {
+pub fn proxy(upstream: &str, rule: Rule) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -86,6 +88,14 @@ async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
                 refusal(&head.headers, &text, code).unwrap_or(says.to_string()),
             ))
             .unwrap();
+    }
+    if let Fate::Empty(list) = fate {
+        let action = (text.split('&')).find_map(|pair| pair.strip_prefix("Action="));
+        let name = format!("{}Response", action.unwrap());
+        let says = format!(
+            "<{name} xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\"><{list}/></{name}>"
+        );
+        return Response::builder().body(Body::from(says)).unwrap();
     }
     let url = format!("{}{}", proxy.upstream, head.uri);
     let mut sent = proxy.client.request(head.method, url).body(body);
@@ -142,7 +152,10 @@ fn run_system(
     system: &str,
     rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
 ) -> Option<(i32, String, String)> {
-    let cloud = Cloud::start()?;
+    let cloud = match system.contains("spirt") {
+        true => Cloud::start_with_services()?,
+        false => Cloud::start()?,
+    };
     let rule: Rule = Arc::new(rule);
     let moto = proxy(&cloud.moto.url, rule.clone());
     let objects = proxy(&cloud.objects, rule.clone());
@@ -387,4 +400,74 @@ fn an_instance_that_never_reports_is_named_in_the_trials_row() {
     };
     assert_eq!(exit, 3, "{printed}");
     assert!(trials.contains("ended without a log"), "{trials}");
+}
+
+/// The first zone has no instance of the type: workers start in another one.
+#[test]
+fn a_zone_without_capacity_sends_workers_to_another() {
+    let first = std::sync::Mutex::new(None::<String>);
+    let refused = Arc::new(AtomicUsize::new(0));
+    let count = refused.clone();
+    let rule = move |request: &ProxiedRequest<'_>| {
+        let is_worker = request.body.contains("Action=RunInstances")
+            && request.body.contains("InstanceType=g4dn.xlarge");
+        let subnet = (request.body.split('&')).find_map(|pair| pair.strip_prefix("SubnetId="));
+        let Some(subnet) = subnet.filter(|_| is_worker) else {
+            return Fate::Through;
+        };
+        let mut first = first.lock().unwrap();
+        if first.get_or_insert(subnet.to_owned()) != subnet {
+            return Fate::Through;
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        Fate::Refused(400, "InsufficientInstanceCapacity")
+    };
+    // The other row has hosts of services, so that there is a network.
+    let Some((exit, printed, trials)) = run_system("gpu_baseline, spirt", rule) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{printed}");
+    assert!(!trials.contains("InsufficientInstanceCapacity"), "{trials}");
+    assert!(refused.load(Ordering::SeqCst) > 0);
+}
+
+/// EC2's lists are behind by seconds: what was made must not be made again, nor be missed when it
+/// is removed.
+#[test]
+fn lists_that_are_behind_are_waited_for() {
+    let made = std::sync::Mutex::new(Vec::<(String, std::time::Instant)>::new());
+    let rule = move |request: &ProxiedRequest<'_>| {
+        let mut made = made.lock().unwrap();
+        let action = request
+            .body
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("Action="));
+        match action {
+            Some("RunInstances" | "CreateSubnet" | "CreateVpc" | "CreateVpcEndpoint") => {
+                let what = action.unwrap().to_owned();
+                made.push((what, std::time::Instant::now()));
+                Fate::Through
+            }
+            Some("DescribeInstances") if is_recent(&made, "RunInstances") => {
+                Fate::Empty("reservationSet")
+            }
+            Some("DescribeSubnets") if is_recent(&made, "CreateSubnet") => Fate::Empty("subnetSet"),
+            Some("DescribeVpcs") if is_recent(&made, "CreateVpc") => Fate::Empty("vpcSet"),
+            Some("DescribeVpcEndpoints") if is_recent(&made, "CreateVpcEndpoint") => {
+                Fate::Empty("vpcEndpointSet")
+            }
+            _ => Fate::Through,
+        }
+    };
+    let Some((exit, printed, _)) = run_system("spirt", rule) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{printed}");
+}
+
+/// Returns whether something was made less than three seconds ago.
+fn is_recent(made: &[(String, std::time::Instant)], what: &str) -> bool {
+    let lag = std::time::Duration::from_secs(3);
+    made.iter()
+        .any(|(made, at)| made == what && at.elapsed() < lag)
 }

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 mod cloud;
+mod costs;
 mod faults;
 
 use epochcost_servers::find;
@@ -36,6 +37,11 @@ fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
         &out(&aws),
     ]);
     assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
+    let said = printed(&ran);
+    for rented in ["rents 3 × g4dn.xlarge for ", "rents 1 × g4dn.12xlarge for "] {
+        assert!(said.contains(rented), "{rented}: {said}");
+    }
+    assert_eq!(said.matches("its instances are gone").count(), 2, "{said}");
     let (expected, found) = (digests(&local), digests(&aws));
     // Four systems of 3 workers, one of one process; 2 epochs of 2 batches.
     assert_eq!(expected.len(), (4 * 3 + 1) * 2 * 2, "{expected:?}");
@@ -186,6 +192,56 @@ fn nothing_is_made_without_consent_or_over_the_limit() {
     cloud.assert_empty();
 }
 
+/// Shipped prices are one region's; elsewhere they bound nothing.
+#[test]
+fn a_run_in_another_region_takes_its_prices() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
+    let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes"]);
+    let command = command.current_dir(directory.path());
+    let refused = command.env("AWS_REGION", "eu-west-1").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", printed(&refused));
+    assert!(
+        printed(&refused).contains("--prices FILE"),
+        "{}",
+        printed(&refused)
+    );
+    cloud.assert_empty();
+}
+
+/// A worker that would not start on AWS is refused before anyone is asked for money.
+#[test]
+fn a_worker_that_cannot_start_there_is_refused_before_consent() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
+    // A worker that answers here, and is no program there.
+    let worker = std::env::var_os("EPOCHCOST_WORKER").map(std::path::PathBuf::from);
+    let beside =
+        || Path::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator")).with_file_name("bootstrap");
+    let worker = worker.unwrap_or_else(beside);
+    let script = directory.path().join("bootstrap");
+    let text = format!("#!/bin/bash\nexec {} \"$@\"\n", worker.display());
+    std::fs::write(&script, text).unwrap();
+    let chmod = std::process::Command::new("chmod")
+        .arg("+x")
+        .arg(&script)
+        .status();
+    assert!(chmod.unwrap().success());
+    // Without `--yes`: consent would be asked for, and be impossible.
+    let mut command = cloud.command(&["run", &file, "--platform", "aws"]);
+    let command = command.current_dir(directory.path());
+    let refused = command.env("EPOCHCOST_WORKER", script).output().unwrap();
+    let text = printed(&refused);
+    assert!(!text.contains("--yes"), "{text}");
+    assert!(
+        text.contains("ELF") || text.contains("EPOCHCOST_WORKER"),
+        "{text}"
+    );
+    cloud.assert_empty();
+}
+
 /// Shared: two buckets and a role; of the trial: a log group and a function.
 #[test]
 fn a_kill_after_any_journaled_step_leaves_nothing() {
@@ -193,8 +249,8 @@ fn a_kill_after_any_journaled_step_leaves_nothing() {
     kill_after_each(&cloud, "scatterreduce", 5, 1);
 }
 
-/// Shared: two buckets, three roles, an instance profile, the network in four
-/// parts and three endpoints; of the trial: a host of each of three peers and one of the queue,
+/// Shared: two buckets, four roles, an instance profile, the network in four
+/// parts, the switch and three endpoints; of the trial: a host of each of three peers and one of the queue,
 /// nine functions with their log groups, and a state machine. After every seventh
 /// line: each takes seconds.
 #[test]
@@ -202,7 +258,7 @@ fn a_kill_of_a_run_with_hosts_of_services_leaves_nothing() {
     let Some(cloud) = Cloud::start_with_services() else {
         return;
     };
-    kill_after_each(&cloud, "spirt", 13 + 4 + 2 * 9 + 1, 7);
+    kill_after_each(&cloud, "spirt", 15 + 4 + 2 * 9 + 1, 7);
 }
 
 /// Runs a system again and again: each run is killed after `stride` lines of its

@@ -152,17 +152,26 @@ pub fn queries(instance_types: &[&str]) -> Vec<Query> {
         query(
             "ebs_gp3_gb_month",
             "AmazonEC2",
-            &[("productFamily", "Storage"), ("volumeApiName", "gp3")],
+            &[
+                ("productFamily", "Storage"),
+                ("volumeApiName", "gp3"),
+                // And not on an Outpost.
+                ("locationType", "AWS Region"),
+            ],
             GB_MONTH,
             "EBS volumes of type gp3",
         ),
-        query(
-            "logs_gb",
-            "AmazonCloudWatch",
-            &[("group", "Ingested Logs"), ("logsSource", "Custom")],
-            GB,
-            "CloudWatch logs taken in",
-        ),
+        // The class for rare access has "DataProcessingIA-Bytes".
+        Query {
+            usage: Some("DataProcessing-Bytes"),
+            ..query(
+                "logs_gb",
+                "AmazonCloudWatch",
+                &[("group", "Ingested Logs"), ("logsSource", "Custom")],
+                GB,
+                "CloudWatch logs taken in",
+            )
+        },
         Query {
             usage: Some("GMD-Metrics"),
             ..query(
@@ -209,6 +218,8 @@ fn instance(kind: &str) -> Query {
             ("preInstalledSw", "NA"),
             ("tenancy", "Shared"),
             ("capacitystatus", "Used"),
+            ("operation", "RunInstances"),
+            ("locationType", "AWS Region"),
         ],
         HOUR,
         &format!("EC2 Linux, {kind}, on demand"),

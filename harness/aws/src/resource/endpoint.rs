@@ -32,6 +32,11 @@ impl EndpointService {
         self != Self::Objects
     }
 
+    /// Returns the service's name in a region.
+    pub(super) fn name(self, region: &str) -> String {
+        format!("com.amazonaws.{region}.{}", self.service())
+    }
+
     /// Returns the last part of the service's name.
     fn service(self) -> &'static str {
         match self {
@@ -94,11 +99,7 @@ async fn create(
         // A repeated call creates no second endpoint.
         .client_token(name)
         .vpc_id(&vpc)
-        .service_name(format!(
-            "com.amazonaws.{}.{}",
-            scope.region,
-            spec.service.service()
-        ))
+        .service_name(spec.service.name(&scope.region))
         .tag_specifications(tag_specification(ResourceType::VpcEndpoint, name, scope));
     let create = if spec.service.is_interface() {
         create

@@ -40,6 +40,8 @@ pub struct InstanceSpec {
     pub security_group: String,
     /// Name of its subnet, where its security group is in a run's own VPC.
     pub subnet: Option<String>,
+    /// Number of zones that had no capacity for it.
+    pub zones_tried: usize,
     /// Start script.
     pub user_data: String,
     /// Time at which the start script ends the instance: its trial's end, not the run's.
@@ -78,8 +80,11 @@ pub(super) async fn ensure(
         .run_instances()
         .min_count(1)
         .max_count(1)
-        // A repeated call starts no second instance.
-        .client_token(name)
+        // A repeated call starts no second instance. In another zone it is another call.
+        .client_token(match spec.zones_tried {
+            0 => name.to_owned(),
+            tried => format!("{tried}{name}"),
+        })
         .image_id(&spec.image)
         .instance_type(InstanceType::from(spec.instance_type.as_str()))
         .iam_instance_profile(profile.build())
@@ -110,21 +115,30 @@ pub(super) async fn ensure(
     })
 }
 
-/// Returns whether an instance of that name exists and is not being terminated.
+/// Returns whether the instance of that name has ended or is ending. One that is in no list may not
+/// be there yet: EC2's lists are behind by seconds.
 ///
 /// # Errors
 /// When EC2 refuses or cannot be reached.
-pub async fn is_alive(clients: &Clients, name: &str) -> Result<bool, AwsError> {
-    Ok(running(name, clients).await?.is_some())
+pub async fn has_ended(clients: &Clients, name: &str) -> Result<bool, AwsError> {
+    let instances = every(clients, &[named(name)]).await?;
+    let is_over = |instance: &Instance| {
+        let state = instance.state().and_then(|state| state.name());
+        matches!(
+            state,
+            Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated)
+        )
+    };
+    Ok(!instances.is_empty() && instances.iter().all(is_over))
 }
 
 /// Returns the launch time of an instance, from which it is charged, in seconds since the
-/// Unix epoch; `None` if it is being terminated.
+/// Unix epoch; `None` if no list has it. Ended instances are listed for an hour.
 ///
 /// # Errors
 /// When EC2 refuses or cannot be reached.
 pub async fn launched_s(clients: &Clients, name: &str) -> Result<Option<f64>, AwsError> {
-    let found = all(clients, named(name)).await?;
+    let found = every(clients, &[named(name)]).await?;
     let launched = found.iter().find_map(Instance::launch_time);
     Ok(launched.map(aws_smithy_types::DateTime::as_secs_f64))
 }
@@ -144,11 +158,15 @@ async fn all(clients: &Clients, filter: Filter) -> Result<Vec<Instance>, AwsErro
         .values(InstanceStateName::Stopping.as_str())
         .values(InstanceStateName::Stopped.as_str())
         .build();
+    every(clients, &[filter, alive]).await
+}
+
+/// Returns instances in any state.
+async fn every(clients: &Clients, filters: &[Filter]) -> Result<Vec<Instance>, AwsError> {
     let listing = clients
         .instances
         .describe_instances()
-        .filters(filter)
-        .filters(alive);
+        .set_filters(Some(filters.to_vec()));
     let reservations = pages!(listing, "list instances", reservations);
     let instances = reservations.into_iter().filter_map(|one| one.instances);
     Ok(instances.flatten().collect())

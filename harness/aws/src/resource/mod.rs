@@ -9,11 +9,13 @@ mod instance;
 mod instance_profile;
 mod internet_gateway;
 mod log_group;
+mod network_interface;
 mod retry;
 mod role;
 mod security_group;
 mod state_machine;
 mod subnet;
+mod switch;
 mod volume;
 mod vpc;
 
@@ -24,7 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use bucket::{BucketSpec, ObjectSpec};
 pub use endpoint::{EndpointService, EndpointSpec};
 pub use function::{Architecture, FunctionNetwork, FunctionSpec};
-pub use instance::{InstanceSpec, is_alive, launched_s};
+pub use instance::{InstanceSpec, has_ended, launched_s};
 pub use instance_profile::InstanceProfileSpec;
 pub use internet_gateway::InternetGatewaySpec;
 pub use log_group::LogGroupSpec;
@@ -32,6 +34,8 @@ pub use role::RoleSpec;
 pub use security_group::SecurityGroupSpec;
 pub use state_machine::StateMachineSpec;
 pub use subnet::SubnetSpec;
+pub(crate) use switch::TRANSITIONS as SWITCH_TRANSITIONS;
+pub use switch::{SwitchSpec, arm as arm_switch, disarm as disarm_switch};
 pub use vpc::VpcSpec;
 pub(crate) use vpc::count as vpcs;
 
@@ -56,6 +60,8 @@ pub enum Kind {
     Subnet,
     /// An EC2 security group.
     SecurityGroup,
+    /// A dead man's switch: removes endpoints where the program has died. Exists before them.
+    Switch,
     /// A VPC endpoint.
     Endpoint,
     /// A CloudWatch log group.
@@ -72,7 +78,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds in the order of creation.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Bucket,
         Self::Role,
         Self::InstanceProfile,
@@ -80,6 +86,7 @@ impl Kind {
         Self::InternetGateway,
         Self::Subnet,
         Self::SecurityGroup,
+        Self::Switch,
         Self::Endpoint,
         Self::LogGroup,
         Self::Function,
@@ -91,14 +98,15 @@ impl Kind {
     /// Returns the kind's place in the order of removal: first what is charged for by the second
     /// and the hour, then data, then what costs nothing and may have to wait until Lambda has
     /// removed its network interfaces, which takes up to 45 minutes. Roles come last: Lambda
-    /// removes the interfaces under them.
+    /// removes the interfaces under them. The switch outlives the endpoints, which it guards.
     pub fn removal_order(self) -> usize {
-        const ORDER: [Kind; 13] = [
+        const ORDER: [Kind; 14] = [
             Kind::Instance,
             Kind::Volume,
             Kind::StateMachine,
             Kind::Function,
             Kind::Endpoint,
+            Kind::Switch,
             Kind::LogGroup,
             Kind::Bucket,
             Kind::SecurityGroup,
@@ -128,6 +136,7 @@ impl fmt::Display for Kind {
             Self::InternetGateway => "internet gateway",
             Self::Subnet => "subnet",
             Self::SecurityGroup => "security group",
+            Self::Switch => "dead man's switch",
             Self::Endpoint => "VPC endpoint",
             Self::LogGroup => "log group",
             Self::Function => "Lambda function",
@@ -171,6 +180,8 @@ pub enum Spec {
     Subnet(SubnetSpec),
     /// An EC2 security group.
     SecurityGroup(SecurityGroupSpec),
+    /// A dead man's switch.
+    Switch(SwitchSpec),
     /// A VPC endpoint.
     Endpoint(EndpointSpec),
     /// A CloudWatch log group.
@@ -194,6 +205,7 @@ impl Spec {
             Self::InternetGateway(spec) => (Kind::InternetGateway, &spec.name),
             Self::Subnet(spec) => (Kind::Subnet, &spec.name),
             Self::SecurityGroup(spec) => (Kind::SecurityGroup, &spec.name),
+            Self::Switch(spec) => (Kind::Switch, &spec.name),
             Self::Endpoint(spec) => (Kind::Endpoint, &spec.name),
             Self::LogGroup(spec) => (Kind::LogGroup, &spec.name),
             Self::Function(spec) => (Kind::Function, &spec.name),
@@ -221,6 +233,7 @@ impl Spec {
             Self::InternetGateway(spec) => internet_gateway::ensure(spec, clients, scope).await,
             Self::Subnet(spec) => subnet::ensure(spec, clients, scope).await,
             Self::SecurityGroup(spec) => security_group::ensure(spec, clients, scope).await,
+            Self::Switch(spec) => switch::ensure(spec, clients, scope).await,
             Self::Endpoint(spec) => endpoint::ensure(spec, clients, scope).await,
             Self::LogGroup(spec) => log_group::ensure(spec, clients, scope).await,
             Self::Function(spec) => function::ensure(spec, clients, scope).await,
@@ -296,6 +309,7 @@ pub(crate) async fn list(kind: Kind, clients: &Clients) -> Result<Vec<Found>, Aw
         Kind::InternetGateway => internet_gateway::list(clients).await,
         Kind::Subnet => subnet::list(clients).await,
         Kind::SecurityGroup => security_group::list(clients).await,
+        Kind::Switch => switch::list(clients).await,
         Kind::Endpoint => endpoint::list(clients).await,
         Kind::LogGroup => log_group::list(clients).await,
         Kind::Function => function::list(clients).await,
@@ -311,7 +325,8 @@ pub(crate) async fn list(kind: Kind, clients: &Clients) -> Result<Vec<Found>, Aw
 pub(crate) async fn terminate_instances(found: &[Found], clients: &Clients) {
     let mut by_region: std::collections::BTreeMap<&str, Vec<String>> = Default::default();
     for found in found {
-        if found.address.kind == Kind::Instance {
+        // One id that EC2 does not know would have it refuse all of them.
+        if matches!(found.holding, Holding::Instance(_)) {
             let of_region = by_region.entry(&found.region).or_default();
             of_region.push(found.id.clone());
         }
@@ -331,6 +346,7 @@ pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         Kind::InternetGateway => internet_gateway::remove(found, clients).await,
         Kind::Subnet => subnet::remove(found, clients).await,
         Kind::SecurityGroup => security_group::remove(found, clients).await,
+        Kind::Switch => switch::remove(found, clients).await,
         Kind::Endpoint => endpoint::remove(found, clients).await,
         Kind::LogGroup => log_group::remove(found, clients).await,
         Kind::Function => function::remove(found, clients).await,
@@ -378,6 +394,8 @@ mod tests {
         ] {
             assert!(order(paid) < waits, "{paid}");
         }
+        assert!(order(Kind::Switch) > order(Kind::Endpoint));
+        assert!(Kind::Switch < Kind::Endpoint && Kind::Role < Kind::Switch);
         assert!(order(Kind::Role) > order(Kind::Subnet));
         assert!(order(Kind::Vpc) > order(Kind::Subnet));
         let mut all: Vec<usize> = Kind::ALL.into_iter().map(order).collect();

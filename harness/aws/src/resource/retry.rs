@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::AwsError;
+use super::network_interface;
 use crate::error::Cause;
+use crate::{AwsError, Clients};
 
 /// Time limit for the removal of functions' network interfaces: in a VPC they disappear
 /// up to 40 minutes after their functions ("Giving Lambda functions access to resources
 /// in an Amazon VPC"), and block their subnet and their security group until then.
-pub(super) const INTERFACE_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+const INTERFACE_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 /// Time limit until other calls know of a new resource.
 const VISIBLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between attempts.
@@ -55,6 +56,44 @@ where
     F: Future<Output = Result<T, AwsError>>,
 {
     while_refused(Cause::InUse, timeout, attempt).await
+}
+
+/// Repeats the removal of what Lambda's network interfaces may hold, until they are gone; removes
+/// those that are detached, for which `filter` has the value `id`.
+pub(super) async fn once_unheld<T, F>(
+    (filter, id): (&str, &str),
+    clients: &Clients,
+    attempt: impl Fn() -> F,
+) -> Result<T, AwsError>
+where
+    F: Future<Output = Result<T, AwsError>>,
+{
+    let attempt = || async {
+        let refused = match attempt().await {
+            Err(error) if error.cause() == Some(Cause::InUse) => error,
+            other => return other,
+        };
+        // Whatever the interfaces' removal says, the next attempt decides.
+        match network_interface::remove_detached(filter, id, clients).await {
+            Err(error) if error.cause() == Some(Cause::Permission) => Err(error),
+            _ => Err(refused),
+        }
+    };
+    once_unused(INTERFACE_TIMEOUT, attempt).await
+}
+
+/// Returns what `look` finds, once EC2's lists have it; nothing if they never do.
+pub(super) async fn once_listed<T, F>(look: impl Fn() -> F) -> Result<Option<T>, AwsError>
+where
+    F: Future<Output = Result<Option<T>, AwsError>>,
+{
+    let since = Instant::now();
+    loop {
+        match look().await? {
+            None if since.elapsed() < VISIBLE_TIMEOUT => sleep(POLL_INTERVAL).await,
+            found => return Ok(found),
+        }
+    }
 }
 
 /// Polls `condition` until it holds.

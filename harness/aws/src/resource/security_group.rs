@@ -3,7 +3,7 @@
 use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup, UserIdGroupPair};
 
 use super::ec2::{found_by_tags, needed, pages, tag_specification, tagged};
-use super::retry::{INTERFACE_TIMEOUT, once_known, once_unused};
+use super::retry::{once_known, once_listed, once_unheld};
 use super::{Found, Kind, call, vpc};
 use crate::error::{Cause, if_there, unless};
 use crate::{AwsError, Clients, Scope};
@@ -85,7 +85,8 @@ pub(super) async fn required(
     clients: &Clients,
     doing: &str,
 ) -> Result<String, AwsError> {
-    needed(id_of(name, clients).await?, doing, "its security group")
+    let found = once_listed(|| id_of(name, clients)).await?;
+    needed(found, doing, "its security group")
 }
 
 /// Lists our security groups in the clients' region.
@@ -111,5 +112,6 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             .group_id(&found.id);
         if_there(call!(&doing, delete))
     };
-    once_unused(INTERFACE_TIMEOUT, delete).await.map(drop)
+    let held = ("group-id", found.id.as_str());
+    once_unheld(held, clients, delete).await.map(drop)
 }

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Found, Kind, call};
 use crate::error::{Cause, if_there, unless};
+use crate::names::SWITCH;
 use crate::run::{OwnerTags, RunId};
 use crate::{AwsError, Clients, Scope};
 
@@ -74,8 +75,20 @@ fn is_too_early(error: &AwsError) -> bool {
         if message.contains("authorized to assume"))
 }
 
-/// Lists our state machines in the clients' region.
+/// Returns whether a state machine is a run's dead man's switch, which is a kind of its own.
+pub(super) fn is_switch(found: &Found) -> bool {
+    found.address.name == found.run.name(SWITCH)
+}
+
+/// Lists our state machines in the clients' region, without dead man's switches.
 pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
+    let mut found = all(clients).await?;
+    found.retain(|found| !is_switch(found));
+    Ok(found)
+}
+
+/// Lists all of our state machines in the clients' region.
+pub(super) async fn all(clients: &Clients) -> Result<Vec<Found>, AwsError> {
     let mut pages = clients.states.list_state_machines().into_paginator().send();
     let mut found = Vec::new();
     while let Some(page) = pages.next().await {

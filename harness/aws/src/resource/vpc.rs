@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc, VpcState};
 
 use super::ec2::{found_by_tags, named, needed, pages, tag_specification, tagged};
-use super::retry::{once_known, once_unused, until};
+use super::retry::{once_known, once_listed, once_unused, until};
 use super::{Found, Kind, call};
 use crate::error::if_there;
 use crate::{AwsError, Clients, Scope};
@@ -81,7 +81,8 @@ pub(super) async fn required(
     clients: &Clients,
     doing: &str,
 ) -> Result<String, AwsError> {
-    needed(id_of(name, clients).await?, doing, "its VPC")
+    let found = once_listed(|| id_of(name, clients)).await?;
+    needed(found, doing, "its VPC")
 }
 
 /// Returns the number of all VPCs in the region.

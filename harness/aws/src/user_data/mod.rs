@@ -80,7 +80,8 @@ const QUEUE: &str = include_str!("queue.sh");
 /// When `expires` is less than a minute ahead, or a value cannot be written into a
 /// script.
 pub fn script(duty: &Duty, region: &str, expires: Timestamp) -> Result<String, AwsError> {
-    let minutes = seconds_left(expires)?.div_ceil(60).to_string();
+    // Whole minutes, none beyond that time.
+    let minutes = (seconds_left(expires)? / 60).to_string();
     match duty {
         Duty::Host {
             service,

@@ -8,7 +8,8 @@ use super::*;
 const REGION: &str = "eu-west-1";
 
 fn in_an_hour() -> Timestamp {
-    Timestamp::from_second(Timestamp::now().as_second() + 3600).unwrap()
+    // Scripts know whole minutes.
+    Timestamp::from_second(Timestamp::now().as_second() + 3630).unwrap()
 }
 
 fn worker() -> Duty {

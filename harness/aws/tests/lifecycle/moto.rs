@@ -212,3 +212,82 @@ async fn everything_of_networks(ec2: &aws_sdk_ec2::Client, all: &mut Vec<String>
         }
     }
 }
+
+/// Returns what is paid by the second or the hour and would be for more than `within_s` if nobody
+/// cared any more: instances whose start script does not end them before, and interface endpoints
+/// without a switch that waits and may remove them.
+pub async fn paid_without_end(config: &SdkConfig, within_s: u64) -> Vec<String> {
+    let mut endless = Vec::new();
+    let ec2 = aws_sdk_ec2::Client::new(config);
+    for found in ec2
+        .describe_instances()
+        .send()
+        .await
+        .unwrap()
+        .reservations()
+    {
+        for instance in found.instances() {
+            let id = instance.instance_id().unwrap();
+            let state = instance.state().unwrap().name().unwrap().as_str();
+            if state != "terminated" && shutdown_s(&ec2, id).await.is_none_or(|s| s > within_s) {
+                endless.push(format!("instance {id}"));
+            }
+        }
+    }
+    let endpoints = ec2.describe_vpc_endpoints().send().await.unwrap();
+    let paid = endpoints.vpc_endpoints().iter().filter(|endpoint| {
+        let is_there = endpoint.state().unwrap().as_str() != "deleted";
+        is_there && endpoint.vpc_endpoint_type().unwrap().as_str() == "Interface"
+    });
+    let paid: Vec<&str> = paid.filter_map(|one| one.vpc_endpoint_id()).collect();
+    if !paid.is_empty() && !is_armed(config, within_s).await {
+        endless.extend(paid.iter().map(|id| format!("endpoint {id}")));
+    }
+    endless
+}
+
+/// Returns the seconds after which an instance's start script ends it.
+async fn shutdown_s(ec2: &aws_sdk_ec2::Client, id: &str) -> Option<u64> {
+    let asked = ec2.describe_instance_attribute().instance_id(id);
+    let asked = asked.attribute(aws_sdk_ec2::types::InstanceAttributeName::UserData);
+    let answer = asked.send().await.unwrap();
+    let encoded = answer.user_data()?.value()?;
+    let engine = &base64::engine::general_purpose::STANDARD;
+    let script = base64::Engine::decode(engine, encoded).unwrap();
+    let script = String::from_utf8(script).unwrap();
+    let minutes = script.split("shutdown -h +").nth(1)?.lines().next()?;
+    Some(minutes.parse::<u64>().unwrap() * 60)
+}
+
+/// Returns whether an execution of a switch waits until a time within `within_s`, with a role that
+/// has its policy.
+async fn is_armed(config: &SdkConfig, within_s: u64) -> bool {
+    let states = aws_sdk_sfn::Client::new(config);
+    let iam = aws_sdk_iam::Client::new(config);
+    let latest = jiff::Timestamp::now().as_second() + i64::try_from(within_s).unwrap();
+    let machines = states.list_state_machines().send().await.unwrap();
+    for machine in machines.state_machines() {
+        if !machine.name().ends_with("-switch") {
+            continue;
+        }
+        let role = iam.get_role_policy().role_name(machine.name());
+        if role.policy_name("run").send().await.is_err() {
+            continue;
+        }
+        let running = states
+            .list_executions()
+            .state_machine_arn(machine.state_machine_arn())
+            .status_filter(aws_sdk_sfn::types::ExecutionStatus::Running);
+        for execution in running.send().await.unwrap().executions() {
+            let asked = states.describe_execution();
+            let asked = asked.execution_arn(execution.execution_arn());
+            let input = asked.send().await.unwrap().input.unwrap();
+            let input: serde_json::Value = serde_json::from_str(&input).unwrap();
+            let until: jiff::Timestamp = input["until"].as_str().unwrap().parse().unwrap();
+            if until.as_second() <= latest {
+                return true;
+            }
+        }
+    }
+    false
+}

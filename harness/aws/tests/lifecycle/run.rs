@@ -5,19 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use epochcost_aws::resource::{
     Architecture, BucketSpec, EndpointService, EndpointSpec, FunctionNetwork, FunctionSpec,
     InstanceProfileSpec, InstanceSpec, InternetGatewaySpec, LogGroupSpec, ObjectSpec, RoleSpec,
-    SecurityGroupSpec, Spec, StateMachineSpec, SubnetSpec, VpcSpec,
+    SecurityGroupSpec, Spec, StateMachineSpec, SubnetSpec, SwitchSpec, VpcSpec,
 };
 use epochcost_aws::{
     Approval, Call, Clients, Consent, Journal, Observer, RunId, Scope, configuration, permissions,
-    provision,
+    provision, tear_down_within,
 };
 
 pub const RUN: u64 = 0x00c0_ffee;
 pub const REGION: &str = "eu-west-1";
+/// Time after which everything that is paid by the second or the hour ends, seconds.
+pub const HOLD_S: u64 = 3600;
 
 /// Returns everything that a run of functions, machines and instances creates.
 pub fn specs(scope: &Scope) -> Vec<Spec> {
@@ -80,11 +83,19 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
         Spec::Subnet(SubnetSpec {
             name: name("network"),
             vpc: name("network"),
+            addresses: "10.0.0.0/20".into(),
             instance_types: vec!["g4dn.xlarge".into(), "t2.medium".into()],
+            services: vec![EndpointService::Functions],
         }),
         Spec::SecurityGroup(SecurityGroupSpec {
             name: name("members"),
             vpc: Some(name("network")),
+        }),
+        role("switch", "states.amazonaws.com", permissions::switch(scope)),
+        Spec::Switch(SwitchSpec {
+            name: name("switch"),
+            role: name("switch"),
+            hold_s: HOLD_S,
         }),
         endpoint("to-objects", EndpointService::Objects),
         endpoint("to-functions", EndpointService::Functions),
@@ -125,7 +136,8 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
             profile: name("instances"),
             security_group: name("members"),
             subnet: Some(name("network")),
-            user_data: "#!/bin/sh\nshutdown -h +60\n".into(),
+            zones_tried: 0,
+            user_data: format!("#!/bin/sh\nshutdown -h +{}\n", HOLD_S / 60),
             expires: scope.expires,
         }),
     ]
@@ -166,7 +178,8 @@ impl Observer for Killer {
     }
 }
 
-/// Provisions a whole run, configured by the environment alone, in the process that dies.
+/// Provisions a whole run, and removes it if TEST_REMOVE is set, configured by the environment
+/// alone, in the process that dies.
 pub async fn provision_until_killed() {
     let at = std::env::var("TEST_KILL_AT").unwrap().parse().unwrap();
     let path = PathBuf::from(std::env::var_os("TEST_JOURNAL").unwrap());
@@ -185,11 +198,22 @@ pub async fn provision_until_killed() {
     provision(&specs, &clients, &mut journal, &approval(&specs))
         .await
         .unwrap();
+    if std::env::var_os("TEST_REMOVE").is_some() {
+        let removed = tear_down_within(&clients, &mut journal, Duration::ZERO);
+        assert!(removed.await.unwrap().leftovers.is_empty());
+    }
 }
 
 /// Runs the provisioning in a process of its own; returns whether it completed.
 pub fn provision_and_kill(url: &str, journal: &Path, at: usize, secret: &str) -> bool {
-    let status = Command::new(std::env::current_exe().unwrap())
+    run_and_kill(url, journal, at, secret, false)
+}
+
+/// Runs the provisioning, and the removal if `removes`, in a process of its own; returns whether it
+/// completed.
+pub fn run_and_kill(url: &str, journal: &Path, at: usize, secret: &str, removes: bool) -> bool {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let command = command
         .args(["--ignored", "--exact", "a_process_that_dies"])
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -202,8 +226,9 @@ pub fn provision_and_kill(url: &str, journal: &Path, at: usize, secret: &str) ->
         .env("TEST_JOURNAL", journal)
         .env("TEST_KILL_AT", at.to_string())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .unwrap();
-    status.success()
+        .stderr(Stdio::null());
+    if removes {
+        command.env("TEST_REMOVE", "1");
+    }
+    command.status().unwrap().success()
 }

@@ -184,7 +184,8 @@ async fn an_account_with_everything_is_fine() {
     })
     .await;
     assert!(checks.iter().all(|check| check.found.is_ok()), "{checks:?}");
-    assert_eq!(checks.len(), 8);
+    // One dry run for the GPUs' type, one for the hosts'.
+    assert_eq!(checks.len(), 9);
 }
 
 #[tokio::test]
@@ -227,6 +228,29 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
     assert!(one(&checks, "EC2 dry run").found.is_err());
     let permissions = one(&checks, "permissions").found.as_ref().unwrap_err();
     assert_eq!(permissions, "not allowed: iam:CreateRole");
+}
+
+/// A quota that nobody has changed is unknown in some accounts: it has its default.
+#[tokio::test]
+async fn an_unknown_quota_is_its_default() {
+    let checks = checks(|operation| match operation {
+        "GetCallerIdentity" => (200, identity()),
+        "DescribeRegions" => (200, regions()),
+        "GetServiceQuota" => {
+            let unknown = "{\"__type\": \"NoSuchResourceException\", \"Message\": \"told to\"}";
+            (400, unknown.to_owned())
+        }
+        "GetAWSDefaultServiceQuota" => (200, quota(5.0)),
+        "DescribeVpcs" => (200, vpcs(1)),
+        "RunInstances" => (412, ec2_error("DryRunOperation")),
+        "GetRole" => (200, role()),
+        "SimulatePrincipalPolicy" => (200, decisions("allowed")),
+        other => panic!("nobody should ask for {other}"),
+    })
+    .await;
+    assert!(one(&checks, "VPCs").found.is_ok(), "{checks:?}");
+    let standard = one(&checks, "standard instances").found.as_ref();
+    assert!(standard.unwrap_err().starts_with("5 vCPUs"), "{checks:?}");
 }
 
 #[tokio::test]

@@ -92,6 +92,7 @@ fn network(operation: &str) -> (u16, String) {
             operation,
             "<subnetSet><item><subnetId>subnet-1</subnetId></item></subnetSet>",
         ),
+        "DescribeVpcEndpointServices" => endpoint_services(&["eu-west-1a", "eu-west-1b"]),
         "DescribeSecurityGroups" => ec2(
             operation,
             "<securityGroupInfo><item><groupId>sg-1</groupId></item></securityGroupInfo>",
@@ -99,6 +100,21 @@ fn network(operation: &str) -> (u16, String) {
         other => panic!("nobody should ask for {other}"),
     };
     (200, text)
+}
+
+/// Returns Lambda's endpoint service in these zones.
+fn endpoint_services(zones: &[&str]) -> String {
+    let zones: String = zones
+        .iter()
+        .map(|zone| format!("<item>{zone}</item>"))
+        .collect();
+    ec2(
+        "DescribeVpcEndpointServices",
+        &format!(
+            "<serviceDetailSet><item><serviceName>com.amazonaws.eu-west-1.lambda</serviceName>\
+             <availabilityZoneSet>{zones}</availabilityZoneSet></item></serviceDetailSet>"
+        ),
+    )
 }
 
 #[tokio::test]
@@ -178,6 +194,9 @@ async fn interfaces_of_functions_are_waited_for() {
             (200, ec2(operation, "<return>true</return>"))
         }
         ("DeleteVpc", _) => (400, ec2_error("InvalidVpcID.NotFound")),
+        // Detached ones are removed, and only those that Lambda made.
+        ("DescribeNetworkInterfaces", _) => (200, interfaces()),
+        ("DeleteNetworkInterface", _) => (200, ec2(operation, "<return>true</return>")),
         (other, _) => network(other),
     })
     .await;
@@ -191,6 +210,62 @@ async fn interfaces_of_functions_are_waited_for() {
     for operation in ["DeleteSecurityGroup", "DeleteSubnet", "DeleteVpc"] {
         assert_eq!(service.asked(operation), 2);
     }
+    // One each for the group and for the subnet.
+    assert_eq!(service.asked("DeleteNetworkInterface"), 2);
+}
+
+/// Returns an interface that Lambda left behind, and one of something else.
+fn interfaces() -> String {
+    let one = |id: &str, description: &str| {
+        format!(
+            "<item><networkInterfaceId>{id}</networkInterfaceId><description>{description}\
+             </description><status>available</status></item>"
+        )
+    };
+    let all = one(
+        "eni-1",
+        "AWS Lambda VPC ENI-epochcost-0000000000ab-worker-1",
+    ) + &one("eni-2", "x");
+    ec2(
+        "DescribeNetworkInterfaces",
+        &format!("<networkInterfaceSet>{all}</networkInterfaceSet>"),
+    )
+}
+
+/// Types and endpoints are in different zones: in neither could functions reach what they need.
+#[tokio::test]
+async fn a_zone_without_the_endpoints_is_none() {
+    let service = Service::start(|operation| match operation {
+        "DescribeSubnets" => (200, ec2(operation, "<subnetSet></subnetSet>")),
+        "DescribeInstanceTypeOfferings" => (
+            200,
+            offerings(&[("g4dn.xlarge", "eu-west-1a"), ("t2.medium", "eu-west-1a")]),
+        ),
+        "DescribeVpcEndpointServices" => (200, endpoint_services(&["eu-west-1b"])),
+        other => network(other),
+    })
+    .await;
+    let error = make(&service, subnet()).await.unwrap_err().to_string();
+    assert!(error.contains("no availability zone"), "{error}");
+    assert_eq!(service.asked("CreateSubnet"), 0);
+}
+
+/// A new subnet is in EC2's lists some seconds after it was made.
+#[tokio::test]
+async fn what_is_not_listed_yet_is_waited_for() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        ("DescribeInstances", _) => (200, ec2(operation, "<reservationSet/>")),
+        ("DescribeSubnets", 0) => (200, ec2(operation, "<subnetSet></subnetSet>")),
+        ("RunInstances", _) => {
+            let started = "<instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>";
+            (200, ec2(operation, started))
+        }
+        (other, _) => network(other),
+    })
+    .await;
+    let subnet = Some(run().name("network"));
+    assert_eq!(make(&service, instance(subnet)).await.unwrap(), "i-1");
+    assert_eq!(service.asked("DescribeSubnets"), 2);
 }
 
 /// Lambda removes interfaces under the functions' role.
@@ -238,7 +313,9 @@ fn subnet() -> Spec {
     Spec::Subnet(SubnetSpec {
         name: run().name("network"),
         vpc: run().name("network"),
+        addresses: "10.0.0.0/20".into(),
         instance_types: vec!["g4dn.xlarge".into(), "t2.medium".into()],
+        services: vec![EndpointService::Functions],
     })
 }
 
@@ -335,16 +412,54 @@ async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
         (other, _) => network(other),
     })
     .await;
-    let spec = Spec::Instance(InstanceSpec {
+    assert_eq!(make(&service, instance(None)).await.unwrap(), "i-1");
+    assert_eq!(service.asked("RunInstances"), 2);
+}
+
+fn instance(subnet: Option<String>) -> Spec {
+    Spec::Instance(InstanceSpec {
         name: run().name("x"),
         instance_type: "t2.medium".into(),
         image: "ami-1".into(),
         profile: run().name("instances"),
         security_group: run().name("members"),
-        subnet: None,
+        subnet,
+        zones_tried: 0,
         user_data: String::new(),
         expires: "2099-01-01T00:00:00Z".parse().unwrap(),
-    });
-    assert_eq!(make(&service, spec).await.unwrap(), "i-1");
-    assert_eq!(service.asked("RunInstances"), 2);
+    })
+}
+
+/// Every second of each is paid for: none waits for another's end.
+#[tokio::test]
+async fn instances_end_at_once() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        ("TerminateInstances", _) => (200, ec2(operation, "<instancesSet/>")),
+        // Still there when first asked for, after the one call for all.
+        ("DescribeInstances", 0) => (
+            200,
+            ec2(
+                operation,
+                "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
+                 <instanceState><name>shutting-down</name></instanceState></item></instancesSet>\
+                 </item></reservationSet>",
+            ),
+        ),
+        ("DescribeInstances", _) => (200, ec2(operation, "<reservationSet/>")),
+        (other, _) => network(other),
+    })
+    .await;
+    let instance = |id: &str| Found {
+        holding: Holding::Instance("t2.medium".to_owned()),
+        ..found(Kind::Instance, id)
+    };
+    let all = vec![instance("i-1"), instance("i-2"), instance("i-3")];
+    let removed = remove(&service, all).await;
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+    // The first call names all three.
+    let first = service.first("TerminateInstances");
+    for id in ["i-1", "i-2", "i-3"] {
+        assert!(first.contains(id), "{first}");
+    }
+    assert_eq!(service.asked("TerminateInstances"), 1 + 3);
 }

@@ -17,15 +17,18 @@ pub type Answerer = fn(&str) -> (u16, String);
 /// Operation with the number of its earlier requests.
 type Counting = dyn Fn(&str, usize) -> (u16, String) + Send + Sync;
 
+/// Operations that were asked for, with the requests' bodies.
+type Asked = Arc<Mutex<Vec<(String, String)>>>;
+
 #[derive(Clone)]
 struct Shared {
     answer: Arc<Counting>,
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Asked,
 }
 
 pub struct Service {
     pub url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Asked,
 }
 
 impl Service {
@@ -62,7 +65,14 @@ impl Service {
 
     pub fn asked(&self, operation: &str) -> usize {
         let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|asked| *asked == operation).count()
+        asked.iter().filter(|(asked, _)| asked == operation).count()
+    }
+
+    /// Returns the body of the first request of an operation.
+    pub fn first(&self, operation: &str) -> String {
+        let asked = self.asked.lock().unwrap();
+        let first = asked.iter().find(|(asked, _)| asked == operation);
+        first.map(|(_, body)| body.clone()).unwrap()
     }
 }
 
@@ -87,8 +97,8 @@ async fn serve(
     let operation = operation.unwrap_or(&place);
     let before = {
         let mut asked = shared.asked.lock().unwrap();
-        let before = asked.iter().filter(|asked| *asked == operation).count();
-        asked.push(operation.to_owned());
+        let before = asked.iter().filter(|(asked, _)| asked == operation).count();
+        asked.push((operation.to_owned(), form.to_string()));
         before
     };
     let (status, text) = (shared.answer)(operation, before);

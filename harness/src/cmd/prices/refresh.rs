@@ -1,5 +1,6 @@
 //! `prices refresh`: a price book from the Pricing API, and what differs.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::RefreshArgs;
@@ -19,7 +20,13 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     let cloud = cloud()?;
     let old = PriceBook::shipped().map_err(ResultsError::from)?;
     let refreshed = cloud.prices(&args.region, &old).await?;
-    let prices = merged(refreshed.prices, &old);
+    // Another region's price is no substitute.
+    let is_same_region = args.region == old.region();
+    let uncertain: BTreeSet<&str> = (refreshed.uncertain.iter())
+        .filter(|_| is_same_region)
+        .map(|(dimension, _)| dimension.as_str())
+        .collect();
+    let prices = merged(refreshed.prices, &old, &uncertain);
     let today = jiff::Zoned::now().date();
     let text = written(&args.region, &today.to_string(), &prices);
     // A price book that cannot be read is not written.
@@ -34,6 +41,13 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     for error in &refreshed.missing {
         output.message(format_args!("left out: {error}"));
     }
+    for (dimension, error) in &refreshed.uncertain {
+        let became = match uncertain.contains(dimension.as_str()) {
+            true => "kept as it was",
+            false => "left out",
+        };
+        output.message(format_args!("{became}: {error}"));
+    }
     if args.region != old.region() {
         output.message(format_args!("compared with the prices of {}", old.region()));
     }
@@ -41,11 +55,12 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     Ok(Exit::Done)
 }
 
-/// Returns the new prices, and those old ones that the Pricing API does not have
-/// or that cost nothing.
-fn merged(fresh: Vec<Price>, old: &PriceBook) -> Vec<Price> {
+/// Returns the new prices, and those old ones that the Pricing API does not have, that cost
+/// nothing, or whose new price is `uncertain`.
+fn merged(fresh: Vec<Price>, old: &PriceBook, uncertain: &BTreeSet<&str>) -> Vec<Price> {
     let kept = old.prices().iter().filter(|price| {
-        price.dimension == "s3_delete"
+        uncertain.contains(price.dimension.as_str())
+            || price.dimension == "s3_delete"
             || price.dimension == "logs_gb_month"
             || price.dimension.starts_with("serverless_gpu/")
     });
@@ -94,4 +109,35 @@ fn differences(new: &[Price], old: &PriceBook) -> String {
         })
         .collect();
     table(["dimension", "before", "now", "change"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// One price that the API does not say for certain keeps nobody from the others.
+    #[test]
+    fn an_uncertain_price_is_kept_and_the_others_are_new() {
+        let old = PriceBook::shipped().unwrap();
+        let fresh = Price {
+            usd: 1.0,
+            ..old.price("lambda_request").unwrap().clone()
+        };
+        let of = |uncertain: &[&str]| {
+            let prices = merged(
+                vec![fresh.clone()],
+                &old,
+                &uncertain.iter().copied().collect(),
+            );
+            let usd = |dimension: &str| {
+                let found = prices.iter().find(|price| price.dimension == dimension);
+                found.map(|price| price.usd)
+            };
+            (usd("lambda_request"), usd("logs_gb"), usd("s3_put"))
+        };
+        assert_eq!(of(&[]), (Some(1.0), None, None));
+        let kept = old.price("logs_gb").unwrap().usd;
+        assert_eq!(of(&["logs_gb"]), (Some(1.0), Some(kept), None));
+    }
 }

@@ -161,9 +161,10 @@ impl Cloud for AwsCloud {
         let instance_types: Vec<&str> = (known.prices().iter())
             .filter_map(|price| price.dimension.strip_prefix("ec2/"))
             .collect();
-        let answers = fetch_as_configured(region, &queries(&instance_types)).await?;
+        let queries = queries(&instance_types);
+        let answers = fetch_as_configured(region, &queries).await?;
         let mut refreshed = RefreshedPrices::default();
-        for answer in answers {
+        for (query, answer) in queries.into_iter().zip(answers) {
             match answer {
                 Ok(price) => refreshed.prices.push(Price {
                     dimension: price.dimension,
@@ -176,10 +177,8 @@ impl Cloud for AwsCloud {
                     refreshed.missing.push(error.to_string());
                 }
                 Err(error) => {
-                    return Err(PlatformError::lacking(
-                        error.to_string(),
-                        "no price book was written: look at the price in the console",
-                    ));
+                    let uncertain = (query.dimension, error.to_string());
+                    refreshed.uncertain.push(uncertain);
                 }
             }
         }

@@ -93,6 +93,7 @@ impl<'a> Trial<'a> {
         ];
         let rented = rented.into_iter().filter(|(_, count)| *count > 0);
         let rented = rented.map(|(kind, count)| Rented {
+            what: format!("{count} × {kind}"),
             // Without a price there was no worst case and no consent.
             usd_per_hour: count as f64 * self.aws.instance_hour_usd(kind),
             since: self.since,

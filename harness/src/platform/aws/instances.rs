@@ -40,9 +40,10 @@ pub(super) async fn work(
 ) -> Result<TrialOutcome, PlatformError> {
     let launched = workers::launched(&trial.training)?;
     let started_s = unix_s();
-    let boots = boots(trial, &launched).await?;
     let mut tail = trial.log_tail()?;
     let (logs, missing) = wait(trial, &launched, &mut tail, progress).await?;
+    // Now the lists have them.
+    let boots = boots(trial, &launched).await?;
     // What workers invoked, where they did.
     let transitions = executions::count(trial, &mut tail).await?;
     let mut outcome = if trial.training.calls().map_err(unusable)?.is_empty() {
@@ -131,7 +132,7 @@ async fn wait(
         // In this order: an instance leaves its log before it ends.
         let is_turn = polls % POLLS_PER_STATE_CHECK == POLLS_PER_STATE_CHECK - 1;
         for (_, rank) in launched.iter().filter(|(_, rank)| !logs.contains_key(rank)) {
-            if is_turn && !resource::is_alive(clients, &name(trial, *rank)).await? {
+            if is_turn && resource::has_ended(clients, &name(trial, *rank)).await? {
                 silent.push(*rank);
             }
         }

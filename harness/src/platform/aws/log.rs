@@ -170,9 +170,12 @@ fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
                     seen.push(Seen::begin(id, stream, *at_ms));
                     is_inside = true;
                 } else if let Some(current) = last {
-                    match text.parse::<Report>() {
+                    match Report::of_lambda(text) {
                         Ok(report) if report.request_id.to_string() == current.request_id => {
                             current.report = Some(report);
+                        }
+                        Err(error) if is_report_of(text, &current.request_id) => {
+                            current.unreadable = Some(error.to_string());
                         }
                         // Its own lines may come behind Lambda's END: two writers, two clocks.
                         _ => current.take(text),
@@ -182,6 +185,13 @@ fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
         }
     }
     seen
+}
+
+/// Tells whether a line is Lambda's REPORT line of a request, readable or not.
+fn is_report_of(text: &str, request_id: &str) -> bool {
+    text.strip_prefix("REPORT RequestId: ")
+        .and_then(|rest| rest.strip_prefix(request_id))
+        .is_some_and(|rest| rest.starts_with('\t'))
 }
 
 /// Returns the request id of a START line.
@@ -261,6 +271,24 @@ mod tests {
         assert!(matches!(seen[0].outcome, Some(Ok(_))), "{:?}", seen[0]);
         assert_eq!(seen[0].failure(), None);
         assert!(seen[1].failure().is_some());
+    }
+
+    #[test]
+    fn a_report_with_a_trace_is_read_and_a_wrong_one_is_named() {
+        let id = Uuid::from_u128(1);
+        let mut texts = whole(id, r#"{"Ok":"finished"}"#);
+        texts[5].push_str("\nXRAY TraceId: 1-5bda1d6e\tSegmentId: 53aa\tSampled: true\t\n");
+        let seen = &read(&Streams::from([("s".to_owned(), lines(&texts))]))[0];
+        assert!(seen.invocation().is_some() && seen.unreadable.is_none());
+
+        texts[5] = report(id).replace("500.00 ms", "0.5 s");
+        let seen = &read(&Streams::from([("s".to_owned(), lines(&texts))]))[0];
+        assert!(seen.report.is_none());
+        let error = seen.unreadable.as_ref().unwrap();
+        assert!(
+            error.contains("Duration") && error.contains(&id.to_string()),
+            "{error}"
+        );
     }
 
     #[test]

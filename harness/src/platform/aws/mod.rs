@@ -19,7 +19,7 @@ mod trial;
 use std::path::{Path, PathBuf};
 
 use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
-use epochcost_aws::resource::ObjectSpec;
+use epochcost_aws::resource::{Kind, ObjectSpec};
 use epochcost_aws::services::MODULE_KEY;
 use epochcost_aws::{
     Approval, AwsError, Cause, Clients, Consent, Journal, RunId, Scope, provision, workers,
@@ -157,8 +157,15 @@ impl ConsentedRun {
             });
         }
         let specs = deployment::shared(&scope, &rows, code).map_err(unusable)?;
-        provision(&specs, &clients, &mut journal, &approval).await?;
+        let made = provision(&specs, &clients, &mut journal, &approval).await?;
+        let endpoints = made.iter().filter(|(made, _)| made.kind == Kind::Endpoint);
+        let endpoints = endpoints.count();
+        let switches = made
+            .into_iter()
+            .filter(|(made, _)| made.kind == Kind::Switch);
         Ok(Aws {
+            armed: std::sync::Mutex::new(switches.map(|(_, execution)| execution).collect()),
+            endpoints,
             clients,
             scope,
             approval,
@@ -216,6 +223,10 @@ struct Aws {
     package: Package,
     journal: Mutex<Journal>,
     budget: Budget,
+    /// Executions of the dead man's switch that wait; none without endpoints.
+    armed: std::sync::Mutex<Vec<String>>,
+    /// Number of interface endpoints, which all trials share.
+    endpoints: usize,
     /// Spending of trials that have ended, US dollars.
     spent_usd: std::sync::Mutex<f64>,
 }
@@ -238,6 +249,12 @@ impl Aws {
             rented,
             before_usd: *self.spent(),
         }
+    }
+
+    fn armed(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.armed
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn spent(&self) -> std::sync::MutexGuard<'_, f64> {

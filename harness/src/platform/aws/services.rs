@@ -70,7 +70,7 @@ pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
                 continue;
             }
             // In this order: a host leaves its log before it ends.
-            let is_gone = polls % POLLS_PER_STATE_CHECK == 0 && !is_alive(trial, *role).await?;
+            let is_gone = polls % POLLS_PER_STATE_CHECK == 0 && has_ended(trial, *role).await?;
             let key = services::address_key(trial.place, *role);
             match objects::get(clients, &bucket, &key).await? {
                 Some(address) => {
@@ -103,8 +103,8 @@ fn name(trial: &Trial<'_>, role: Role) -> String {
     services::instance_name(&trial.aws.scope, &trial.training, trial.place, role)
 }
 
-async fn is_alive(trial: &Trial<'_>, role: Role) -> Result<bool, AwsError> {
-    resource::is_alive(&trial.aws.clients, &name(trial, role)).await
+async fn has_ended(trial: &Trial<'_>, role: Role) -> Result<bool, AwsError> {
+    resource::has_ended(&trial.aws.clients, &name(trial, role)).await
 }
 
 async fn ended(trial: &Trial<'_>, bucket: &str, role: Role) -> Result<AwsError, AwsError> {

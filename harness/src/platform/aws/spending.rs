@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use epochcost_aws::AwsError;
+use jiff::Timestamp;
 
 use super::log::Seen;
 
@@ -22,6 +23,8 @@ pub struct RunningPrices {
 /// Instances that exist.
 #[derive(Clone, Debug)]
 pub(super) struct Rented {
+    /// Number and type.
+    pub(super) what: String,
     /// US dollars per hour, of all of them.
     pub(super) usd_per_hour: f64,
     /// Time from which they are charged for.
@@ -43,6 +46,25 @@ pub(super) struct Spending {
 }
 
 impl Spending {
+    /// Returns what is charged for by the hour until `end` at most, beside `endpoints` of the
+    /// run; `None` if nothing is.
+    pub(super) fn rented(&self, endpoints: usize, end: Timestamp) -> Option<String> {
+        if self.rented.is_empty() {
+            return None;
+        }
+        let what: Vec<&str> = self.rented.iter().map(|all| all.what.as_str()).collect();
+        let usd: f64 = self.rented.iter().map(|all| all.usd_per_hour).sum();
+        let beside = match endpoints {
+            0 => String::new(),
+            count => format!(", beside {count} interface endpoints of the run"),
+        };
+        Some(format!(
+            "rents {} for {usd:.2} USD an hour, until {} at the latest{beside}",
+            what.join(", "),
+            end.strftime("%Y-%m-%d %H:%M UTC")
+        ))
+    }
+
     /// Returns US dollars spent up to `now_s`, seconds since the Unix epoch: the billed
     /// time of ended invocations, the elapsed time of running ones, and the lifetime of
     /// instances.
@@ -142,9 +164,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_rented_is_said_with_its_price_and_its_end() {
+        let end: Timestamp = "2026-11-23T14:05:59Z".parse().unwrap();
+        assert_eq!(spending(None).rented(2, end), None);
+        let one = |what: &str, usd_per_hour| Rented {
+            what: what.to_owned(),
+            usd_per_hour,
+            since: Instant::now(),
+        };
+        let all = Spending {
+            rented: vec![one("4 × g4dn.xlarge", 2.104), one("5 × t2.medium", 0.232)],
+            ..spending(None)
+        };
+        assert_eq!(
+            all.rented(2, end).unwrap(),
+            "rents 4 × g4dn.xlarge, 5 × t2.medium for 2.34 USD an hour, until 2026-11-23 14:05 UTC \
+             at the latest, beside 2 interface endpoints of the run"
+        );
+    }
+
+    #[test]
     fn instances_are_spent_by_the_hour() {
         let with = |usd_per_hour| Spending {
             rented: vec![Rented {
+                what: "2 × g4dn.xlarge".to_owned(),
                 usd_per_hour,
                 since: Instant::now() - Duration::from_secs(1800),
             }],

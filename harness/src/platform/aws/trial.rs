@@ -6,8 +6,8 @@ use std::sync::PoisonError;
 
 use epochcost_aws::deployment::{self, Package};
 use epochcost_aws::invoke;
-use epochcost_aws::resource::{Address, Kind, Spec};
-use epochcost_aws::{AwsError, objects, provision, remove, workers};
+use epochcost_aws::resource::{Address, Kind, Spec, arm_switch, disarm_switch};
+use epochcost_aws::{AwsError, Cause, objects, provision, remove, workers};
 use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, Device, Host, Launch, dataset_objects};
 use jiff::Timestamp;
@@ -29,7 +29,7 @@ pub(super) async fn run(
 ) -> Result<TrialOutcome, PlatformError> {
     let trial = Trial::of(aws, plan)?;
     let (began, mut made) = (Timestamp::now(), BTreeSet::new());
-    let outcome = match trial.make(data, &mut made).await {
+    let outcome = match trial.make(data, &mut made, progress).await {
         Ok(()) => trial.work(progress).await,
         Err(error) => Err(error),
     };
@@ -45,11 +45,26 @@ pub(super) async fn run(
         outcome => outcome,
     };
     let left = trial.tear_down(&made).await;
+    if trial.spending()?.rented(0, began).is_some() {
+        progress.rented(match &left {
+            Ok(left) if left.is_empty() => "its instances are gone",
+            _ => "not everything that it rented is gone: `epochcost clean --dry-run` lists it",
+        });
+    }
     let mut outcome = outcome?;
     // Metrics outlive their resources, so the resources, which cost, are removed first.
     metrics::cross_check(&trial, began, &mut outcome).await?;
     outcome.warnings.extend(left?);
     Ok(outcome)
+}
+
+/// Returns whether an availability zone has no instance of the type.
+fn is_capacity(error: &PlatformError) -> bool {
+    let PlatformError::Cloud(error) = error else {
+        return false;
+    };
+    let error = error.downcast_ref::<AwsError>();
+    error.and_then(AwsError::cause) == Some(Cause::Capacity)
 }
 
 impl Trial<'_> {
@@ -105,7 +120,13 @@ impl Trial<'_> {
         &self,
         data: &TrialData,
         made: &mut BTreeSet<Address>,
+        progress: &dyn Progress,
     ) -> Result<(), PlatformError> {
+        self.arm().await?;
+        let end = (self.training.ends_by(&self.aws.scope, Timestamp::now())).map_err(unusable)?;
+        if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
+            progress.rented(&rented);
+        }
         let layout = self
             .system
             .bind(self.job())
@@ -127,7 +148,71 @@ impl Trial<'_> {
             services::wait(self).await?
         };
         instances::put_tasks(self).await?;
-        self.provision(&self.specs(&services)?, made).await
+        self.provision_somewhere(self.specs(&services)?, made).await
+    }
+
+    /// Makes `specs`, with its instances in another availability zone where one has no capacity
+    /// for them.
+    async fn provision_somewhere(
+        &self,
+        mut specs: Vec<Spec>,
+        made: &mut BTreeSet<Address>,
+    ) -> Result<(), PlatformError> {
+        let mut refused = match self.provision(&specs, made).await {
+            Err(error) if is_capacity(&error) => error,
+            other => return other,
+        };
+        let scope = &self.aws.scope;
+        if deployment::subnet(scope, &self.aws.rows)
+            .map_err(unusable)?
+            .is_none()
+        {
+            // In the default network EC2 chooses the zone itself.
+            return Err(refused);
+        }
+        for tried in 1..deployment::ZONES {
+            let further = deployment::further_subnet(scope, &self.training, tried);
+            let Some(further) = further.map_err(unusable)? else {
+                break;
+            };
+            let name = further.name.clone();
+            // The subnet is the run's, for later trials, too.
+            let (subnet, mut of_run) = ([Spec::Subnet(further)], BTreeSet::new());
+            if self.provision(&subnet, &mut of_run).await.is_err() {
+                break;
+            }
+            for spec in &mut specs {
+                if let Spec::Instance(instance) = spec {
+                    instance.subnet = Some(name.clone());
+                    instance.zones_tried = tried;
+                }
+            }
+            refused = match self.provision(&specs, made).await {
+                Err(error) if is_capacity(&error) => error,
+                other => return other,
+            };
+        }
+        Err(refused)
+    }
+
+    /// Has the run's endpoints removed at this trial's end if this program dies: starts an
+    /// execution of the switch that waits until then, and stops those before it.
+    async fn arm(&self) -> Result<(), PlatformError> {
+        let before = self.aws.armed().clone();
+        if before.is_empty() {
+            return Ok(());
+        }
+        let (clients, scope) = (&self.aws.clients, &self.aws.scope);
+        let until = self.training.ends_by(scope, Timestamp::now());
+        let now = arm_switch(clients, scope, until.map_err(unusable)?).await?;
+        if !before.contains(&now) {
+            self.aws.armed().push(now.clone());
+        }
+        for execution in before.iter().filter(|before| **before != now) {
+            disarm_switch(clients, execution).await?;
+            self.aws.armed().retain(|armed| armed != execution);
+        }
+        Ok(())
     }
 
     async fn provision(

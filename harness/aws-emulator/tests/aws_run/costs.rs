@@ -1,0 +1,234 @@
+//! What a run costs whatever happens to it: in the emulated cloud's time, nothing is paid by the
+//! second or the hour beyond a trial's end, and no failures exceed the worst case that was printed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cloud::{Cloud, experiment, printed};
+use crate::faults::{Fate, ProxiedRequest, proxy};
+use crate::journaled;
+
+/// Time after which a trial of SPIRT with the time-out and the epochs of [`experiment`] has ended:
+/// its deadline, and 20 minutes.
+const SPIRT_ENDS_S: u64 = 60 * (2 * 9 + 1) + 1200;
+/// Time for which processes of this machine may go on after the emulated time is over.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Starts a run, and kills it `delay` after its journal has `lines`; returns whether it ended
+/// before.
+fn kill(
+    cloud: &Cloud,
+    directory: &Path,
+    more: &[(&str, &str)],
+    lines: usize,
+    delay: Duration,
+) -> bool {
+    let out = directory.join(format!("run-{lines}"));
+    let file = directory.join("x.yaml").display().to_string();
+    let out_text = out.display().to_string();
+    let arguments = [
+        "run",
+        &file,
+        "--platform",
+        "aws",
+        "--yes",
+        "--out",
+        &out_text,
+    ];
+    let mut command = cloud.command(&arguments);
+    command.envs(more.iter().copied()).current_dir(directory);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    loop {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        if journaled(&out) >= lines {
+            std::thread::sleep(delay);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The machine of a run dies after its first, sixth, eleventh … line in the journal, and instances
+/// cannot upload their logs. Nobody cleans up: instances end themselves, and the switch removes the
+/// endpoints.
+#[test]
+fn a_run_that_dies_anywhere_stops_costing_by_itself() {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    cloud.refuse_logs();
+    let directory = tempfile::tempdir().unwrap();
+    experiment(directory.path(), "systems: [spirt]\n");
+    let mut rented = 0;
+    for lines in (1..).step_by(5) {
+        let delay = Duration::from_millis(lines as u64 * 37 % 700);
+        let has_ended = kill(&cloud, directory.path(), &[], lines, delay);
+        // The emulated EC2 starts what was asked for.
+        std::thread::sleep(Duration::from_millis(600));
+        let before = cloud.account();
+        rented += before["rented"].as_array().unwrap().len();
+        cloud.skip(SPIRT_ENDS_S);
+        let left = cloud.left(false, PATIENCE);
+        assert!(left.is_empty(), "killed after line {lines}: {left:?}");
+        // The switch looks again some times.
+        for _ in 0..4 {
+            cloud.skip(600);
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        let left = cloud.left(true, PATIENCE);
+        assert!(left.is_empty(), "killed after line {lines}: {left:?}");
+        let region = ["clean", "--yes", "--region", crate::REGION];
+        let cleaned = cloud.run(directory.path(), &region);
+        assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
+        cloud.assert_empty();
+        if has_ended {
+            assert!(lines > 3 * 30);
+            break;
+        }
+    }
+    assert!(rented > 20, "{rented}");
+}
+
+/// Numbers of a small generator (Numerical Recipes' linear congruential one).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = (self.0.wrapping_mul(6_364_136_223_846_793_005))
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Returns the quantities of the printed worst case by dimension, with their prices.
+fn worst_case(cloud: &Cloud, directory: &Path, file: &str) -> BTreeMap<String, (f64, f64)> {
+    let planned = cloud.run(directory, &["plan", file, "--platform", "aws", "--json"]);
+    assert_eq!(planned.status.code(), Some(0), "{}", printed(&planned));
+    let plan: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    let mut bound = BTreeMap::new();
+    for line in plan["aws"]["worst_case"].as_array().unwrap() {
+        let number = |field: &str| line[field].as_f64().unwrap();
+        let dimension = line["dimension"].as_str().unwrap().to_owned();
+        let (quantity, unit_usd): &mut (f64, f64) = bound.entry(dimension).or_default();
+        *quantity += number("quantity");
+        *unit_usd = number("unit_usd");
+    }
+    bound
+}
+
+/// Checks that every charge is within the bound.
+#[track_caller]
+fn is_bound(cloud: &Cloud, bound: &BTreeMap<String, (f64, f64)>, what: &str) {
+    let account = cloud.account();
+    for (dimension, charged) in account["charged"].as_object().unwrap() {
+        let (at_most, _) = bound.get(dimension).copied().unwrap_or_default();
+        let charged = charged.as_f64().unwrap();
+        assert!(
+            charged <= at_most + 1e-9,
+            "{what}: {charged} of {dimension} charged, and {at_most} in the worst case"
+        );
+    }
+}
+
+/// Requests fail at random, invocations are delivered twice, logs are lost, and the run dies
+/// somewhere or nowhere.
+#[test]
+fn no_sequence_of_failures_costs_more_than_the_worst_case() {
+    for (seed, system) in [
+        (1, "spirt"),
+        (2, "scatterreduce"),
+        (3, "spirt"),
+        (4, "mlless"),
+    ] {
+        let Some(cloud) = Cloud::start_with_services() else {
+            return;
+        };
+        let numbers = std::sync::Mutex::new(Numbers(seed));
+        let rule = move |request: &ProxiedRequest<'_>| {
+            let number = numbers.lock().unwrap().below(100);
+            match number {
+                0..2 => Fate::Refused(503, "SlowDown"),
+                2..4 => Fate::Refused(429, "TooManyRequestsException"),
+                4..30 if request.path.ends_with("/invocations") => Fate::Twice,
+                _ => Fate::Through,
+            }
+        };
+        let rule: crate::faults::Rule = Arc::new(rule);
+        let moto = proxy(&cloud.moto.url, rule.clone());
+        let own = proxy(&cloud.emulator.url, rule);
+        let directory = tempfile::tempdir().unwrap();
+        let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
+        let bound = worst_case(&cloud, directory.path(), &file);
+        let mut numbers = Numbers(100 + seed);
+        if numbers.below(2) == 0 {
+            cloud.refuse_logs();
+        }
+        let lines = 5 + numbers.below(80) as usize;
+        let through = [
+            ("AWS_ENDPOINT_URL", moto.as_str()),
+            ("AWS_ENDPOINT_URL_LAMBDA", &own),
+            ("AWS_ENDPOINT_URL_SFN", &own),
+            ("EPOCHCOST_LOG_PATIENCE_S", "2"),
+        ];
+        let delay = Duration::from_millis(numbers.below(2000));
+        kill(&cloud, directory.path(), &through, lines, delay);
+        std::thread::sleep(Duration::from_millis(600));
+        for _ in 0..SPIRT_ENDS_S / 60 + 1 {
+            cloud.skip(60);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let left = cloud.left(false, PATIENCE);
+        assert!(left.is_empty(), "seed {seed}: {left:?}");
+        cloud.skip(1800);
+        let left = cloud.left(true, PATIENCE);
+        assert!(left.is_empty(), "seed {seed}: {left:?}");
+        is_bound(&cloud, &bound, &format!("{system}, seed {seed}"));
+    }
+}
+
+/// The first run in a new account: two functions and S3. Its worst case is below five cents, and
+/// at most twenty times what it uses where every second counts as much as here.
+#[test]
+fn the_first_run_costs_little_and_its_worst_case_is_near() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../experiments/aws-first.yaml"
+    );
+    let out = directory.path().join("run").display().to_string();
+    let bound = worst_case(&cloud, directory.path(), file);
+    let worst_usd: f64 = bound.values().map(|(quantity, usd)| quantity * usd).sum();
+    let arguments = [
+        "run",
+        file,
+        "--platform",
+        "aws",
+        "--yes",
+        "--max-usd",
+        "0.05",
+        "--out",
+        &out,
+    ];
+    let ran = cloud.run(directory.path(), &arguments);
+    assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
+    cloud.assert_empty();
+    is_bound(&cloud, &bound, "aws-first");
+    let account = cloud.account();
+    let used = account["charged"].as_object().unwrap().iter();
+    let used_usd: f64 = used
+        .map(|(dimension, quantity)| quantity.as_f64().unwrap() * bound[dimension].1)
+        .sum();
+    println!("worst case {worst_usd:.5} USD, used {used_usd:.5} USD");
+    assert!(worst_usd < 0.05, "{worst_usd}");
+    assert!(worst_usd <= 20.0 * used_usd, "{worst_usd} and {used_usd}");
+}
