@@ -102,8 +102,8 @@ fn compared(claim: &Claim, observed: Estimate, at: &Circumstances) -> (VerdictKi
 }
 
 /// Returns why the observed figure is not one that the published can be compared
-/// with, if it is not.
-fn incomparable(claim: &Claim, observed: Estimate, at: &Circumstances) -> Option<String> {
+/// with, whatever both are, if it is not.
+pub fn incomparable(claim: &Claim, observed: Estimate, at: &Circumstances) -> Option<String> {
     let metric = claim.metric?;
     if let Some(dataset) = &at.generated
         && metric.is_learned()
@@ -112,8 +112,16 @@ fn incomparable(claim: &Claim, observed: Estimate, at: &Circumstances) -> Option
         let there = compared(claim, observed, at).0;
         return Some(on_generated(claim, there, dataset));
     }
-    let machine = at.machine.as_ref();
-    let machine = machine.filter(|_| claim.published.is_some() && metric.is_of_machine())?;
+    let machine = at.machine.as_ref()?;
+    if claim.is_ranking() && metric.is_share_of_processor() {
+        let there = as_published(compared(claim, observed, at).0);
+        return Some(format!(
+            "a use of the processor of {machine}, which depends on what else it computes{there}"
+        ));
+    }
+    if claim.published.is_none() || !metric.is_of_machine() {
+        return None;
+    }
     let what = match metric.unit() {
         "USD" => "a cost computed from seconds",
         "MB" => "memory of the programs",
@@ -166,14 +174,21 @@ fn basis(claim: &Claim, claims: &[Claim], at: &Circumstances) -> Basis {
 /// Explains why figures on the original data, rankings included, cannot be
 /// compared with those of training on other data; and which way they fall there.
 fn on_generated(claim: &Claim, there: VerdictKind, dataset: &str) -> String {
-    let there = match there {
-        _ if claim.published.is_some() => "",
-        VerdictKind::Reproduced => "; there it is as published",
-        VerdictKind::NotReproduced | VerdictKind::DirectionOnly => "; there it is not as published",
-        _ => "; there it is undecided",
+    let there = match claim.published {
+        Some(_) => "",
+        None => as_published(there),
     };
     format!(
         "trained on {dataset}, a generated set: not comparable with what is published for the \
          original data{there}"
     )
+}
+
+/// Says which way a ranking falls where it decides nothing.
+fn as_published(there: VerdictKind) -> &'static str {
+    match there {
+        VerdictKind::Reproduced => "; there it is as published",
+        VerdictKind::NotReproduced | VerdictKind::DirectionOnly => "; there it is not as published",
+        _ => "; there it is undecided",
+    }
 }

@@ -5,7 +5,7 @@ use super::agreement;
 use super::basis;
 use super::causes::Effect;
 use super::leads;
-use super::rules::{Circumstances, decide};
+use super::rules::{Circumstances, decide, incomparable};
 use super::summary::{Change, Predicted, Verdict};
 use crate::claims::{
     Cause, Claim, Estimate, Metric, Prediction, Scale, Selector, VerdictKind, fill, matches,
@@ -63,17 +63,15 @@ impl Judge<'_> {
                 return verdict(claim, id, Estimate::default(), VerdictKind::NotRun, reason);
             }
         };
+        let at = self.circumstances(claim, &rows);
         let (kind, reason) = match self.obstacle(claim, &rows, observed) {
             Some(obstacle) => obstacle,
-            None => decide(
-                claim,
-                self.claims,
-                observed,
-                &self.circumstances(claim, &rows),
-            ),
+            None => decide(claim, self.claims, observed, &at),
         };
+        // More trials decide nothing where the figures cannot be compared.
         let is_open = kind == VerdictKind::Undecided
             && crosses(claim, observed)
+            && incomparable(claim, observed, &at).is_none()
             && site_of(&self.manifest.platform) == Some(Site::ThisMachine);
         let ids = rows.iter().map(|row| row.planned.row.id.clone());
         Verdict {

@@ -249,3 +249,27 @@ fn a_ranking_by_the_time_to_an_accuracy_takes_two_seeds() {
     assert_eq!(verdict(true), VerdictKind::Undecided);
     assert_eq!(verdict(false), VerdictKind::Holds);
 }
+
+/// What a stage gets of a processor is decided by whatever else it computes.
+#[test]
+fn a_ranking_by_use_of_the_processor_decides_nothing_on_one_machine() {
+    let ranking = r#"{"kind": "published", "claim": "c", "select": {}, "over": {},
+        "over_metric": "put_cpu_percent", "metric": "compute_gradients_cpu_percent", "at_least": 1}"#;
+    let ranking: Claim = serde_json::from_str(ranking).unwrap();
+    let on_one_machine = Circumstances {
+        machine: Some("this machine".into()),
+        ..Circumstances::default()
+    };
+    for (mean, falls) in [(4.0, "it is as published"), (0.5, "it is not as published")] {
+        let observed = Estimate {
+            mean: Some(mean),
+            ci95: Some([mean, mean]),
+            n: 3,
+        };
+        let (verdict, reason) = decide(&ranking, &[], observed, &on_one_machine);
+        assert_eq!(verdict, VerdictKind::Undecided);
+        assert!(reason.contains(falls), "{reason}");
+        let (elsewhere, _) = decide(&ranking, &[], observed, &Circumstances::default());
+        assert_ne!(elsewhere, VerdictKind::Undecided);
+    }
+}

@@ -313,6 +313,12 @@ impl Metric {
         self.is_timed() || self.unit() == "MB"
     }
 
+    /// Whether it is the share of a processor that a stage got, which whatever else runs
+    /// on the machine changes.
+    pub fn is_share_of_processor(self) -> bool {
+        matches!(self, Self::Stage(_, Quantity::CpuPercent))
+    }
+
     /// Whether a simulation takes it, or part of it, from a compute profile.
     /// Every time but those of functions that compute no gradient is counted
     /// here: workers that compute make others wait.
