@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::support::program;
 
-/// Two rows of one system, whose times differ by chance alone; the ratio of their seconds
-/// is 1 but for the noise of the machine, and so lies on the edge of the band.
+/// Two rows of one system, and a claim on the loss of the first, which follows from the seeds of the trials
+/// and not from the machine: 2.2955, 2.3152 and 2.3318.
 fn experiment(band: &str, most: &str) -> String {
     format!(
         "schema: 1\nname: noise\nplatform: local\nseed: 7\ntrials: 2\n{most}\
@@ -15,8 +15,8 @@ fn experiment(band: &str, most: &str) -> String {
          model: lenet5\nworkers: 2\nbatch_size: 8\nbatches_per_worker: 1\nepochs: 1\n\
          evaluate: never\nmemory_mb: 1024\nsystems:\n  \
          - {{system: gpu_baseline, name: a}}\n  - {{system: gpu_baseline, name: b}}\n\
-         claims:\n  - {{kind: own, claim: the two take as long, select: {{row: a}}, \
-         over: {{row: b}}, metric: seconds_per_epoch, {band}}}\n"
+         claims:\n  - {{kind: own, claim: little is learned, select: {{row: a}}, \
+         metric: train_loss, {band}}}\n"
     )
 }
 
@@ -45,18 +45,15 @@ fn run(text: &str) -> (Value, usize) {
     )
 }
 
-/// A band of one point is crossed by every interval, whatever the machine does.
+/// The intervals of two trials, 2.18 to 2.43, and of three, 2.27 to 2.36, both cross the edge. The row that the claim
+/// does not compare runs no further trials.
 #[test]
 fn a_claim_in_doubt_gets_as_many_trials_as_there_may_be() {
-    let (summary, trials) = run(&experiment(
-        "at_least: 1.0, at_most: 1.0",
-        "most_trials: 3\n",
-    ));
-    assert_eq!(trials, 6);
+    let (summary, trials) = run(&experiment("at_least: 2.305", "most_trials: 3\n"));
+    assert_eq!(trials, 3 + 2);
     let verdict = &summary["verdicts"][0];
-    if verdict["verdict"] == "undecided" {
-        assert_eq!(verdict["undecided_rows"], serde_json::json!(["a", "b"]));
-    }
+    assert_eq!(verdict["verdict"], "undecided");
+    assert_eq!(verdict["undecided_rows"], serde_json::json!(["a"]));
 }
 
 #[test]
