@@ -48,7 +48,7 @@ fn largest(measured: &Measured) -> usize {
     sizes.max().unwrap_or(1)
 }
 
-pub(super) fn points_table(points: &[Point]) -> String {
+fn points_table(points: &[Point]) -> String {
     let rows: Vec<[String; 8]> = (points.iter())
         .map(|point| {
             let memory = point.peak_mb.map(|mb| bytes(mb * f64::from(1 << 20)));
