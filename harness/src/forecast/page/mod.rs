@@ -1,8 +1,10 @@
 //! A forecast as a page: the answer, time against cost, and what both are made of.
 
+mod asked;
+mod sentences;
+
 use super::estimate::Estimate;
 use super::rows::PlannedRow;
-use super::uncertainty::Percentiles;
 use super::{Forecast, alone, text};
 use crate::analysis::names::system_title;
 use crate::cost::CostModel;
@@ -11,9 +13,6 @@ use crate::report::{
     COST_NAMES, Cell, Chart, Page, Parts, Section, Sheet, TimeAndCost, cost_parts, stacked,
     time_cost,
 };
-
-/// Models that are spoken of one by one; more are counted.
-const NAMED: usize = 3;
 
 /// Models that have a chart each; of more there is none.
 const MOST_DRAWN: usize = 6;
@@ -29,41 +28,6 @@ struct Contender<'a> {
 }
 
 impl Forecast {
-    /// Returns what the forecast comes to: where to train under the goal; without one, what
-    /// is fastest, what is cheapest beside one instance alone, and what is not possible.
-    pub fn sentences(&self) -> Vec<String> {
-        if let Some(answer) = &self.answer {
-            return answer.sentences().to_vec();
-        }
-        let models = self.models();
-        let several = models.len() > 1;
-        let of = |sentence: fn(&Self, &str) -> Option<String>| {
-            let found = models.iter().take(NAMED).filter_map(|model| {
-                let sentence = sentence(self, model)?;
-                Some(if several {
-                    format!("{model}: {sentence}")
-                } else {
-                    sentence
-                })
-            });
-            found.collect::<Vec<_>>().join("; ")
-        };
-        let rest = match models.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            rest => format!("; {rest} more models below"),
-        };
-        let lines = [
-            ("Fastest", of(Self::fastest)),
-            ("Cheapest", of(Self::cheapest)),
-        ];
-        let lines = lines.into_iter().filter(|(_, text)| !text.is_empty());
-        let mut sentences: Vec<String> = lines
-            .map(|(word, text)| format!("{word} (simulated): {text}{rest}."))
-            .collect();
-        sentences.push(self.possible());
-        sentences
-    }
-
     /// Returns the possible rows of a model.
     fn contenders(&self, model: &str) -> Vec<Contender<'_>> {
         let rows = self.rows.iter().filter(|row| row.model == model);
@@ -90,77 +54,6 @@ impl Forecast {
         } else {
             ""
         }
-    }
-
-    fn fastest(&self, model: &str) -> Option<String> {
-        let mut order = self.contenders(model);
-        order.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        let (best, rest) = order.split_first()?;
-        let time = |one: &Contender<'_>| seconds(one.seconds);
-        let next = rest.first().map_or_else(String::new, |next| {
-            format!("; next: {}, {}", next.row.id, time(next))
-        });
-        let basis = self.basis();
-        Some(format!("{}, {}{basis}{next}", best.row.id, time(best)))
-    }
-
-    fn cheapest(&self, model: &str) -> Option<String> {
-        let mut order = self.contenders(model);
-        order.sort_by(|a, b| a.usd.total_cmp(&b.usd));
-        let (best, rest) = order.split_first()?;
-        let account = match self.account {
-            CostModel::Full => "with everything billed",
-            CostModel::Paper => "by the paper's cost model",
-        };
-        let mut text = format!(
-            "{}, {}{} {account}",
-            best.row.id,
-            usd(best.usd),
-            self.basis()
-        );
-        let plain = order.iter().find(|one| is_alone(one.row));
-        match plain {
-            Some(plain) if plain.row.id == best.row.id => {
-                text.push_str(", which is the plain alternative, one instance alone");
-                if let Some(next) = rest.first() {
-                    let factor = number(next.usd / best.usd);
-                    text.push_str(&format!("; next: {}, {factor} times as much", next.row.id));
-                }
-            }
-            Some(plain) => text.push_str(&format!(
-                "; one instance alone costs {} times as much ({}) and takes {}",
-                number(plain.usd / best.usd),
-                usd(plain.usd),
-                seconds(plain.seconds)
-            )),
-            None => {
-                if let Some(next) = rest.first() {
-                    text.push_str(&format!("; next: {}, {}", next.row.id, usd(next.usd)));
-                }
-            }
-        }
-        Some(text)
-    }
-
-    /// Returns how many rows are possible, and what keeps the first of the others from it.
-    fn possible(&self) -> String {
-        let all = self.rows.len();
-        let mut others = self
-            .rows
-            .iter()
-            .filter_map(|row| Some((row, why_not(row)?)));
-        let Some((row, why)) = others.next() else {
-            return format!("All {all} rows are possible.");
-        };
-        let more = others.count();
-        let named = match more {
-            0 => row.id.clone(),
-            more => format!("{} and {more} more", row.id),
-        };
-        let why = why.trim_end_matches('.');
-        let verb = if more == 0 { "is" } else { "are" };
-        let count = more + 1;
-        format!("Of {all} rows {count} {verb} not possible ({named}: {why}).")
     }
 
     /// Returns the forecast as a page.
@@ -437,172 +330,6 @@ impl Forecast {
                  the time."
                     .into(),
             ],
-            ..Section::default()
-        }
-    }
-
-    fn cheapest_sizes(&self) -> Option<Section> {
-        let found = self.cheapest_memory.as_ref()?;
-        let mut sheet = Sheet::new(
-            "The cheapest memory size of each row's functions",
-            &[
-                "row:",
-                "MB",
-                "s/epoch",
-                "total s",
-                "$ paper",
-                "$ full",
-                "sizes tried",
-            ],
-        );
-        for cheapest in found {
-            let estimate = cheapest.estimate.as_ref();
-            let of = |of: fn(&Estimate) -> f64| Cell::of(estimate.map(of), number);
-            sheet.row(vec![
-                Cell::text(&cheapest.id),
-                Cell::of(cheapest.memory_mb.map(f64::from), count),
-                of(|e| e.seconds_per_epoch),
-                of(|e| e.seconds),
-                of(|e| e.cost_paper_usd),
-                of(|e| e.cost_full_usd),
-                Cell::whole(cheapest.simulated_sizes),
-            ]);
-        }
-        Some(Section {
-            id: "memory".into(),
-            title: "Cheapest memory".into(),
-            tables: vec![sheet],
-            notes: vec![format!(
-                "By the {} cost model, on a grid of 64 MB, over sizes that are feasible.",
-                self.account.as_str()
-            )],
-            ..Section::default()
-        })
-    }
-
-    fn limits(&self) -> Option<Section> {
-        let (found, up_to) = self.limits.as_ref().zip(self.limits_up_to)?;
-        let mut sheet = Sheet::new("How far each row scales", &["row:", "workers", "then…"]);
-        for boundary in found {
-            let line = text::limit(boundary, up_to);
-            let then = line
-                .split_once("; ")
-                .map_or(line.as_str(), |(_, then)| then);
-            sheet.row(vec![
-                Cell::text(&boundary.id),
-                Cell::whole(boundary.feasible_up_to),
-                Cell::text(then),
-            ]);
-        }
-        Some(Section {
-            id: "limits".into(),
-            title: "Limits".into(),
-            tables: vec![sheet],
-            notes: vec![
-                "Most workers that are possible, with batch size, batches per worker, epochs and \
-                 memory as they are."
-                    .into(),
-            ],
-            ..Section::default()
-        })
-    }
-
-    fn intervals(&self) -> Option<Section> {
-        let found = self.uncertainty.as_ref()?;
-        let mut sheet = Sheet::new(
-            "Percentiles over samples of the constants' ranges",
-            &[
-                "row:", "s/epoch", "total s", "$ paper", "$ full", "feasible",
-            ],
-        );
-        for row in &found.rows {
-            let cell = |percentiles: Option<Percentiles>| {
-                let text = percentiles
-                    .map(|p| format!("{} ({} to {})", number(p.p50), number(p.p5), number(p.p95)));
-                Cell::with(
-                    percentiles.map(|p| p.p50),
-                    text.unwrap_or_else(|| format::UNKNOWN.into()),
-                )
-            };
-            sheet.row(vec![
-                Cell::text(&row.id),
-                cell(row.seconds_per_epoch),
-                cell(row.seconds),
-                cell(row.cost_paper_usd),
-                cell(row.cost_full_usd),
-                Cell::whole(row.feasible_samples),
-            ]);
-        }
-        Some(Section {
-            id: "uncertainty".into(),
-            title: "Uncertainty".into(),
-            tables: vec![sheet],
-            notes: vec![format!(
-                "Median (5th to 95th percentile) over {} samples of seed {}; compute times have no \
-                 ranges.",
-                found.samples, found.seed
-            )],
-            ..Section::default()
-        })
-    }
-
-    /// What the figures are worth.
-    fn origin(&self) -> Section {
-        let simulation = &self.simulation;
-        let mut constants = Sheet::new(
-            &format!(
-                "Every constant of the platform profile {}",
-                simulation.profile
-            ),
-            &["constant:", "value", "range:", "source…", "date:"],
-        );
-        constants.is_folded = true;
-        for constant in &simulation.constants {
-            let range = match (constant.low, constant.high) {
-                (Some(low), Some(high)) => format!("{} to {}", number(low), number(high)),
-                _ => String::new(),
-            };
-            constants.row(vec![
-                Cell::text(&constant.path),
-                Cell::of(Some(constant.value), format::exact),
-                Cell::text(range),
-                Cell::text(&constant.source),
-                Cell::text(constant.date.clone().unwrap_or_default()),
-            ]);
-        }
-        let mut compute = Sheet::new(
-            "Compute profiles",
-            &[
-                "profile:", "numbers:", "model:", "device:", "s/sample", "s/step",
-            ],
-        );
-        for known in &simulation.compute {
-            for cost in &known.costs {
-                compute.row(vec![
-                    Cell::text(&known.name),
-                    Cell::text(text::origin(self, known.origin)),
-                    Cell::text(&cost.model),
-                    Cell::text(format!("{:?}", cost.device).to_lowercase()),
-                    Cell::of(Some(cost.sample_s), number),
-                    Cell::of(Some(cost.fixed_s), number),
-                ]);
-            }
-        }
-        let unused = self.unused_compute.len();
-        let mut notes = vec![format!(
-            "Limits of the platform are {}.",
-            if simulation.limits { "on" } else { "off" }
-        )];
-        if unused > 0 {
-            notes.push(format!(
-                "{unused} named compute profiles are used by no row."
-            ));
-        }
-        Section {
-            id: "origin".into(),
-            title: "What this stands on".into(),
-            tables: vec![compute, constants],
-            notes,
             ..Section::default()
         }
     }

@@ -1,0 +1,47 @@
+//! Figures and tables that leave the page: images that stand alone, data, tables for
+//! papers, an appendix, and verdicts for continuous integration.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use epochcost::{analysis, report};
+use serde_json::Value;
+
+use crate::fixture;
+use crate::support::program;
+
+mod appendix;
+mod figures;
+mod outside;
+mod pages;
+
+fn written(directory: &Path, claims: &str) -> epochcost::results::RunDirectory {
+    let run = fixture::finished(directory, claims);
+    report::write(&run, &analysis::summarise(&run).unwrap()).unwrap();
+    run
+}
+
+/// Every element is closed, in order. Text and attributes are left alone.
+fn is_well_formed(xml: &str) -> bool {
+    let mut open: Vec<&str> = Vec::new();
+    for part in xml.split('<').skip(1) {
+        let Some((tag, _)) = part.split_once('>') else {
+            return false;
+        };
+        if tag.starts_with(['!', '?']) || tag.ends_with('/') {
+            continue;
+        }
+        let name = tag
+            .trim_start_matches('/')
+            .split_whitespace()
+            .next()
+            .unwrap();
+        if !tag.starts_with('/') {
+            open.push(name);
+        } else if open.pop() != Some(name) {
+            return false;
+        }
+    }
+    open.is_empty()
+}

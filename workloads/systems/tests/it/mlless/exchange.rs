@@ -1,0 +1,253 @@
+//! What is sent, and what it comes to.
+
+use super::*;
+
+#[tokio::test]
+async fn unfiltered_averaged_gradients_are_the_dense_exchange() {
+    for workers in WORKERS {
+        let settings = json!({
+            "exchange": "gradients", "aggregate": "mean", "significance_threshold": 0.0,
+        });
+        let job = job(Fidelity::Paper, workers, settings);
+        assert_eq!(
+            find("mlless").unwrap().bind(&job).unwrap().replicas(),
+            Replicas::Identical
+        );
+        let trial = testing::run(&job).await.unwrap();
+        let expected: Vec<String> = reference(&job)
+            .await
+            .iter()
+            .flat_map(|parameters| vec![parameters.digest().unwrap(); workers])
+            .collect();
+        assert_eq!(digests(&trial), expected, "{workers} workers");
+    }
+}
+
+/// The mean of SGD updates is the SGD step with the mean gradient, but for the
+/// rounding of w + u and back: a few units in the last place of w per step.
+#[tokio::test]
+async fn unfiltered_averaged_updates_are_the_dense_exchange_up_to_rounding() {
+    for workers in WORKERS {
+        let settings = json!({"aggregate": "mean", "significance_threshold": 0.0});
+        let mut job = job(Fidelity::Paper, workers, settings);
+        job.optimizer = OptimizerSpec::Sgd(Sgd {
+            learning_rate: 0.1,
+            momentum: 0.9,
+            weight_decay: 0.0,
+        });
+        let trial = testing::run(&job).await.unwrap();
+        let expected = reference(&job).await.pop().unwrap();
+        // Worker 0 keeps its final model to itself.
+        for rank in 1..workers {
+            let key = format!("{}_model_r_w{rank}", job.trial);
+            let model = trial
+                .channels
+                .objects
+                .get("updates", &key)
+                .await
+                .unwrap()
+                .unwrap();
+            let parameters = Vector::decode(&model).unwrap();
+            for (found, expected) in parameters
+                .real()
+                .unwrap()
+                .iter()
+                .zip(expected.real().unwrap())
+            {
+                assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_worker_trains_as_one_process() {
+    let job = job(Fidelity::Paper, 1, json!({}));
+    let trial = testing::run(&job).await.unwrap();
+    let expected: Vec<String> = reference(&job)
+        .await
+        .iter()
+        .map(|p| p.digest().unwrap())
+        .collect();
+    assert_eq!(digests(&trial), expected);
+}
+
+#[tokio::test]
+async fn metered_traffic_is_the_closed_form_at_full_density() {
+    for workers in WORKERS {
+        for fidelity in Fidelity::ALL {
+            let settings = json!({"significance_threshold": 0.0, "encoding": "dense"});
+            let job = job(fidelity, workers, settings);
+            let trial = testing::run(&job).await.unwrap();
+            let metered = trial.exchange();
+            assert_eq!(
+                metered,
+                closed_form(&job),
+                "{workers} workers, {fidelity:?}"
+            );
+
+            let (w, p) = (workers as u64, testing::SIZES.gradient_bytes());
+            let steps = (job.epochs * job.batches_per_worker) as u64;
+            let (gets, models) = match fidelity {
+                Fidelity::Paper | Fidelity::Tuned => (w * (w - 1), w - 1),
+                Fidelity::Code => (w * w, 0),
+            };
+            assert_eq!(metered.puts, steps * w + models);
+            assert_eq!(metered.gets, steps * gets + models);
+            assert_eq!(metered.messages, 1 + steps * (2 * w + 1) + models);
+            assert_eq!(metered.deliveries, w + steps * (w * w + 2 * w) + models);
+            assert!(metered.bytes_up >= (steps * w + models) * p);
+        }
+    }
+}
+
+#[tokio::test]
+async fn metered_traffic_is_the_closed_form_of_what_was_sent() {
+    for workers in WORKERS {
+        for settings in [
+            json!({}),
+            json!({"significance_threshold": 0.05}),
+            json!({"significance_threshold": 0.2, "reads_own_update": true}),
+            json!({"filter": "norm", "final_model": "first_worker"}),
+            json!({"significance_threshold": 1e9}),
+            json!({"encoding": "shorter", "significance_threshold": 0.05}),
+            json!({"slack": 1}),
+            json!({"slack": 3, "significance_threshold": 0.05}),
+            json!({"slack": 2, "reads_own_update": true, "addition_order": "arrival"}),
+            json!({"slack": 100, "final_model": "first_worker"}),
+        ] {
+            let job = job(Fidelity::Paper, workers, settings.clone());
+            let trial = testing::run(&job).await.unwrap();
+            let sent = Sent::recorded(&settings_of(&job), testing::SIZES, densities(&trial));
+            let expected = mlless::traffic(&job, &settings_of(&job), testing::SIZES, sent);
+            assert_eq!(trial.exchange(), expected, "{workers} workers, {settings}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn phantoms_are_sent_whole() {
+    for workers in WORKERS {
+        for fidelity in Fidelity::ALL {
+            let job = job(fidelity, workers, json!({}));
+            let trial = testing::run_with(&job, testing::phantom).await.unwrap();
+            assert_eq!(
+                trial.exchange(),
+                closed_form(&job),
+                "{workers} workers, {fidelity:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_higher_threshold_sends_less() {
+    let mut before = f64::INFINITY;
+    for threshold in [0.0, 0.1, 0.5, 2.0] {
+        let job = job(
+            Fidelity::Paper,
+            4,
+            json!({"significance_threshold": threshold}),
+        );
+        let density: f64 = densities(&testing::run(&job).await.unwrap()).iter().sum();
+        assert!(
+            density < before,
+            "{density} at {threshold}, {before} below it"
+        );
+        before = density;
+    }
+}
+
+#[tokio::test]
+async fn a_seed_gives_the_same_losses_and_weights() {
+    for fidelity in Fidelity::ALL {
+        let job = job(fidelity, 4, json!({}));
+        let first = testing::run(&job).await.unwrap();
+        let second = testing::run(&job).await.unwrap();
+        assert_eq!(
+            losses(&first).len(),
+            4 * job.epochs * job.batches_per_worker
+        );
+        assert_eq!(losses(&first), losses(&second));
+        assert_eq!(digests(&first), digests(&second));
+    }
+}
+
+#[tokio::test]
+async fn residuals_and_unseeded_replicas_differ() {
+    for (fidelity, settings) in [(Fidelity::Paper, json!({})), (Fidelity::Code, json!({}))] {
+        let job = job(fidelity, 3, settings);
+        let replicas = find("mlless").unwrap().bind(&job).unwrap().replicas();
+        assert!(matches!(replicas, Replicas::Differ { .. }));
+        let digests = digests(&testing::run(&job).await.unwrap());
+        assert_ne!(digests[0], digests[1]);
+    }
+}
+
+/// The mean of two identical replicas is either of them.
+#[tokio::test]
+async fn the_mean_of_identical_replicas_is_evaluated_as_one() {
+    let evaluated = async |final_model: &str| {
+        let settings = json!({"seeded_replicas": true, "final_model": final_model});
+        let trial = testing::run(&job(Fidelity::Code, 2, settings))
+            .await
+            .unwrap();
+        let evaluation = trial.evaluations().last().unwrap().1;
+        evaluation.loss
+    };
+    assert_eq!(evaluated("mean").await, evaluated("first_worker").await);
+}
+
+#[tokio::test]
+async fn log_objects_are_rewritten_as_state() {
+    let job = job(Fidelity::Code, 2, json!({}));
+    let trial = testing::run(&job).await.unwrap();
+    let steps = (2 * job.epochs * job.batches_per_worker) as u64;
+    let mut state = Traffic::default();
+    trial
+        .steps()
+        .iter()
+        .for_each(|step| state += step.traffic.state.total());
+    assert_eq!(state.puts, 6 * steps);
+}
+
+#[tokio::test]
+async fn updates_are_deleted_once_read_or_kept() {
+    for keeps_updates in [false, true] {
+        let job = job(
+            Fidelity::Paper,
+            2,
+            json!({"keeps_updates": keeps_updates, "significance_threshold": 0.0}),
+        );
+        let trial = testing::run(&job).await.unwrap();
+        let first = format!("{}_up_w0_i0", job.trial);
+        let found = trial.channels.objects.get("updates", &first).await.unwrap();
+        assert_eq!(found.is_some(), keeps_updates);
+    }
+}
+
+#[tokio::test]
+async fn one_function_a_worker_and_the_supervisor() {
+    let job = job(Fidelity::Paper, 3, json!({}));
+    assert_eq!(testing::run(&job).await.unwrap().driven.invocations, 4);
+}
+
+#[test]
+fn settings_that_do_not_exist_or_fit_are_named() {
+    let system = find("mlless").unwrap();
+    let settings = |value| system.settings(Fidelity::Paper, &overrides(value));
+    for (field, value) in [
+        ("threshold", json!(0.7)),
+        ("significance_threshold", json!("0.7")),
+        ("significance_threshold", json!(-0.1)),
+        ("filter", json!("significant")),
+        ("aggregate", json!("median")),
+    ] {
+        let error = settings(json!({field: value})).unwrap_err();
+        assert_eq!(error.field(), field);
+    }
+    assert!(matches!(
+        settings(json!({"threshold": 0.7})).unwrap_err(),
+        SettingsError::Unknown { .. }
+    ));
+}

@@ -1,0 +1,164 @@
+//! Workers that leave behind the knee, and training that ends early.
+
+use super::*;
+
+/// A job long enough to have a knee, whose tuner acts on the formula's losses.
+fn long_job(workers: usize, settings: Value) -> Job {
+    let mut job = job(Fidelity::Paper, workers, settings);
+    job.epochs = 12;
+    job.batches_per_worker = 5;
+    job.data.train_samples = workers * 10;
+    job.optimizer = OptimizerSpec::Sgd(Sgd {
+        learning_rate: 0.02,
+        momentum: 0.0,
+        weight_decay: 0.0,
+    });
+    job
+}
+
+/// Workers that took part in each step.
+fn alive(trial: &Trial) -> Vec<usize> {
+    let mut by_step = std::collections::BTreeMap::<_, usize>::new();
+    for step in worker_steps(trial) {
+        *by_step.entry((step.epoch, step.batch)).or_default() += 1;
+    }
+    by_step.into_values().collect()
+}
+
+fn form_of(job: &Job, trial: &Trial) -> Traffic {
+    let steps = trial.steps();
+    let bound = find("mlless").unwrap().bind(job).unwrap();
+    bound.traffic_of(testing::SIZES, &steps).unwrap()
+}
+
+/// A tuner that decides after every step, and takes any loss for good enough.
+fn eager(at_least: usize) -> Value {
+    json!({"scale_in": {
+        "remove_interval_s": 0.0, "remove_threshold": 1e9, "knee_slope": 1e3, "at_least": at_least,
+    }})
+}
+
+#[tokio::test]
+async fn workers_leave_and_traffic_stays_on_its_closed_form() {
+    for workers in [2, 3, 5] {
+        for extra in [
+            json!({}),
+            json!({"significance_threshold": 0.05}),
+            json!({"final_model": "first_worker"}),
+            json!({"reads_own_update": true}),
+        ] {
+            let mut settings = overrides(eager(1));
+            settings.extend(overrides(extra.clone()));
+            let job = long_job(workers, Value::Object(settings));
+            let trial = testing::run(&job).await.unwrap();
+            let alive = alive(&trial);
+            assert_eq!(
+                (alive[0], *alive.last().unwrap()),
+                (workers, 1),
+                "{alive:?}"
+            );
+            assert!(
+                alive.windows(2).all(|pair| pair[0] - pair[1] <= 1),
+                "{alive:?}"
+            );
+            assert_eq!(
+                trial.exchange(),
+                form_of(&job, &trial),
+                "{workers} workers, {extra}"
+            );
+            // Worker 0 stays, and evaluates every epoch.
+            assert_eq!(trial.evaluations().len(), job.epochs);
+        }
+    }
+}
+
+/// Every epoch takes whole steps of those that are left, until fewer mini-batches are left
+/// than workers.
+#[tokio::test]
+async fn those_that_are_left_share_the_minibatches() {
+    let job = long_job(5, eager(3));
+    let trial = testing::run(&job).await.unwrap();
+    let mut by_epoch = std::collections::BTreeMap::<_, Vec<usize>>::new();
+    for step in worker_steps(&trial) {
+        by_epoch.entry(step.epoch).or_default().push(step.rank);
+    }
+    for (epoch, steps) in by_epoch {
+        let left = steps
+            .iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len();
+        assert!(steps.len() <= 25, "epoch {epoch}: {}", steps.len());
+        assert!(
+            25 - steps.len() < left,
+            "epoch {epoch}: {} of {left}",
+            steps.len()
+        );
+    }
+}
+
+/// Without a knee nobody leaves, and nothing is other than without the tuner.
+#[tokio::test]
+async fn a_tuner_that_finds_no_knee_changes_nothing() {
+    let idle = json!({"scale_in": {"knee_slope": 0.0, "remove_interval_s": 1e9}});
+    let (plain, tuned) = (long_job(3, json!({})), long_job(3, idle));
+    let (plain, trial) = (
+        testing::run(&plain).await.unwrap(),
+        testing::run(&tuned).await.unwrap(),
+    );
+    assert_eq!(digests(&plain), digests(&trial));
+    assert_eq!(plain.exchange(), trial.exchange());
+    assert_eq!(form_of(&tuned, &trial), trial.exchange());
+}
+
+#[tokio::test]
+async fn training_ends_at_a_loss_after_its_steps_in_a_row() {
+    for workers in [1, 3] {
+        for (steps, final_model) in [(1, "mean"), (4, "mean"), (4, "first_worker")] {
+            let settings = json!({
+                "stop_at_loss": {"loss": 1e6, "steps": steps}, "final_model": final_model,
+            });
+            let job = long_job(workers, settings);
+            let trial = testing::run(&job).await.unwrap();
+            assert_eq!(alive(&trial), vec![workers; steps]);
+            assert_eq!(trial.exchange(), form_of(&job, &trial));
+            assert_eq!(trial.evaluations().len(), 1, "the last step is evaluated");
+        }
+    }
+    // A loss that is never reached ends nothing, and no message says that it does.
+    let job = long_job(2, json!({"stop_at_loss": {"loss": -1.0}}));
+    let trial = testing::run(&job).await.unwrap();
+    assert_eq!(alive(&trial).len(), 60);
+    assert_eq!(trial.exchange(), form_of(&job, &trial));
+}
+
+#[tokio::test]
+async fn training_ends_after_a_time() {
+    let job = long_job(2, json!({"stop_after_s": 1e-9}));
+    let trial = testing::run(&job).await.unwrap();
+    assert_eq!(alive(&trial), [2]);
+    assert_eq!(trial.exchange(), form_of(&job, &trial));
+}
+
+#[test]
+fn a_tuner_and_stops_that_do_not_fit_are_named() {
+    let system = find("mlless").unwrap();
+    for (field, value) in [
+        ("scale_in", json!({"scale_in": {"at_least": 0}})),
+        ("scale_in", json!({"scale_in": {"remove_interval_s": -1.0}})),
+        ("scale_in", json!({"scale_in": {}, "exchange": "gradients"})),
+        (
+            "stop_at_loss",
+            json!({"stop_at_loss": {"loss": 1.0, "steps": 0}}),
+        ),
+        ("stop_after_s", json!({"stop_after_s": 0.0})),
+        (
+            "early_stopping",
+            json!({"early_stopping": {}, "stop_after_s": 5.0}),
+        ),
+    ] {
+        let error = system
+            .settings(Fidelity::Paper, &overrides(value))
+            .unwrap_err();
+        assert_eq!(error.field(), field);
+    }
+}
