@@ -7,7 +7,6 @@ use super::estimate::Estimate;
 use super::rows::PlannedRow;
 use super::{Forecast, alone, text};
 use crate::analysis::names::system_title;
-use crate::cost::CostModel;
 use crate::format::{self, bytes, count, duration, number, usd};
 use crate::report::{
     COST_NAMES, Cell, Chart, Page, Parts, Section, Sheet, TimeAndCost, cost_parts, stacked,

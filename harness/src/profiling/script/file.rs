@@ -5,7 +5,8 @@ use std::path::Path;
 
 use epochcost_simulator::profile::ComputeProfile;
 
-use super::{Measured, ScriptPlan, largest, text};
+use super::text::{largest, text};
+use super::{Measured, ScriptPlan};
 use crate::error::Error;
 use crate::profiling::names;
 use crate::profiling::record::replace;

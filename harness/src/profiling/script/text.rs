@@ -43,7 +43,7 @@ pub(super) fn text(plan: &ScriptPlan, measured: &Measured) -> String {
     format!("{}\n\n{}", points_table(&measured.points), said.join("\n"))
 }
 
-fn largest(measured: &Measured) -> usize {
+pub(super) fn largest(measured: &Measured) -> usize {
     let sizes = measured.points.iter().map(|point| point.samples);
     sizes.max().unwrap_or(1)
 }
