@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use epochcost_simulator::profile::ComputeOrigin;
+
 use super::*;
 
 fn machine() -> Machine {

@@ -115,3 +115,23 @@ async fn reference(job: &Job) -> Vec<Vector> {
     }
     trajectory
 }
+
+/// A job long enough to have a knee, whose tuner acts on the formula's losses.
+fn long_job(workers: usize, settings: Value) -> Job {
+    let mut job = job(Fidelity::Paper, workers, settings);
+    job.epochs = 12;
+    job.batches_per_worker = 5;
+    job.data.train_samples = workers * 10;
+    job.optimizer = OptimizerSpec::Sgd(Sgd {
+        learning_rate: 0.02,
+        momentum: 0.0,
+        weight_decay: 0.0,
+    });
+    job
+}
+
+fn form_of(job: &Job, trial: &Trial) -> Traffic {
+    let steps = trial.steps();
+    let bound = find("mlless").unwrap().bind(job).unwrap();
+    bound.traffic_of(testing::SIZES, &steps).unwrap()
+}

@@ -2,20 +2,6 @@
 
 use super::*;
 
-/// A job long enough to have a knee, whose tuner acts on the formula's losses.
-fn long_job(workers: usize, settings: Value) -> Job {
-    let mut job = job(Fidelity::Paper, workers, settings);
-    job.epochs = 12;
-    job.batches_per_worker = 5;
-    job.data.train_samples = workers * 10;
-    job.optimizer = OptimizerSpec::Sgd(Sgd {
-        learning_rate: 0.02,
-        momentum: 0.0,
-        weight_decay: 0.0,
-    });
-    job
-}
-
 /// Workers that took part in each step.
 fn alive(trial: &Trial) -> Vec<usize> {
     let mut by_step = std::collections::BTreeMap::<_, usize>::new();
@@ -23,12 +9,6 @@ fn alive(trial: &Trial) -> Vec<usize> {
         *by_step.entry((step.epoch, step.batch)).or_default() += 1;
     }
     by_step.into_values().collect()
-}
-
-fn form_of(job: &Job, trial: &Trial) -> Traffic {
-    let steps = trial.steps();
-    let bound = find("mlless").unwrap().bind(job).unwrap();
-    bound.traffic_of(testing::SIZES, &steps).unwrap()
 }
 
 /// A tuner that decides after every step, and takes any loss for good enough.
