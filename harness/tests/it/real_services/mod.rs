@@ -5,6 +5,7 @@
 //! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, that is a failure.
 mod processes;
 mod scene;
+mod secrets;
 
 use epochcost::results::RunDirectory;
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};

@@ -30,6 +30,12 @@ systems:
   - {system: spirt, name: calm-1}
   - {system: spirt, name: calm-2}
 ";
+/// Peers that sign their averages, one with another key than the others trust.
+const SIGNED: &str = "\
+systems:
+  - {system: spirt, name: signed, settings: {signatures: leave_out}}
+  - {system: spirt, name: wrong-key, settings: {signatures: leave_out}, attack: {kind: wrong_key, workers: [1]}}
+";
 const HEAD: &str = "\
 schema: 1
 name: real
@@ -99,6 +105,7 @@ impl Scene {
         };
         write("waiting.yaml", SYSTEMS.replace("FAULT", FAULT));
         write("hanging.yaml", HANGING.replace("FAULT", FAULT));
+        write("signed.yaml", SIGNED.to_owned());
         write("calm.yaml", SYSTEMS.replace(", FAULT", ""));
         let worker = find_or_build().unwrap().path;
         Self { directory, worker }
@@ -164,8 +171,8 @@ impl Scene {
     }
 
     /// Whether a text is in a file of a run.
-    pub fn holds(&self, out: &str, text: &str) -> bool {
-        holds(&self.path(out), text.as_bytes())
+    pub fn holds(&self, out: &str, text: impl AsRef<[u8]>) -> bool {
+        holds(&self.path(out), text.as_ref())
     }
 }
 
