@@ -123,15 +123,30 @@ fn without_paper(verdicts: &[&Verdict]) -> String {
     let own = verdicts
         .iter()
         .filter(|verdict| verdict.kind == ClaimKind::Own);
-    let (mut all, mut hold) = (0, 0);
+    let (mut all, mut hold, mut expected, mut surprising) = (0, 0, 0, 0);
     for verdict in own {
         all += 1;
         hold += usize::from(verdict.verdict == VerdictKind::Holds);
+        match verdict.expect {
+            Some(expect) if expect == verdict.verdict => expected += 1,
+            Some(_) => surprising += 1,
+            None => {}
+        }
     }
+    let expectations = match (expected, surprising) {
+        (0, 0) => String::new(),
+        (expected, 0) if expected == all => "; all are as expected".into(),
+        (expected, 0) => format!("; {expected} are as expected"),
+        (_, 1) => "; one is not as expected".into(),
+        (_, surprising) => format!("; {surprising} are not as expected"),
+    };
+    let noun = if all == 1 { "finding" } else { "findings" };
+    let verb = if hold == 1 { "holds" } else { "hold" };
     match all {
         0 => "No statement of a paper is tested here.".into(),
         all => format!(
-            "No statement of a paper is tested here; of {all} findings of this project, {hold} hold."
+            "No statement of a paper is tested here; of {all} {noun} of this project, {hold} \
+             {verb}{expectations}."
         ),
     }
 }

@@ -67,12 +67,35 @@ fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
             run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
                 .unwrap();
         }
-        analysed(&run).exit_status()
+        let analysis = analysed(&run);
+        let said = analysis.summary.answer.conclusions.clone();
+        let (_, said) = said.rsplit_once("; of ").unwrap();
+        (analysis.exit_status(), said.to_owned())
     };
-    assert_eq!(judged("", 0.3), Exit::Done);
-    assert_eq!(judged("", 0.99), Exit::Failed);
-    assert_eq!(judged(r#", "expect": "fails""#, 0.99), Exit::Done);
-    assert_eq!(judged(r#", "expect": "fails""#, 0.3), Exit::Failed);
+    let found = |status: Exit, said: &str| (status, said.to_owned());
+    let fails = r#", "expect": "fails""#;
+    assert_eq!(
+        judged("", 0.3),
+        found(Exit::Done, "1 finding of this project, 1 holds.")
+    );
+    assert_eq!(
+        judged("", 0.99),
+        found(Exit::Failed, "1 finding of this project, 0 hold.")
+    );
+    assert_eq!(
+        judged(fails, 0.99),
+        found(
+            Exit::Done,
+            "1 finding of this project, 0 hold; all are as expected."
+        )
+    );
+    assert_eq!(
+        judged(fails, 0.3),
+        found(
+            Exit::Failed,
+            "1 finding of this project, 1 holds; one is not as expected."
+        )
+    );
 }
 
 /// Smoke's twenty checks once filled a table "Published against measured", each
